@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-import httpx
 from measuring import arguments, clocks
 
 ROOT = Path(__file__).parents[1]
@@ -94,12 +93,9 @@ def run_of(served: Service) -> tuple[float, int, float]:
     """When the first stage of a new run began (Unix time), how many there were, and the seconds
     from there to the end of the run's last artifact."""
     watched = served.run("prefect", "deployment", "run", "train-cora", "--watch")
-    api = served.environment["PREFECT_API_URL"]
-    newest = {"sort": "START_TIME_DESC", "limit": 1}
-    (run,) = httpx.post(f"{api}/flow_runs/filter", json=newest).raise_for_status().json()
+    (run,) = served.call("POST", "flow_runs/filter", sort="START_TIME_DESC", limit=1)
     assert run["id"] in watched, "another run than the one that was asked for"
-    run_filter = {"flow_runs": {"id": {"any_": [run["id"]]}}}
-    stages = httpx.post(f"{api}/task_runs/filter", json=run_filter).raise_for_status().json()
+    stages = served.call("POST", "task_runs/filter", flow_runs={"id": {"any_": [run["id"]]}})
     began = min(unix(stage["start_time"]) for stage in stages)
     return began, len(stages), unix(run["end_time"]) - began
 

@@ -12,6 +12,7 @@ pulled, or if the report's numbers are not those of the workers.
 from __future__ import annotations
 
 import contextlib
+import secrets
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from service import free_ports, make_service  # noqa: E402
 from workspace import Workspace  # noqa: E402
 
 METHODS = ("vsepp", "cora")
+TEMPLATE = "deploy/process.json"
 
 
 @dataclass
@@ -92,8 +94,11 @@ def rehearse(folder: Path) -> None:
 
 
 def _machines(folder: Path) -> tuple[Machine, Machine, Machine]:
+    password = f"rehearsal:{secrets.token_urlsafe()}"
     settings = {
         "MANYMATCH_SHARE": "1",
+        "PREFECT_API_AUTH_STRING": password,
+        "PREFECT_SERVER_API_AUTH_STRING": password,
         "PREFECT_API_URL": f"http://127.0.0.1:{free_ports()}/api",
         "PREFECT_PLUGINS_ENABLED": "false",
     }
@@ -102,8 +107,8 @@ def _machines(folder: Path) -> tuple[Machine, Machine, Machine]:
     )
     one.folder.mkdir()
     make_service(ROOT, one.folder)
-    deployments = one.folder / "prefect.yaml"  # the workers' logs tell what their runs did
-    deployments.write_text(deployments.read_text().replace("output: false", "output: true"))
+    template = one.folder / TEMPLATE  # the workers' logs tell what their runs did
+    template.write_text(template.read_text().replace('output": false', 'output": true'))
     one.run("dvc", "remote", "add", "-q", "--default", "shared", str(folder / "remote"))
     one.commit("A shared remote")
     for other in (two, three):
@@ -118,7 +123,8 @@ def _service(machine: Machine) -> Iterator[None]:
     port = server.removesuffix("/api").rpartition(":")[2]
     with machine.running("prefect", "server", "start", "--host", "127.0.0.1", "--port", port):
         _wait_for(f"{server}/health")
-        machine.run("prefect", "work-pool", "create", "manymatch", "--type", "process")
+        pool = ("manymatch", "--type", "process", "--base-job-template", TEMPLATE)
+        machine.run("prefect", "work-pool", "create", *pool)
         machine.run("prefect", "--no-prompt", "deploy", "--all")
         yield
 

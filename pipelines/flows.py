@@ -198,7 +198,7 @@ def _run(
         with (
             ended_with_worker(logger.error),
             _settled(_texts(overrides), model, select, logger.info) as made,
-            gpus.claimed(logger.info) as visible,
+            gpus.claimed(gpus.queue_of_run(), logger.info) as visible,
         ):
             stages = select(Path())
             environment = visible | (made.environment if made else {})

@@ -1,4 +1,5 @@
-"""The GPUs of a run: as many as its queue says, and no GPU is shared with another run."""
+"""The GPUs of a run: none in the queue `cpu`, else one or as many as the worker's environment says.
+No GPU is shared with another run."""
 
 from __future__ import annotations
 
@@ -13,11 +14,14 @@ from itertools import takewhile
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+from prefect.context import FlowRunContext
 
 from manymatch.system.errors import ConfigError
 
+QUEUE, WITHOUT = "gpu", "cpu"
+"""The queue of the runs on GPUs, and of the runs that see none."""
 WANTED = "MANYMATCH_GPUS"
-"""The environment variable with the number of GPUs that a run takes; `prefect.yaml` sets it."""
+"""The environment variable of a worker with the number of GPUs that a run takes; else 1."""
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
@@ -33,14 +37,24 @@ def present() -> list[str]:
     return answer.stdout.split() if answer.returncode == 0 else []
 
 
+def queue_of_run() -> str | None:
+    """The queue from which a worker took the present run."""
+    context = FlowRunContext.get()
+    return context.flow_run.work_queue_name if context and context.flow_run else None
+
+
 @contextlib.contextmanager
-def claimed(tell: Callable[[str], None]) -> Iterator[dict[str, str]]:
+def claimed(queue: str | None, tell: Callable[[str], None]) -> Iterator[dict[str, str]]:
     """The environment in which a run sees only its own GPUs; after the block the GPUs are free.
 
-    Waits until enough GPUs are free. A run that wants 0 GPUs sees none. Without a GPU, or without
-    the variable `MANYMATCH_GPUS`, the environment is empty.
+    Waits until enough GPUs are free. A run that wants 0 GPUs sees none. On a machine without a GPU,
+    and for a run without a queue, the environment is empty.
+
+    Args:
+        queue: the queue of the run; None: no worker started the run.
+        tell: receives each message.
     """
-    ids, wanted = present(), _wanted()
+    ids, wanted = present(), _wanted(queue)
     if wanted is None or not ids:
         yield {}
         return
@@ -50,10 +64,10 @@ def claimed(tell: Callable[[str], None]) -> Iterator[dict[str, str]]:
         yield {_VISIBLE: ",".join(taken)}
 
 
-def _wanted() -> int | None:
-    text = os.environ.get(WANTED)
-    if text is None:
-        return None
+def _wanted(queue: str | None) -> int | None:
+    if queue in (None, WITHOUT):
+        return None if queue is None else 0
+    text = os.environ.get(WANTED, "1")
     if not (text.isascii() and text.isdigit()):
         raise ConfigError(f"{WANTED}={text}: expected a number of GPUs, such as 1")
     return int(text)

@@ -3,36 +3,44 @@
 The service is a Prefect server on SQLite, a page with the reports, a work pool with its queues, the
 deployments of `prefect.yaml`, and a worker; all on 127.0.0.1. A note of each process lies under
 Prefect's home (`.prefect`), so that `stop` ends exactly these processes.
+
+A page of another origin, and another user of this machine, must not start commands here. So the
+server asks for a password (`password.py`), answers no other origin than its own page, wants a token
+against forged requests, and the pool takes no command, environment or folder from a request.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import re
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 import psutil
 from prefect.client.orchestration import PrefectClient, get_client
-from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
 from prefect.exceptions import ObjectAlreadyExists
 from prefect.settings import get_current_settings
 from prefect.workers.process import ProcessWorker
 
 from manymatch.system.errors import ConfigError, ManyMatchError
 from manymatch.system.progress import say
-from pipelines import experiment, gpus, process
+from pipelines import experiment, gpus, password, process
 from pipelines.artifacts import LAYOUT, REPORT_URL
 from pipelines.crashed_runs import end_crashed_runs
 from pipelines.started import Started
 
 POOL = "manymatch"
+TEMPLATE = Path("deploy", "process.json")
+"""How the pool makes a process of a run: all values are fixed."""
 PROCESSES = WORKER, REPORTS, SERVER = "worker", "reports", "server"
 """In the order in which `stop` ends them: runs must still reach the server when they end."""
 WORKER_NAME = "service"
@@ -49,6 +57,7 @@ _ENVIRONMENT = process.OWN | {"PREFECT_PLUGINS_ENABLED": "false"}
 
 COMMANDS = """\
 The page of all runs: {page}
+It asks for this password once: {password}
 In this folder, with the environment active (. .venv/bin/activate):
   prefect deployment run train-cora --watch    train and evaluate a method
   prefect deployment ls                        what else can be run
@@ -70,6 +79,11 @@ class Place:
     @property
     def page(self) -> str:
         return f"http://{_HOST}:{self.port}"
+
+    @property
+    def password(self) -> Path:
+        """The file with the password."""
+        return self.started.folder / "profiles.toml"
 
     @property
     def reports(self) -> str:
@@ -100,8 +114,9 @@ def serve() -> None:
     began = time.monotonic()
     new = [name for name in PROCESSES if not here.started.find(name)]
     experiment.remove_left()
+    secret = password.settled(here.password)
     try:
-        _start_servers(here)
+        _start_servers(here, secret)
         asyncio.run(_prepare(WORKER in new))
         _start(here, WORKER, [*_WORK, "--name", WORKER_NAME])
         _deploy()
@@ -109,20 +124,48 @@ def serve() -> None:
         _end(here, new)
         raise
     say(f"started in {time.monotonic() - began:.0f} s")
-    print(COMMANDS.format(page=here.page))
+    print(COMMANDS.format(page=here.page, password=secret))
 
 
-def _start_servers(here: Place) -> None:
+def _start_servers(here: Place, secret: str) -> None:
     port = str(here.port)
-    _start(here, SERVER, ["prefect", "server", "start", "--host", _HOST, "--port", port], here.port)
+    command = ["prefect", "server", "start", "--host", _HOST, "--port", port]
+    _start(here, SERVER, command, here.port, _guards(here, secret))
     folder = str(LAYOUT.reports)
-    beside = str(here.port + 1)
-    command = ["http.server", beside, "--bind", _HOST, "--directory", folder]
+    command = ["pipelines.report_page", str(here.port + 1), folder]
     _start(here, REPORTS, command, here.port + 1)
     _wait_for_server(here)
+    _check_guards(here, secret)
 
 
-def _start(here: Place, name: str, command: list[str], port: int | None = None) -> None:
+def _guards(here: Place, secret: str) -> dict[str, str]:
+    """The server's settings that keep others out, whatever the user's environment says."""
+    return {
+        password.SERVER: secret,
+        "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": here.page,
+        "PREFECT_SERVER_API_CSRF_PROTECTION_ENABLED": "true",
+    }
+
+
+def _check_guards(here: Place, secret: str) -> None:
+    """Refuse a server that an older `make serve` started, without a password or with another."""
+    asked = f"{here.api}/csrf-token?client=make-serve"
+    user, _, own = secret.partition(":")
+    stranger, owner = httpx.get(asked, auth=None), httpx.get(asked, auth=(user, own))
+    if stranger.status_code != httpx.codes.UNAUTHORIZED or not owner.is_success:
+        raise ConfigError(
+            f"the server at {here.page} does not ask for the password in {here.password}. It was "
+            "started before the password was made: run 'make stop', then 'make serve'."
+        )
+
+
+def _start(
+    here: Place,
+    name: str,
+    command: list[str],
+    port: int | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> None:
     if here.started.find(name):
         return
     if port and _taken(port):
@@ -130,7 +173,7 @@ def _start(here: Place, name: str, command: list[str], port: int | None = None) 
             f"port {port} of {_HOST} is used by another program. End that program, or set another "
             "port in prefect.toml (api.url and server.api.port)."
         )
-    here.started.start(name, command, _ENVIRONMENT | {REPORT_URL: here.reports})
+    here.started.start(name, command, _ENVIRONMENT | {REPORT_URL: here.reports, **(settings or {})})
 
 
 def _taken(port: int) -> bool:
@@ -162,9 +205,12 @@ async def _prepare(without_worker: bool) -> None:
 
 
 async def make_pool(client: PrefectClient) -> None:
-    """Make the pool, a queue for runs on GPUs (at most one for each GPU) and one for others."""
+    """Make the pool, a queue for runs on GPUs (at most one for each GPU) and one for others.
+
+    A pool of an older `make serve` gets the present template.
+    """
+    template = json.loads(TEMPLATE.read_text())
     with contextlib.suppress(ObjectAlreadyExists):
-        template = ProcessWorker.get_default_base_job_template()
         await client.create_work_pool(
             WorkPoolCreate(name=POOL, type=ProcessWorker.type, base_job_template=template)
         )
@@ -174,7 +220,11 @@ async def make_pool(client: PrefectClient) -> None:
             f"'{ProcessWorker.type}'. Start its workers as docs/scaling.md says, or remove the "
             f"pool with 'prefect work-pool delete {POOL}'."
         )
-    limits = {"gpu": len(gpus.present()), "cpu": (psutil.cpu_count(logical=False) or 1) // 2}
+    await client.update_work_pool(POOL, WorkPoolUpdate(base_job_template=template))
+    limits = {
+        gpus.QUEUE: len(gpus.present()),
+        gpus.WITHOUT: (psutil.cpu_count(logical=False) or 1) // 2,
+    }
     for name, limit in limits.items():
         # An existing queue keeps its limit, which a person may have set.
         with contextlib.suppress(ObjectAlreadyExists):

@@ -23,6 +23,7 @@ from manymatch.config.layout import Layout
 from manymatch.config.params import Params, read_params
 from manymatch.config.preset import Preset, preset_path, read_preset
 from manymatch.config.strict import yaml_value
+from manymatch.methods import check_model
 from manymatch.system import files
 from manymatch.system.errors import ConfigError, nearest
 from pipelines import process
@@ -103,14 +104,16 @@ def write(changes: Iterable[Change], folder: Path, tell: Callable[[str], None]) 
         for key, value in values.items():
             tell(f"{file}: {key} is {value}")
         if file != LAYOUT.params:
-            values["setting"] = read_preset(file, values).setting
+            values["setting"] = read_preset(file, values, check_model).setting
+        # Not through a link: a worktree must leave the workspace as it is.
         files.write_text(folder / file, edited(file, values))
 
 
 def check(folder: Path, environment: Mapping[str, str] | None = None) -> None:
-    """Run `manymatch check` in the checkout `folder`; its error is a `ConfigError`."""
+    """Run `manymatch check` in the checkout `folder`, which may lack the data of the workspace; its
+    error is a `ConfigError`."""
     output = ["manymatch check ended without a message. Start the run again"]
-    if process.run(["manymatch", "check"], output.append, environment, folder):
+    if process.run(["manymatch", "check", "--settings"], output.append, environment, folder):
         raise ConfigError(output[-1].removeprefix("error: "))
 
 
@@ -130,7 +133,7 @@ def add_names(
                 write(changes, Path(copy), tell)
                 check(Path(copy))
                 judge(Path(copy))
-                files.write_text(LAYOUT.params, Path(copy, LAYOUT.params).read_text())
+                files.write_through(LAYOUT.params, Path(copy, LAYOUT.params).read_text())
 
 
 def tell_differences(tell: Callable[[str], None]) -> None:

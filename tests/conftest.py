@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import left_processes
 import long_tests
 import pytest
 from filelock import FileLock
@@ -18,6 +19,10 @@ LONGEST = ("service", "committed", "new_workspace", "finished")
 """The fixtures whose tests take longest. While tests of `committed` make `finished`, those of
 `new_workspace` run, which do not wait for it."""
 gc.disable()  # an import makes objects that stay; the search for others takes a sixth of its time
+
+
+def pytest_sessionstart() -> None:
+    left_processes.end_with_this_process()
 
 
 def pytest_collection_finish() -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from manymatch.config.params import read_params
+from manymatch.config.params import Params, read_params
 from manymatch.config.preset import preset_path, read_preset
-from manymatch.config.strict import read_yaml
+from manymatch.config.strict import read_yaml, validate
+from manymatch.methods import check_model
 from manymatch.system.errors import ConfigError
 
 BILLION = "a0: &a0 [x, x]\n" + "".join(
@@ -122,6 +123,25 @@ def test_only_the_preset_as_it_stands_is_reproduced(
     assert read_preset(path, overrides).setting == setting
 
 
+@pytest.mark.parametrize(
+    ("overrides", "setting"),
+    [
+        ({"model.similarity.alpha": 16}, "reproduced"),
+        ({"model.similarity.alpha": 8}, "small-scale"),
+        ({"model.sets.size": 4, "model.sets.iterations": 4}, "reproduced"),
+        ({"model.similarity": {"name": "smooth_chamfer"}, "seed": 2}, "reproduced"),
+        ({"model.similarity.alpha": 16, "training.epochs": 1}, "small-scale"),
+        ({"method": "maxmatch"}, "small-scale"),
+    ],
+)
+def test_a_default_that_is_stated_is_no_change(
+    tmp_path: Path, overrides: dict[str, object], setting: str
+) -> None:
+    text = "method: dive\nfeatures: butd\nsetting: reproduced\nmodel: {sets: {size: 4}}\n"
+    path = preset_file(tmp_path, text)
+    assert read_preset(path, overrides, check_model).setting == setting
+
+
 def test_no_override_makes_a_preset_reproduced(tmp_path: Path) -> None:
     assert read_preset(preset_file(tmp_path), {"setting": "reproduced"}).setting == "small-scale"
 
@@ -157,3 +177,43 @@ def test_a_preset_survives_its_own_yaml(tmp_path: Path) -> None:
 def test_an_unknown_source_names_the_nearest(root: Path) -> None:
     with pytest.raises(ConfigError, match=r"sources\.flickr8'; did you mean 'flickr8k'"):
         read_params(root / "params.yaml").source("flickr8")
+
+
+def settings(**changes: object) -> dict[str, object]:
+    lists = {"datasets": ["my", "my-data"], "presets": [], "features": []}
+    return {**lists, "sources": {}, "extraction": {}, **changes}
+
+
+@pytest.mark.parametrize(
+    ("key", "names"),
+    [
+        ("presets", ["vsepp", "data-vsepp"]),
+        ("features", ["lite0", "data-lite0"]),
+        ("ensembles", ["a+b", "data-a+b"]),
+        ("presets", ["x", "vsepp", "y", "data-vsepp", "z"]),
+    ],
+)
+def test_two_stages_of_one_name_are_refused(key: str, names: list[str]) -> None:
+    match = rf"{key}: '(.+)' of 'my.*' and '(.+)' of 'my.*' have one name in DVC, 'my-data-(.+)',"
+    with pytest.raises(ConfigError, match=match) as error:
+        validate(Params, settings(**{key: names}), "params.yaml")
+    one_line(error)
+    validate(Params, settings(**{key: names, "datasets": ["my", "data"]}), "params.yaml")
+
+
+def test_a_new_data_set_must_leave_every_stage_its_name() -> None:
+    params = validate(
+        Params, settings(datasets=["my"], presets=["vsepp", "data-vsepp"]), "params.yaml"
+    )
+    params.check_names_with("data", "lite0")
+    with pytest.raises(ConfigError, match="'my-data-vsepp'") as error:
+        params.check_names_with("my-data", "lite0")
+    one_line(error)
+
+
+@pytest.mark.parametrize("source", ["s3:x", "https://example.org/a", "a\0b", ""])
+def test_the_source_of_an_index_is_a_path(source: str) -> None:
+    index = {"mine": {"source": source, "model": "scenes/cora"}}
+    with pytest.raises(ConfigError, match=r"indexes\.mine\.source: ") as error:
+        validate(Params, settings(indexes=index), "params.yaml")
+    one_line(error)

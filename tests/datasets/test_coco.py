@@ -217,7 +217,7 @@ def test_without_images_nothing_is_looked_for(folder, stages, tmp_path):
     rows = stages(settings)
     assert table(rows) == expected()
     assert Pictures(stages.raw).thumbnail(rows[0]["file"], 10) is None
-    with pytest.raises(DataError, match="fetched without images"):
+    with pytest.raises(DataError, match=r"extraction\.FEATURES\.published\.coco in params\.yaml"):
         list_images(tmp_path / "table", stages.raw)
 
 
@@ -253,6 +253,62 @@ def test_ids_that_are_none_or_missing(folder, stages):
         stages.refused({"folder": str(folder)}, DataError, words)
     (folder / "ids" / "coco_restval_ids.npy").unlink()
     stages.refused({"folder": str(folder)}, SourceError, "coco_restval_ids.npy: no such file")
+
+
+def doubled(kind, part, **changes):
+    """The last element of a list again, with changes."""
+
+    def spoil(files):
+        elements = files[part][kind]
+        elements.append(elements[0] | changes)
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (doubled("annotations", "val2014", id=960), "second caption with the id 960"),
+        (doubled("annotations", "train2014", id=910), "second caption with the id 910"),
+        (doubled("images", "val2014", id=4), "a second image with the id 4: "),
+        (doubled("images", "val2014", file_name="x.jpg"), "a second image with the id 3: x.jpg"),
+        (doubled("images", "val2014"), None),
+        (doubled("annotations", "val2014"), None),
+    ],
+)
+def test_ids_that_stand_twice(folder, stages, spoil, words):
+    files = {part: made.annotations(part)["captions"] for part in ("train2014", "val2014")}
+    spoil(files)
+    (folder / "annotations").mkdir()
+    for part, value in files.items():
+        (folder / "annotations" / f"captions_{part}.json").write_text(json.dumps(value))
+    made.write_ids(folder / "ids")
+    settings = {"folder": str(folder), "instances": None}
+    if words:
+        stages.refused(settings, DataError, words)
+    else:  # the same image or caption again
+        assert table(stages(settings)) == expected()
+
+
+def test_instances_of_other_images(folder, stages):
+    made.write_karpathy(folder)
+    value = {"annotations": [{"id": 1, "image_id": 77, "category_id": 3}]}
+    (folder / "instances_val2014.json").write_text(json.dumps(value))
+    words = "no image with captions has categories"
+    stages.refused({"folder": str(folder)}, DataError, words)
+
+
+def test_a_mapping_that_lacks_an_image(tmp_path, stages):
+    folder = tmp_path / "given"
+    made.write_precomp(folder / "precomp", mapping=folder)
+    made.write_images(folder / "images")
+    mapping = json.loads((folder / "id_mapping.json").read_text())
+    del mapping["7"]
+    (folder / "id_mapping.json").write_text(json.dumps(mapping))
+    stages.refused({"folder": str(folder)}, DataError, "no file of the image '7'")
+    text = (folder / "id_mapping.json").read_text().replace("{", '{"7": "a.jpg", "7": "b.jpg", ')
+    (folder / "id_mapping.json").write_text(text)
+    stages.refused({"folder": str(folder)}, DataError, "the key '7' stands twice")
 
 
 @pytest.mark.parametrize(

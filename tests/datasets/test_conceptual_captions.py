@@ -105,6 +105,26 @@ def test_the_json_gives_the_caption_where_there_is_no_text_and_pictures_may_be_p
     assert rows[1]["file"] == "images/00000/000000006.png"
 
 
+def test_left_overs_of_macos_and_placeholders(folder, stages):
+    members = {f"._{name}": b"\0\5\x16\7" for name in sample(5)}
+    members |= {f"__MACOSX/{name}": b"x" for name in sample(6)}
+    members |= sample(7, txt=b"<PERSON> on stage", json=None)
+    write_shard(folder / "00000.tar", members)
+    rows = stages({"folder": str(folder), "held_out": 1e-9})
+    assert [row["caption"] for row in rows[:1]] == ["person on stage"]
+    assert len(rows) == 31
+
+
+def test_a_key_in_two_folders_is_two_samples(folder, stages, capsys):
+    members = {f"a/{name}": content for name, content in sample(5).items()}
+    members |= {f"b/{name}": content for name, content in sample(5, txt=b"other").items()}
+    write_shard(folder / "00000.tar", members)
+    rows = stages({"folder": str(folder), "held_out": 1e-9})
+    assert rows[0]["caption"] == "a photo of thing 5"
+    assert rows[0]["file"] == "images/00000/a/000000005.jpg"
+    assert "1 with the key of an earlier sample" in capsys.readouterr().err
+
+
 FAULTS = {
     "no image": {"jpg": None},
     "an image that cannot be read": {"jpg": picture()[:60]},

@@ -141,6 +141,24 @@ def test_everything_from_the_last_mirrors(folder, server, stages):
     assert any("/bad/" in path for path in server.asked)
 
 
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("testclasses.txt", ["190.Red_cockaded_Woodpecker"]),
+        ("seen_test_images.txt", ["002.Laysan_Albatross/Laysan_9999.jpg"]),
+    ],
+)
+def test_a_list_that_names_nothing(name, lines, folder, stages):
+    write_lists(folder / "splits", {name: lines})
+    words = f"{name}: names nothing that has captions"
+    stages.refused({"folder": str(folder)}, DataError, words)
+
+
+def test_left_overs_of_macos_are_no_captions(folder, stages):
+    (folder / "text_c10" / CLASSES[1] / f"._{stem(1, 0)}.txt").write_bytes(b"\0\xff")
+    assert not any(row["image_id"].startswith("._") for row in stages({"folder": str(folder)}))
+
+
 def test_faulty_and_missing_files_are_named(folder, stages):
     write_lists(folder / "splits", {"testclasses.txt": [CLASSES[4], CLASSES[1]]})
     words = "class 1 is in trainvalclasses.txt and testclasses.txt"

@@ -169,6 +169,15 @@ def test_without_images_the_way_to_the_form_is_told(folder, stages):
     assert "https://shannon.cs.illinois.edu/DenotationGraph/" in line
 
 
+def test_missing_images_are_named_before_captions_are_downloaded(folder, stages, server):
+    captions = {"url": f"{server.url}/dataset_flickr30k.json", "size": 36_000_000}
+    stages.refused({"captions": captions}, ConfigError, "'images': the images are given out")
+    stages.refused({"captions": captions, "folder": str(folder / "..")}, ConfigError, "'images'")
+    images = str(folder / "missing.tar.gz")
+    stages.refused({"captions": captions, "images": images}, SourceError, "missing.tar.gz")
+    assert server.asked == []
+
+
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [

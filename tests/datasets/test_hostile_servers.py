@@ -72,6 +72,11 @@ FAULTS = {
     "range of 6,000 digits": range_of("bytes " + "9" * 6000 + "-5/7"),
     "range backwards": range_of("bytes 0-99/5"),
     "a file shorter than its part": range_of("bytes 0-9/10"),
+    **{
+        f"status {code}": with_head("Content-Length: 0", status=f"{code} Odd", body=())
+        for code in (201, 202, 204, 205, 206, 207)
+    },
+    "status 203": with_head(LENGTH, status="203 Non-Authoritative Information"),
     "redirect to itself": redirect("/file.bin"),
     "redirects without end": lambda request: redirect(f"/{random.random()}")(request),
     "redirect to a file": redirect("file:///etc/passwd"),
@@ -107,6 +112,14 @@ def test_the_fault_is_one_line_and_the_next_mirror_serves_the_file(target, name)
         assert "file" in line and "\n" not in line and len(line) < 1000 and not target.exists()
         fetch([url, mirror], target, EXPECTED, "the file")
     assert target.read_bytes() == CONTENT and not list(target.parent.glob("*.partial"))
+
+
+@pytest.mark.parametrize("code", [201, 202, 203, 204, 205, 206])
+def test_without_a_checksum_an_odd_success_is_no_empty_file(target, code):
+    answer = with_head("Content-Length: 0", status=f"{code} Odd", body=())
+    with hostile(answer) as url, pytest.raises(ManyMatchError, match=rf"HTTP {code}|another range"):
+        fetch([url], target, Expected(), "the file")
+    assert not target.exists()
 
 
 def test_a_byte_a_connection_is_too_slow_for_pieces(target, monkeypatch):

@@ -142,8 +142,69 @@ def test_a_damaged_file_is_named_with_its_line(raw, tmp_path):
     with pytest.raises(DataError, match=r"captions\.jsonl:2: not JSON"):
         list(Scenes().captions(damaged))
     (damaged / "captions.jsonl").write_text("7\n")
-    with pytest.raises(DataError, match=r"captions\.jsonl:1: expected an object"):
+    with pytest.raises(DataError, match=r"captions\.jsonl:1: expected 'image_id'"):
         list(Scenes().captions(damaged))
     (damaged / "captions.jsonl").unlink()
     with pytest.raises(DataError, match="no such file"):
         list(Scenes().captions(damaged))
+
+
+def changed(key, value):
+    """The first line with another value, or without the key."""
+
+    def change(lines):
+        row = json.loads(lines[0])
+        row.pop(key) if value is None else row.update({key: value})
+        return [json.dumps(row), *lines[1:]]
+
+    return change
+
+
+DAMAGES = {
+    "not UTF-8": lambda lines: [lines[0], "\udcff"],
+    "nested": lambda lines: ["[" * 100_000, *lines[1:]],
+    "list": lambda lines: ["[1]", *lines[1:]],
+    "cut": lambda lines: lines[:10],
+    "a number": changed("image_id", 3),
+    "no key": changed("image_id", None),
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "damage"),
+    [("scenes.jsonl", damage) for damage in DAMAGES]
+    + [("captions.jsonl", damage) for damage in DAMAGES if damage != "cut"],
+)
+def test_a_damaged_file_is_one_line(raw, tmp_path, file, damage):
+    for name in ("scenes.jsonl", "captions.jsonl"):
+        (tmp_path / name).write_bytes((raw / name).read_bytes())
+    lines = DAMAGES[damage]((raw / file).read_text().splitlines())
+    (tmp_path / file).write_text("\n".join(lines), errors="surrogateescape")
+    with pytest.raises(DataError, match="jsonl"):
+        list(Scenes().captions(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("file", "key", "value"),
+    [
+        ("scenes.jsonl", "objects", None),
+        ("scenes.jsonl", "objects", [{"kind": "nothing"}]),
+        ("scenes.jsonl", "relations", [[0, 1]]),
+        ("scenes.jsonl", "background", ["a"]),
+        ("captions.jsonl", "form", None),
+        ("captions.jsonl", "form", {"background": None, "objects": [1], "relations": []}),
+        (
+            "captions.jsonl",
+            "form",
+            {"background": None, "objects": [], "relations": [[0, "on", 5]]},
+        ),
+    ],
+)
+def test_a_damaged_graph_is_one_line(raw, tmp_path, file, key, value):
+    for name in ("scenes.jsonl", "captions.jsonl"):
+        lines = (raw / name).read_text().splitlines()
+        test = [line for line in lines if '"image_id": "00003' in line]
+        lines = changed(key, value)(test) if name == file else test
+        (tmp_path / name).write_text("\n".join(lines))
+    with pytest.raises(DataError, match=r"damaged scene graph or form.*manymatch download"):
+        list(Scenes().relevance(tmp_path).pairs)

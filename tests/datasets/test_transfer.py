@@ -17,6 +17,7 @@ from full_disk import error_on_full_disk
 from manymatch.fetching import connections as parallel
 from manymatch.fetching import disk, transfer
 from manymatch.fetching.transfer import Expected, fetch
+from manymatch.system import files
 from manymatch.system.errors import DataError, SourceError, StorageError
 
 CONTENT = random.Random(1).randbytes(300_000)
@@ -241,6 +242,23 @@ def test_an_earlier_download_goes_on_unless_the_file_changed(
     vars(server).update(changes)
     fetch([server.url], target, Expected(sha256=sha256), "the file")
     assert target.read_bytes() == server.content and server.asked == asked
+
+
+@pytest.mark.parametrize("sha256", [None, SHA])
+@pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
+def test_a_link_with_the_temporary_name_is_not_written_through(server, target, link, sha256):
+    leave_partial(server, target)
+    other = target.with_name("other")
+    partial = files.partial_path(target)
+    partial.rename(other)
+    before = other.read_bytes()
+    getattr(partial, link)(other)
+    fetch([server.url], target, Expected(sha256=sha256), "the file")
+    assert other.read_bytes() == before
+    assert target.read_bytes() == CONTENT and not target.is_symlink()
+    with pytest.raises(OSError, match="symbolic"):
+        target.with_name("link").symlink_to(other)
+        files.open_partial(target.with_name("link"))
 
 
 @pytest.mark.parametrize(

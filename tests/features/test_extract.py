@@ -240,7 +240,7 @@ def test_lite0_weights_of_another_kind_are_refused(dataset, tmp_path):
 
 def test_unknown_names_tell_the_nearest(dataset):
     assert "did you mean 'resnet50'?" in refusal(dataset, "resnet5")
-    for device in ("gpu", "cuda:99", "mps"):
+    for device in ("gpu", "cuda:99", "mps", "cpu:0", "cpu:9999"):
         with pytest.raises(ConfigError, match="device"):
             pick_device(device)
 

@@ -7,7 +7,13 @@ import pyarrow.parquet as pq
 import pytest
 from hashed_files import flipped_bits
 
-from manymatch.foreign.parquet_file import open_table, python_cells, read_table, table_writer
+from manymatch.foreign.parquet_file import (
+    foreign_rows,
+    open_table,
+    python_cells,
+    read_table,
+    table_writer,
+)
 from manymatch.system.errors import DataError
 
 SCHEMA = pa.schema(
@@ -73,3 +79,25 @@ def test_a_damaged_page_of_another_programs_table_is_one_line(path):
     path.write_bytes(content.replace(b"caption 217", b"caption 218"))
     with pytest.raises(DataError, match="not a table"):
         read_table(path, SCHEMA)
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_equal_large_cells_are_in_memory_one_at_a_time(tmp_path, nested):
+    """Two kilobytes, whose 24 rows have 20 MB each."""
+    cell = bytes(20 * 2**20)
+    rows = [{"image": {"bytes": cell} if nested else cell}] * 24
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "x.parquet", compression="zstd")
+    del rows
+    assert (tmp_path / "x.parquet").stat().st_size < 10_000
+    before, most, count = pa.total_allocated_bytes(), 0, 0
+    for _ in foreign_rows(tmp_path / "x.parquet"):
+        most, count = max(most, pa.total_allocated_bytes() - before), count + 1
+    assert count == 24 and most < 5 * len(cell)
+
+
+def test_a_column_that_unpacks_to_very_much_is_refused(tmp_path):
+    rows = pa.table({"caption": ["a" * 2**24] * 5})
+    path = tmp_path / "x.parquet"
+    pq.write_table(rows, path, compression="zstd", use_dictionary=False)
+    with pytest.raises(DataError, match=r"column caption unpacks from [\d,]+ to 83,"):
+        next(foreign_rows(path))

@@ -15,6 +15,7 @@ from manymatch.encoders.word2vec_file import read_word2vec
 from manymatch.evaluation.external.arrays import open_array
 from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.evaluation.protocols.relevance import RELEVANCE
+from manymatch.experiments.run_folder import Run
 from manymatch.features import lite0, resnext
 from manymatch.features.butd import network
 from manymatch.features.importers.butd_tsv import open_butd_tsv
@@ -34,7 +35,14 @@ from manymatch.foreign.pickles import read_pickle
 from manymatch.foreign.regular_file import open_regular, read_regular
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.foreign.torch_file import load_tensors
+from manymatch.methods.checkpoint import read_weights
+from manymatch.results.curves import _read_curve
+from manymatch.results.metrics import Metrics
+from manymatch.shards.fetch import check_shards
+from manymatch.shards.index import Split
 from manymatch.system.errors import ManyMatchError
+from manymatch.system.files import sha256
+from manymatch.system.machine import MachineRecord
 
 
 def vectors(path):
@@ -43,6 +51,7 @@ def vectors(path):
 
 
 SUM = "0" * 64
+SPLIT = Split(shards=["shard.tar"], shard_images=[1], sha256=[SUM], images=1, captions=1)
 READERS = {
     "archive": lambda path: extract(path, path.with_name("out")),
     "archive, checked": count_whole,
@@ -75,6 +84,11 @@ READERS = {
     "ids": read_ids,
     "ids.npy": read_ids,
     "captions.csv": lambda path: read_split(path, "test"),
+    "hash": sha256,
+    "weights.safetensors": read_weights,
+    "result": Metrics.read,
+    "curve.tsv": lambda path: _read_curve(path, path.parent),
+    "shard.tar": lambda path: check_shards(path.parent, SPLIT),
     "captions.parquet": lambda path: read_split(path, "test"),
     **{f"vectors.{end}": vectors for end in ("pkl", "pt", "npz", "h5")},
     **{
@@ -134,6 +148,12 @@ def test_special_files_are_refused_in_one_line(special, name):
 @pytest.mark.parametrize("name", CANDIDATES)
 def test_special_files_are_no_candidates(special, name):
     assert not CANDIDATES[name](special("file"))
+
+
+def test_special_files_are_no_results_of_earlier_runs(special):
+    assert MachineRecord.read(special("record.json")).root == {}
+    run = Run("run", None, 0, "code", special("result.json").parent)
+    assert run.numbers() is None
 
 
 def test_a_link_to_a_regular_file_is_read(tmp_path):

@@ -26,7 +26,7 @@ from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.experiments.run_folder import Run
 from manymatch.fetching.unfinished import Unfinished
 from manymatch.foreign.json_file import read_object
-from manymatch.methods.checkpoint import feature_width
+from manymatch.methods.facts import facts
 from manymatch.results.curves import read_curves
 from manymatch.results.provenance import Provenance
 from manymatch.shards.index import read_index
@@ -139,6 +139,7 @@ def rows_of(path: Path) -> Any:
     return list(read_csv(path, ["video_id", "sentence"]))
 
 
+HASH = "0" * 64
 JSON = {
     "index.json": (
         lambda path: read_index(path.parent),
@@ -152,7 +153,12 @@ JSON = {
         """{"train": {"date": "2026-01-01", "host": "h", "device": "cpu", "seconds": 1.0,
         "peak_memory_mb": 3.0}}""",
     ),
-    "model.json": (lambda path: feature_width(path.parent), '{"feature_width": 4}'),
+    "model.json": (
+        lambda path: facts(path.parent),
+        f"""{{"method": "vsepp", "feature_width": 4, "weights_sha256": "{HASH}", "preset_sha256":
+        "{HASH}", "vocabulary_sha256": "{HASH}", "parser": "en_core_web_sm", "rsum": 12.5,
+        "precision": {{"image": [[0.1, 0.2], [0, 1]], "text": [[0.5], [0.5]]}}}}""",
+    ),
     "result.json": (run_of, '{"numbers": {"a": 1}, "code": "code"}'),
     "provenance/scenes/cora.json": (
         Provenance.read,

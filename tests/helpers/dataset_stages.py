@@ -29,7 +29,7 @@ class Stages:
         with pytest.raises(ManyMatchError) as caught:
             self(settings)
         line = str(caught.value)
-        assert type(caught.value) is kind and words in line and "\n" not in line
+        assert isinstance(caught.value, kind) and words in line and "\n" not in line
         return line
 
 

@@ -31,6 +31,7 @@ SCORES: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in ("vsepp", "vse_infinity", "swamp", "swamp_video")},
     **{name: (name, {}) for name in ("pvse", "cora", "msrm", "pcme")},
     "msrm mu": ("msrm", {"inference": "mu"}),
+    "msrm hypergraph": ("msrm", {"inference": "hypergraph"}),
     "pcme samples": ("pcme", {"inference": "samples", "samples": 3}),
 }
 """Every score by which a method may rank; the methods with their default settings, and others."""
@@ -41,7 +42,8 @@ KINDS = ["random", "collapsed", "equal", "duplicated", "zero", "near", "long"]
 def made_up(
     kind: str, n: int, elements: int, size: int, seed: int, *, unequal: bool = False
 ) -> Embeddings:
-    """`n` items with a Gaussian's variances; `unequal` sets have 1 to `elements` elements."""
+    """`n` items with a Gaussian's variances, and a candidate's vector that is not the query's;
+    `unequal` sets have 1 to `elements` elements."""
     torch.manual_seed(seed)
     vectors = normalize(torch.randn(n, elements, size), dim=2)
     if kind == "collapsed":  # all elements of a set are the same vector
@@ -60,7 +62,12 @@ def made_up(
     if unequal:
         mask = torch.arange(elements) < torch.randint(1, elements + 1, (n, 1))
         vectors = vectors * mask[:, :, None]
-    return Embeddings(vectors, log_variance=torch.randn(n, size) / 2 - 2, mask=mask)
+    return Embeddings(
+        vectors,
+        log_variance=torch.randn(n, size) / 2 - 2,
+        candidate=vectors[:, -1].roll(1, 1),
+        mask=mask,
+    )
 
 
 def with_entities(texts: Embeddings) -> Embeddings:

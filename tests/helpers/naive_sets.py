@@ -20,6 +20,14 @@ def position_code(length, size):
     return code
 
 
+def grid_code(rows, columns, size):
+    """DETR's code as DivE's released code has it, cell by cell and channel by channel: the row in
+    the first half of the channels, the column in the second."""
+    down, across = position_code(rows, size - size // 2), position_code(columns, size // 2)
+    cells = [torch.cat([down[y], across[x]]) for y in range(rows) for x in range(columns)]
+    return torch.stack(cells)
+
+
 def naive_start(module):
     """The slots before the first pass, one by one, in evaluation."""
     if module.random is None:
@@ -38,11 +46,16 @@ def naive_gru(cell, update, slot):
     return (1 - keep) * new + keep * slot
 
 
-def naive_slots(module, inputs):
-    """One sample: slots before the last LayerNorm, and the maps of every pass."""
+def naive_slots(module, inputs, grid=None):
+    """One sample: slots before the last LayerNorm, and the maps of every pass. The `grid` of the
+    inputs is its rows and columns."""
     block, slots = module.block, naive_start(module)
     heads, width = block.heads, block.query.out_features // block.heads
-    code = position_code(*inputs.shape) * module.position_code
+    code = torch.zeros_like(inputs)
+    if module.position_code == "sequence":
+        code = position_code(*inputs.shape)
+    elif module.position_code == "grid":
+        code = grid_code(*grid, inputs.shape[1])
     normed = [block.input_norm(x) for x in inputs]
     keys = [block.key(x + c) for x, c in zip(normed, code, strict=True)]
     values = [block.value(x) for x in normed]
@@ -114,7 +127,7 @@ def naive_decoder(module, inputs):
     return queries, seen
 
 
-def naive_sets(module, inputs, whole):
+def naive_sets(module, inputs, whole, grid=None):
     """Elements, element slots and last map of one sample."""
     if isinstance(module, PIENet):
         slots, seen = naive_pie(module, inputs)
@@ -122,7 +135,7 @@ def naive_sets(module, inputs, whole):
     if isinstance(module, TransformerDecoder):
         slots, seen = naive_decoder(module, inputs)
     else:
-        slots, maps = naive_slots(module, inputs)
+        slots, maps = naive_slots(module, inputs, grid)
         seen = maps[-1]
     slots = module.output.slot_norm(slots)
     return slots + module.output.global_norm(whole), slots, seen

@@ -8,6 +8,7 @@ import shutil
 import socket
 import sqlite3
 import time
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +45,19 @@ class Service(Workspace):
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**super().environment, "PREFECT_API_URL": f"http://127.0.0.1:{self.port}/api"}
+        return {**super().environment, "PREFECT_API_URL": f"{self.page}/api"}
+
+    @property
+    def page(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def password(self) -> tuple[str, str]:
+        """User and password of the server."""
+        file = self.folder / ".prefect" / "service" / "profiles.toml"
+        profile = tomllib.loads(file.read_text())["profiles"]["manymatch"]
+        user, secret = profile["PREFECT_API_AUTH_STRING"].split(":")
+        return user, secret
 
     def serve(self) -> str:
         return self.run("python", "-m", "pipelines.serve")
@@ -54,21 +67,21 @@ class Service(Workspace):
 
     def deployed(self, name: str) -> dict[str, Any]:
         """A deployment, by FLOW/DEPLOYMENT."""
-        return self._call("GET", f"deployments/name/{name}")
+        return self.call("GET", f"deployments/name/{name}")
 
     def begin(self, deployment: str, **options: Any) -> str:
         """Start a run of a deployment."""
         route = f"deployments/{self.deployed(deployment)['id']}/create_flow_run"
-        return self._call("POST", route, state={"type": "SCHEDULED"}, **options)["id"]
+        return self.call("POST", route, state={"type": "SCHEDULED"}, **options)["id"]
 
     def cancel(self, run: str) -> None:
-        self._call("POST", f"flow_runs/{run}/set_state", state={"type": "CANCELLING"})
+        self.call("POST", f"flow_runs/{run}/set_state", state={"type": "CANCELLING"})
 
     def state(self, run: str) -> dict[str, Any]:
-        return self._call("GET", f"flow_runs/{run}")["state"]
+        return self.call("GET", f"flow_runs/{run}")["state"]
 
     def name(self, run: str) -> str:
-        return self._call("GET", f"flow_runs/{run}")["name"]
+        return self.call("GET", f"flow_runs/{run}")["name"]
 
     def stored_state(self, run: str) -> str:
         """The kind of the run's state as it is on the disk: there need not be a server."""
@@ -101,20 +114,20 @@ class Service(Workspace):
     def _lines(self, run: str, known: list[str]) -> list[str]:
         """All lines of a run's log; the first are those that are `known`."""
         query = {"flow_run_id": {"any_": [run]}}
-        while page := self._call("POST", "logs/filter", logs=query, offset=len(known)):
+        while page := self.call("POST", "logs/filter", logs=query, offset=len(known)):
             known += [line["message"] for line in page]
         return known
 
     def stages(self, run: str) -> dict[str, str]:
         """The name of each task's state, in the order in which they began."""
         query = {"id": {"any_": [run]}}
-        tasks = self._call("POST", "task_runs/filter", flow_runs=query)
+        tasks = self.call("POST", "task_runs/filter", flow_runs=query)
         ordered = sorted(tasks, key=lambda task: task["start_time"])
         return {task["name"]: task["state"]["name"] for task in ordered}
 
     def artifacts(self, run: str) -> dict[str, str]:
         query = {"flow_run_id": {"any_": [run]}}
-        match = self._call("POST", "artifacts/filter", artifacts=query)
+        match = self.call("POST", "artifacts/filter", artifacts=query)
         return {artifact["key"]: artifact["data"] for artifact in match}
 
     def processes(self, *words: str) -> list[psutil.Process]:
@@ -144,16 +157,39 @@ class Service(Workspace):
             if not self.processes(*words):
                 return
 
-    def _call(self, method: str, route: str, **content: Any) -> Any:
-        url = f"http://127.0.0.1:{self.port}/api/{route}"
+    def call(self, method: str, route: str, **content: Any) -> Any:
+        headers = self.token() if method != "GET" else {}
         for _ in self._patiently(f"an answer to {route}"):
-            # With `verify`, every call would read the certificates of all authorities.
-            answer = httpx.request(method, url, json=content or None, timeout=60, verify=False)
+            answer = self.ask(method, route, content, self.password, headers)
             # A server whose data base is busy says so, and Prefect's own client asks again.
             if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
                 assert answer.is_success, answer.text
                 return answer.json()
         raise AssertionError
+
+    def ask(
+        self,
+        method: str,
+        route: str,
+        content: dict[str, Any] | None = None,
+        password: tuple[str, str] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> httpx.Response:
+        """What the server answers."""
+        return httpx.request(
+            method,
+            f"{self.page}/api/{route}",
+            json=content or None,
+            headers=headers,
+            auth=password,
+            timeout=60,
+            verify=False,  # else every call would read the certificates of all authorities
+        )
+
+    def token(self) -> dict[str, str]:
+        """The headers with which the server takes a request for one that nobody has forged."""
+        token = self.call("GET", "csrf-token?client=test")["token"]
+        return {"Prefect-Csrf-Client": "test", "Prefect-Csrf-Token": token}
 
     def _patiently(self, what: str) -> Iterator[None]:
         deadline = time.monotonic() + PATIENCE
@@ -167,7 +203,8 @@ def make_service(root: Path, folder: Path) -> Service:
     """A tiny checkout in `folder` with all that a service needs; the service is not started."""
     make_workspace(root, folder)
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(root / "pipelines", folder / "pipelines", ignore=ignored)
+    for name in ("pipelines", "deploy"):
+        shutil.copytree(root / name, folder / name, ignore=ignored)
     for name in ("prefect.yaml", "prefect.toml"):
         shutil.copy(root / name, folder)
     service = Service(folder, port=free_ports())

@@ -11,13 +11,22 @@ IMAGE_INDICES = [[0, 1, 2, 3], [0, 0, 1, 1, 1, 2, 3, 3], [0, 0, 0], [0]]
 
 
 def naive(logits, match):
+    """One pair at a time; a match's probability leaves out the query's other matches."""
     total = logits.sum() * 0
     for row, true in zip(logits, match, strict=True):
         weights = torch.exp(row)
         for c, own in enumerate(true):
-            p = weights[c] / weights.sum()
-            total = total - torch.log(p if own else 1 - p)
+            if own:
+                total = total - torch.log(weights[c] / (weights[c] + weights[~true].sum()))
+            else:
+                total = total - torch.log(1 - weights[c] / weights.sum())
     return total / logits.numel()
+
+
+def printed(logits, match):
+    """MSRM's eq. 5 to 7 as printed: one softmax over all candidates."""
+    p = logits.exp() / logits.exp().sum(1, keepdim=True)
+    return -torch.where(match, p, 1 - p).log().mean()
 
 
 def case(image_index, scale=1.0):
@@ -42,6 +51,28 @@ def test_equals_the_naive_loop(image_index, scale, turned):
     gradients = [torch.autograd.grad(loss, [logits])[0] for loss in (result, expected)]
     assert gradients[0].isfinite().all()
     torch.testing.assert_close(*gradients, atol=1e-9, rtol=0)
+
+
+def test_with_one_caption_an_image_it_is_the_printed_loss():
+    logits, match = case(list(range(6)))
+    for z, true in ((logits, match), (logits.T, match.T)):
+        losses = soft_match(z, true), printed(z, true)
+        torch.testing.assert_close(*losses, atol=1e-12, rtol=0)
+        torch.testing.assert_close(
+            *(torch.autograd.grad(loss, [logits])[0] for loss in losses), atol=1e-12, rtol=0
+        )
+
+
+def test_the_matches_of_a_query_do_not_compete():
+    """A better match never raises the loss of a query, however good its other matches are."""
+    logits = torch.tensor([[10.0, 5.0, 4.0, 0.0]], requires_grad=True)
+    soft_match(logits, torch.tensor([[True, True, True, False]])).backward()
+    assert (logits.grad[0, :3] < 0).all()
+    alone = torch.tensor([[9.0, -9.0, 3.0]], requires_grad=True)
+    loss = soft_match(alone, torch.tensor([[True, True, True]]))
+    assert loss == 0
+    loss.backward()
+    assert not alone.grad.any()
 
 
 def test_gradient_by_differences():

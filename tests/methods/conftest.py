@@ -58,7 +58,8 @@ def make_batch(vocabulary: Vocabulary) -> Callable[[list[int]], Batch]:
         noise = rng.normal(size=(2 + i % 4, WIDTH)) / 10
         features = (noise + patterns[kind, colour] + patterns[other, colour]).astype(np.float16)
         captions = [numbering.caption(entry) for entry in _captions(i, kind, colour, other)]
-        return whole_item(f"image{i}", features, captions=captions)
+        corners = np.sort(rng.random((len(features), 2, 2), dtype=np.float32), axis=1)
+        return whole_item(f"image{i}", features, corners.reshape(-1, 4), captions)
 
     return lambda images: collate([item(i) for i in images]).to("cpu")
 

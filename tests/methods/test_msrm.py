@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from small_methods import encode
 
+from manymatch.config.preset import read_preset
 from manymatch.evaluation.ranking.ranks import rank
+from manymatch.losses.soft_match import soft_match
 from manymatch.methods import check_model
 from manymatch.methods.base import Embeddings
+from manymatch.methods.msrm import Hypergraph, MSRMSettings
+from manymatch.similarities.mahalanobis import mahalanobis
 from manymatch.system.errors import ConfigError
+
+PRESETS = sorted((Path(__file__).parents[2] / "presets").glob("*/msrm*.yaml"))
 
 
 def gaussians(n, m, size=16, seed=0):
@@ -44,18 +52,26 @@ def naive_one_way(method, queries, candidates, match):
         total = 0.0
         for i in range(q):
             weights = [torch.exp(z) for z in logits[i]]
+            others = sum(weights[k] for k in range(c) if not match[i, k])
             for k in range(c):
-                p = weights[k] / sum(weights)
-                total = total - torch.log(p if match[i, k] else 1 - p)
+                if match[i, k]:
+                    total = total - torch.log(weights[k] / (weights[k] + others))
+                else:
+                    total = total - torch.log(1 - weights[k] / sum(weights))
         return total / (q * c)
 
     graph = method.hypergraph
-    alpha = graph.alpha.log.exp() if graph.alpha is not None else None
+    alpha = graph.alpha.log.exp() if graph.alpha is not None else method.settings.alpha
 
     def belongs(i, k):
         if match[i, k]:
             return torch.ones((), dtype=torch.float64)
         return torch.exp(-alpha * d2[i][k]) if alpha is not None else torch.zeros(()).double()
+
+    def activated(layer, total):
+        if method.settings.hypergraph_activation == "sigmoid":
+            return torch.sigmoid(total)
+        return total if layer is graph.layers[-1] else total.clamp(min=0)
 
     incidence = [[belongs(i, k) for i in range(q)] for k in range(c)]
     vertex = [sum(incidence[k]) for k in range(c)]
@@ -64,13 +80,14 @@ def naive_one_way(method, queries, candidates, match):
     for layer in graph.layers:
         own = [layer.linear(node) for node in nodes]
         nodes = [
-            torch.sigmoid(
+            activated(
+                layer,
                 sum(
                     incidence[k][i] * incidence[o][i] / edge[i] * own[o]
                     / torch.sqrt(vertex[k] * vertex[o])
                     for i in range(q)
                     for o in range(c)
-                )
+                ),
             )
             for k in range(c)
         ]  # fmt: skip
@@ -80,11 +97,13 @@ def naive_one_way(method, queries, candidates, match):
     return matching([[-tau * d for d in row] for row in d2]), matching(cosines)
 
 
-@pytest.mark.parametrize("alpha", [2.0, None])
+@pytest.mark.parametrize("activation", ["sigmoid", "relu"])
+@pytest.mark.parametrize("alpha", [2.0, 0.0, None])
 @pytest.mark.parametrize("image_index", [[0, 0, 1, 2, 2], [0, 0]], ids=str)
-def test_both_losses_equal_the_naive_loop(build, make_batch, alpha, image_index):
+def test_both_losses_equal_the_naive_loop(build, make_batch, activation, alpha, image_index):
     # A small tau, since the naive loop takes the logarithm of 1 - P, inexact where P is near 1.
-    method = build("msrm", {"alpha": alpha, "tau": 0.5}).double()
+    settings = {"alpha": alpha, "tau": 0.5, "hypergraph_activation": activation}
+    method = build("msrm", settings).double()
     images, texts = gaussians(max(image_index) + 1, len(image_index))
     batch = replace(make_batch([0]), image_index=torch.tensor(image_index))
     result = method.loss(images, texts, batch)
@@ -143,6 +162,42 @@ def test_retrieval_by_means_is_the_cosine_both_ways(build, make_batch):
     torch.testing.assert_close(method.score(images, texts), expected)
 
 
+@pytest.mark.parametrize("activation", ["sigmoid", "relu"])
+def test_retrieval_by_the_last_layer_takes_each_candidate_as_a_hypergraph(
+    build, make_batch, activation
+):
+    """The score is that of the training hypergraph with one candidate, whatever the queries are."""
+    settings = {"inference": "hypergraph", "hypergraph_activation": activation}
+    method, batch = build("msrm", settings).double().eval(), make_batch(range(4))
+    images, texts = gaussians(4, 6)
+    alone = [
+        replace(side, candidate=method.hypergraph.alone(side.vectors[:, 0]))
+        for side in (images, texts)
+    ]
+
+    def one_by_one(queries, candidates):
+        mu, points = queries.vectors[:, 0], candidates.vectors[:, 0]
+        d2 = torch.rand(len(mu), 1, dtype=torch.float64)
+        match = torch.arange(len(mu))[:, None] == 1
+        columns = [method.hypergraph(mu, points[k : k + 1], d2, match) for k in range(len(points))]
+        return torch.cat(columns, 1) / method.hypergraph.sharpness()
+
+    torch.testing.assert_close(method.score(*alone), one_by_one(images, texts))
+    torch.testing.assert_close(method.t2i_score(*alone), one_by_one(texts, images).T)
+    made = encode(method.float(), batch)
+    assert [side.candidate is None for side in made] == [False, False]
+    part = encode(method, make_batch([2]))
+    for whole, single in zip(made, part, strict=True):
+        rows = slice(2, 3) if whole is made[0] else batch.image_index == 2
+        torch.testing.assert_close(whole.candidate[rows], single.candidate)
+    assert not any(side.candidate.requires_grad for side in encode(method.train(), batch))
+
+
+def test_retrieval_by_the_last_layer_needs_a_trained_hypergraph():
+    with pytest.raises(ConfigError, match="inference 'hypergraph' with hypergraph_weight 0"):
+        check_model("msrm", {"inference": "hypergraph", "hypergraph_weight": 0.0})
+
+
 def test_learned_sharpness_starts_as_set_and_stays_positive(build):
     method = build("msrm", {"tau": 3.0, "alpha": 0.5, "hypergraph_sharpness": 7.0})
     numbers = (method.tau, method.hypergraph.alpha, method.hypergraph.sharpness)
@@ -157,3 +212,33 @@ def test_it_needs_a_loss_that_matches():
         check_model("msrm", {name: 0.0})
     with pytest.raises(ConfigError, match="distance_weight and hypergraph_weight are all 0"):
         check_model("msrm", {"distance_weight": 0.0, "hypergraph_weight": 0.0})
+
+
+@pytest.mark.parametrize(
+    ("activation", "alpha", "least", "most"),
+    [("sigmoid", 2.0, 0.0, 0.005), ("relu", None, 0.1, 1.0)],
+)
+def test_as_printed_the_hypergraph_hardly_learns_at_the_start(activation, alpha, least, most):
+    """The gradient of L_h on the means beside that of the weighted L_d, as docs/methods.md says."""
+    torch.manual_seed(0)
+    size, pairs = 256, 64
+    hypergraph = Hypergraph(MSRMSettings(size=size, alpha=alpha, hypergraph_activation=activation))
+    match = torch.eye(pairs, dtype=torch.bool)
+    means = torch.nn.functional.normalize(torch.randn(2, pairs, size), dim=2).requires_grad_()
+    d2 = mahalanobis(means[0], torch.zeros(pairs, size), means[1])
+    losses = 0.8 * soft_match(-10 * d2, match), soft_match(hypergraph(*means, d2, match), match)
+    of_distances, of_hypergraph = (
+        torch.autograd.grad(loss, [means], retain_graph=True)[0].norm() for loss in losses
+    )
+    assert least < of_hypergraph / of_distances < most
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in PRESETS if not path.stem.endswith("_tuned")],
+    ids=lambda path: f"{path.parent.name}-{path.stem}",
+)
+def test_a_non_match_is_as_far_from_a_hyperedge_as_in_the_paper(path):
+    """Larger variances make distances smaller; alpha makes up for them."""
+    settings = check_model("msrm", read_preset(path).model)
+    assert settings.alpha == pytest.approx(2 * math.exp(settings.log_variance), rel=0.01)

@@ -140,10 +140,11 @@ def test_the_first_epochs_may_take_all_negatives(build, make_batch, name):
     method, batch = build(name, {"all_negatives_epochs": 2}), make_batch(range(5))
     images, texts = encode(method, batch)
     scores, margin = method.score(images, texts), method.settings.margin
-    for epoch, mining in ((0, "all"), (1, "all"), (2, "hardest"), (7, "hardest")):
+    for epoch, mining in ((0, "mean"), (1, "mean"), (2, "hardest"), (7, "hardest")):
         method.start_epoch(epoch)
         result = method.loss(images, texts, batch)["triplet"]
         torch.testing.assert_close(result, triplet(scores, batch.image_index, margin, mining))
+        assert result < 2 * (margin + 2)  # a mean of hinges, beside which the other terms count
 
 
 @set_methods
@@ -200,7 +201,26 @@ def test_the_place_is_told_to_images_and_words_apart(build):
             )
             towers = method.image.sets, method.text.sets
             assert all(isinstance(sets, SlotAttention) for sets in towers)
-            assert [sets.position_code for sets in towers] == [of_images, of_words]
+            expected = ["grid" if of_images else None, "sequence" if of_words else None]
+            assert [sets.position_code for sets in towers] == expected
+
+
+def test_boxes_tell_the_place_of_an_image_s_features(build, make_batch):
+    """The set follows the boxes, where the places are coded; a CNN's map has places of its own."""
+    batch = make_batch(range(3))
+    moved = replace(batch, boxes=batch.boxes.flip(1))
+    for coded in (False, True):
+        method = build("dive", {"sets": {"position_code": coded}}).eval()
+        same = torch.equal(method.encode_images(batch).vectors, method.encode_images(moved).vectors)
+        passes = torch.equal(method.image_passes(batch), method.image_passes(moved))
+        assert same == passes == (not coded)
+
+
+def test_places_that_nothing_tells_are_refused(build, make_batch):
+    method = build("dive", {"sets": {"position_code": True}})
+    batch = replace(make_batch(range(3)), boxes=None)
+    with pytest.raises(ConfigError, match="different numbers of features without boxes"):
+        method.encode_images(batch)
 
 
 @set_methods

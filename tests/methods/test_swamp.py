@@ -33,8 +33,9 @@ def test_an_embedding_is_what_all_queries_of_all_heads_read(build, make_batch):
         ):
             parts = []
             for query in (query for head in heads for query in head):
-                weights = (local[mask] @ query / (0.5 * SIZE**0.5)).softmax(0)
-                parts.append(sum(w * x for w, x in zip(weights, local[mask], strict=True)))
+                units = normalize(local[mask], dim=1)
+                weights = (units @ query / 0.5).softmax(0)
+                parts.append(sum(w * x for w, x in zip(weights, units, strict=True)))
             torch.testing.assert_close(row[0], normalize(torch.cat(parts), dim=0))
 
 

@@ -12,10 +12,12 @@ from small_methods import WIDTH, encode
 
 from manymatch.config.layout import Layout
 from manymatch.config.preset import Preset, WarmStart
+from manymatch.encoders.word2vec_file import read_word2vec
 from manymatch.encoders.word_vectors import WordTable
 from manymatch.experiments.plan import points
 from manymatch.experiments.presets.experiment import preset_of
-from manymatch.methods import build_method
+from manymatch.losses.triplet import triplet
+from manymatch.methods import build_method, vocabulary_of
 from manymatch.methods.howto100m import import_howto100m
 from manymatch.methods.swamp_video import WordMaximum
 from manymatch.system.errors import DataError, ManyMatchError
@@ -38,8 +40,12 @@ def test_a_caption_is_the_maximum_over_its_known_words() -> None:
     torch.testing.assert_close(result[2], layer[5])
 
 
-def test_the_contrastive_loss_sums_over_pairs_the_mean_of_all_wrong_ones(build, make_batch) -> None:
-    method, batch = build("swamp_video", {"weight": 0.0, "margin": 0.3}), make_batch([0, 1, 2])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_the_contrastive_loss_of_a_pair_is_the_mean_of_all_wrong_ones(
+    build, make_batch, reduction: str
+) -> None:
+    settings = {"weight": 0.0, "margin": 0.3, "contrastive": reduction}
+    method, batch = build("swamp_video", settings), make_batch([0, 1, 2])
     images, texts = encode(method, batch)
     scores, image_index = method.score(images, texts).tolist(), batch.image_index.tolist()
     n, m = len(scores), len(image_index)
@@ -53,7 +59,17 @@ def test_the_contrastive_loss_sums_over_pairs_the_mean_of_all_wrong_ones(build, 
             total += sum(max(0.0, 0.3 + rival - positive) for rival in rivals) / len(rivals)
     result = method.loss(images, texts, batch)
     assert result.keys() == {"triplet"}
-    assert float(result["triplet"].detach()) == pytest.approx(total, rel=1e-5)
+    expected = total if reduction == "sum" else total / m
+    assert float(result["triplet"].detach()) == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_mean_of_the_contrastive_loss_is_howto100ms() -> None:
+    """Its released code, whose diagonal adds the margin twice."""
+    scores = torch.randn(6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    ours = triplet(scores, torch.arange(6), 0.1, "mean")
+    right = scores.diagonal()
+    released = (0.1 + scores - right[:, None]).relu() + (0.1 + scores - right[None]).relu()
+    torch.testing.assert_close(5 / 6 * ours + 2 * 0.1 / 6, released.mean())
 
 
 def test_the_swapped_labels_are_weighted_by_lambda_alone(build, make_batch) -> None:
@@ -70,6 +86,19 @@ def test_word_vectors_of_word2vec_are_not_trained(build, vocabulary, tmp_path: P
     method = build("swamp_video", {"word_vectors": "word2vec", "word2vec_file": str(file)})
     trained = {name for name, value in method.named_parameters() if value.requires_grad}
     assert "text.words.weight" not in trained and "text.linear.weight" in trained
+
+
+def test_words_outside_the_training_captions_keep_vectors_that_are_not_learned(tmp_path) -> None:
+    file, words = tmp_path / "words.bin", Vocabulary.from_captions(["a dog"])
+    write_word2vec(file, ["dog", "wolf"], WORD_SIZE)
+    settings = {"size": SIZE, "word_size": WORD_SIZE, "word2vec_file": str(file)}
+    known = vocabulary_of("swamp_video", settings, words, ["a wolf", "a wug"])
+    method = build_method("swamp_video", settings, vocabulary=known, feature_width=WIDTH).eval()
+    wolf, wug = (method.text.words.weight[row] for row in known.ids(["wolf", "wug"]))
+    assert (wolf == torch.from_numpy(read_word2vec(file, ["wolf"], WORD_SIZE)["wolf"])).all()
+    assert not wug.any()
+    learned = settings | {"word_vectors": "learned"}
+    assert vocabulary_of("swamp_video", learned, words, ["a wolf"]).words == words.words
 
 
 SIZE, WORD_SIZE = 6, 4

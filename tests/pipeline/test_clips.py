@@ -57,7 +57,9 @@ def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
         (tmp_path / "presets" / "youcook2" / f"{name}.yaml").write_text(yaml.safe_dump(preset))
     (tmp_path / "given").mkdir()
     write_youcook2(tmp_path / "given", 192, TESTS)
-    write_word2vec(tmp_path / "words.bin", [*VERBS, *THINGS])
+    test = tmp_path / "given" / "youcook_val.pkl"
+    test.write_bytes(test.read_bytes().replace(b"leek", b"wolf"))
+    write_word2vec(tmp_path / "words.bin", [*VERBS, *THINGS, "wolf"])
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -76,6 +78,8 @@ def test_clips_go_the_way_of_images(checkout: Path) -> None:
         # Of 24 clips; by chance it would be a fifth, and 12.
         assert record["t2i"]["r5"] > 60 and record["i2t"]["r5"] > 60
         assert 1 <= record["t2i"]["medr"] <= 4
+        words = json.loads((checkout / f"models/youcook2/{name}/vocabulary.json").read_text())
+        assert "wolf" in words["words"]  # of a test caption alone, but word2vec knows the word
     weights = checkout / "models/youcook2/swamp/model.safetensors"
     first = weights.read_bytes()
     shutil.rmtree(weights.parent)

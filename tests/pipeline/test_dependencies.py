@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 import yaml
 
 from manymatch.cli.code import entries_by_stage
-from manymatch.config.params import Params, read_params
+from manymatch.config.names import Name
+from manymatch.config.params import Indexed, Params, read_params
 from manymatch.system.code_hash import Code
 
 RUNS = {
@@ -218,3 +220,18 @@ def test_every_stage_depends_on_its_own_file_and_on_no_source(
         assert not [dep for dep in deps if dep.startswith("src")]
         (own,) = [dep for dep in deps if dep.startswith("data/code/")]
         assert own.startswith(f"data/code/{warm.get(name, name)}")
+
+
+def test_a_command_of_dvc_takes_names_alone(root: Path) -> None:
+    """DVC puts values into commands without quotes, and a shell runs the commands. Only names have
+    a pattern without special characters (`config.names`)."""
+    values: set[str] = set()
+    for name, stage in yaml.safe_load((root / "dvc.yaml").read_text())["stages"].items():
+        inner = stage.get("do", stage)
+        found = set(re.findall(r"\$\{(.*?)\}", inner["cmd"]))
+        assert "wdir" not in inner and ("item" not in found or name == "experiment")
+        values |= found
+    names = {"item.dataset", "item.preset", "item.features", "item.ensemble"}
+    assert values == names | {"key", "item"}
+    kinds = {Params.model_fields[key].annotation for key in ("experiments", "indexes")}
+    assert kinds == {dict[Name, Name], dict[Name, Indexed]}

@@ -93,6 +93,17 @@ def test_without_a_server_it_says_how_to_start_one() -> None:
         read("train-cora", read_deployments=unreachable)
 
 
+def test_a_server_with_another_password_is_one_line() -> None:
+    async def refused(self: Client, **filters: Any) -> None:
+        request = httpx.Request("POST", "http://127.0.0.1:1/api/deployments/filter")
+        answer = httpx.Response(401, request=request)
+        raise httpx.HTTPStatusError("Unauthorized\nsee", request=request, response=answer)
+
+    with pytest.raises(SystemExit, match="asks for a password") as end:
+        read("train-cora", read_deployments=refused)
+    assert "\n" not in str(end.value)
+
+
 @pytest.mark.parametrize(
     "error",
     [

@@ -21,15 +21,15 @@ def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpus, "time", SimpleNamespace(sleep=lambda _: time.sleep(0.02)))
 
 
-def claim(said: list[str]) -> str | None:
-    with gpus.claimed(said.append) as environment:
+def claim(said: list[str], queue: str | None = gpus.QUEUE) -> str | None:
+    with gpus.claimed(queue, said.append) as environment:
         return environment.get("CUDA_VISIBLE_DEVICES")
 
 
 def test_runs_share_no_gpu_and_wait_for_a_free_one() -> None:
     lines: list[str] = []
-    with gpus.claimed(lines.append) as first:
-        with gpus.claimed(lines.append) as second:
+    with gpus.claimed(gpus.QUEUE, lines.append) as first:
+        with gpus.claimed(gpus.QUEUE, lines.append) as second:
             assert (first, second) == ({"CUDA_VISIBLE_DEVICES": "4"}, {"CUDA_VISIBLE_DEVICES": "7"})
             waiting = threading.Thread(target=claim, args=(lines,))
             waiting.start()
@@ -40,17 +40,29 @@ def test_runs_share_no_gpu_and_wait_for_a_free_one() -> None:
         assert lines[-1] == "computing on GPU 7"
 
 
-@pytest.mark.parametrize(("wanted", "seen"), [("2", "4,7"), ("0", "")])
-def test_a_run_sees_as_many_as_it_wants(
-    monkeypatch: pytest.MonkeyPatch, wanted: str, seen: str
+@pytest.mark.parametrize(
+    ("queue", "wanted", "seen"),
+    [
+        ("gpu", "2", "4,7"),
+        ("gpu", "0", ""),
+        ("gpu", None, "4"),
+        ("mine", None, "4"),
+        ("cpu", "2", ""),
+        (None, "2", None),
+    ],
+)
+def test_a_run_sees_as_many_as_its_queue_and_its_worker_say(
+    monkeypatch: pytest.MonkeyPatch, queue: str | None, wanted: str | None, seen: str | None
 ) -> None:
-    monkeypatch.setenv(gpus.WANTED, wanted)
-    assert claim([]) == seen
+    monkeypatch.delenv(gpus.WANTED)
+    if wanted is not None:
+        monkeypatch.setenv(gpus.WANTED, wanted)
+    assert claim([], queue) == seen
 
 
 def test_a_run_that_waits_for_several_holds_none(monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[str] = []
-    with gpus.claimed([].append):
+    with gpus.claimed(gpus.QUEUE, [].append):
         monkeypatch.setenv(gpus.WANTED, "2")
         waiting = threading.Thread(target=claim, args=(lines,))
         waiting.start()
@@ -81,7 +93,4 @@ def test_the_list_is_read_as_cuda_does(
 
 def test_without_gpus_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert claim([]) is None
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
-    monkeypatch.delenv(gpus.WANTED)
     assert claim([]) is None

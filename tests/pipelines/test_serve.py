@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
-from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
 from prefect.exceptions import ObjectAlreadyExists
+from prefect.workers.process import ProcessWorker
 
 from manymatch.system.errors import ConfigError
 from pipelines import serve
@@ -24,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 @dataclass
 class Pool:
     type: str
+    template: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -36,7 +39,11 @@ class Client:
     async def create_work_pool(self, pool: WorkPoolCreate) -> None:
         if self.pool:
             raise ObjectAlreadyExists(Exception("pool"))
-        self.pool = Pool(pool.type)
+        self.pool = Pool(pool.type, pool.base_job_template)
+
+    async def update_work_pool(self, name: str, pool: WorkPoolUpdate) -> None:
+        assert self.pool and pool.base_job_template
+        self.pool.template = pool.base_job_template
 
     async def read_work_pool(self, name: str) -> Pool:
         assert self.pool
@@ -48,6 +55,11 @@ class Client:
         if name in self.limits:
             raise ObjectAlreadyExists(Exception("queue"))
         self.limits[name] = concurrency_limit
+
+
+@pytest.fixture(autouse=True)
+def in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
 
 
 def make_pool(client: Any) -> None:
@@ -64,6 +76,14 @@ def test_a_limit_that_somebody_has_set_is_kept(monkeypatch: pytest.MonkeyPatch) 
     assert client.limits["gpu"] == 7
 
 
+def test_a_pool_of_an_older_service_gets_the_template_without_variables() -> None:
+    open_to_all = ProcessWorker.get_default_base_job_template()
+    client = Client(Pool("process", open_to_all))
+    make_pool(client)
+    assert client.pool and client.pool.template["variables"]["properties"] == {}
+    assert client.pool.template["job_configuration"]["command"] == "python -m pipelines.engine"
+
+
 def test_a_pool_of_another_type_is_one_line() -> None:
     with pytest.raises(
         ConfigError, match=r"^the work pool 'manymatch' is of type 'docker', [^\n]*"
@@ -76,7 +96,7 @@ def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
         port = other.getsockname()[1]
         here = serve.Place(port, Started(tmp_path))
         with pytest.raises(ConfigError, match=rf"^port {port} of 127.0.0.1 is used .*prefect.toml"):
-            serve._start_servers(here)
+            serve._start_servers(here, "manymatch:secret")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -117,6 +137,22 @@ class Settings:
     def __init__(self, url: str) -> None:
         self.api = self
         self.url = url
+
+
+@pytest.mark.parametrize(
+    ("stranger", "owner"),
+    [(200, 200), (401, 401), (422, 422)],
+    ids=["no password", "another password", "no protection against forged requests"],
+)
+def test_a_server_without_the_password_is_one_line(
+    stranger: int, owner: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(url: str, auth: tuple[str, str] | None) -> httpx.Response:
+        return httpx.Response(owner if auth == ("manymatch", "secret") else stranger)
+
+    monkeypatch.setattr(serve.httpx, "get", answer)
+    with pytest.raises(ConfigError, match=r"does not ask for the password .* run 'make stop'"):
+        serve._check_guards(serve.Place(4200, Started(tmp_path)), "manymatch:secret")
 
 
 @pytest.mark.parametrize("words", [["--help"], ["stopp"], ["stop", "now"]])

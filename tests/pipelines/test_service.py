@@ -12,6 +12,7 @@ import shutil
 import httpx
 import psutil
 import pytest
+from chromium import CHROMIUM
 from service import PATIENCE, Service, run_id
 
 pytestmark = pytest.mark.slow
@@ -64,6 +65,71 @@ def test_unchanged_stages_are_cached_and_the_report_is_linked(service: Service) 
         "report": "Completed",
     }
     assert f"http://127.0.0.1:{service.port + 1}/index.html" in service.artifacts(runs[1])["report"]
+
+
+def test_a_page_of_another_origin_runs_nothing(service: Service) -> None:
+    """A page can send these requests from a browser on this machine."""
+    foreign = {"Origin": "http://evil.example"}
+    asks = {"Access-Control-Request-Method": "POST"}
+    asks |= {"Access-Control-Request-Headers": "content-type"}
+    made = service.folder / "made"
+    route = f"deployments/{service.deployed('train/train-cora')['id']}/create_flow_run"
+    count = service.call("POST", "flow_runs/count")
+    for path in ("deployments/filter", route):
+        preflight = service.ask("OPTIONS", path, headers=foreign | asks)
+        assert preflight.status_code == 400
+        assert "access-control-allow-origin" not in preflight.headers
+    own = service.ask("OPTIONS", route, headers={**asks, "Origin": service.page})
+    assert own.headers["access-control-allow-origin"] == service.page
+    token = service.token()
+    for variables in ({"command": f"touch {made}"}, {"env": {"PATH": "/"}}, {"working_dir": "/"}):
+        content = {"job_variables": variables, "state": {"type": "SCHEDULED"}}
+        for password, headers, status in (
+            (None, foreign, 403),
+            (None, foreign | token, 401),
+            (("manymatch", "guessed"), foreign | token, 401),
+            (service.password, foreign, 403),
+            (service.password, foreign | token, 422),
+            (service.password, token, 422),
+        ):
+            answer = service.ask("POST", route, content, password, headers)
+            assert answer.status_code == status, answer.text
+            assert "access-control-allow-origin" not in answer.headers
+    assert service.call("POST", "flow_runs/count") == count and not made.exists()
+
+
+def test_a_name_that_leads_here_needs_the_password_too(service: Service) -> None:
+    """A page at evil.example, which then leads to 127.0.0.1, is of one origin with the server."""
+    rebound = {
+        "Host": f"evil.example:{service.port}",
+        "Origin": f"http://evil.example:{service.port}",
+    }
+    for method, route in (
+        ("GET", "csrf-token?client=a"),
+        ("GET", "admin/version"),
+        ("POST", "deployments/filter"),
+        ("POST", "logs/filter"),
+    ):
+        assert service.ask(method, route, headers=rebound | service.token()).status_code == 401
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine")
+def test_the_page_takes_the_password_and_asks_no_other_host(service: Service) -> None:
+    playwright = pytest.importorskip("playwright.sync_api")
+    asked: list[str] = []
+    with playwright.sync_playwright() as opened:
+        browser = opened.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.set_default_timeout(1000 * PATIENCE)
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(service.page)
+        page.fill("input[type=password]", ":".join(service.password))
+        with page.expect_response("**/api/flow_runs/**") as answer:
+            page.keyboard.press("Enter")
+        assert answer.value.ok and "login" not in page.url
+        browser.close()
+    web = [url for url in asked if url.startswith("http")]
+    assert len(web) > 10 and all(url.startswith(f"{service.page}/") for url in web)
 
 
 def test_names_that_cannot_be_resolved_are_one_line(service: Service) -> None:
@@ -166,6 +232,6 @@ def test_runs_queue_cancel_and_survive_a_new_server_but_no_power_cut(service: Se
     service.says(last, "/2000: loss")
     assert "ended: worker, reports, server" in service.stop()
     assert service.stored_state(last) == "CRASHED"
-    assert service.processes("prefect") == service.processes("http.server") == []
+    assert service.processes("prefect") == service.processes("pipelines.report_page") == []
     assert service.processes("prefect.engine") == service.processes("manymatch") == []
     assert "nothing ran" in service.stop()

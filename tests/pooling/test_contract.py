@@ -20,7 +20,7 @@ POOLINGS = {
     "mean": (MeanPooling, 1),
     "max": (MaxPooling, 1),
     "gpo": (GPO, 1),
-    "slots": (lambda: SlotAttention(SIZE, SIZE, 3, 2, heads=2, position_code=True), 3),
+    "slots": (lambda: SlotAttention(SIZE, SIZE, 3, 2, heads=2, position_code="sequence"), 3),
     "pie_net": (lambda: PIENet(SIZE, SIZE, 3), 3),
     "decoder": (lambda: TransformerDecoder(SIZE, SIZE, 3, 2, heads=2), 3),
     "prototypes": (lambda: PrototypeAttention(SIZE, 3), 3),

@@ -45,6 +45,21 @@ def test_equals_the_naive_loop(c, q):
     assert_same(layer(vertices, incidence), naive(layer, vertices, incidence), inputs)
 
 
+def test_a_vertex_alone_is_a_hypergraph_of_one_vertex():
+    """Neither the number of hyperedges nor the incidence counts."""
+    layer, vertices, incidence = case(5, 3)
+    inputs = [vertices, *layer.parameters()]
+    one_by_one = [naive(layer, vertices[v : v + 1], incidence[v : v + 1]) for v in range(5)]
+    assert_same(layer(vertices, None), torch.cat(one_by_one), inputs)
+
+
+def test_the_activation_is_of_each_number():
+    layer, vertices, incidence = case(5, 3)
+    sigmoids = layer(vertices, incidence)
+    layer.activation = torch.relu
+    torch.testing.assert_close(layer(vertices, incidence), sigmoids.logit().clamp(min=0))
+
+
 def test_equals_torch_geometric():
     """It divides by Dv once where the square root stands on both sides here: `Y -> Dv^-1/2 Y`
     before and `Dv^1/2` after makes them the same; its incidence is 0 or 1."""
@@ -80,6 +95,7 @@ def test_incidence_is_one_for_matches_and_fades_with_distance():
     expected = [[1.0, 0.3678794412], [1.0, 0.0183156389], [0.1353352832, 1.0]]
     result = soft_incidence(distances, match, torch.tensor(1.0).double())
     torch.testing.assert_close(result, torch.tensor(expected).double())
+    assert soft_incidence(distances, match, 0.0).eq(1).all()  # eq. 8 with alpha 0
     bipolar = soft_incidence(distances, match, None)
     assert bipolar.tolist() == match.T.double().tolist()
 

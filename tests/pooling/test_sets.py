@@ -23,7 +23,7 @@ SETS = {
     "wide slots": lambda: SlotAttention(WIDTH, SIZE, 4, 4, heads=4, attention_size=12),
     "one slot": lambda: SlotAttention(WIDTH, SIZE, 1, 3, heads=2),
     "one pass": lambda: SlotAttention(WIDTH, SIZE, 3, 1, heads=1),
-    "slots in order": lambda: SlotAttention(WIDTH, SIZE, 3, 2, heads=2, position_code=True),
+    "slots in order": lambda: SlotAttention(WIDTH, SIZE, 3, 2, heads=2, position_code="sequence"),
     "random slots": lambda: SlotAttention(WIDTH, SIZE, 3, 2, heads=2, start="random").eval(),
     "slots by gru": lambda: SlotAttention(WIDTH, SIZE, 3, 2, heads=2, update="gru"),
     "pie_net": lambda: PIENet(WIDTH, SIZE, 3),
@@ -269,15 +269,21 @@ def test_one_slot_takes_the_mean_of_all():
 
 @pytest.mark.parametrize("name", PROTOTYPES)
 def test_prototype_attention_equals_the_naive_loop(name):
+    """In values and gradients; the length of a local feature does not matter."""
     module = build(name)
     members, local, mask, _ = samples()
+    leaves = [module.queries, local.requires_grad_()]
     result = module(local, mask)
+    expected = torch.zeros_like(result)
     for row, inputs in enumerate(members):
+        units = [local[row, r] / local[row, r].norm() for r in range(len(inputs))]
         for j, query in enumerate(module.queries):
-            scores = torch.stack([query @ x for x in inputs])
-            weights = (scores / (module.temperature * math.sqrt(WIDTH))).softmax(0)
-            expected = sum(w * x for w, x in zip(weights, inputs, strict=True))
-            torch.testing.assert_close(result[row, j], expected, atol=1e-9, rtol=0)
+            weights = torch.stack([query @ x / module.temperature for x in units]).softmax(0)
+            expected[row, j] = sum(w * x for w, x in zip(weights, units, strict=True))
+    torch.testing.assert_close(result, expected, atol=1e-9, rtol=0)
+    torch.testing.assert_close(module(7 * local, mask), expected, atol=1e-9, rtol=0)
+    gradients = [torch.autograd.grad(x.sin().sum(), leaves) for x in (result, expected)]
+    torch.testing.assert_close(*gradients, atol=1e-9, rtol=0)
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -93,7 +93,7 @@ def test_a_claim_without_all_its_points_is_left_out(tmp_path: Path) -> None:
     assert set(findings(tmp_path)) == {
         SETS,
         "DivE over PVSE",
-        "MaxMatch over VSE-infinity",
+        "MaxMatch over DivE",
         "CORA over VSE-infinity",
         "MSRM over PCME",
         "MaxMatch's sets wider than DivE's",
@@ -109,6 +109,19 @@ def test_a_claim_joins_the_points_of_two_ablations(tmp_path: Path) -> None:
     write_ablation(tmp_path, "swamp-twin", {"weight": [0.0, 1.0]})
     part = findings(tmp_path)["SwAMP over its contrastive twin"]
     assert [(item.better.label, item.other.label) for item in part] == 2 * [("swamp", "weight=0.0")]
+
+
+def test_maxmatch_is_judged_by_its_papers_claims(tmp_path: Path) -> None:
+    """MaxMatch extends DivE (tables 1 and 2), and its similarity smooth-Chamfer (table 3)."""
+    methods(tmp_path, {"maxmatch": [110.0, 111.0, 112.0], "dive": [100.0, 101.0, 102.0]})
+    labels = {"MaxMatch, all": [110.0, 112.0], "smooth-Chamfer, all": [100.0, 101.0]}
+    write_ablation(tmp_path, "maxmatch-losses", {"preset": list(labels)}, rsums=labels)
+    found = findings(tmp_path)
+    sides = {
+        text: (found[text][0].better.label, found[text][0].other.label)
+        for text in ("MaxMatch over DivE", "Pair assignment over smooth-Chamfer, in MaxMatch")
+    }
+    assert list(sides.values()) == [("maxmatch", "dive"), tuple(labels)]
 
 
 def test_a_quantity_is_the_mean_of_its_metrics(tmp_path: Path) -> None:

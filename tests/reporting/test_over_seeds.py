@@ -3,17 +3,20 @@ the papers' rows beside ours."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import write_experiment, written
+from made_results import write_ablation, write_experiment, written
 from report_pages import texts_of
 
-from manymatch.reporting import over_seeds, page
+from manymatch.reporting import ablations, over_seeds, page
 from manymatch.reporting.blocks import Block, Bullets, Note
-from manymatch.reporting.estimates import Estimate
+from manymatch.reporting.estimates import COLLAPSED_SEEDS, WITHOUT_COLLAPSED, Estimate
+from manymatch.reporting.table import Table
+from manymatch.results.ablations import Ablation
 from manymatch.results.all_results import AllResults
 from manymatch.results.over_seeds import SketchExperiment, SyntheticExperiment
 
@@ -37,6 +40,36 @@ def test_mean_spread_and_error_are_those_of_the_seeds() -> None:
     assert estimate.error == pytest.approx((7 / 3) ** 0.5)
     assert estimate.text_with_error() == "3.00 ± 2.65 (1.53)"
     assert Estimate.of([1.5]).text_with_error() == "1.50"
+
+
+def test_a_seed_below_half_of_the_best_has_collapsed() -> None:
+    estimate = Estimate.of_scores([86.0, 2.25, 88.0])
+    assert estimate.text() == "58.8 ± 48.9"
+    assert estimate.without_collapsed() == "87.0 ± 1.4 (2 of 3 seeds)"
+    assert Estimate.of_scores([3.0, 90.0, 2.0]).without_collapsed(0) == "90 (1 of 3 seeds)"
+    for sound in ([45.0, 90.0], [90.0], [-1.6, -9.0], [0.0, 0.0]):
+        assert Estimate.of_scores(sound) == Estimate.of(sound)
+        assert Estimate.of_scores(sound).without_collapsed() == ""
+
+
+def test_no_table_averages_a_collapsed_seed_in_silence(tmp_path: Path) -> None:
+    r1 = {"contrastive": [87.0, 2.0], "SwAMP": [88.0, 87.0]}
+    blocks = over_seeds.synthetic(experiment(tmp_path, r1))
+    sketch = json.loads(write_sketches(tmp_path).read_text())
+    sketch["points"][0]["runs"][1]["map"] = 1.0
+    written(tmp_path / "sketches" / "made.json", sketch)
+    blocks += over_seeds.sketches(SketchExperiment.read_all(tmp_path)[0])
+    rsums = {"a": [300.0, 90.0], "b": [200.0, 210.0]}
+    ablation = Ablation.read(write_ablation(tmp_path, "what", {"preset": ["a", "b"]}, rsums=rsums))
+    blocks += ablations.blocks(ablation)
+    said = []
+    for table in (block for block in blocks if isinstance(block, Table)):
+        titles = [column.title for column in table.columns]
+        at = next(i for i, title in enumerate(titles) if WITHOUT_COLLAPSED in title)
+        said += [row[at] for row in texts_of(table) if row[at] != "-"]
+    assert said == ["87.00 (1 of 2 seeds)", "30.00 (1 of 2 seeds)", "300.0 (1 of 2 seeds)"]
+    assert sum(COLLAPSED_SEEDS in block.text for block in blocks if isinstance(block, Note)) == 3
+    assert COLLAPSED_SEEDS in ablations.to_markdown(ablation)
 
 
 def test_the_table_stands_beside_what_is_published(tmp_path: Path) -> None:

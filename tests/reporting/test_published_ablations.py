@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -42,8 +43,34 @@ def test_no_number_of_the_table_is_lost(real_data: Path) -> None:
         for column, cell in zip(table.columns[1:], cells, strict=True)
         if cell.text
     ]
-    assert len(values) == 204
-    assert sorted(values) == sorted(wanted)
+    assert len(values) == 232
+    assert not Counter(wanted) - Counter(values)
+
+
+def test_maxmatchs_tables_are_whole() -> None:
+    """Table 3 has eleven rows, table 4 all sets and eight single elements with three similarities.
+    Which losses ten rows of table 3 have is not known, so that they are numbered."""
+    (losses,) = published.tables_beside("maxmatch-losses")
+    rows = texts_of(losses)
+    printed_values = "438.98 439.57 441.76 442.43 443.11 444.10 441.23 442.67 443.49 444.49 446.53"
+    assert [value for _, value in rows] == printed_values.split()
+    assert sum("some of the losses (row " in name for name, _ in rows) == 10
+    (elements,) = (
+        table
+        for table in published.tables_of_sets()
+        if "elements used" in table.title and table.title.startswith("MaxMatch")
+    )
+    printed = dict(texts_of(elements))
+    assert len(printed) == 27
+    alone = {
+        side: [
+            printed[f"similarity=MaxMatch; {side} set: only element {number}"]
+            for number in (1, 2, 3, 4)
+        ]
+        for side in ("image", "text")
+    }
+    assert alone["image"] == ["440.89", "443.78", "437.91", "442.39"]
+    assert sorted(alone["image"]) == sorted(alone["text"])  # the elements pair up (section 4.4)
 
 
 @pytest.mark.parametrize("name", published.OF_ABLATION)

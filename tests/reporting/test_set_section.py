@@ -14,8 +14,8 @@ from made_sets import add_sets
 from report_pages import edit, pages_of
 
 from manymatch.reporting.attention_drawing import look
-from manymatch.reporting.sections.sets import plane
-from manymatch.results.sets import ImageMap, Projection
+from manymatch.reporting.sections.sets import partners, plane
+from manymatch.results.sets import ElementPairs, ImageMap, Projection, SetMetrics
 
 
 @pytest.fixture
@@ -58,6 +58,22 @@ def test_page_shows_the_sets_of_all_methods(page: str) -> None:
     assert len(clouds) == 2 * (4 + 2)
     assert all(path.count("M") == 20 for *_, path in clouds)
     assert "80 of 1,200 vectors of images and 80 of 6,000 vectors of texts" in page
+
+
+def test_each_image_element_stands_beside_the_text_element_that_it_matches(page: str) -> None:
+    assert "cora: image 1 with text 1 (237.5 and 237.5), image 2 with text 2 (234.5 and" in page
+    cosine = [[0.1, 0.9, 0.2], [0.0, -0.1, 0.3]]
+    side = {"log_circular_variance": -1.0, "winners": 1.0}
+    metrics = SetMetrics.model_validate(
+        {
+            "gallery": 10,
+            "rsum": 300.0,
+            "images": side | {"rsum_of": {"1": 250.0, "2": 260.0, "1+2": 270.0}},
+            "texts": side | {"rsum_of": {"1": 240.0, "2": 251.0, "3": 261.0}},
+        }
+    )
+    pairs = ElementPairs(share=[[0.0] * 3] * 2, cosine=cosine)
+    assert [*partners(pairs, metrics)] == [(1, 2, 250.0, 251.0), (2, 3, 260.0, 261.0)]
 
 
 def test_page_shows_what_each_element_retrieves_and_what_is_retrieved_again(

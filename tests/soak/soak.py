@@ -30,6 +30,7 @@ import psutil
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "helpers")]
 
+import left_processes  # noqa: E402
 from service import Service, make_service  # noqa: E402
 from workspace import Workspace, make_workspace  # noqa: E402
 
@@ -251,6 +252,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--no-service", action="store_true", help="no Prefect service")
     options = parser.parse_args()
+    left_processes.end_with_this_process()
     make: Callable[[Path, Path], Workspace] = make_workspace
     if not options.no_service:
         make = make_service

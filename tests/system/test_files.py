@@ -2,11 +2,13 @@
 
 import errno
 import os
+import shutil
+from pathlib import Path
 
 import pytest
 
 from manymatch.system.errors import StorageError, nearest
-from manymatch.system.files import replacing, sha256, write_json
+from manymatch.system.files import replacing, sha256, write_json, write_through
 
 
 @pytest.mark.parametrize("is_folder", [False, True])
@@ -61,6 +63,31 @@ def test_a_fault_of_the_file_system_is_one_line_with_the_file(tmp_path, code):
         (tmp_path / "missing").read_text()
 
 
+@pytest.mark.parametrize("step", ["rename", "replace", "rmtree"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_interrupt_leaves_the_old_or_the_new_folder_alone(tmp_path, monkeypatch, step, when):
+    owner = shutil if step == "rmtree" else Path
+    usual, left = getattr(owner, step), ["once"]
+
+    def interrupted(*arguments):
+        if not left:
+            return usual(*arguments)
+        left.pop()
+        if when == "after":
+            usual(*arguments)
+        raise KeyboardInterrupt
+
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "old").touch()
+    with pytest.raises(KeyboardInterrupt), replacing(target) as partial:
+        partial.mkdir()
+        (partial / "new").touch()
+        monkeypatch.setattr(owner, step, interrupted)
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+    assert len(list(target.iterdir())) == 1
+
+
 def test_json_has_no_nan_and_one_form(tmp_path):
     write_json(tmp_path / "a.json", {"b": 1, "a": 2})
     write_json(tmp_path / "b.json", {"a": 2, "b": 1})
@@ -73,3 +100,17 @@ def test_the_nearest_name_is_suggested_only_if_near():
     assert nearest("corra", ["cora", "vsepp"]) == "; did you mean 'cora'? (known: cora, vsepp)"
     assert nearest("zzz", ["cora"]) == " (known: cora)"
     assert nearest("x", []) == " (known: none)"
+
+
+@pytest.mark.parametrize("chain", [["link"], ["first", "link"]])
+def test_a_link_of_the_user_stays_and_its_file_changes(tmp_path, chain):
+    kept = tmp_path / "elsewhere" / "kept.yaml"
+    kept.parent.mkdir()
+    kept.write_text("old")
+    target = kept
+    for name in chain:
+        (tmp_path / name).symlink_to(target)
+        target = tmp_path / name
+    write_through(target, "new")
+    assert target.is_symlink() and kept.read_text() == "new" and not kept.is_symlink()
+    assert len(list(tmp_path.rglob("*"))) == 2 + len(chain)

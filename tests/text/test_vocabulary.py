@@ -46,6 +46,14 @@ def test_minimum_count_drops_rare_words():
     assert len(vocabulary) == 5
 
 
+def test_words_of_other_captions_come_behind_and_are_not_drawn():
+    vocabulary = Vocabulary.from_captions(["a b"])
+    extended = vocabulary.with_words_of(["d b", "c d"])
+    assert extended.words == (*vocabulary.words, "c", "d")
+    assert extended.ids(["a", "d", "e"]) == [3, 6, Vocabulary.UNK]
+    assert list(extended.ordinary) == list(vocabulary.ordinary) == [3, 4]
+
+
 def test_saved_and_loaded_is_the_same(tmp_path):
     vocabulary = Vocabulary.from_captions(["une fenêtre d'or"])
     path = tmp_path / "v.json"

@@ -74,6 +74,12 @@ def test_random_words_are_never_special(pieces: WordPieces) -> None:
     assert {pieces.words[word] for word in words} & set(SPECIAL) == {"[MASK]"}
 
 
+def test_the_pieces_that_continue_a_word_are_known(pieces: WordPieces) -> None:
+    listed = {pieces.words[number] for number in pieces.continuing}
+    assert listed == {word for word in pieces.words if word.startswith("##")} and "##s" in listed
+    assert pickle.loads(pickle.dumps(pieces)).continuing == pieces.continuing
+
+
 def test_more_than_the_network_can_read_is_left_out(pieces: WordPieces) -> None:
     assert len(pieces.encode("dog " * 100)) == 40 - 2
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
 from full_disk import error_on_full_disk
 
 from manymatch.results.curves import read_curves
+from manymatch.system.errors import StorageError
+from manymatch.training import curves as curves_module
 from manymatch.training.curves import Curves
 from manymatch.training.history import History
 
@@ -31,6 +34,17 @@ def test_a_full_disk_is_one_line_and_keeps_the_finished_epochs(
     kept = read_curves(tmp_path)
     assert len(kept) == 2
     assert all(0 < len(curve.points) < EPOCHS for curve in kept.values())
+
+
+def test_a_damaged_cache_of_dvc_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(*_: object, **__: object) -> None:
+        raise sqlite3.DatabaseError("file is not a database")
+
+    monkeypatch.setattr(curves_module, "Live", start)
+    with pytest.raises(StorageError, match="DVC cannot be started: file is not a database"):
+        Curves(tmp_path, History())
 
 
 def test_curves_that_dvc_removed_meanwhile_are_complete(tmp_path: Path) -> None:

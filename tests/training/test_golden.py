@@ -21,10 +21,11 @@ import pytest
 import torch
 import yaml
 from small_methods import NAMES, small
-from tiny_data import TinyData, make_data
+from tiny_data import TinyData, make_data, write_table
 
 from manymatch import cli
 from manymatch.config.layout import Layout
+from manymatch.datasets.base import RELEVANCE
 from manymatch.methods import build_method, method_class
 from manymatch.text.vocabulary import Vocabulary
 from manymatch.training.module import reseed
@@ -71,6 +72,7 @@ def make_checkout(root: Path) -> None:
     shutil.copytree(data.shards, layout.shards("tiny", "grid"))
     layout.vocabulary("tiny").parent.mkdir()
     shutil.copy(data.vocabulary, layout.vocabulary("tiny"))
+    write_table(layout.relevance("tiny"), [], RELEVANCE)  # only the pairs are known to be true
     (layout.presets / "tiny").mkdir(parents=True)
     for name in NAMES:
         (layout.presets / "tiny" / f"{name}.yaml").write_text(yaml.safe_dump(preset(name)))

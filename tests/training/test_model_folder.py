@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -14,19 +15,19 @@ from tiny_data import TinyData
 from tiny_run import preset
 from torch.testing import assert_close
 
+from manymatch.foreign.json_file import read_hashed_object
 from manymatch.methods import build_method
 from manymatch.methods.checkpoint import (
-    FACTS,
     PRESET,
     VOCABULARY,
     WEIGHTS,
-    feature_width,
     load_model,
     load_weights,
     read_weights,
     save_model,
     save_weights,
 )
+from manymatch.methods.facts import FACTS, facts
 from manymatch.system.errors import CheckpointError
 from manymatch.system.files import sha256
 from manymatch.text.vocabulary import Vocabulary
@@ -63,7 +64,7 @@ def test_there_and_back(tmp_path: Path, vocabulary: Vocabulary) -> None:
     assert not result.training
     for key, value in method.state_dict().items():
         assert torch.equal(result.state_dict()[key], value)
-    assert feature_width(tmp_path / "model") == 24
+    assert facts(tmp_path / "model")["feature_width"] == 24
     assert json.loads((tmp_path / "model" / "model.json").read_text())["rsum"] == 12.5
 
 
@@ -149,7 +150,54 @@ def test_unusable_facts(folder: Path, content: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_feature_width_that_is_no_number(folder: Path) -> None:
-    edit(folder / FACTS, feature_width="many")
-    with pytest.raises(CheckpointError, match="cannot be used"):
+CURVE = [[0.1, 0.2], [0.0, 1.0]]
+EXTRACTION = {"preprocessing": "squashed", "weights_sha256": "0" * 64}
+
+
+def curves(**sides: Any) -> dict[str, Any]:
+    return {"precision": {"image": CURVE, "text": CURVE} | sides}
+
+
+@pytest.mark.parametrize(
+    "lies",
+    [
+        *({"feature_width": width} for width in ("many", -5, 0, 2**21, 1e308, 24.5, True, None)),
+        *({"parser": name} for name in ("pip", "torch", "spacy", "../x", 5, ["en_core_web_sm"])),
+        *({"extraction": value} for value in ("x", [1], {"preprocessing": None})),
+        {"extraction": EXTRACTION | {"preprocessing": 5}},
+        {"extraction": EXTRACTION | {"backbone": {"name": "lite0"}}},
+        *({"precision": value} for value in ("x", [], {}, {"text": CURVE}, {"t2i": CURVE})),
+        curves(text=[[0.1], [0.0, 1.0]]),
+        curves(text=[["low", "high"], [0.0, 1.0]]),
+        curves(text=[[], []]),
+        curves(text=CURVE[:1]),
+        curves(text=[[0.2, 0.1], [0.0, 1.0]]),
+        curves(image=[[0.1, float("nan")], [0.0, 1.0]]),
+        curves(image=[[0.1, float("inf")], [0.0, 1.0]]),
+        curves(image=[[0.1, 0.2], [0.0, 1.5]]),
+        curves(more=CURVE),
+        *({"precision_of": lie} for lie in ("x", {}, {"images": 0, "right": "all"})),
+        {"precision_of": {"images": 5, "right": "some"}},
+        {"rsum": "high"},
+        {"rsum": float("nan")},
+        {"epoch": "2"},
+        {"method": 5},
+        {"dataset": ["scenes"]},
+        {"weights_sha256": 5},
+        {"vocabulary_sha256": "0" * 63},
+    ],
+    ids=str,
+)
+def test_lies_in_the_facts_are_one_line(folder: Path, lies: dict[str, Any]) -> None:
+    content = read_hashed_object(folder / FACTS, "") | lies
+    own_hash = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    (folder / FACTS).write_text(json.dumps(content | {"content_sha256": own_hash}))  # NaN, too
+    with pytest.raises(CheckpointError, match=FACTS) as caught:
         load_model(folder)
+    assert str(caught.value).isprintable() and next(iter(lies)) in str(caught.value)
+
+
+def test_facts_of_a_later_version_are_kept(folder: Path) -> None:
+    edit(folder / FACTS, **curves(), extraction=EXTRACTION | {"backbone": "lite0"}, later=[[1]])
+    load_model(folder)
+    assert facts(folder)["later"] == [[1]]

@@ -63,6 +63,7 @@ def test_model_folder_holds_the_best_epoch(new_run: NewRun, tiny: TinyData) -> N
         values, curve_shares = facts["precision"][query]
         assert values == sorted(values) and max(shares) - min(shares) > 0
         assert np.interp(scores.ravel(), values, curve_shares) == pytest.approx(shares, abs=1e-4)
+    assert facts["precision_of"] == {"images": len(scores), "right": "own"}
 
 
 def curve(run: Run, name: str) -> list[float]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from manymatch.cli import project
+from manymatch.cli.needs import has_images, needs
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Params, WarmStarted
 from manymatch.config.preset import Preset, preset_path
@@ -21,10 +23,16 @@ _LARGE_GPU = 80 * 10**9
 
 
 @commands.command()
-def check() -> None:
-    """Check params.yaml and the presets it names, and say what will run.
+def check(
+    only_settings: Annotated[
+        bool,
+        typer.Option("--settings", help="Do not look for images, features, vectors and weights."),
+    ] = False,
+) -> None:
+    """Check params.yaml and the presets it names, and say what will run and what is missing.
 
-    The command repairs files that a killed dvc has left half written.
+    What is not on this machine is listed before anything runs, without a network. The command
+    repairs files that a killed dvc has left half written.
     """
     from manymatch import datasets
 
@@ -54,6 +62,11 @@ def check() -> None:
     for name, dataset in params.experiments.items():
         with _collected(faults):
             _check_experiment(name, dataset)
+    if not faults and not only_settings:
+        missing = list(needs(params))
+        for line in dict.fromkeys(str(need) for need in missing if not need.fault):
+            say(f"will be downloaded: {line}")
+        faults = [str(need.fault) for need in missing if need.fault]
     _refuse(faults)
     say(
         f"datasets {', '.join(params.datasets)}; presets {', '.join(params.presets)}; "
@@ -72,12 +85,15 @@ def _collected(faults: list[str]) -> Iterator[None]:
 
 
 def _refuse(faults: list[str]) -> None:
+    faults = list(dict.fromkeys(faults))
     if len(faults) == 1:
         raise ConfigError(faults[0])
     if faults:
         for fault in faults:
             say(fault)
-        raise ConfigError(f"{len(faults)} settings do not fit. Correct each of the lines above.")
+        raise ConfigError(
+            f"{len(faults)} settings do not fit, or files are missing. Correct each line above."
+        )
 
 
 def _check_features(params: Params, name: str) -> None:
@@ -87,7 +103,8 @@ def _check_features(params: Params, name: str) -> None:
     settings = params.extraction_of(name)
     for published in settings.published.values():
         check_format(published.format)
-    if set(params.datasets) - set(settings.published):
+    others = [dataset for dataset in params.datasets if dataset not in settings.published]
+    if any(has_images(params, dataset) for dataset in others):
         check_name(name)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,6 +38,9 @@ def init(
     captions: Annotated[
         Path | None, typer.Option(help="File or folder of captions; not given: in --images.")
     ] = None,
+    file: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column of the pictures' files.")
+    ] = None,
     text: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="A column of captions; repeatable.")
     ] = None,
@@ -62,7 +66,7 @@ def init(
     from manymatch.datasets.own.collect import collect
     from manymatch.datasets.own.presets import preset_names, write_preset
     from manymatch.datasets.own.settings import OwnSettings
-    from manymatch.system.files import write_text
+    from manymatch.system.files import write_through
 
     params = project.params()
     if name in DATASETS or "." in name or name == "all":
@@ -70,10 +74,12 @@ def init(
             f"{name}: a built-in data set has this name, or the name is 'all' or has a dot. "
             "Choose another name"
         )
+    params.check_names_with(name, _FEATURES)
     given: dict[str, Any] = {
         "images": str(images),
         "captions": str(captions) if captions else None,
         "format": form,
+        "file": file,
         "text": text,
         "split": split,
         "seed": seed or None,
@@ -102,9 +108,10 @@ def init(
     for key, entry in (("datasets", name), ("features", _FEATURES)):
         if entry not in getattr(params, key):
             changes[key] = [*getattr(params, key), entry]
-    write_text(LAYOUT.params, edited(LAYOUT.params, changes))
+    write_through(LAYOUT.params, edited(LAYOUT.params, changes))
     say(f"{LAYOUT.params}: {', '.join(changes)}")
     _say_what_next(name, params, names, sizes)
+    _say_how_to_search(name, params, names, collection)
 
 
 def _parser(language: str) -> str | None:
@@ -166,10 +173,29 @@ def _say_what_next(name: str, params: Params, presets: Sequence[str], sizes: Cou
         f"{_time(model * len(trained))}"
     )
     if others:
-        say(f"{LAYOUT.params}: to train {' or '.join(others)} too, add the name to 'presets'")
-    say(f"for one model: dvc repro evaluate@{name}-{trained[0] if trained else others[0]}")
+        say(
+            f"{len(others)} more presets are ready: {', '.join(others)}. Add them to 'presets' in "
+            f"{LAYOUT.params} to train them"
+        )
     datasets = ", ".join(dict.fromkeys((*params.datasets, name)))
-    say(f"for the models of all 'presets' on {datasets}: dvc repro")
+    say(f"train the models of all 'presets' on {datasets}: dvc repro")
+
+
+def _say_how_to_search(
+    name: str, params: Params, presets: Sequence[str], collection: Collection
+) -> None:
+    from manymatch.datasets.own.presets import BEST_ON_PHOTOGRAPHS
+
+    known = [preset for preset in (*BEST_ON_PHOTOGRAPHS, *params.presets) if preset in presets]
+    method = next((preset for preset in known if preset in params.presets), known[0])
+    form, raw = collection.form, LAYOUT.raw(name) / "images"
+    folder = shlex.quote(str(form.folder if collection.in_place else raw))
+    if method not in params.presets:
+        say(f"add {method} to 'presets' in {LAYOUT.params}")
+    say(f"train one model and search with it ({method} is a good first choice for photographs):")
+    say(f"  dvc repro evaluate@{name}-{method}")
+    say(f"  manymatch index {folder} --model models/{name}/{method} --to data/indexes/{name}")
+    say(f"  manymatch search data/indexes/{name} 'a red bird'")
 
 
 def _time(seconds: float) -> str:

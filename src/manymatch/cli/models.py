@@ -63,12 +63,15 @@ def train(
     name: Annotated[str | None, new_name("Call the model NAME: --set seed=1 --as cora-1.")] = None,
 ) -> None:
     """Train one preset: models/DATASET/PRESET. A run that was killed continues where it stopped."""
+    from manymatch.methods import entry_point
+
+    settings = project.preset(dataset, preset, overrides)
+    entry_point(settings.method)  # an unknown method is told before torch is loaded
     from manymatch.training.torchrun import relaunch
 
     relaunch()
     from manymatch.training import train as stage
 
-    settings = project.preset(dataset, preset, overrides)
     model = name or preset
     stage.train(
         settings,
@@ -78,6 +81,7 @@ def train(
         LAYOUT.curves(dataset, model),
         LAYOUT.checkpoints(dataset, model),
         usage=LAYOUT.machine(dataset, model),
+        relevance=LAYOUT.relevance(dataset),
     )
 
 

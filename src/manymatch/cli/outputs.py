@@ -59,7 +59,8 @@ def _locked_all(paths: Sequence[Path], work: str) -> Iterator[bool]:
     """Hold the locks of all `paths`; yields whether another process finished `work` meanwhile.
 
     Only the first of the processes of `torchrun` holds the locks, for all of them. The processes
-    work together, so none of them may find its work done.
+    work together, so none of them may find its work done. Other processes that a command starts
+    (`training.helpers`, workers) do not run the command, so that they never wait for its locks.
     """
     several = "TORCHELASTIC_RUN_ID" in os.environ
     if several and os.environ.get("RANK") != "0":

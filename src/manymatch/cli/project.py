@@ -9,6 +9,7 @@ from manymatch.config.layout import Layout
 from manymatch.config.params import Params, read_params
 from manymatch.config.preset import Preset, preset_path, read_preset
 from manymatch.config.strict import yaml_value
+from manymatch.methods import check_model
 from manymatch.system.errors import ConfigError
 from manymatch.system.parts import Part, Parts
 
@@ -41,7 +42,7 @@ def preset(dataset: str, name: str, overrides: list[str] | None = None) -> Prese
     """The preset, changed by the `--set` options in `overrides`."""
     require_project()
     path = preset_path(LAYOUT.presets, dataset, name)
-    return read_preset(path, dict(override(text) for text in overrides or []))
+    return read_preset(path, dict(override(text) for text in overrides or []), check_model)
 
 
 def override(text: str) -> tuple[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from manymatch.cli import project
 from manymatch.cli.options import PartName, Split, check_name
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
@@ -21,24 +22,41 @@ if TYPE_CHECKING:
 commands = typer.Typer()
 
 
+def _target(to: Path | None, name: str | None) -> Path:
+    """The index that a command writes: the folder `--to`, or that of an index of params.yaml."""
+    if (to is None) == (name is None):
+        raise ConfigError(
+            "give SOURCE, --model and --to, or else --name with the name of an index in params.yaml"
+        )
+    return to or (LAYOUT.indexes / str(name)).resolve()
+
+
 @commands.command()
-@writes(lambda to: to)
+@writes(_target)
 def index(
     source: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             help="A folder of pictures or of shards, a feature store (.h5), or a text file with "
             "one caption a line (.txt)."
         ),
-    ],
+    ] = None,
     model: Annotated[
-        str,
+        str | None,
         typer.Option(metavar="FOLDER", help="A trained model, such as models/scenes/cora."),
-    ],
+    ] = None,
     to: Annotated[
-        Path,
+        Path | None,
         typer.Option(metavar="FOLDER", resolve_path=True, help="The index to write or to update."),
-    ],
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            callback=check_name,
+            metavar="NAME",
+            help="An index of params.yaml, which gives SOURCE, --model and --to.",
+        ),
+    ] = None,
     table: Annotated[
         Path | None,
         typer.Option(
@@ -56,13 +74,21 @@ def index(
 
     if part and table:
         raise ConfigError("--table: a part holds no facts. Give the table without --part.")
+    to = _target(to, name)
+    if name is not None and source is model is None:
+        listed = project.params().index(name)
+        source, model = Path(listed.source), str(LAYOUT.models / listed.model)
+    elif name is not None or source is None or model is None:
+        raise ConfigError("give all of SOURCE, --model and --to, or --name alone")
     items = source_of(source, split)
     loaded = load(model, device)
     parts = Parts(_parts(to), None if part is None else Part.read(part))
     if parts.wanted:
         stage.build_part(items, loaded, parts)
     else:
-        say(f"{to}: {stage.build(items, loaded, to, model, table, parts=parts)}")
+        times = not to.is_relative_to(LAYOUT.indexes.resolve())  # else an output of DVC
+        changes = stage.build(items, loaded, to, model, table, parts=parts, times=times)
+        say(f"{to}: {changes}")
 
 
 def _parts(index: Path) -> Path:
@@ -98,6 +124,10 @@ def search(
             help="Rank by the text's entities, too (CORA): weight of the whole text, 0-1."
         ),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="The model, if it is not where the index says."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     open_page: Annotated[
         bool, typer.Option("--open", help="Show the results with pictures in a browser.")
@@ -109,7 +139,11 @@ def search(
         raise ConfigError("give either a text or --image FILE.")
     from manymatch.search.index.index import Index
 
-    opened = Index.open(index, beta=beta)
+    if open_page:
+        from manymatch.search.index.grid import page_folder, write_grid
+
+        folder = page_folder()  # a full disk is noticed before the search
+    opened = Index.open(index, model, beta)
     answer = opened.search(asked, count, where=where, least=least)
     if as_json:
         typer.echo(json.dumps(answer.model_dump(exclude_none=True), ensure_ascii=False))
@@ -118,9 +152,7 @@ def search(
     if open_page:
         import webbrowser
 
-        from manymatch.search.index.grid import write_grid
-
-        page = write_grid(opened, answer)
+        page = write_grid(opened, answer, folder)
         say(f"{page}: the results as a page")
         webbrowser.open(page.as_uri())
 
@@ -140,13 +172,18 @@ def _show(answer: Answer) -> None:
         ]
         for result in answer.results
     ]
-    columns = [Column("item", numeric=False), Column("score"), Column("right", unit="%")]
+    own = answer.right is not None and answer.right.pairs == "own"
+    share = Column("own pair" if own else "right", unit="%")
+    columns = [Column("item", numeric=False), Column("score"), share]
     results = (
         Table("Results", columns, rows).without_empty_columns() if rows else Note("no results")
     )
+    notes = [Note(note) for note in answer.notes()]
+    below = [Note(str(answer.right))] if rows and answer.right else []
     kind = "exact" if answer.exact else "not proven exact"
     times = f"parsed, encoded and searched in {ms.parse:.0f}, {ms.encode:.0f}, {ms.search:.0f} ms"
-    show([Heading(answer.query, f"{kind}, {answer.reranked:,} re-ranked, {times}"), results])
+    small = f"{kind}, {answer.reranked:,} re-ranked, {times}"
+    show([Heading(answer.query, small), *notes, results, *below])
 
 
 @commands.command()
@@ -176,6 +213,10 @@ def serve(
             callback=check_name, metavar="NAME", help="Serve INDEX as a shard of the index NAME."
         ),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="The model, if it is not where the indexes say."),
+    ] = None,
 ) -> None:
     """Search indexes in the browser: a page, and an HTTP service for programs.
 
@@ -184,6 +225,8 @@ def serve(
     """
     if shard_of and (shards or len(indexes) > 1):
         raise ConfigError("--shard-of: expected one folder. Serve each shard by its own command.")
+    if model and shards:
+        raise ConfigError("--model: the services of the shards have their model. Leave the option.")
     from manymatch.search.service.server import serve as run
 
-    run(indexes, host, port, rate, shards, shard_of)
+    run(indexes, host, port, rate, shards, shard_of, model)

@@ -26,6 +26,8 @@ Name = Annotated[
 ]
 ModelPath = Annotated[str, Field(pattern=f"^{NAME}/{NAME}$", max_length=2 * MAX_LENGTH)]
 """DATASET/PRESET: a folder under `models/`."""
+ParserName = Annotated[str, Field(pattern=r"^([a-z]{2,3}(_[a-z0-9]+)+|none)$", max_length=64)]
+"""A pipeline of spaCy, LANGUAGE_NAME as spaCy names its packages, or "none"."""
 Ensemble = Annotated[str, Field(pattern=rf"^{NAME}(\+{NAME})+$", max_length=MAX_LENGTH)]
 """The members' names, joined by +."""
 _CHECKED: TypeAdapter[str] = TypeAdapter(Name)

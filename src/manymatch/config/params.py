@@ -5,18 +5,22 @@ What makes a trained model is not here but in its preset, `presets/DATASET/PRESE
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
-from manymatch.config.names import Ensemble, ModelPath, Name
+from manymatch.config.names import Ensemble, ModelPath, Name, ParserName
 from manymatch.config.strict import Strict, read_yaml, validate
 from manymatch.system.errors import ConfigError, nearest
 
 Count = Annotated[int, Field(ge=1)]
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+"""How the address of a file on another machine begins."""
 
 
 class Captions(Strict):
@@ -51,7 +55,7 @@ class Extraction(Strict):
 class SceneGraphs(Strict):
     """The parser: a spaCy model, in how many processes, how many captions at once."""
 
-    model: str = "en_core_web_sm"
+    model: ParserName = "en_core_web_sm"
     processes: Annotated[int, Field(ge=0)] = 0
     """0: one per core."""
     batch_size: Count = 256
@@ -94,10 +98,17 @@ class WarmStarted(Strict):
     model: ModelPath
 
 
+def _local(path: str) -> str:
+    """DVC takes a text such as s3:x for an address."""
+    if "\0" in path or _SCHEME.match(path):
+        raise ValueError("expected a path of this machine. Write ./ before a name with a colon")
+    return path
+
+
 class Indexed(Strict):
     """An index of the folder, shards, store or captions `source` with the trained `model`."""
 
-    source: Annotated[str, Field(min_length=1)]
+    source: Annotated[str, Field(min_length=1), AfterValidator(_local)]
     model: ModelPath
 
 
@@ -138,6 +149,40 @@ class Params(Strict):
     def extraction_of(self, features: str) -> Extraction:
         """The settings of a backbone's extraction."""
         return _entry(self.extraction, features, "extraction")
+
+    def index(self, name: str) -> Indexed:
+        """What an index is made of."""
+        return _entry(self.indexes, name, "indexes")
+
+    def check_names_with(self, dataset: str, features: str) -> None:
+        """Check the names of stages as if `dataset` and `features` were listed too.
+
+        Raises:
+            ConfigError: two pairs of names are joined to one.
+        """
+        wider = {"datasets": [*self.datasets, dataset], "features": [*self.features, features]}
+        try:
+            _refuse_joined_names(self.model_copy(update=wider))
+        except ValueError as fault:
+            raise ConfigError(f"params.yaml: {fault}") from None
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        _refuse_joined_names(self)
+        return self
+
+
+def _refuse_joined_names(params: Params) -> None:
+    """DVC calls the stage of a pair DATASET-NAME. Of two stages with one name it keeps the last."""
+    for key in ("presets", "features", "ensembles"):
+        pairs: dict[str, tuple[str, str]] = {}
+        for pair in itertools.product(params.datasets, getattr(params, key)):
+            joined = "-".join(pair)
+            if (first := pairs.setdefault(joined, pair)) != pair:
+                raise ValueError(
+                    f"{key}: '{first[1]}' of '{first[0]}' and '{pair[1]}' of '{pair[0]}' have one "
+                    f"name in DVC, '{joined}', and DVC would leave one of them out. Rename one"
+                )
 
 
 def _entry(group: dict[str, Any], name: str, where: str) -> Any:

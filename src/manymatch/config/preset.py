@@ -7,6 +7,7 @@ from another preset's model belongs to the stage `warm_train@DATASET-NAME`.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -177,6 +178,10 @@ class Preset(Strict):
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
 
 
+WholeModel = Callable[[str, dict[str, Any]], Any]
+"""The mapping `model` of a preset of a method as all settings, the defaults filled in."""
+
+
 def preset_path(presets: Path, dataset: str, name: str) -> Path:
     """The file of a preset.
 
@@ -194,7 +199,9 @@ def preset_path(presets: Path, dataset: str, name: str) -> Path:
     return path
 
 
-def read_preset(path: Path, overrides: dict[str, Any] | None = None) -> Preset:
+def read_preset(
+    path: Path, overrides: dict[str, Any] | None = None, whole_model: WholeModel | None = None
+) -> Preset:
     """The preset in `path` with the values of dotted keys in `overrides`; see `setting_after`.
 
     Raises:
@@ -207,23 +214,36 @@ def read_preset(path: Path, overrides: dict[str, Any] | None = None) -> Preset:
     for key, setting in copy.deepcopy(overrides).items():  # a key may lie in another key's group
         _set(value, key.split("."), setting, f"{path}: {key}")
     changed = validate(Preset, value, str(path))
-    stated_setting = setting_after(validate(Preset, stated, str(path)), changed)
+    stated_setting = setting_after(validate(Preset, stated, str(path)), changed, whole_model)
     return changed.model_copy(update={"setting": stated_setting})
 
 
-def setting_after(stated: Preset, changed: Preset) -> Setting:
+def setting_after(
+    stated: Preset, changed: Preset, whole_model: WholeModel | None = None
+) -> Setting:
     """The `setting` of the preset `stated` in a file after it was `changed`.
 
     A `reproduced` preset stays so with another seed, other devices or other places of features; any
-    other change makes it `small-scale`. The points of a paper's ablation are the exception.
+    other change makes it `small-scale`. The points of a paper's ablation are the exception. By
+    `whole_model` (`methods.check_model`) a setting of the model with the value that the preset has
+    anyway is no change, also where the preset leaves the key to the method's default.
+
+    Raises:
+        ConfigError: `whole_model` refuses the model of one of the two.
     """
-    return changed.setting if _results(stated) == _results(changed) else "small-scale"
+    if _results(stated) != _results(changed):
+        return "small-scale"
+    models = [(preset.method, preset.model) for preset in (stated, changed)]
+    if models[0] != models[1] and whole_model is not None:
+        models = [(name, whole_model(name, model)) for name, model in models]
+    return changed.setting if models[0] == models[1] else "small-scale"
 
 
 def _results(preset: Preset) -> Preset:
-    """The preset without the settings that change results by chance alone, or not at all."""
+    """The preset without its model and the settings that change results by chance alone, or not at
+    all."""
     training = preset.training.model_copy(update={"devices": "auto", "features_in": "auto"})
-    return preset.model_copy(update={"seed": 0, "training": training})
+    return preset.model_copy(update={"seed": 0, "training": training, "model": {}})
 
 
 def _set(value: dict[str, Any], path: list[str], setting: Any, where: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeVar
 import pyarrow as pa
 
 from manymatch.config.strict import Strict
+from manymatch.fetching.needs import Need
 from manymatch.foreign.parquet_file import metadata_of, table_writer
 
 Item = TypeVar("Item")
@@ -93,6 +94,18 @@ class Dataset(ABC):
 
     settings_model: ClassVar[type[Strict]]
     """The model of `sources.NAME` in params.yaml."""
+
+    has_images: ClassVar[bool] = True
+    """False: the features of clips are published, and there are no image files."""
+
+    def needs(self, name: str, settings: Any) -> Iterable[Need]:
+        """Return what `download` needs and this machine lacks, the images first.
+
+        Args:
+            name: the entry `sources.NAME` of params.yaml.
+            settings: a `settings_model`.
+        """
+        return ()
 
     @abstractmethod
     def download(self, settings: Any, raw: Path) -> None:

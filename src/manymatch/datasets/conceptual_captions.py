@@ -11,15 +11,17 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, TextIO
 
 from pydantic import Field
 
 from manymatch.datasets.base import Caption, Dataset
+from manymatch.datasets.image_files import is_hidden, single_spaced
 from manymatch.datasets.image_folder import IMAGES
 from manymatch.fetching.archives import extract, whole_archive
 from manymatch.fetching.gather import Gatherer, Sources, SourceSettings, Usual
+from manymatch.fetching.needs import Need
 from manymatch.foreign.images import read_image
 from manymatch.foreign.json_file import read_object
 from manymatch.foreign.regular_file import read_regular
@@ -27,7 +29,7 @@ from manymatch.foreign.text_lines import columns, numbered_lines
 from manymatch.system.errors import DataError, SourceError
 from manymatch.system.files import remove
 from manymatch.system.progress import say, track
-from manymatch.text.caption_text import caption_fault
+from manymatch.text.caption_text import caption_fault, placeholders_as_words
 
 TABLE = "captions.tsv"
 """File under the raw folder with the image file, split and caption of each image."""
@@ -53,6 +55,10 @@ class ConceptualCaptionsSettings(SourceSettings):
 
 class ConceptualCaptions(Dataset):
     settings_model = ConceptualCaptionsSettings
+
+    def needs(self, name: str, settings: ConceptualCaptionsSettings) -> Iterator[Need]:
+        gatherer = Gatherer("conceptual_captions", settings, Path(), USUAL)
+        return gatherer.needs(advice={"shards": _ADVICE})
 
     def download(self, settings: ConceptualCaptionsSettings, raw: Path) -> None:
         """Put the images of the usable samples under `raw/images`, and their captions beside.
@@ -146,7 +152,7 @@ def split_of(key: str, held_out: float) -> str:
     return "train"
 
 
-IMAGE_SUFFIXES = ("jpg", "jpeg", "png")
+IMAGE_SUFFIXES = ("jpg", "jpeg", "png", "webp")
 TEXT, METADATA = "txt", "json"
 _MAX_BYTES = 2**20
 """The maximum size of a text or JSON file. Usual ones have some hundred bytes."""
@@ -158,7 +164,8 @@ class UnusableSample(Exception):
 
 def is_sample_file(name: str) -> bool:
     """Return whether a member of a shard belongs to a sample."""
-    return _suffix(name) in (*IMAGE_SUFFIXES, TEXT, METADATA)
+    path = PurePosixPath(name)
+    return not is_hidden(path) and _suffix(path.name) in (*IMAGE_SUFFIXES, TEXT, METADATA)
 
 
 def key_of(name: str) -> str:
@@ -171,12 +178,15 @@ def _suffix(name: str) -> str:
 
 
 def sample_files(folder: Path) -> Iterator[tuple[str, dict[str, Path]]]:
-    """Yield each key with its files by suffix, in the order of the keys."""
-    by_key: dict[str, dict[str, Path]] = {}
+    """Yield each key with its files by suffix, in the order of the keys.
+
+    The files of a sample are in one folder. A key in a second folder is yielded again.
+    """
+    samples: dict[tuple[str, Path], dict[str, Path]] = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file():
-            by_key.setdefault(key_of(path.name), {})[_suffix(path.name)] = path
-    yield from sorted(by_key.items())
+            samples.setdefault((key_of(path.name), path.parent), {})[_suffix(path.name)] = path
+    yield from ((key, files) for (key, _), files in sorted(samples.items()))
 
 
 def read_sample(key: str, files: Mapping[str, Path]) -> tuple[Path, str]:
@@ -192,7 +202,7 @@ def read_sample(key: str, files: Mapping[str, Path]) -> tuple[Path, str]:
     image = next((files[suffix] for suffix in IMAGE_SUFFIXES if suffix in files), None)
     if image is None:
         raise UnusableSample("no image")
-    caption = _caption(files)
+    caption = single_spaced(placeholders_as_words(_caption(files)))
     if caption_fault(caption):
         raise UnusableSample("a caption that is empty, too long or not clean text")
     try:
@@ -216,7 +226,7 @@ def _caption(files: Mapping[str, Path]) -> str:
             raise UnusableSample("a caption that is not UTF-8") from None
     if text is None:
         raise UnusableSample("no caption")
-    return " ".join(text.split())
+    return text
 
 
 def _caption_in_metadata(path: Path) -> str | None:

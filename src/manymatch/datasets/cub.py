@@ -17,10 +17,19 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from manymatch.datasets.base import SPLITS, Caption, Dataset
-from manymatch.datasets.image_files import Image, Line, caption_rows, settle_images
+from manymatch.datasets.image_files import (
+    Image,
+    Line,
+    caption_rows,
+    image_files,
+    is_hidden,
+    settle_images,
+)
+from manymatch.datasets.image_folder import read_image_folder
 from manymatch.fetching.archives import extract, require_archive, whole_archive
 from manymatch.fetching.disk import copy_file
 from manymatch.fetching.gather import Gatherer, Sources, SourceSettings, Usual
+from manymatch.fetching.needs import Need
 from manymatch.fetching.sources import Source
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError, SourceError
@@ -58,6 +67,7 @@ USUAL: Usual = {
 }
 """The names in the releases, and those common in text-to-image work."""
 
+_ADVICE = "set it to CUB_200_2011.tgz or its unpacked folder"
 _CLASS = re.compile(r"\d{3}\.[A-Za-z_]+")
 _CLASS_NUMBER = re.compile(r"(\d{1,3})\.")
 _LOST = re.compile("\ufffd+")
@@ -83,13 +93,16 @@ class CubSettings(SourceSettings):
 class Cub(Dataset):
     settings_model = CubSettings
 
+    def needs(self, name: str, settings: CubSettings) -> Iterator[Need]:
+        gatherer = Gatherer("cub", settings, Path(), USUAL)
+        return gatherer.needs([_OPTIONAL], {"images": _ADVICE})
+
     def download(self, settings: CubSettings, raw: Path) -> None:
         """Put the captions and lists under `raw`, and the images or a record of where they are."""
         gatherer = Gatherer("cub", settings, raw, USUAL)
         gatherer.copy(LISTS, raw, [_OPTIONAL])
         _copy_captions(gatherer.one("captions", check=whole_archive), raw)
-        advice = "set it to CUB_200_2011.tgz or its unpacked folder"
-        settle_images(gatherer.all("images", advice, whole_archive), raw, settings.only_present)
+        settle_images(gatherer.all("images", _ADVICE, whole_archive), raw, settings.only_present)
 
     def captions(self, raw: Path) -> Iterator[Caption]:
         """Yield the rows by split, class and image."""
@@ -105,7 +118,7 @@ def _copy_captions(source: Path, raw: Path) -> None:
         folder = raw / "unpacked"
         extract(source, folder, lambda member: _is_caption_file(PurePosixPath(member)))
     count = 0
-    for path in sorted(folder.rglob("*.txt")):
+    for path in image_files(folder, (".txt",)):
         if not _is_caption_file(PurePosixPath(path.relative_to(folder.parent))):
             continue
         target = raw / TEXT / path.parent.name / path.name
@@ -120,7 +133,8 @@ def _copy_captions(source: Path, raw: Path) -> None:
 
 
 def _is_caption_file(name: PurePosixPath) -> bool:
-    return name.suffix == ".txt" and bool(_CLASS.fullmatch(name.parent.name))
+    is_text = name.suffix == ".txt" and not is_hidden(name)
+    return is_text and bool(_CLASS.fullmatch(name.parent.name))
 
 
 def _images(raw: Path) -> Iterator[Image]:
@@ -136,6 +150,7 @@ def _images(raw: Path) -> Iterator[Image]:
             unused += 1
         else:
             paths[split].append((number, path))
+    _check_lists(raw, splits)
     if unused:
         say(f"cub: left out {unused} images of classes that are in no list")
     for split in SPLITS:
@@ -145,6 +160,21 @@ def _images(raw: Path) -> Iterator[Image]:
                 for order, (line, text) in enumerate(numbered_lines(path))
             ]
             yield Image(f"{path.stem}.jpg", split, lines, labels=(number,))
+
+
+def _check_lists(raw: Path, splits: Splits) -> None:
+    """Check that each list names images with captions; `only_present` data may lack some."""
+    if read_image_folder(raw).only_present:
+        return
+    files = list((raw / TEXT).glob("*/*.txt"))
+    classes = {_class_number(path.parent.name, str(path)) for path in files}
+    lists = (splits.train, splits.validation, splits.test)
+    unmatched = [bool(numbers) and classes.isdisjoint(numbers) for numbers in lists]
+    stems = {path.stem for path in files}
+    unmatched.append(bool(splits.seen_test) and stems.isdisjoint(splits.seen_test))
+    for name, wrong in zip(LISTS.values(), unmatched, strict=True):
+        if wrong:
+            raise DataError(f"{raw / name}: names nothing that has captions. Check the list")
 
 
 # --- splits -----------------------------------------------------------------------------------

@@ -18,7 +18,11 @@ def download(name: str, settings: Mapping[str, Any], raw: Path) -> None:
     interruption resumes them.
     """
     checked = check_settings(name, settings)
+    source = dataset(kind(name, settings))
+    for need in source.needs(name, checked):  # before a long download
+        if need.fault:
+            raise need.fault
     with replacing(raw) as partial:
         partial.mkdir()
-        dataset(kind(name, settings)).download(checked, partial)
+        source.download(checked, partial)
     remove(downloads(raw, name))

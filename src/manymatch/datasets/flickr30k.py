@@ -20,6 +20,7 @@ from manymatch.datasets.precomp import copy_precomp, has_all_splits, is_precomp,
 from manymatch.fetching.archives import whole_archive
 from manymatch.fetching.disk import copy_file
 from manymatch.fetching.gather import Gatherer, ImageSettings, Sources, Usual
+from manymatch.fetching.needs import Need
 from manymatch.fetching.sources import Source
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError
@@ -61,6 +62,10 @@ class Flickr30kSettings(ImageSettings):
 
 class Flickr30k(Dataset):
     settings_model = Flickr30kSettings
+
+    def needs(self, name: str, settings: Flickr30kSettings) -> Iterator[Need]:
+        gatherer = Gatherer("flickr30k", settings, Path(), USUAL, has_all_splits)
+        return gatherer.needs(["images"] if settings.without_images else [], {"images": _ADVICE})
 
     def download(self, settings: Flickr30kSettings, raw: Path) -> None:
         """Put the captions under `raw`, and the images or a record of where they are."""

@@ -22,6 +22,7 @@ from manymatch.datasets.karpathy import read_karpathy
 from manymatch.fetching.archives import whole_archive
 from manymatch.fetching.disk import copy_file
 from manymatch.fetching.gather import Gatherer, SourceSettings, Usual
+from manymatch.fetching.needs import Need
 from manymatch.fetching.sources import Source
 from manymatch.foreign.text_lines import columns, numbered_lines
 from manymatch.system.errors import ConfigError, DataError
@@ -82,6 +83,10 @@ class Flickr8kSettings(SourceSettings):
 
 class Flickr8k(Dataset):
     settings_model = Flickr8kSettings
+
+    def needs(self, name: str, settings: Flickr8kSettings) -> Iterator[Need]:
+        gatherer = Gatherer("flickr8k", settings, Path(), USUAL, _has_splits)
+        return gatherer.needs([*_JUDGMENTS, *_LISTS])
 
     def download(self, settings: Flickr8kSettings, raw: Path) -> None:
         """Put the images under `raw/images` and the text files beside them.

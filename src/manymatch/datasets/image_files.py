@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import NamedTuple
 
 from manymatch.datasets.base import Caption
@@ -17,6 +17,8 @@ from manymatch.system.files import remove
 from manymatch.system.progress import say, track
 
 _SUFFIXES = (".jpg", ".jpeg", ".png")
+_HIDDEN = (".", "__")
+"""The beginnings of left-overs of other systems, such as `._a.jpg` and `__MACOSX`."""
 
 
 class Line(NamedTuple):
@@ -43,8 +45,8 @@ class Image:
 
 
 def single_spaced(text: str) -> str:
-    """Return `text` without outer whitespace and with single spaces."""
-    return " ".join(text.split())
+    """Return `text` without outer whitespace and byte order marks, and with single spaces."""
+    return " ".join(text.replace("\ufeff", "").split())
 
 
 def caption_rows(
@@ -181,8 +183,8 @@ def _no_images(source: Path) -> SourceError:
 def image_files(folder: Path, suffixes: tuple[str, ...] = _SUFFIXES) -> Iterator[Path]:
     """Yield the files with one of the `suffixes` below `folder`, sorted within each folder.
 
-    Hidden files and folders are skipped: they are left-overs of other systems. Linked folders are
-    entered, and each real folder is entered once.
+    Hidden files and folders are skipped. Linked folders are entered, and each real folder is
+    entered once.
     """
     entered = set()
     for parent, folders, files in os.walk(folder, followlinks=True):
@@ -191,7 +193,12 @@ def image_files(folder: Path, suffixes: tuple[str, ...] = _SUFFIXES) -> Iterator
             folders.clear()
             continue
         entered.add(real)
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "__")))
+        folders[:] = sorted(name for name in folders if not name.startswith(_HIDDEN))
         for name in sorted(files):
-            if name.lower().endswith(suffixes) and not name.startswith((".", "__")):
+            if name.lower().endswith(suffixes) and not name.startswith(_HIDDEN):
                 yield Path(parent, name)
+
+
+def is_hidden(path: PurePath) -> bool:
+    """Return whether a file, or a folder on its path, is hidden."""
+    return any(part.startswith(_HIDDEN) and part != ".." for part in path.parts)

@@ -29,16 +29,36 @@ def read_karpathy(path: Path, identified: bool = False) -> Iterator[Image]:
     """Yield the images in the file's order; `identified`: with the ids that COCO's file has.
 
     Raises:
-        DataError: a fault of the file, with its position.
+        DataError: a fault of the file, with its position. So is an image without a caption, and a
+            second image with the same file name.
+    """
+    files = set()
+    for number, (_, image) in enumerate(read_all(path, identified)):
+        where = f"{path}: images[{number}]"
+        if not image.captions:
+            raise DataError(f"{where}: image {image.file} has no caption")
+        if image.file in files:
+            raise DataError(f"{where}: a second image {image.file}")
+        files.add(image.file)
+        yield image
+
+
+def read_all(path: Path, identified: bool = False) -> Iterator[tuple[str, Image]]:
+    """Yield the folder of each image, which may be empty, and the image, in the file's order.
+
+    Raises:
+        DataError: a fault of the file, with its position. An image may have no captions, and images
+            in different folders may have the same file name.
     """
     files = set()
     for _, number, value in elements(path, ("images",)):
         where = f"{path}: images[{number}]"
         image = _image(value, where, identified)
-        if image.file in files:
+        folder = field(value, "filepath", str, where) if "filepath" in value else ""
+        if (folder, image.file) in files:
             raise DataError(f"{where}: a second image {image.file}")
-        files.add(image.file)
-        yield image
+        files.add((folder, image.file))
+        yield folder, image
 
 
 def read_by_split(path: Path, identified: bool = False) -> list[Image]:
@@ -94,8 +114,6 @@ def _image(value: Any, where: str, identified: bool) -> Image:
     if split not in SPLIT_NAMES:
         raise DataError(f"{where}: unknown split '{split}' (known: {', '.join(SPLIT_NAMES)})")
     sentences = field(value, "sentences", list, where)
-    if not sentences:
-        raise DataError(f"{where}: image {file} has no caption")
     image_id = _number(value, "cocoid", where, identified)
     lines = []
     for k, line in enumerate(sentences):

@@ -17,6 +17,7 @@ from manymatch.datasets.clips import Clip, clip_rows
 from manymatch.datasets.image_files import Line
 from manymatch.datasets.image_folder import ImageFolder
 from manymatch.fetching.gather import Gatherer, SourceSettings, Usual
+from manymatch.fetching.needs import Need
 from manymatch.fetching.sources import Source
 from manymatch.foreign.text_lines import columns, numbered_lines
 
@@ -49,6 +50,11 @@ class LsmdcSettings(SourceSettings):
 
 class Lsmdc(Dataset):
     settings_model = LsmdcSettings
+    has_images = False
+
+    def needs(self, name: str, settings: LsmdcSettings) -> Iterator[Need]:
+        gatherer = Gatherer("lsmdc", settings, Path(), USUAL)
+        return gatherer.needs([_OPTIONAL], dict.fromkeys(USUAL, _ADVICE))
 
     def download(self, settings: LsmdcSettings, raw: Path) -> None:
         """Put the annotations under `raw`."""

@@ -17,6 +17,7 @@ from manymatch.datasets.image_folder import ImageFolder
 from manymatch.fetching.archives import whole_json
 from manymatch.fetching.disk import copy_file
 from manymatch.fetching.gather import Gatherer, SourceSettings, Usual
+from manymatch.fetching.needs import Need
 from manymatch.fetching.sources import Source
 from manymatch.foreign.json_stream import elements, field
 from manymatch.system.errors import DataError
@@ -48,6 +49,10 @@ class MsrvttSettings(SourceSettings):
 
 class Msrvtt(Dataset):
     settings_model = MsrvttSettings
+    has_images = False
+
+    def needs(self, name: str, settings: MsrvttSettings) -> Iterator[Need]:
+        return Gatherer("msrvtt", settings, Path(), USUAL).needs([_OPTIONAL])
 
     def download(self, settings: MsrvttSettings, raw: Path) -> None:
         """Put the captions and lists under `raw`."""

@@ -84,6 +84,8 @@ def _read_split(folder: Path, split: str, files: str, mapping: dict[str, str]) -
     for number in range(len(captions) // CAPTIONS_PER_IMAGE):
         first = number * CAPTIONS_PER_IMAGE
         name = ids[number] if ids else f"{split}_{number}"
+        if ids and mapping and name not in mapping:
+            raise DataError(f"{folder / MAPPING}: no file of the image {name!a:.60} in {path.name}")
         file = PurePosixPath(mapping.get(name, "")).name
         yield Image(file, split, captions[first : first + CAPTIONS_PER_IMAGE], name)
 

@@ -19,11 +19,13 @@ from pydantic import Field
 
 from manymatch.config.strict import Strict
 from manymatch.datasets.base import SPLITS, Caption, Dataset, Relevance
+from manymatch.foreign.json_stream import field
 from manymatch.foreign.parquet_file import table_writer
+from manymatch.foreign.text_lines import numbered_lines
 from manymatch.scenes.drawing.image import save
 from manymatch.scenes.forms import Form, Gallery, true_pairs
 from manymatch.scenes.twins import CaptionedScene, pair
-from manymatch.system.errors import DataError
+from manymatch.system.errors import DataError, first_line
 from manymatch.system.files import storage_errors
 from manymatch.system.processes import process_pool
 from manymatch.system.progress import track
@@ -75,34 +77,45 @@ class Scenes(Dataset):
 
     def captions(self, raw: Path) -> Iterator[Caption]:
         """Yield the captions in the order of their images."""
-        splits = {row["image_id"]: row["split"] for row in read_rows(raw / SCENES)}
-        for row in read_rows(raw / CAPTIONS):
+        splits: dict[str, str] = {}
+        for where, row in read_rows(raw / SCENES, "image_id", "split"):
+            if splits.setdefault(row["image_id"], row["split"]) != row["split"]:
+                raise DataError(f"{where}: {row['image_id']} is in two splits. {_remedy(raw)}")
+        for where, row in read_rows(raw / CAPTIONS, "image_id", "caption_id", "text"):
             image_id = row["image_id"]
+            if image_id not in splits:
+                raise DataError(f"{where}: no image {image_id!a:.60} in {SCENES}. {_remedy(raw)}")
             file = _file(image_id)
-            yield Caption(image_id, row["caption_id"], splits[image_id], row["text"], file)
+            split, text = splits[image_id], row["text"]
+            yield Caption(image_id, row["caption_id"], split, text, file, where=where)
 
     def relevance(self, raw: Path) -> Relevance:
         """Return all positives of the validation and test splits beyond own captions, exactly."""
         return Relevance(list(_extra_pairs(raw)), complete=True)
 
 
-def read_rows(path: Path) -> Iterator[Row]:
-    """Yield the objects of a JSON-lines file.
+def read_rows(path: Path, *keys: str) -> Iterator[tuple[str, Row]]:
+    """Yield the position (file:line) and the object of each line of a JSON-lines file.
 
     Raises:
-        DataError: the file is missing, or a line is not a JSON object.
+        DataError: the file is missing, or a line is not a JSON object with texts under `keys`.
     """
     if not path.is_file():
-        raise DataError(f"{path}: no such file. Run `manymatch download {path.parent.name}`")
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise DataError(f"{path}:{number}: not JSON: {error}") from None
-            if not isinstance(row, dict):
-                raise DataError(f"{path}:{number}: expected an object, found {type(row).__name__}")
-            yield row
+        raise DataError(f"{path}: no such file. {_remedy(path.parent)}")
+    for number, line in numbered_lines(path):
+        where = f"{path}:{number}"
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            fault = first_line(error)
+            raise DataError(f"{where}: not JSON: {fault}. {_remedy(path.parent)}") from None
+        for key in keys:
+            field(row, key, str, where)
+        yield where, row
+
+
+def _remedy(raw: Path) -> str:
+    return f"Run `manymatch download {raw.name}` again"
 
 
 def _mapped(
@@ -203,8 +216,8 @@ def _file(image_id: str) -> str:
 
 
 def _extra_pairs(raw: Path) -> Iterator[tuple[str, str]]:
-    scenes = list(read_rows(raw / SCENES))
-    captions = list(read_rows(raw / CAPTIONS))
+    scenes = [row for _, row in read_rows(raw / SCENES, "image_id", "split")]
+    captions = [row for _, row in read_rows(raw / CAPTIONS, "image_id", "caption_id")]
     for split in ("validation", "test"):
         graphs = [row for row in scenes if row["split"] == split]
         images = [row["image_id"] for row in graphs]
@@ -212,7 +225,7 @@ def _extra_pairs(raw: Path) -> Iterator[tuple[str, str]]:
         of_split = [row for row in captions if row["image_id"] in inside]
         starts = range(0, len(of_split), _CAPTIONS_PER_JOB)
         jobs = [of_split[start : start + _CAPTIONS_PER_JOB] for start in starts]
-        results = _mapped(partial(_true_pairs, graphs), jobs, len(jobs) > 1)
+        results = _mapped(partial(_true_pairs, raw, graphs), jobs, len(jobs) > 1)
         tracked = track(results, f"scenes: truth of {split}", len(jobs))
         for job, pairs in zip(jobs, tracked, strict=True):
             for row, number in pairs:
@@ -220,6 +233,13 @@ def _extra_pairs(raw: Path) -> Iterator[tuple[str, str]]:
                     yield images[row], job[number]["caption_id"]
 
 
-def _true_pairs(graphs: list[Row], captions: list[Row]) -> list[tuple[int, int]]:
-    forms = (Form.from_dict(row["form"]) for row in captions)
-    return list(true_pairs(Gallery(graphs), forms))
+def _true_pairs(raw: Path, graphs: list[Row], captions: list[Row]) -> list[tuple[int, int]]:
+    try:
+        forms = (Form.from_dict(row["form"]) for row in captions)
+        return list(true_pairs(Gallery(graphs), forms))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        reason = f"{type(error).__name__} {first_line(error)}"
+        raise DataError(
+            f"{raw}: a damaged scene graph or form in {SCENES} or {CAPTIONS} ({reason}). "
+            f"{_remedy(raw)}"
+        ) from None

@@ -17,6 +17,7 @@ from manymatch.datasets.image_folder import ImageFolder
 from manymatch.fetching.archives import whole_json
 from manymatch.fetching.disk import copy_file
 from manymatch.fetching.gather import Gatherer, SourceSettings, Usual
+from manymatch.fetching.needs import Need
 from manymatch.fetching.sources import Source
 from manymatch.foreign.json_file import read_object
 from manymatch.foreign.json_stream import field
@@ -54,6 +55,13 @@ class Youcook2Settings(SourceSettings):
 
 class Youcook2(Dataset):
     settings_model = Youcook2Settings
+    has_images = False
+
+    def needs(self, name: str, settings: Youcook2Settings) -> Iterator[Need]:
+        gatherer = Gatherer("youcook2", settings, Path(), USUAL)
+        listed = gatherer.has("train") and gatherer.has("test")
+        optional = ["annotations"] if listed else ["train", "test"]
+        return gatherer.needs(optional, {"annotations": _ADVICE})
 
     def download(self, settings: Youcook2Settings, raw: Path) -> None:
         """Put the captions under `raw`."""

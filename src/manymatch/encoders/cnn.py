@@ -12,6 +12,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.checkpoint import checkpoint
 
@@ -21,6 +22,7 @@ from manymatch.system.errors import ConfigError
 
 Backbone = Literal["resnet50", "resnet101", "resnet152", "resnext101_wsl"]
 RANDOM = "random"
+_DRAWS = 10
 
 
 class CNN(nn.Module):
@@ -32,6 +34,8 @@ class CNN(nn.Module):
             None: the backbone's default; "random": fresh weights.
         crop: side of the square that the network sees: in training a random square, mirrored half
             of the time, else the middle one.
+        crop_area: the smallest and the largest share of a picture that a training crop covers, see
+            `resized_crops`; None: the random squares have `crop` pixels a side.
         fixed_statistics: batch norms keep their first statistics, in training too.
         checkpointing: activations inside the network's stages are computed twice instead of kept.
             It needs `fixed_statistics`: batch norms would see each batch twice.
@@ -44,11 +48,12 @@ class CNN(nn.Module):
         backbone: Backbone = "resnet152",
         weights: str | None = None,
         crop: int = 224,
+        crop_area: tuple[float, float] | None = None,
         fixed_statistics: bool = False,
         checkpointing: bool = False,
     ) -> None:
         super().__init__()
-        self.crop, self.fixed_statistics = crop, fixed_statistics
+        self.crop, self.crop_area, self.fixed_statistics = crop, crop_area, fixed_statistics
         # Weights stay in torch's own order: AdamP cannot read other orders.
         self.network = _network(backbone, weights, checkpointing)
 
@@ -58,7 +63,11 @@ class CNN(nn.Module):
         Raises:
             ConfigError: `features` are not pixels, or the pictures are smaller than a crop.
         """
-        pixels = cropped(square(features), self.crop, at_random=self.training)
+        pixels = square(features)
+        if self.training and self.crop_area is not None:
+            pixels = resized_crops(pixels, self.crop, self.crop_area)
+        else:
+            pixels = cropped(pixels, self.crop, at_random=self.training)
         # A view of (n, S, S, 3) as (n, 3, S, S) has the channels last, the fastest memory format.
         cells = self.network(pixels.permute(0, 3, 1, 2))
         return cells, all_real(len(cells), cells.shape[1], cells.device)
@@ -106,6 +115,41 @@ def cropped(pixels: Tensor, side: int, at_random: bool) -> Tensor:
     columns = torch.where(mirrored, columns.flip(1), columns)
     picture = torch.arange(count, device=device)[:, None, None]
     return pixels[picture, rows[:, :, None], columns[:, None]]
+
+
+def resized_crops(pixels: Tensor, side: int, area: tuple[float, float]) -> Tensor:
+    """Crops `(n, side, side, 3)` of pictures `(n, S, S, 3)`, in float32: each of a size, shape and
+    place drawn at random, resized bilinearly, and mirrored half of the time.
+
+    The share of the picture is uniform in `area`, the logarithm of width over height in
+    log 3/4 .. log 4/3. The first of ten draws that fits in the picture counts, else the whole
+    picture. No crop is reduced by more than S / side, so that nothing is smoothed.
+
+    References:
+        torchvision's `RandomResizedCrop`, which the released code of DivE uses.
+    """
+    count, whole = pixels.shape[:2]
+    draws = torch.rand(4, _DRAWS, count, device=pixels.device)
+    share = area[0] + (area[1] - area[0]) * draws[0]
+    shape = torch.exp(math.log(4 / 3) * (2 * draws[1] - 1))
+    sizes = torch.stack([(share / shape).sqrt(), (share * shape).sqrt()]) * whole
+    sizes = sizes.round().clamp_min(1)  # (2, draws, n): heights and widths
+    fits = (sizes <= whole).all(0)
+    first = fits.to(torch.uint8).argmax(0, keepdim=True)
+    sizes = torch.where(fits.any(0), sizes.gather(1, first.expand(2, 1, -1))[:, 0], whole)
+    starts = (draws[2:, 0] * (whole - sizes + 1)).floor()
+    steps = (torch.arange(side, device=pixels.device) + 0.5) / side
+    places = (steps * sizes[..., None] - 0.5).clamp_min(0)  # within the crop, (2, n, side)
+    rows, columns = starts[..., None] + torch.minimum(places, sizes[..., None] - 1)
+    mirrored = torch.rand(count, 1, device=pixels.device) < 0.5
+    columns = torch.where(mirrored, columns.flip(1), columns)
+    grid = torch.stack(
+        [columns[:, None].expand(-1, side, -1), rows[..., None].expand(-1, -1, side)], -1
+    )
+    grid = (2 * grid + 1) / whole - 1
+    planes = pixels.permute(0, 3, 1, 2).float()
+    crops = functional.grid_sample(planes, grid, padding_mode="border", align_corners=False)
+    return crops.permute(0, 2, 3, 1)
 
 
 class _Recomputed(nn.Sequential):

@@ -54,7 +54,8 @@ def _read(data: mmap.mmap, encoded: dict[bytes, str], size: int) -> dict[str, np
             )
         word = encoded.get(data[at:space].lstrip(b"\n"))
         if word is not None:
-            vectors[word] = _vector(data[space + 1 : end], number)
+            # A word may stand twice; the first is the more frequent one, as in GloVe's files.
+            vectors.setdefault(word, _vector(data[space + 1 : end], number))
         at = end
     return vectors
 

@@ -14,7 +14,8 @@ from manymatch.config.preset import Preset, Setting
 from manymatch.evaluation.embed import Embedded, embed
 from manymatch.methods import entry_point
 from manymatch.methods.base import Method
-from manymatch.methods.checkpoint import WEIGHTS_HASH, facts, feature_width, load_model
+from manymatch.methods.checkpoint import WEIGHTS_HASH, load_model
+from manymatch.methods.facts import facts
 from manymatch.shards.index import NAME as INDEX
 from manymatch.shards.index import Index, read_index
 from manymatch.shards.read import batches
@@ -82,7 +83,7 @@ def embed_split(folder: Path, shards: Path, split: str, device: torch.device) ->
 
 
 def _check_fit(model: Path, preset: Preset, index: Index) -> None:
-    width = feature_width(model)
+    width = facts(model)["feature_width"]
     if (preset.features, width) != (index.features, index.width):
         raise CheckpointError(
             f"{model}: trained on '{preset.features}' features of width {width}, but the shards "

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from manymatch import __version__
+from manymatch.foreign.json_file import read_object
 from manymatch.system import files
+from manymatch.system.errors import DataError
 from manymatch.system.locks import locked
 
 Numbers = dict[str, Any]
@@ -43,11 +45,11 @@ class Run:
         """The numbers of the finished run; None if the run is not finished, if other code finished
         the run and `accept_stale` is false, or if `with_model` and the run has no model."""
         try:
-            result = json.loads((self.folder / "result.json").read_text(encoding="utf-8"))
+            result = read_object(self.folder / "result.json")
             numbers: Numbers = result["numbers"]
             current = accept_stale or result["code"] == self.code
             complete = not with_model or self.model.exists()
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (DataError, KeyError):
             return None
         return numbers if current and complete else None
 

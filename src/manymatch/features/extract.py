@@ -54,7 +54,7 @@ def extract(
         DataError: an image is missing, damaged, too large or outside `raw`.
         StorageError: the disk is full.
     """
-    images = list_images(captions, raw)
+    images = list_images(captions, raw, backbone)
     built, on = build_backbone(backbone, Sources(raw, weights, regions)), pick_device(device)
     extractor: Extractor | Detection
     if isinstance(built, Detector):

@@ -28,8 +28,11 @@ class ImageFile(Picture):
     source: Path
 
 
-def list_images(captions: Path, raw: Path) -> list[ImageFile]:
+def list_images(captions: Path, raw: Path, features: str = "FEATURES") -> list[ImageFile]:
     """The distinct images of the caption table, in table order.
+
+    Args:
+        features: the name of what is computed from the images, for messages.
 
     Raises:
         DataError: an image id has two files, or a file is missing or outside `raw`.
@@ -43,7 +46,9 @@ def list_images(captions: Path, raw: Path) -> list[ImageFile]:
     folder = read_image_folder(raw)
     if folder.absent:
         raise DataError(
-            f"{raw}: the data set was fetched without images. Name them under its source 'images'"
+            f"{raw}: the data set was fetched without images, so nothing can be computed. "
+            f"Import published features: set extraction.{features}.published.{raw.name} in "
+            "params.yaml (docs/features.md)"
         )
     images = [ImageFile(name, image_path(raw, file, folder)) for name, file in files.items()]
     for image in images:

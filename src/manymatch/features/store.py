@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from manymatch.features import layout
 from manymatch.features.rows import Boxes, Features, RowFile
 from manymatch.system.errors import DataError
-from manymatch.system.files import move_into_place, partial_path, remove, storage_errors
+from manymatch.system.files import is_own, move_into_place, partial_path, remove, storage_errors
 from manymatch.system.prefetch import map_ahead
 from manymatch.system.progress import say
 
@@ -228,7 +228,7 @@ class FeatureWriter:
 
     def _resumable(self) -> bool:
         """Whether there is an unfinished file with the same fingerprint."""
-        if self._fingerprint is None or not (self._mark.is_file() and self._partial.is_file()):
+        if self._fingerprint is None or not (self._mark.is_file() and is_own(self._partial)):
             return False
         return self._mark.read_bytes() == self._fingerprint.encode()
 

@@ -28,6 +28,7 @@ from manymatch.fetching.http import (
     blocks,
     changed,
 )
+from manymatch.system.files import open_partial
 from manymatch.system.progress import track
 
 _PAUSE = 0.1
@@ -131,7 +132,7 @@ def _gravest(faults: list[BaseException]) -> BaseException | None:
 
 @contextlib.contextmanager
 def _opened(partial: Path, total: int) -> Iterator[int]:
-    file = os.open(partial, os.O_RDWR | os.O_CREAT, 0o644)
+    file = open_partial(partial)
     try:
         os.ftruncate(file, total)
         yield file

@@ -14,7 +14,15 @@ from pydantic import BeforeValidator
 
 from manymatch.config.strict import Strict
 from manymatch.fetching.disk import copy_file
-from manymatch.fetching.sources import Source, downloads, file_name, local_path, obtain
+from manymatch.fetching.needs import Need
+from manymatch.fetching.sources import (
+    Source,
+    downloads,
+    file_name,
+    local_path,
+    needed,
+    obtain,
+)
 from manymatch.fetching.transfer import Check
 from manymatch.system.errors import ConfigError, SourceError
 
@@ -52,7 +60,7 @@ class Gatherer:
         usual: Usual,
         has_all: Callable[[Path], bool] = lambda path: True,
     ) -> None:
-        self._name, self._folder = name, settings.folder
+        self._name, self._folder, self._usual = name, settings.folder, usual
         self._waiting = downloads(raw, name)
         self._sources: dict[str, Sequence[Source]] = {}
         path = None if settings.folder is None else _folder_path(name, settings.folder)
@@ -74,6 +82,32 @@ class Gatherer:
         """Whether the setting `key` has a source."""
         return key in self._sources
 
+    def needs(
+        self, optional: Collection[str] = (), advice: Mapping[str, str] | None = None
+    ) -> Iterator[Need]:
+        """What is not on this machine, the images first.
+
+        Args:
+            optional: settings that may have no file.
+            advice: what to do if there is no source, for each setting with advice of its own.
+        """
+        for key in sorted(self._usual, key=lambda key: key != "images"):
+            if key in self._sources:
+                what = f"{self._name} {key}"
+                needs = [need for source in self._sources[key] if (need := needed(source, what))]
+                sizes = [need.size for need in needs]
+                faulty = [need for need in needs if need.fault]
+                if needs:
+                    size = None if None in sizes else sum(filter(None, sizes))
+                    yield faulty[0] if faulty else Need(what, size)
+            elif key not in optional:
+                fault = self._without_source(key, (advice or {}).get(key, ADVICE))
+                yield Need(f"{self._name} {key}", fault=fault)
+
+    def _without_source(self, key: str, advice: str) -> ConfigError:
+        looked = f"not found under its usual name in {self._folder}; " if self._folder else ""
+        return ConfigError(f"params.yaml: sources.{self._name}: '{key}': {looked}{advice}")
+
     def all(self, key: str, advice: str = ADVICE, check: Check | None = None) -> list[Path]:
         """The local paths of all files of the setting `key`; see `each`."""
         return list(self.each(key, advice, check))
@@ -88,8 +122,7 @@ class Gatherer:
             check: downloads without a checksum must pass this check, or the next mirror is tried.
         """
         if key not in self._sources:
-            looked = f"not found under its usual name in {self._folder}; " if self._folder else ""
-            raise ConfigError(f"params.yaml: sources.{self._name}: '{key}': {looked}{advice}")
+            raise self._without_source(key, advice)
         for number, source in enumerate(self._sources[key]):
             yield obtain(source, f"{self._name} {key}", self._waiting / key / str(number), check)
 

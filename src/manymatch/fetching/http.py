@@ -129,6 +129,7 @@ def ask(url: str, span: Span, validator: str | None) -> HTTPResponse:
         raise kind(_reason(error)) from None
     except ValueError as error:
         raise Final(f"the address or a redirect is not valid ({_reason(error)})") from None
+    _refuse_status(response)
     _refuse_length(response)
     _refuse_page(url, response)
     return response
@@ -137,6 +138,14 @@ def ask(url: str, span: Span, validator: str | None) -> HTTPResponse:
 def _has_no_way(error: Exception) -> bool:
     cause = getattr(error, "reason", error)
     return isinstance(cause, socket.gaierror) or getattr(cause, "errno", None) in _NO_WAY
+
+
+def _refuse_status(response: HTTPResponse) -> None:
+    """Refuse successes that are no file: nothing (204, 205), work for later (202), a changed file
+    (203)."""
+    if response.status not in (200, 206):
+        response.close()
+        raise Final(f"HTTP {response.status} {response.reason}, which is not the file")
 
 
 def _refuse_length(response: HTTPResponse) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import Field, model_validator
 
 from manymatch.config.strict import Strict
+from manymatch.fetching.needs import Need
 from manymatch.fetching.transfer import Check, Expected, fetch
 from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import ConfigError, SourceError
@@ -70,19 +71,32 @@ def obtain(source: Source, what: str, folder: Path, check: Check | None = None) 
         ConfigError, SourceError: the source is not valid, missing or damaged.
         StorageError: the disk is too small.
     """
-    local = [path for path in map(local_path, source.addresses) if path is not None]
-    for path in local:
+    for path in _local_paths(source):
         if path.exists():
             return _checked(path, source, what)
+    need = needed(source, what)
+    if need and need.fault:
+        raise need.fault
     web = [address for address in source.addresses if local_path(address) is None]
-    if not web:
-        tried = ", ".join(str(path) for path in local)
-        raise SourceError(
-            f"{what}: no such file or folder: {tried}. Correct the path in params.yaml"
-        )
     target = folder / file_name(web[0], what)
     fetch(web, target, replace(source.expected, check=check), what, source.connections)
     return target
+
+
+def needed(source: Source, what: str) -> Need | None:
+    """The need of `source`, called `what` in messages; None if this machine has it."""
+    local = _local_paths(source)
+    if any(path.exists() for path in local):
+        return None
+    if len(local) < len(source.addresses):
+        return Need(what, source.size)
+    tried = ", ".join(str(path) for path in local)
+    fault = f"{what}: no such file or folder: {tried}. Correct the path in params.yaml"
+    return Need(what, fault=SourceError(fault))
+
+
+def _local_paths(source: Source) -> list[Path]:
+    return [path for path in map(local_path, source.addresses) if path is not None]
 
 
 def local_path(address: str) -> Path | None:

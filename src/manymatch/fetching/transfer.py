@@ -7,6 +7,7 @@ complete and has the expected size and checksum. Large files are fetched over se
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -94,6 +95,8 @@ def fetch(
     if _is_finished(target, expected):
         return
     unfinished = Unfinished(target)
+    with files.storage_errors(target):
+        unfinished.drop_others()
     mirrors, faults, progress_before = list(urls), Faults(), unfinished.progress
     advice = "Correct the source or name a mirror of it"
     for number, pause in enumerate((*_PAUSES, None), start=1):
@@ -252,8 +255,9 @@ def _save(
     """Write the body from byte `start` on. A body that is too short is a `Passing` fault."""
     partial = unfinished.path
     require_space(partial.parent, (total or start) - start, unfinished.name)
-    with partial.open("ab") as stream:
+    with os.fdopen(files.open_partial(partial), "r+b") as stream:
         stream.truncate(start)
+        stream.seek(start)
         unfinished.note(origin)
         steps = None if total is None else -(-(total - start) // _MEBIBYTE)
         limits = [count for count in (total, limit) if count is not None]

@@ -5,13 +5,14 @@ For the file `NAME`, the bytes are in `NAME.partial` and the note is `NAME.json`
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from manymatch.fetching import connections
 from manymatch.fetching.connections import Pieces
+from manymatch.foreign.json_file import read_object
 from manymatch.system import files
+from manymatch.system.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,12 @@ class Unfinished:
         self.path = files.partial_path(target)
         self._note = target.with_name(target.name + ".json")
 
+    def drop_others(self) -> None:
+        """Remove what has the temporary name but is no file of its own, such as a link: the bytes
+        would be written elsewhere."""
+        if not files.is_own(self.path):
+            files.remove(self.path)
+
     @property
     def size(self) -> int:
         """Length of the partial file in bytes."""
@@ -43,12 +50,12 @@ class Unfinished:
     def origin(self) -> Origin | None:
         """The note; None if it is missing or damaged, and the download must start again."""
         try:
-            note = json.loads(self._note.read_text(encoding="utf-8"))
+            note = read_object(self._note)
             if note.get("pieces") is not None:
                 total, size, done = note["pieces"]
                 note["pieces"] = int(total), int(size), tuple(map(int, done))
             return Origin(**note)
-        except (OSError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError):
+        except (DataError, ValueError, TypeError, ArithmeticError):
             return None
 
     def note(self, origin: Origin, pieces: Pieces | None = None) -> None:

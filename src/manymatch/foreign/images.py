@@ -22,7 +22,8 @@ _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 REMEDY = "Replace or remove the file and run the stage 'download' again"
 
 
-warnings.filterwarnings("ignore", "Corrupt EXIF data", UserWarning)
+# Pillow's remarks about single files, such as damaged EXIF data. What matters is an error.
+warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")
 
 
 def read_crops(
@@ -82,6 +83,8 @@ def upright_rgb(image: Image.Image) -> Image.Image:
     """8-bit RGB, turned as the EXIF data say. Of an animation: the current frame."""
     with contextlib.suppress(Exception):  # Damaged EXIF data do not make an image unusable.
         image = ImageOps.exif_transpose(image)
+    if image.mode == "P" and "transparency" in image.info:  # Pillow asks for this step
+        image = image.convert("RGBA")
     if image.mode.startswith("I"):  # 16 bits, which Pillow would cut off at 255
         values = np.clip(np.asarray(image), 0, 2**16 - 1)
         image = Image.fromarray((values >> 8).astype(np.uint8))

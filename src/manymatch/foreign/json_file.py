@@ -21,11 +21,26 @@ _HASH = "content_sha256"
 def read_object(path: Path) -> dict[str, Any]:
     """The object in the file. Any other content is a `DataError`."""
     try:
-        value = json.loads(read_regular(path).decode("utf-8-sig"))
+        text = read_regular(path).decode("utf-8-sig")
+        value = json.loads(text, object_pairs_hook=unique_members)
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(value, dict):
         raise DataError(f"{path}: expected a JSON object")
+    return value
+
+
+def unique_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members of a JSON object, for `object_pairs_hook` of `json.loads`.
+
+    Raises:
+        ValueError: two members have the same key. Python's reader would keep the last.
+    """
+    value = dict(members)
+    if len(value) < len(members):
+        keys = [key for key, _ in members]
+        repeated = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {repeated[:60]!a} stands twice in one object")
     return value
 
 
@@ -45,9 +60,12 @@ def read_hashed_object(path: Path, remedy: str) -> dict[str, Any]:
     """
     try:
         value = read_object(path)
+        damaged = value.pop(_HASH, None) != _content_hash(value)
     except DataError as error:
         raise DataError(f"{error}. {remedy}") from None
-    if value.pop(_HASH, None) != _content_hash(value):
+    except RecursionError:
+        raise DataError(f"{path}: lists are nested too deeply. {remedy}") from None
+    if damaged:
         raise DataError(
             f"{path}: damaged or edited, or of an older version, because its content does not have "
             f"the hash '{_HASH}'. {remedy}"

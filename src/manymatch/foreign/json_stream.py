@@ -1,7 +1,7 @@
 """Lists in JSON files that are too large for memory, read element by element with ijson.
 
 COCO's instances and Karpathy's JSON files have hundreds of megabytes, and take several times as
-much as Python objects. Every such file is one object that contains a few lists.
+much as Python objects. Such a file is one object that contains a few lists, or one list.
 """
 
 from __future__ import annotations
@@ -25,19 +25,22 @@ Event = tuple[str, Any]
 """What ijson calls it: "start_array", "map_key", "number", ..., and the value."""
 
 
+class MissingList(DataError):
+    """A JSON object without the wanted lists."""
+
+
 def elements(path: Path, lists: Collection[str]) -> Iterator[tuple[str, int, Any]]:
     """(name, number, element) for every element of the `lists` of the object in a UTF-8 file.
 
     The elements are in the file's order. Only one element is in memory at a time.
 
     Raises:
-        DataError: the file is not JSON (the message names the line), a list is missing, or values
+        DataError: the file is not JSON (the message names the place), a list is missing, or values
             are nested deeper than `MAX_DEPTH`.
     """
     missing = set(lists)
     with open_regular(path) as stream, _faults(path):
-        _skip_byte_order_mark(stream)
-        events = iter(ijson.basic_parse(stream, buf_size=_READ_BYTES, use_float=True))
+        events = _events(stream)
         if next(events)[0] != "start_map":
             raise DataError(f"{path}: expected a JSON object that contains lists")
         for event, name in events:
@@ -46,12 +49,33 @@ def elements(path: Path, lists: Collection[str]) -> Iterator[tuple[str, int, Any
             opening = next(events)
             if name in lists and opening[0] == "start_array":
                 missing.discard(name)
-                for number, element in enumerate(_elements(events, depth=2)):
+                for number, element in enumerate(_elements(events, 2, name)):
                     yield name, number, element
             else:
                 _skip(opening, events)
     if missing:
-        raise DataError(f"{path}: expected a list '{min(missing)}' at the top level")
+        raise MissingList(f"{path}: expected a list '{min(missing)}' at the top level")
+
+
+def list_elements(path: Path) -> Iterator[Any]:
+    """The elements of a UTF-8 file that is one JSON list; raises the same as `elements`."""
+    with open_regular(path) as stream, _faults(path):
+        events = _events(stream)
+        if next(events)[0] != "start_array":
+            raise DataError(f"{path}: expected a JSON list")
+        yield from _elements(events, 1, "")
+        next(events, None)  # what follows the list is a fault
+
+
+def is_list(path: Path) -> bool:
+    """Whether a JSON file begins as a list."""
+    with open_regular(path) as stream:
+        return stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+
+
+def _events(stream: BinaryIO) -> Iterator[Event]:
+    _skip_byte_order_mark(stream)
+    return iter(ijson.basic_parse(stream, buf_size=_READ_BYTES, use_float=True))
 
 
 def field(value: Any, key: str, kind: type, where: str) -> Any:
@@ -66,12 +90,23 @@ def field(value: Any, key: str, kind: type, where: str) -> Any:
     return item
 
 
-def _elements(events: Iterator[Event], depth: int) -> Iterator[Any]:
-    """The remaining elements of a list that lies in `depth` lists and objects, itself included."""
-    for event, value in events:
+class _Refused(Exception):
+    """Valid JSON that is not read."""
+
+
+def _elements(events: Iterator[Event], depth: int, name: str | None = None) -> Iterator[Any]:
+    """The remaining elements of a list that lies in `depth` lists and objects, itself included.
+
+    `name`: of a list whose elements are named in messages.
+    """
+    for number, (event, value) in enumerate(events):
         if event == "end_array":
             return
-        yield _value(event, value, events, depth) if event in _OPENING else value
+        try:
+            element = _value(event, value, events, depth) if event in _OPENING else value
+        except _Refused as fault:
+            raise fault if name is None else _Refused(f"{name}[{number}]: {fault}") from None
+        yield element
 
 
 def _value(event: str, value: Any, events: Iterator[Event], depth: int) -> Any:
@@ -79,13 +114,15 @@ def _value(event: str, value: Any, events: Iterator[Event], depth: int) -> Any:
     if event not in _OPENING:
         return value
     if depth == MAX_DEPTH:
-        raise ijson.JSONError(f"more than {MAX_DEPTH} lists and objects inside each other")
+        raise _Refused(f"more than {MAX_DEPTH} lists and objects inside each other")
     if event == "start_array":
         return list(_elements(events, depth + 1))
-    members = {}
+    members: dict[str, Any] = {}
     for event, key in events:
         if event == "end_map":
             break
+        if key in members:
+            raise _Refused(f"the key {key[:60]!a} stands twice in one object")
         members[key] = _value(*next(events), events, depth + 1)
     return members
 
@@ -105,29 +142,44 @@ def _skip_byte_order_mark(stream: BinaryIO) -> None:
 
 @contextlib.contextmanager
 def _faults(path: Path) -> Iterator[None]:
-    """Turn an error of ijson into a `DataError` that names the line."""
+    """Turn an error of ijson into a `DataError` that names the line and the byte in the line."""
     try:
         yield
+    except _Refused as fault:
+        raise DataError(f"{path}: {fault}. Correct the file") from None
     except ijson.JSONError as error:
         reason = re.split(r"\\n|\n", str(error).removeprefix("b'"))[0]
-        where = f"{path}:{_line_of_fault(path)}"
+        line, byte = _place_of_fault(path)
+        where = f"{path}:{line}"
         if "UTF8" in reason:
-            raise DataError(f"{where}: the text is not UTF-8. Convert the file to UTF-8") from None
-        raise DataError(f"{where}: not valid JSON: {reason}") from None
+            raise DataError(
+                f"{where}: the text is not UTF-8 at byte {byte} of the line. Convert the file to "
+                "UTF-8"
+            ) from None
+        raise DataError(f"{where}: not valid JSON at byte {byte} of the line: {reason}") from None
 
 
-def _line_of_fault(path: Path) -> int:
-    """The line at which ijson refuses the file; ijson itself does not tell the line."""
-    events = ijson.sendable_list()
-    parser = ijson.basic_parse_coro(events, use_float=True)
-    line = 1
-    with open_regular(path) as stream:
-        _skip_byte_order_mark(stream)
-        while piece := stream.readline(_READ_BYTES):
-            try:
-                parser.send(piece)
-            except ijson.JSONError:
-                break
-            events.clear()
-            line += piece.endswith(b"\n")
-    return line
+def _place_of_fault(path: Path) -> tuple[int, int]:
+    """The line, and the byte in the line, both from 1, at which ijson refuses the file.
+
+    ijson itself does not tell them, so the file is parsed again, and then the last piece byte by
+    byte.
+    """
+    line = byte = 1
+    accepted = 0
+    for single in (False, True):
+        events = ijson.sendable_list()
+        parser = ijson.basic_parse_coro(events, use_float=True)
+        line, byte, left = 1, 1, accepted
+        with open_regular(path) as stream:
+            _skip_byte_order_mark(stream)
+            while piece := stream.readline(1 if single and not left else _READ_BYTES):
+                try:
+                    parser.send(piece)
+                except ijson.JSONError:
+                    break
+                events.clear()
+                accepted += not single
+                left = max(0, left - 1)
+                line, byte = (line + 1, 1) if piece.endswith(b"\n") else (line, byte + len(piece))
+    return line, byte

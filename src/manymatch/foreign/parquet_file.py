@@ -12,7 +12,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +23,12 @@ from manymatch.system.errors import DataError, first_line
 _MARK = b"manymatch-sha256:"
 _HASH_BYTES = 64  # hexadecimal
 _PIECE = 2**20
+_MOST_ROWS, _MOST_BYTES = 64, 2**22
+"""Of another program's table, in memory."""
+_UNPACKED, _RATIO = 2**26, 100
+"""A column of pictures or captions unpacks to this number of bytes, or to this multiple."""
+_REPEATED = 20
+"""A column that unpacks to more than this multiple may have very large equal cells."""
 _FOOTER_END = 8  # the length of the footer in four bytes, and "PAR1"
 
 
@@ -69,11 +75,11 @@ def _check_hash(path: Path) -> None:
             raise OSError("damaged: the content does not have the hash that the file holds")
 
 
-def python_cells(rows: pa.Table, path: Path) -> pa.Table:
-    """Rows of another program's table at `path` in types that Python has: times in microseconds.
+def check_cells(rows: pa.Table, path: Path) -> None:
+    """Refuse rows of another program's table at `path` if a cell is damaged or a text not UTF-8.
 
     Raises:
-        DataError: a text is not UTF-8, or a cell is damaged.
+        DataError: there is such a cell.
     """
     try:
         rows.validate(full=True)
@@ -82,11 +88,103 @@ def python_cells(rows: pa.Table, path: Path) -> pa.Table:
             f"{path}: a damaged cell ({first_line(error)}). Write the table again, with texts in "
             "UTF-8"
         ) from None
+
+
+def python_cells(rows: pa.Table, path: Path) -> pa.Table:
+    """Rows of another program's table at `path` in types that Python has.
+
+    Times are in microseconds. If a column has a time that Python does not have, such as one of the
+    year 10,000, all times of the column are texts, in UTC.
+
+    Raises:
+        DataError: a text is not UTF-8, or a cell is damaged or of an unknown type.
+    """
+    check_cells(rows, path)
     for number, field in enumerate(rows.schema):
-        if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
-            times = rows[number].cast(pa.timestamp("us", field.type.tz), safe=False)
-            rows = rows.set_column(number, field.name, times)
+        if pa.types.is_temporal(field.type) or pa.types.is_nested(field.type) or _coded(field.type):
+            try:
+                rows = rows.set_column(number, field.name, _python_times(rows[number]))
+            except pa.ArrowException as error:
+                raise DataError(
+                    f"{path}: column '{field.name}' ({field.type}) cannot be read "
+                    f"({first_line(error)}). Write the column as text"
+                ) from None
     return rows
+
+
+_coded = pa.types.is_dictionary
+
+
+def _python_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+    try:
+        column.to_pylist()
+    except (OverflowError, ValueError, LookupError):  # LookupError: an unknown time zone
+        return column.cast(_typed(column.type, _in_utc)).cast(_typed(column.type, _as_text))
+    return column
+
+
+def _typed(kind: pa.DataType, changed: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """`kind` with other types of the times in it."""
+    if _coded(kind):
+        return _typed(kind.value_type, changed)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_typed(field.type, changed)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_typed(kind.key_type, changed), _typed(kind.item_type, changed))
+    if isinstance(kind, pa.ListType | pa.LargeListType | pa.FixedSizeListType):
+        return pa.list_(_typed(kind.value_type, changed))
+    return changed(kind)
+
+
+def _in_utc(kind: pa.DataType) -> pa.DataType:
+    zoned = pa.types.is_timestamp(kind) and kind.tz
+    return pa.timestamp(kind.unit, "UTC") if zoned else kind
+
+
+def _as_text(kind: pa.DataType) -> pa.DataType:
+    return pa.string() if pa.types.is_temporal(kind) else kind
+
+
+def foreign_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of another program's table, one at a time, as Python values.
+
+    Memory holds the cells of at most 64 rows, and of fewer rows if the cells are large.
+
+    Raises:
+        DataError: the table is damaged, or a few bytes unpack to very large cells.
+    """
+    try:
+        with regular_path(path) as name, pq.ParquetFile(name, pre_buffer=False) as table:
+            cell = _largest_cell(table.metadata, path)
+            rows_at_once = max(1, min(_MOST_ROWS, _MOST_BYTES // cell))
+            for batch in table.iter_batches(rows_at_once, use_threads=False):
+                yield from python_cells(pa.Table.from_batches([batch]), path).to_pylist()
+    except (OSError, ValueError, OverflowError, MemoryError, pa.ArrowException) as error:
+        raise DataError(f"{path}: not a Parquet table ({first_line(error)})") from None
+
+
+def _largest_cell(stored: pq.FileMetaData, path: Path) -> int:
+    """An estimate of the bytes of the largest text or picture, from the sizes of the columns.
+
+    A column whose equal cells are stored once may hold a single cell.
+    """
+    largest = 1
+    for column in range(stored.num_columns):
+        if stored.schema.column(column).physical_type != "BYTE_ARRAY":
+            continue
+        for group in map(stored.row_group, range(stored.num_row_groups)):
+            chunk = group.column(column)
+            packed, unpacked = chunk.total_compressed_size, chunk.total_uncompressed_size
+            if unpacked > max(_UNPACKED, _RATIO * packed):
+                raise DataError(
+                    f"{path}: the column {chunk.path_in_schema} unpacks from {packed:,} to "
+                    f"{unpacked:,} bytes, which no pictures or captions do. Write the table again"
+                )
+            once = chunk.has_dictionary_page and unpacked > _REPEATED * packed
+            largest = max(largest, unpacked if once else unpacked // max(1, group.num_rows))
+    return largest
 
 
 @contextlib.contextmanager

@@ -11,6 +11,11 @@ from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import DataError
 
 _LONGEST = 2**20
+REMEDY = (
+    "Save the table as CSV UTF-8 (Excel lists this kind), or convert the file: "
+    "iconv -f {} -t UTF-8 OLD > NEW"
+)
+"""What to do with a text in the encoding `{}`."""
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -48,7 +53,7 @@ def _decoded(line: bytes, path: Path, number: int) -> str:
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path}:{number}: byte 0x{line[error.start]:02x} at column {error.start + 1} is not "
-            "UTF-8. Convert the file to UTF-8"
+            f"UTF-8. {REMEDY.format('CP1252')}"
         ) from None
 
 

@@ -7,31 +7,34 @@ import math
 import torch
 from torch import Tensor
 
+from manymatch.losses.contrastive import contrastive_terms
 from manymatch.losses.mean import mean
 
 
 def soft_match(logits: Tensor, match: Tensor) -> Tensor:
     """The mean over all pairs of `-log P_qc` for a match and `-log(1 - P_qc)` otherwise.
 
-    `P_qc = softmax_c(logits)`. The matches of a query share the probability, so that the loss of a
-    query with several matches is never 0. Both terms are exact for P near 0 and 1.
+    With `e = exp(logits)`, `P_qc = e_qc / (e_qc + sum over the non-matches of q)` for a match, so
+    that the matches of a query do not compete, and `P_qc = e_qc / sum over all candidates` for a
+    non-match. A query with one match has the paper's softmax throughout. Both terms are exact for P
+    near 0 and 1.
 
     Args:
         logits: `(q, c)`: MSRM's `-tau d2(q, c)` for L_d, `lambda cos(mu_q, U_c)` for L_h.
-        match: `(q, c)` bool; each query has a match (all captions of an image are its matches).
+        match: `(q, c)` bool; all captions of an image are its matches.
 
     Relations:
-        Unlike `info_nce`, this loss repels each negative by itself, and the matches of a query
-        compete with each other.
+        The terms of matches are those of `info_nce`. Unlike `info_nce`, this loss repels each
+        negative by itself, too.
 
     References:
         Wang et al., Multilateral Semantic Relations Modeling for Image Text Retrieval (MSRM),
-        CVPR 2023, L_d and L_h.
+        CVPR 2023, eq. 5 to 7 (L_d) and 11 (L_h), printed for queries with one match.
     """
     if not logits.numel():
         return mean(logits)
-    log_p = logits.log_softmax(1)
-    return -torch.where(match, log_p, _log_complement(logits, log_p)).mean()
+    not_matching = _log_complement(logits, logits.log_softmax(1))
+    return torch.where(match, contrastive_terms(logits, match), -not_matching).mean()
 
 
 def _log_complement(logits: Tensor, log_p: Tensor) -> Tensor:

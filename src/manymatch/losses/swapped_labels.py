@@ -15,6 +15,7 @@ from manymatch.losses.sinkhorn import assignments, class_potentials
 from manymatch.losses.swapped_assignment import swapped_assignment
 
 Assignment = Literal["soft", "hard"]
+Reduction = Literal["sum", "mean"]
 
 
 def objective(
@@ -22,22 +23,25 @@ def objective(
     labels: SwappedLabels | None,
     images: Tensor,
     texts: Tensor,
+    reduction: Reduction = "sum",
 ) -> dict[str, Tensor]:
     """The terms of `L = L_c + lambda L_s`.
 
-    L_c is the SUM over the pairs of the batch (eq. 1), L_s their mean (eq. 4). If both were means,
-    L_s would have the weight `m lambda` in a batch of m pairs.
+    L_c is the SUM over the pairs of the batch (eq. 1), L_s their mean (eq. 4). If both are means,
+    L_s has the weight `m lambda` in a batch of m pairs.
 
     Args:
         contrastive: the terms of L_c, each as a mean over the m pairs.
         labels: the loss L_s with its weight lambda; None where lambda is 0.
         images: `(m, D)`, L2-normalised.
         texts: `(m, D)`, L2-normalised; row j is the pair of row j of `images`.
+        reduction: of L_c.
 
     References:
         Kim, SwAMP, AISTATS 2023, eq. 6.
     """
-    terms = {name: len(texts) * term for name, term in contrastive.items()}
+    pairs = len(texts) if reduction == "sum" else 1
+    terms = {name: pairs * term for name, term in contrastive.items()}
     if labels is not None:
         terms["swapped"] = labels.weight * labels(images, texts)
     return terms

@@ -12,9 +12,9 @@ from manymatch.losses.pairs import positive_pairs, positive_scores
 Mining = Literal["hardest", "all", "mean"]
 
 
-def mining_of_epoch(epoch: int, all_negatives_epochs: int) -> Mining:
-    """All negatives in the first `all_negatives_epochs`, then the hardest; `epoch` is 0-based."""
-    return "all" if epoch < all_negatives_epochs else "hardest"
+def mining_of_epoch(epoch: int, all_negatives_epochs: int, first: Mining = "all") -> Mining:
+    """`first` in the first `all_negatives_epochs`, then the hardest; `epoch` is 0-based."""
+    return first if epoch < all_negatives_epochs else "hardest"
 
 
 def triplet(

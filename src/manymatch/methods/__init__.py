@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -54,10 +55,13 @@ def check_model(name: str, settings: dict[str, Any]) -> Strict:
     return validate(method_class(name).Settings, settings, f"model of method '{name}'")
 
 
-def vocabulary_of(name: str, settings: dict[str, Any], words: Vocabulary) -> AnyVocabulary:
+def vocabulary_of(
+    name: str, settings: dict[str, Any], words: Vocabulary, captions: Iterable[str] = ()
+) -> AnyVocabulary:
     """The vocabulary that numbers captions for the method `name`: the `words` of the training
-    captions, or wordpieces."""
-    return method_class(name).vocabulary(check_model(name, settings), words)
+    captions, or wordpieces. A method whose word vectors are not learned also takes the words of
+    `captions`, the captions of all splits."""
+    return method_class(name).vocabulary(check_model(name, settings), words, captions)
 
 
 def build_method(

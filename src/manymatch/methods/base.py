@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor, nn
@@ -49,9 +49,10 @@ class Method(nn.Module, ABC):
         return as_parsed if cls.reads_graphs else None
 
     @classmethod
-    def vocabulary(cls, settings: Any, words: Vocabulary) -> AnyVocabulary:
+    def vocabulary(cls, settings: Any, words: Vocabulary, captions: Iterable[str]) -> AnyVocabulary:
         """The vocabulary that numbers captions: the `words` of the training captions, or the
-        wordpieces of the BERT that `settings.text` names."""
+        wordpieces of the BERT that `settings.text` names. Only a method whose word vectors are not
+        learned may read the words of `captions`, the captions of all splits."""
         text = getattr(settings, "text", None)
         return text_vocabulary(text, words) if isinstance(text, TextSettings) else words
 
@@ -102,5 +103,6 @@ class Method(nn.Module, ABC):
         """Called before each training epoch (0-based), for losses that change with time."""
 
     def start_step(self, epochs: float) -> None:
-        """Called before each training step with the number of epochs done so far, for losses that
-        warm up; 0.25 is after a quarter of the first epoch."""
+        """Called before each training step with the number of epochs that are done after it, for
+        losses that warm up: 0.25 for the step that ends the first quarter of the first epoch. It
+        is never 0, so that the first step learns too."""

@@ -3,7 +3,8 @@
 model.safetensors  the weights, and the name of their method
 preset.yaml        the resolved preset
 vocabulary.json    the words or wordpieces, in the order of their ids
-model.json         feature width, the hashes of the other files, and the epoch of the weights
+model.json         feature width, the hashes of the other files, and the epoch of the weights:
+                   `methods.facts`
 README.md          the model card
 """
 
@@ -20,28 +21,25 @@ from torch import Tensor
 
 from manymatch.config.preset import Preset, read_preset
 from manymatch.encoders.pretrained import structure_only
-from manymatch.foreign.json_file import read_hashed_object, write_hashed_object
+from manymatch.foreign.json_file import write_hashed_object
+from manymatch.foreign.regular_file import regular_path
 from manymatch.methods import build_method
 from manymatch.methods.base import Method
+from manymatch.methods.facts import FACTS, REMEDY, facts
 from manymatch.methods.model_card import model_card
-from manymatch.system.errors import CheckpointError, DataError
+from manymatch.system.errors import CheckpointError
 from manymatch.system.files import has_sha256, replacing, sha256, write_text
 from manymatch.text.wordpieces import AnyVocabulary, load_vocabulary
 
-WEIGHTS, PRESET, VOCABULARY, FACTS = (
-    "model.safetensors",
-    "preset.yaml",
-    "vocabulary.json",
-    "model.json",
-)
+WEIGHTS, PRESET, VOCABULARY = "model.safetensors", "preset.yaml", "vocabulary.json"
 CARD = "README.md"
 FILES = [WEIGHTS, PRESET, VOCABULARY, FACTS, CARD]
 """All files of a model."""
 TRAINED_IN = "trained_in"
 """The key of `model.json` for the precision of the training, as the preset names precisions."""
 WEIGHTS_HASH, VOCABULARY_HASH = "weights_sha256", "vocabulary_sha256"
-_HASHES = {WEIGHTS: WEIGHTS_HASH, PRESET: "preset_sha256", VOCABULARY: VOCABULARY_HASH}
-_REMEDY = "Train the model again, or run 'dvc checkout --force'"
+HASHES = {WEIGHTS: WEIGHTS_HASH, PRESET: "preset_sha256", VOCABULARY: VOCABULARY_HASH}
+"""The key of `model.json` for the hash of each file. Together the hashes tell models apart."""
 
 
 def save_model(
@@ -58,13 +56,13 @@ def save_model(
         save_weights(partial / WEIGHTS, method, preset.method)
         write_text(partial / PRESET, preset.to_yaml())
         vocabulary.save(partial / VOCABULARY)
-        facts = {
+        content = {
             "method": preset.method,
             "feature_width": feature_width,
-            **{key: sha256(partial / name) for name, key in _HASHES.items()},
+            **{key: sha256(partial / name) for name, key in HASHES.items()},
         } | more
-        write_hashed_object(partial / FACTS, facts)
-        write_text(partial / CARD, model_card(preset, facts))
+        write_hashed_object(partial / FACTS, content)
+        write_text(partial / CARD, model_card(preset, content))
 
 
 def save_weights(path: Path, method: Method, name: str) -> str:
@@ -97,7 +95,7 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
     check_files(folder)
     preset = read_preset(folder / PRESET)
     vocabulary = load_vocabulary(folder / VOCABULARY)
-    width = feature_width(folder)
+    width = facts(folder)["feature_width"]
     with structure_only():
         method = build_method(
             preset.method, preset.model, vocabulary=vocabulary, feature_width=width
@@ -112,32 +110,16 @@ def check_files(folder: Path) -> dict[str, Any]:
     content of `model.json`.
 
     Raises:
-        CheckpointError: a file is missing or damaged.
+        CheckpointError: a file is missing or damaged, or `model.json` has another content.
     """
     content = facts(folder)
-    for name, key in _HASHES.items():
-        if not has_sha256(folder / name, str(content.get(key))):
+    for name, key in HASHES.items():
+        if not has_sha256(folder / name, content[key]):
             raise CheckpointError(
                 f"{folder / name}: damaged or edited: its SHA-256 is not '{key}' of {FACTS}. "
-                f"{_REMEDY}"
+                f"{REMEDY}"
             )
     return content
-
-
-def feature_width(folder: Path) -> int:
-    """F, the width of the image features of the model in `folder`."""
-    try:
-        return int(facts(folder)["feature_width"])
-    except (ValueError, KeyError, TypeError, OverflowError) as error:
-        raise CheckpointError(f"{folder / FACTS}: cannot be used ({error!r}). {_REMEDY}") from None
-
-
-def facts(folder: Path) -> dict[str, Any]:
-    """The content of `model.json` in `folder`."""
-    try:
-        return read_hashed_object(folder / FACTS, _REMEDY)
-    except DataError as error:
-        raise CheckpointError(str(error)) from None
 
 
 def load_weights(path: Path, method: Method, name: str) -> None:
@@ -159,7 +141,7 @@ def load_weights(path: Path, method: Method, name: str) -> None:
 def read_weights(path: Path) -> tuple[dict[str, Tensor], str | None]:
     """The weights by name, and the name of their method as the file states it."""
     try:
-        with safe_open(path, framework="pt") as file:
+        with regular_path(path) as name, safe_open(name, framework="pt") as file:
             state = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  no mapping
             return state, (file.metadata() or {}).get("method")
     except (OSError, SafetensorError) as error:

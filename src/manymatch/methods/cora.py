@@ -15,6 +15,7 @@ higher than each of its own entities.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import torch
@@ -55,7 +56,8 @@ from manymatch.text.wordpieces import AnyVocabulary
 
 
 class CORASettings(Strict):
-    """The defaults are the paper's, except for `object_edges`, which are the released code's."""
+    """The defaults are the paper's, except for `object_edges` and `concept_directions`, which are
+    the released code's."""
 
     size: Count = 1024
     heads: Count = 16
@@ -70,6 +72,8 @@ class CORASettings(Strict):
     concept_size: Count = 300
     """Size of the final state of the concept encoder's GRU, both directions together."""
     concept_directions: Directions = "forward"
+    """The paper has a bi-GRU (3.2, 4.2, 6.2), the released code a GRU of one direction, or the
+    average of two."""
     bert: BertSettings = BertSettings(tuning="prefix")
     graph: GraphForm = "steps"
     """`steps`: attributes to objects, then objects to objects. `joint`: the whole graph at once.
@@ -145,7 +149,9 @@ class CORA(Method):
         return with_verbs if settings.verb_attributes else as_parsed
 
     @classmethod
-    def vocabulary(cls, settings: CORASettings, words: Vocabulary) -> AnyVocabulary:
+    def vocabulary(
+        cls, settings: CORASettings, words: Vocabulary, captions: Iterable[str]
+    ) -> AnyVocabulary:
         return bert_vocabulary(settings.bert) if settings.concept_encoder == "bert" else words
 
     def encode_images(self, batch: Batch) -> Embeddings:

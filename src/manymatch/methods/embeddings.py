@@ -28,6 +28,8 @@ PER_ELEMENT = {"per_element": True}
 """Metadata of a part whose second dimension numbers the elements of a set."""
 UNSCORED = {"scored": False}
 """Metadata of a part that no score reads."""
+NO_PART = {"part": False}
+"""Metadata of a field that holds no tensor."""
 
 
 def flat(index: str) -> dict[str, str]:
@@ -46,6 +48,8 @@ class Embeddings:
         vectors: `(n, K, D)`; the method L2-normalises the vectors if the score expects unit
             vectors.
         log_variance: `(n, D)`, of diagonal Gaussians.
+        candidate: `(n, D)`, L2-normalised, what a sample is as an answer where this differs from
+            what the sample is as a query (MSRM).
         globals: `(n, D)` global features.
         slots: `(n, K, D)`, what sets the elements of a set apart, for diversity losses.
         attention: `(n, K, R)`, how much each element looks at each region or word. It is given
@@ -56,10 +60,13 @@ class Embeddings:
         entity_attributes: `(V, A)`, `name_id` of the entity's attributes, 0 where there is none.
         mask: `(n, K)` bool, True for the real elements of sets of unequal size; None if all
             elements are real. Scores read the mask; the losses of set methods refuse padded sets.
+        origin: the side, "images" or "texts", and the model that made the embeddings, where a
+            trained model in use made them (`search.model`). This is no part.
     """
 
     vectors: Tensor = field(metadata=PER_ELEMENT)
     log_variance: Tensor | None = None
+    candidate: Tensor | None = None
     globals: Tensor | None = field(default=None, metadata=UNSCORED)
     slots: Tensor | None = field(default=None, metadata=PER_ELEMENT | UNSCORED)
     attention: Tensor | None = field(default=None, metadata=PER_ELEMENT | UNSCORED)
@@ -68,13 +75,15 @@ class Embeddings:
     entity_names: Tensor | None = field(default=None, metadata=flat("entity_caption"))
     entity_attributes: Tensor | None = field(default=None, metadata=flat("entity_caption"))
     mask: Tensor | None = field(default=None, metadata=PER_ELEMENT)
+    origin: Any = field(default=None, metadata=NO_PART)  # a pair of texts, or None
 
     def __len__(self) -> int:
         return self.vectors.shape[0]
 
     def parts(self) -> dict[str, Tensor]:
         """The parts that are not None, by name; `vectors` is the first."""
-        pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
+        names = (part.name for part in fields(self) if part.metadata.get("part", True))
+        pairs = ((name, getattr(self, name)) for name in names)
         return {name: value for name, value in pairs if value is not None}
 
     def index_parts(self) -> dict[str, Tensor]:
@@ -99,6 +108,13 @@ class Embeddings:
             name: None for name in self.parts() if not self._declared(name).get("scored", True)
         }
         return replace(self, **unread)
+
+    def as_items(self) -> Self:
+        """Queries as they are compared with items of their own side: what a sample is as an answer
+        takes the place of what the sample is as a query."""
+        if self.candidate is None:
+            return self
+        return replace(self, vectors=self.candidate[:, None])
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Self:
         """The embeddings with `change(part)` in place of every part."""

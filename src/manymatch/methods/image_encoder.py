@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from torch import nn
 
 from manymatch.config.preset import Count, Probability
@@ -16,6 +16,8 @@ from manymatch.encoders.residual import ResidualEncoder
 from manymatch.layers.dropout import Dropout
 from manymatch.layers.glorot import glorot_linear
 from manymatch.pooling.masked import MaxPooling, MeanPooling
+
+Share = Annotated[float, Field(gt=0.0, le=1.0)]
 
 
 class CNNSettings(Strict):
@@ -29,10 +31,19 @@ class CNNSettings(Strict):
     crop: Count = 224
     """Side of the square that the network sees: in training a random square, mirrored half of the
     time, else the middle one. A crop as large as the image is the whole image."""
+    crop_area: tuple[Share, Share] | None = None
+    """The smallest and the largest share of the picture that a training crop covers: its size,
+    shape and place are random, and the crop is resized. Null: squares of `crop` pixels."""
     fixed_statistics: bool = False
     """Batch norms keep their first statistics, in training too."""
     checkpointing: bool = False
     """Activations inside the network's stages are computed twice instead of kept: less memory."""
+
+    @model_validator(mode="after")
+    def _areas_in_order(self) -> CNNSettings:
+        if self.crop_area is not None and self.crop_area[0] > self.crop_area[1]:
+            raise ValueError("crop_area: the smallest share is first")
+        return self
 
     @model_validator(mode="after")
     def _statistics_once(self) -> CNNSettings:

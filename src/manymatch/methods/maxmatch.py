@@ -46,6 +46,8 @@ class MaxMatchSettings(SetMethodSettings):
     scale: Positive = 0.5
     """The paper's s, in L_GD and in L_ISD."""
     contrastive_weight: NonNegative = 0.001
+    temperature: Positive = 0.01
+    """Temperature of InfoNCE; CORA's, which the paper follows for L_con."""
 
 
 class MaxMatch(SetMethod):

@@ -7,14 +7,17 @@ A candidate is represented by its mean. The squared Mahalanobis distances d2 bet
 candidates become match probabilities: loss L_d. Candidates are also related through the queries
 that they are near to. A hypergraph with a hyperedge for each query passes messages between
 candidates; a query's mean must find its matches among the candidates' new vectors U by cosine: loss
-L_h. The hypergraph serves training alone, so that a score never depends on the rest of the batch.
+L_h. In retrieval the hypergraph is not used, or each candidate is a hypergraph of its own, so that
+a score never depends on the rest of the batch or gallery.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Literal, Self
 
+import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
@@ -26,7 +29,7 @@ from manymatch.losses.soft_match import soft_match
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.gaussian_tower import GaussianSettings, gaussian_towers
 from manymatch.methods.weighted import check_weights
-from manymatch.pooling.hypergraph import HypergraphConvolution, soft_incidence
+from manymatch.pooling.hypergraph import Activation, HypergraphConvolution, soft_incidence
 from manymatch.shards.batch import Batch
 from manymatch.similarities.cosine import cosine
 from manymatch.similarities.mahalanobis import mahalanobis
@@ -41,18 +44,29 @@ class MSRMSettings(GaussianSettings):
     """First value of the sharpness of L_d's probabilities; learned, like the next two."""
     hypergraph_sharpness: Positive = 5.0
     """First value of the paper's lambda, the sharpness of L_h's probabilities."""
-    alpha: Positive | None = 2.0
-    """First value of the rate at which a candidate's part in a hyperedge falls with d2; null: only
-    matches are part of a hyperedge."""
+    alpha: NonNegative | None = 2.0
+    """First value of the rate at which a candidate's part in a hyperedge falls with d2. 0: all
+    candidates are full parts of all hyperedges, and nothing is learned; null: only matches are part
+    of a hyperedge."""
     hypergraph_layers: Annotated[int, Field(ge=1)] = 2
+    hypergraph_activation: Literal["sigmoid", "relu"] = "sigmoid"
+    """The sigmoid after every layer (eq. 10), or HGNN's own form: a ReLU between layers, and none
+    after the last."""
     distance_weight: NonNegative = 0.8
     hypergraph_weight: NonNegative = 1.0
-    inference: Literal["intact", "mu"] = "intact"
-    """The score of retrieval: -d2 with the query's Gaussian, or the cosine of the means."""
+    inference: Literal["intact", "mu", "hypergraph"] = "intact"
+    """The score of retrieval: -d2 with the query's Gaussian, the cosine of the means, or the cosine
+    of the query's mean and the candidate's output of the last layer of the hypergraph. For this
+    output, each candidate is a hypergraph of its own."""
 
     @model_validator(mode="after")
     def _one_loss_matches_pairs(self) -> Self:
         check_weights(self, "distance_weight", "hypergraph_weight")
+        if self.inference == "hypergraph" and not self.hypergraph_weight:
+            raise ValueError(
+                "inference 'hypergraph' with hypergraph_weight 0: no hypergraph is trained. Give "
+                "it a weight, or rank by 'intact' or 'mu'"
+            )
         return self
 
 
@@ -72,19 +86,36 @@ class MSRM(Method):
             self.hypergraph = Hypergraph(settings)
 
     def encode_images(self, batch: Batch) -> Embeddings:
-        return self.image(batch.features, batch.region_padding)
+        return self._with_candidates(self.image(batch.features, batch.region_padding))
 
     def encode_texts(self, batch: Batch) -> Embeddings:
-        return self.text(batch.words, batch.word_padding)
+        return self._with_candidates(self.text(batch.words, batch.word_padding))
+
+    def _with_candidates(self, embeddings: Embeddings) -> Embeddings:
+        if self.settings.inference != "hypergraph":
+            return embeddings
+        with torch.no_grad():  # the losses have the candidates of a whole batch
+            return replace(embeddings, candidate=self.hypergraph.alone(embeddings.vectors[:, 0]))
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
-        if self.settings.inference == "mu":
-            return cosine(images.vectors, texts.vectors)
-        return -distances(images, texts)
+        return self._rank(images, texts)
 
     @property
     def t2i_score(self) -> Callable[[Embeddings, Embeddings], Tensor] | None:
-        return None if self.settings.inference == "mu" else _score_of_caption_queries
+        return None if self.settings.inference == "mu" else self._score_of_caption_queries
+
+    def _score_of_caption_queries(self, images: Embeddings, texts: Embeddings) -> Tensor:
+        """`(n, m)` scores with the captions as queries."""
+        return self._rank(texts, images).T
+
+    def _rank(self, queries: Embeddings, candidates: Embeddings) -> Tensor:
+        """`(q, c)` scores by which a query ranks candidates."""
+        if self.settings.inference == "intact":
+            return -distances(queries, candidates)
+        if self.settings.inference == "mu":
+            return cosine(queries.vectors, candidates.vectors)
+        assert candidates.candidate is not None
+        return cosine(queries.vectors, candidates.candidate[:, None])
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         match = positive_pairs(images.vectors, batch.image_index)
@@ -110,33 +141,49 @@ class MSRM(Method):
         return terms
 
 
+def _linear(vectors: Tensor) -> Tensor:
+    return vectors
+
+
+_ACTIVATIONS: dict[str, tuple[Activation, Activation]] = {
+    "sigmoid": (torch.sigmoid, torch.sigmoid),
+    "relu": (torch.relu, _linear),
+}
+"""The activation between layers, and that of the last layer."""
+
+
 class Hypergraph(nn.Module):
     """Cosines of queries and candidates, after convolutions of the candidates over hyperedges."""
 
     def __init__(self, settings: MSRMSettings) -> None:
         super().__init__()
-        size = settings.size
+        size, last = settings.size, settings.hypergraph_layers - 1
+        form = _ACTIVATIONS[settings.hypergraph_activation]
         self.layers = nn.ModuleList(
-            HypergraphConvolution(size, size) for _ in range(settings.hypergraph_layers)
+            HypergraphConvolution(size, size, form[layer == last]) for layer in range(last + 1)
         )
         self.sharpness = PositiveScalar(settings.hypergraph_sharpness)
-        self.alpha = PositiveScalar(settings.alpha) if settings.alpha is not None else None
+        self.alpha = PositiveScalar(settings.alpha) if settings.alpha else None
+        self._constant_alpha = settings.alpha
 
     def forward(self, queries: Tensor, candidates: Tensor, d2: Tensor, match: Tensor) -> Tensor:
         """`queries (q, D)`, `candidates (c, D)`, `d2` and `match (q, c)` -> logits `(q, c)`."""
-        incidence = soft_incidence(d2, match, self.alpha() if self.alpha is not None else None)
+        alpha = self._constant_alpha if self.alpha is None else self.alpha()
+        incidence = soft_incidence(d2, match, alpha)
         for layer in self.layers:
             candidates = layer(candidates, incidence)
         vectors = unit(candidates)[:, None]
         return self.sharpness() * by_rows(lambda rows: cosine(rows[:, None], vectors), queries)
+
+    def alone(self, candidates: Tensor) -> Tensor:
+        """`candidates (c, D)` -> `(c, D)`, L2-normalised: the output of the last layer where each
+        candidate is a hypergraph of its own."""
+        for layer in self.layers:
+            candidates = layer(candidates, None)
+        return unit(candidates)
 
 
 def distances(queries: Embeddings, candidates: Embeddings) -> Tensor:
     """`(q, c)` squared Mahalanobis distances of queries' Gaussians and candidates' means."""
     assert queries.log_variance is not None
     return mahalanobis(queries.vectors[:, 0], queries.log_variance, candidates.vectors[:, 0])
-
-
-def _score_of_caption_queries(images: Embeddings, texts: Embeddings) -> Tensor:
-    """`(n, m)` scores with the captions as queries."""
-    return -distances(texts, images).T

@@ -18,6 +18,7 @@ from manymatch.methods.set_tower import SetTower
 from manymatch.methods.sets import SetSettings, SimilaritySettings, set_module
 from manymatch.methods.text_encoder import TextSettings, text_encoder
 from manymatch.methods.weighted import check_weights, weighted
+from manymatch.pooling.slot_attention import PositionCode
 from manymatch.shards.batch import Batch
 from manymatch.similarities.by_name import SetSimilarity
 from manymatch.text.wordpieces import AnyVocabulary
@@ -33,15 +34,16 @@ class SetMethodSettings(Grouped):
     sets: SetSettings = SetSettings()
     """The set modules of both modalities, which share no weights."""
     word_position_code: bool = False
-    """`sets.position_code` of captions; the key `sets.position_code` itself is for images."""
+    """Slot attention's keys of captions know the position of each word. The key
+    `sets.position_code` is for images."""
     global_feature: bool = True
     """Elements are their slots plus the sample's global feature; false: the slots alone. Then the
     GRU of DivE and PVSE learns nothing, because only its global feature is used."""
     similarity: SimilaritySettings
     margin: Positive
     all_negatives_epochs: Annotated[int, Field(ge=0)] = 0
-    """Number of first epochs in which the triplet loss sums over all negatives: the hardest
-    negatives alone can make fresh weights collapse."""
+    """Number of first epochs in which the triplet loss is a mean over all negatives: the hardest
+    negatives alone can make fresh weights collapse. A sum over them would drown the other terms."""
     triplet_weight: NonNegative = 1.0
     contrastive_weight: NonNegative = 0.0
     """Weight of InfoNCE over the scores."""
@@ -70,31 +72,35 @@ class SetMethod(Method):
         size, sets = settings.size, settings.sets
         image = image_encoder(settings.image, feature_width, size)
         text = text_encoder(settings.text, vocabulary, size)
-        word_sets = sets.model_copy(update={"position_code": settings.word_position_code})
-        self.image = SetTower(
-            image, set_module(sets, image.local_size, size), settings.global_feature
-        )
-        self.text = SetTower(
-            text, set_module(word_sets, text.local_size, size), settings.global_feature
-        )
+        places: PositionCode | None = "grid" if sets.position_code else None
+        image_sets = set_module(sets, image.local_size, size, places)
+        self.image = SetTower(image, image_sets, settings.global_feature)
+        places = "sequence" if settings.word_position_code else None
+        text_sets = set_module(sets, text.local_size, size, places)
+        self.text = SetTower(text, text_sets, settings.global_feature)
         self.similarity = SetSimilarity(**dict(settings.similarity))
         self.settings = settings
         self.mining: Mining = "hardest"
 
     def encode_images(self, batch: Batch) -> Embeddings:
-        return self.image(batch.features, batch.region_padding)
+        return self.image(batch.features, batch.region_padding, self._boxes(batch))
 
     def encode_texts(self, batch: Batch) -> Embeddings:
         return self.text(batch.words, batch.word_padding)
 
     def image_passes(self, batch: Batch) -> Tensor | None:
-        return self.image.passes(batch.features, batch.region_padding)
+        return self.image.passes(batch.features, batch.region_padding, self._boxes(batch))
+
+    def _boxes(self, batch: Batch) -> Tensor | None:
+        """`(n, R, 4)`: where the local features of images lie; None: they are a CNN's cells, which
+        are a square grid, or the store does not know."""
+        return batch.boxes if self.settings.image.cnn is None else None
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         return self.similarity(images.vectors, texts.vectors, images.mask, texts.mask)
 
     def start_epoch(self, epoch: int) -> None:
-        self.mining = mining_of_epoch(epoch, self.settings.all_negatives_epochs)
+        self.mining = mining_of_epoch(epoch, self.settings.all_negatives_epochs, first="mean")
 
     def matching_terms(
         self, images: Embeddings, texts: Embeddings, image_index: Tensor

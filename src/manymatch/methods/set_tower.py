@@ -25,11 +25,14 @@ class SetTower(nn.Module):
         self.sets: Any = sets
         self.global_feature = global_feature
 
-    def forward(self, rows: Tensor, padding: Padding) -> Embeddings:
-        """Features `(n, R, F)` or word ids `(n, R)`, and their padding -> n sets."""
+    def forward(self, rows: Tensor, padding: Padding, boxes: Tensor | None = None) -> Embeddings:
+        """Features `(n, R, F)` or word ids `(n, R)`, and their padding -> n sets.
+
+        The `boxes (n, R, 4)` say where the local features lie in the image, if known.
+        """
         encoded = self.encoder(rows, padding)
         local, padding, globals_ = encoded.local, encoded.padding, encoded.globals()
-        sets = self.sets.predict(local, padding, globals_ if self.global_feature else None)
+        sets = self.sets.predict(local, padding, globals_ if self.global_feature else None, boxes)
         return Embeddings(
             vectors=unit(sets.vectors),
             globals=globals_,
@@ -37,10 +40,10 @@ class SetTower(nn.Module):
             attention=None if self.training else sets.attention,
         )
 
-    def passes(self, rows: Tensor, padding: Padding) -> Tensor | None:
+    def passes(self, rows: Tensor, padding: Padding, boxes: Tensor | None = None) -> Tensor | None:
         """Attention maps `(T, n, K, R)` of slot attention's passes; None for other modules."""
         if not isinstance(self.sets, SlotAttention):
             return None
         encoded = self.encoder(rows, padding)
-        maps: Tensor = self.sets.attend(encoded.local, encoded.padding)[1]
+        maps: Tensor = self.sets.attend(encoded.local, encoded.padding, boxes)[1]
         return maps

@@ -11,7 +11,7 @@ from manymatch.config.strict import Strict
 from manymatch.pooling.decoder import TransformerDecoder
 from manymatch.pooling.pie_net import PIENet
 from manymatch.pooling.prediction import SetModule
-from manymatch.pooling.slot_attention import SlotAttention, Start, Update
+from manymatch.pooling.slot_attention import PositionCode, SlotAttention, Start, Update
 from manymatch.similarities.by_name import InferenceRule, SimilarityName, check_inference
 from manymatch.system.errors import ConfigError
 
@@ -29,7 +29,8 @@ class SetSettings(Strict):
     """Size of slot attention's queries, keys and values, all heads together; null: the size of the
     embedding."""
     position_code: bool = False
-    """Slot attention's keys know the position of each input; for inputs that have an order."""
+    """Slot attention's keys of images know row and column of each cell; for features that are the
+    cells of a grid. Boxes tell the cells' places. Features without boxes are a square grid."""
     dropout: Probability = 0.0
     """Slot attention and decoder: dropout of what attention gathers, and inside the MLP. PIE-Net:
     dropout of the sigmoids."""
@@ -55,9 +56,9 @@ class SimilaritySettings(Strict):
     name: SimilarityName
     alpha: Positive = 16.0
     """Sharpness of smooth-Chamfer."""
-    scale: Positive = 15.0
+    scale: Positive = 1.0
     """`mp` is `sigmoid(scale c + shift)`: where the learned scale and shift start."""
-    shift: float = -7.5
+    shift: float = 0.0
     inference: InferenceRule | None = None
     """The rule by which MaxMatch ranks; null: `topk`."""
 
@@ -67,8 +68,12 @@ class SimilaritySettings(Strict):
         return self
 
 
-def set_module(settings: SetSettings, width: int, size: int) -> SetModule:
+def set_module(
+    settings: SetSettings, width: int, size: int, position_code: PositionCode | None = None
+) -> SetModule:
     """A fresh module from inputs of `width` to elements of `size` dimensions.
+
+    Slot attention's keys have the `position_code`.
 
     Raises:
         ConfigError: the number of heads does not divide the size that the heads share.
@@ -88,7 +93,7 @@ def set_module(settings: SetSettings, width: int, size: int) -> SetModule:
         settings.iterations,
         settings.heads,
         settings.attention_size,
-        settings.position_code,
+        position_code,
         settings.dropout,
         settings.slots,
         settings.update,

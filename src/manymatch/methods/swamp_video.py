@@ -11,6 +11,7 @@ every pair with all other pairs of the batch. The second loss is SwAMP's, as in 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.encoders.fixed_words import fixed_embedding
 from manymatch.encoders.word_vectors import WordTable, WordVectors, word_embedding
-from manymatch.losses.swapped_labels import objective
+from manymatch.losses.swapped_labels import Reduction, objective
 from manymatch.losses.triplet import triplet
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.swapped_labels import LabelSettings, swapped_labels
@@ -27,6 +28,7 @@ from manymatch.pooling.gated_embedding import GatedEmbedding
 from manymatch.pooling.masked import MaxPooling
 from manymatch.shards.batch import Batch
 from manymatch.similarities.cosine import cosine
+from manymatch.text.vocabulary import Vocabulary
 from manymatch.text.wordpieces import AnyVocabulary
 
 
@@ -37,8 +39,8 @@ class SwAMPVideoSettings(LabelSettings):
     size: Count = 4096
     """Size of captions before the gated unit, and of both embeddings."""
     word_vectors: Literal["word2vec"] | WordVectors = "word2vec"
-    """Vectors of word2vec are fixed, and words without a vector are ignored; other vectors are
-    trained."""
+    """Vectors of word2vec are fixed, also those of words that no training caption has, and words
+    without a vector are ignored; other vectors are trained."""
     word_size: Count = 300
     word2vec_file: str | None = None
     """A binary file such as GoogleNews-vectors-negative300.bin."""
@@ -46,6 +48,9 @@ class SwAMPVideoSettings(LabelSettings):
     negatives: Literal["mean", "hardest"] = "mean"
     """`mean`: in each direction the mean hinge over all wrong pairs of the batch (HowTo100M).
     `hardest`: the largest hinge alone."""
+    contrastive: Reduction = "sum"
+    """L_c is the sum over the pairs of the batch, as in eq. 1, or the mean, as in HowTo100M's
+    code."""
     n_classes: Count = 500
     queue: Annotated[int, Field(ge=0)] = 2048
     tau: Positive = 0.25
@@ -68,6 +73,12 @@ class SwAMPVideo(Method):
         self.text_unit = GatedEmbedding(settings.size, settings.size)
         self.labels = swapped_labels(settings, settings.size)
 
+    @classmethod
+    def vocabulary(
+        cls, settings: SwAMPVideoSettings, words: Vocabulary, captions: Iterable[str]
+    ) -> Vocabulary:
+        return words.with_words_of(captions) if settings.word_vectors == "word2vec" else words
+
     def encode_images(self, batch: Batch) -> Embeddings:
         clips = self.pool(batch.features, batch.region_padding)[:, 0]
         return Embeddings(self.image_unit(clips)[:, None])
@@ -85,7 +96,7 @@ class SwAMPVideo(Method):
         }
         # A pair is a caption and its clip: a clip with five captions is in five pairs.
         pairs = images.vectors[batch.image_index, 0], texts.vectors[:, 0]
-        return objective(contrastive, self.labels, *pairs)
+        return objective(contrastive, self.labels, *pairs, settings.contrastive)
 
 
 def _table(settings: SwAMPVideoSettings, vocabulary: AnyVocabulary) -> WordTable:

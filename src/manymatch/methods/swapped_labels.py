@@ -16,7 +16,7 @@ class LabelSettings(Strict):
     nor, for this task, eta."""
 
     weight: NonNegative = 1.0
-    """The paper's lambda: weight of L_s beside the sum L_c, see `objective`. 0: L_c alone."""
+    """The paper's lambda: weight of L_s beside L_c, see `objective`. 0: L_c alone."""
     n_classes: Count = 1000
     queue: Annotated[int, Field(ge=0)] = 1280
     """Pairs in the queue, with those of the batch; 0: the batch alone."""

@@ -51,7 +51,13 @@ class TransformerDecoder(SetModule):
         )
         self.output = GlobalResidual(size)
 
-    def predict(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Sets:
+    def predict(
+        self,
+        local: Tensor,
+        mask: Mask = None,
+        globals: Tensor | None = None,
+        boxes: Tensor | None = None,
+    ) -> Sets:
         inputs, mask = self.input_norm(zeroed(local, mask)), real_rows(local, mask)
         queries = self.queries.expand(len(local), -1, -1)
         for layer in self.layers:

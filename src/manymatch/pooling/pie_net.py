@@ -41,7 +41,13 @@ class PIENet(SetModule):
         self.residual = glorot_linear(width, size)
         self.norm = nn.LayerNorm(size)
 
-    def predict(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Sets:
+    def predict(
+        self,
+        local: Tensor,
+        mask: Mask = None,
+        globals: Tensor | None = None,
+        boxes: Tensor | None = None,
+    ) -> Sets:
         attended, attention = self.attention(local, mask)
         # In half precision the elements of a set would be too much alike: which one is the nearest,
         # and which negative the hardest, would be chance.

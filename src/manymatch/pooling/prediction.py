@@ -28,16 +28,29 @@ class SetModule(nn.Module, ABC):
     """A module that predicts a set of vectors from local features and a global vector."""
 
     @abstractmethod
-    def predict(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Sets:
-        """`local (n, R, W)`, `mask (n, R)`, `globals (n, D)` -> `Sets`.
+    def predict(
+        self,
+        local: Tensor,
+        mask: Mask = None,
+        globals: Tensor | None = None,
+        boxes: Tensor | None = None,
+    ) -> Sets:
+        """`local (n, R, W)`, `mask (n, R)`, `globals (n, D)`, `boxes (n, R, 4)` -> `Sets`.
 
         Every sample has at least one real input. Without a `mask` all inputs are real. Without
-        `globals` nothing is added to the slots.
+        `globals` nothing is added to the slots. The `boxes` say where the inputs lie in the image
+        (x1 y1 x2 y2 in 0..1), for modules that code the place.
         """
 
-    def forward(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        local: Tensor,
+        mask: Mask = None,
+        globals: Tensor | None = None,
+        boxes: Tensor | None = None,
+    ) -> Tensor:
         """The `vectors (n, K, D)` of `predict`."""
-        return self.predict(local, mask, globals).vectors
+        return self.predict(local, mask, globals, boxes).vectors
 
 
 class GlobalResidual(nn.Module):

@@ -9,13 +9,16 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from manymatch.layers.position_code import relative_sine_code
+from manymatch.layers.position_code import grid_sine_code, relative_sine_code, square_grid_ends
 from manymatch.layers.repeated import RepeatedLinear
 from manymatch.pooling.masked import Mask, real_rows, zeroed
 from manymatch.pooling.prediction import GlobalResidual, SetModule, Sets, feed_forward
+from manymatch.shards.padding import PaddedRows
+from manymatch.system.errors import ConfigError
 
 Start = Literal["learned", "random"]
 Update = Literal["residual", "gru"]
+PositionCode = Literal["sequence", "grid"]
 Linear = Callable[[Tensor], Tensor]
 
 
@@ -34,8 +37,9 @@ class SlotAttention(SetModule):
         iterations: T.
         heads: number of heads; divides `attention_size`.
         attention_size: size of queries, keys and values, all heads together; None: `size`.
-        position_code: add the sine code of an input's position, relative to the sample's length,
-            to the input of its key.
+        position_code: add a sine code of an input's position to the input of its key. "sequence":
+            the position relative to the sample's length. "grid": row and column of a cell, which
+            its box tells; without boxes the inputs are the cells of a square grid, row by row.
         dropout: of the output of attention, and inside the MLP.
         start: "learned": the first slots are K learned vectors. "random": the first slots are
             samples of one learned Gaussian, as in Locatello et al. (see `RandomSlots`).
@@ -55,7 +59,7 @@ class SlotAttention(SetModule):
         iterations: int = 4,
         heads: int = 4,
         attention_size: int | None = None,
-        position_code: bool = False,
+        position_code: PositionCode | None = None,
         dropout: float = 0.0,
         start: Start = "learned",
         update: Update = "residual",
@@ -68,23 +72,33 @@ class SlotAttention(SetModule):
         self.block = SlotBlock(width, size, heads, attention_size or size, dropout, update)
         self.output = GlobalResidual(size)
 
-    def predict(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Sets:
-        slots, attention = self._refine(local, mask)
+    def predict(
+        self,
+        local: Tensor,
+        mask: Mask = None,
+        globals: Tensor | None = None,
+        boxes: Tensor | None = None,
+    ) -> Sets:
+        slots, attention = self._refine(local, mask, boxes)
         return self.output(slots, globals, zeroed(attention[-1].mean(1).mT, mask).mT)
 
-    def attend(self, local: Tensor, mask: Mask = None) -> tuple[Tensor, Tensor]:
+    def attend(
+        self, local: Tensor, mask: Mask = None, boxes: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """The slots `(n, K, D)` and the attention maps of every pass `(T, n, K, R)`.
 
         A map is the mean over heads of the weights of the inputs in the slots.
         """
-        slots, attention = self._refine(local, mask)
+        slots, attention = self._refine(local, mask, boxes)
         maps = [zeroed(weights.mean(1).mT, mask).mT for weights in attention]
         return self.output.slot_norm(slots), torch.stack(maps)
 
-    def _refine(self, local: Tensor, mask: Mask) -> tuple[Tensor, list[Tensor]]:
+    def _refine(
+        self, local: Tensor, mask: Mask, boxes: Tensor | None
+    ) -> tuple[Tensor, list[Tensor]]:
         """The slots, and the weights of each pass, which have no meaning on padding."""
-        local, real = zeroed(local, mask), real_rows(local, mask)
-        inputs = self.block.read(local, mask, self._code(real, local))
+        local = zeroed(local, mask)
+        inputs = self.block.read(local, mask, self._code(local, mask, boxes))
         linear, attention = self.block.linear_layers(), list[Tensor]()
         if self.random is None:
             slots = self.slots.expand(len(local), -1, -1)
@@ -95,14 +109,16 @@ class SlotAttention(SetModule):
             attention.append(weights)
         return slots, attention
 
-    def _code(self, mask: Tensor, local: Tensor) -> Tensor | None:
-        """`(n, R, W)`, the code of the positions in `local (n, R, W)`; None without a position
-        code."""
-        if not self.position_code:
-            return None
+    def _code(self, local: Tensor, mask: Mask, boxes: Tensor | None) -> Tensor | None:
+        """`(n, R, W)` or `(1, R, W)`, the code of the positions in `local (n, R, W)`; None without
+        a position code."""
         # In float32 at least: under autocast the LayerNormed inputs are in float32.
-        kind = torch.promote_types(local.dtype, torch.float)
-        return relative_sine_code(mask, local.shape[2], kind)
+        width, kind = local.shape[2], torch.promote_types(local.dtype, torch.float)
+        if self.position_code == "sequence":
+            return relative_sine_code(real_rows(local, mask), width, kind)
+        if self.position_code == "grid":
+            return grid_sine_code(_cell_ends(local, mask, boxes), width, kind)
+        return None
 
 
 class RandomSlots(nn.Module):
@@ -208,6 +224,24 @@ class SlotBlock(nn.Module):
     def _split(self, vectors: Tensor) -> Tensor:
         """`(n, R, heads * d)` -> `(n, heads, R, d)`."""
         return vectors.unflatten(2, (self.heads, -1)).transpose(1, 2)
+
+
+def _cell_ends(local: Tensor, mask: Mask, boxes: Tensor | None) -> Tensor:
+    """`(n, R, 2)` or `(1, R, 2)`: where the cells `local (n, R, W)` end to the right and below.
+
+    Raises:
+        ConfigError: there are no boxes, and the cells are no square grid, or some are padding: then
+            the side of an image's own grid is not known.
+    """
+    if boxes is not None:
+        return boxes[..., 2:]
+    if isinstance(mask, PaddedRows) and not mask.all_real:
+        raise ConfigError(
+            "sets.position_code: the images have different numbers of features without boxes, or "
+            "some are dropped, so that rows and columns of the grid are not known. Store the "
+            "features with boxes, set region_drop to 0, or set sets.position_code to false."
+        )
+    return square_grid_ends(local.shape[1], local.device)
 
 
 def _gru_cell(size: int) -> nn.GRUCell:

@@ -5,19 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from manymatch.reporting.blocks import Block, Heading, Note, gallery
-from manymatch.reporting.estimates import Estimate, Queries, interval
+from manymatch.reporting.estimates import (
+    COLLAPSED_SEEDS,
+    WITHOUT_COLLAPSED,
+    Estimate,
+    Queries,
+    interval,
+)
 from manymatch.reporting.published import tables_beside
 from manymatch.reporting.table import Cell, Column, Table, best_value
 from manymatch.results.ablations import Ablation, AblationPoint, value_text
 from manymatch.results.runs import WAYS
 from manymatch.results.sets import COLLAPSED
 
-_INTERVAL = "interval"
+_INTERVAL, _SOUND = "interval", "sound"
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A column: `key` is a name of `Record.numbers`, or `interval`, that of rsum.
+    """A column: `key` is a name of `Record.numbers`, `interval`, that of rsum, or `sound`, the rsum
+    without collapsed seeds.
 
     `way` tells two columns of one metric apart. Only in a `ranked` column the best mean is marked;
     a mean below `collapsed` gets a label.
@@ -37,6 +44,7 @@ class Measure:
 
 MEASURES = [
     Measure("rsum", "rsum"),
+    Measure(_SOUND, f"rsum {WITHOUT_COLLAPSED}", ranked=False),
     Measure(_INTERVAL, "95% interval", ranked=False),
     *(Measure(f"{way}.r1", "R@1", shown) for way, shown in WAYS.items()),
     *(
@@ -75,7 +83,7 @@ def table(ablation: Ablation) -> Table:
     points = ranked_points(ablation)
     best = {
         measure: best_value(_mean(point, measure.key) for point in points)
-        for measure in MEASURES
+        for measure in [*MEASURES, *_selected(ablation)]
         if ablation.of_methods or measure.key != _INTERVAL
     }
     heads = ["Method"] if ablation.of_methods else ablation.keys or ["Setting"]
@@ -98,16 +106,32 @@ def table(ablation: Ablation) -> Table:
     ).without_empty_columns()
 
 
+def _selected(ablation: Ablation) -> list[Measure]:
+    """The rsums of selections of several set elements, which the plan asks for (`elements`)."""
+    sides = (("images", "image elements"), ("texts", "caption elements"))
+    start = {side: f"sets.{side}.rsum_of." for side, _ in sides}
+    keys = {key for point in ablation.points for run in point.runs for key in run.metrics.numbers()}
+    return [
+        Measure(key, f"rsum, {shown} {key.removeprefix(start[side])} only", ranked=False)
+        for side, shown in sides
+        for key in sorted(keys)
+        if key.startswith(start[side]) and "+" in key
+    ]
+
+
 def point_names(ablation: Ablation, point: AblationPoint) -> list[str]:
     """The values of the varied settings, or the label of a point that has a name."""
     return [value_text(point.settings[key]) for key in ablation.keys] or [point.label]
 
 
 def estimate(point: AblationPoint, key: str) -> Estimate | None:
-    """One measure over the point's seeds; None if no run has the measure."""
+    """One measure over the point's seeds; None if no run has the measure. Seeds can collapse in
+    rsum, the main score."""
     runs = [run.metrics.numbers() for run in point.runs]
     values = [numbers[key] for numbers in runs if key in numbers]
-    return Estimate.of(values) if values else None
+    if not values:
+        return None
+    return Estimate.of_scores(values) if key == "rsum" else Estimate.of(values)
 
 
 def _mean(point: AblationPoint, key: str) -> float | None:
@@ -120,6 +144,9 @@ def _cell(point: AblationPoint, measure: Measure, best: float | None) -> Cell:
         queries = {run.seed: Queries.of_rsum(run.hits) for run in point.runs if run.hits}
         ends = interval({run.seed: run.metrics.rsum for run in point.runs}, queries)
         return Cell(f"{ends[0]:.1f} to {ends[1]:.1f}") if ends else Cell()
+    if measure.key == _SOUND:
+        rsum = estimate(point, "rsum")
+        return Cell(rsum.without_collapsed() if rsum else "")
     value = estimate(point, measure.key)
     if value is None:
         return Cell()
@@ -143,7 +170,13 @@ def sizes(ablation: Ablation) -> str:
 def summary(ablation: Ablation, anchor: str = "") -> list[Block]:
     """The name, the sizes, the question and the table."""
     about = [Note(ablation.about)] if ablation.about else []
-    return [Heading(ablation.name, sizes(ablation), anchor), *about, table(ablation)]
+    heading = Heading(ablation.name, sizes(ablation), anchor)
+    return [heading, *about, table(ablation), *map(Note, _meaning_of_collapsed(ablation))]
+
+
+def _meaning_of_collapsed(ablation: Ablation) -> list[str]:
+    rsums = [estimate(point, "rsum") for point in ablation.points]
+    return [COLLAPSED_SEEDS] if any(rsum and rsum.sound for rsum in rsums) else []
 
 
 def blocks(ablation: Ablation) -> list[Block]:
@@ -160,8 +193,10 @@ def to_markdown(ablation: Ablation) -> str:
     """The table with both directions in one column, then what a paper prints of the same
     question. Below a table of methods a line explains the columns."""
     head = f"**{ablation.name}** ({sizes(ablation)}). {ablation.about}".strip()
-    meaning = ["", COLUMNS_MEANING] if ablation.of_methods else []
-    lines = [head, "", *table(ablation).to_markdown(merge=True), *meaning]
+    meaning = [COLUMNS_MEANING] if ablation.of_methods else []
+    meaning += _meaning_of_collapsed(ablation)
+    lines = [head, "", *table(ablation).to_markdown(merge=True)]
+    lines += ["", " ".join(meaning)] if meaning else []
     for published in tables_beside(ablation.name):
         lines += ["", f"*published* ({published.title})", "", *published.to_markdown()]
     return "\n".join(lines) + "\n"

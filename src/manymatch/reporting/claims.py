@@ -11,6 +11,7 @@ from functools import cached_property
 from manymatch.reporting.blocks import Note, View, gallery
 from manymatch.reporting.estimates import (
     VERDICTS,
+    WITHOUT_COLLAPSED,
     Difference,
     Estimate,
     Queries,
@@ -97,7 +98,7 @@ CLAIMS = [
         Side(METHODS, ("vsepp", "vse_infinity")),
     ),
     _over_baseline("DivE", "PVSE"),
-    _over_baseline("MaxMatch", "VSE-infinity"),
+    _over_baseline("MaxMatch", "DivE"),
     _over_baseline("CORA", "VSE-infinity"),
     _over_baseline("MSRM", "PCME"),
     *(
@@ -117,6 +118,11 @@ CLAIMS = [
         "Smooth-Chamfer over MP, in DivE",
         Side("dive-similarity", ("smooth-Chamfer, slot attention",)),
         Side("dive-similarity", ("MP, slot attention",)),
+    ),
+    Claim(
+        "Pair assignment over smooth-Chamfer, in MaxMatch",
+        Side("maxmatch-losses", ("MaxMatch, all",)),
+        Side("maxmatch-losses", ("smooth-Chamfer, all",)),
     ),
     Claim(
         "MaxMatch's sets wider than DivE's",
@@ -147,7 +153,7 @@ class Result:
 
     @property
     def estimate(self) -> Estimate:
-        return Estimate.of([*self.values.values()])
+        return Estimate.of_scores([*self.values.values()])
 
 
 @dataclass(frozen=True)
@@ -180,7 +186,10 @@ class Finding:
         return f"{self.quantity.label}: {better} against {other} ({self.seeds}), {difference}"
 
     def side_text(self, side: Result) -> str:
-        return f"{side.label} {side.estimate.text(self.quantity.digits)}"
+        digits, estimate = self.quantity.digits, side.estimate
+        without = estimate.without_collapsed(digits)
+        note = f" ({WITHOUT_COLLAPSED} {without})" if without else ""
+        return f"{side.label} {estimate.text(digits)}{note}"
 
 
 def check(dataset: str, ablations: Sequence[Ablation]) -> list[Finding]:

@@ -17,20 +17,35 @@ from manymatch.results.ablations import Hits
 
 @dataclass(frozen=True)
 class Estimate:
-    """The mean, and the sample standard deviation and standard error (None: a single value)."""
+    """The mean, and the sample standard deviation and standard error (None: a single value).
+
+    `sound` is the estimate without the seeds that collapsed; None if no seed did.
+    """
 
     mean: float
     deviation: float | None
     error: float | None
+    seeds: int = 1
+    sound: Estimate | None = None
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Estimate:
         """The estimate of at least one value."""
-        mean = statistics.fmean(values)
-        if len(values) == 1:
+        mean, seeds = statistics.fmean(values), len(values)
+        if seeds == 1:
             return cls(mean, None, None)
         deviation = statistics.stdev(values)
-        return cls(mean, deviation, deviation / len(values) ** 0.5)
+        return cls(mean, deviation, deviation / seeds**0.5, seeds)
+
+    @classmethod
+    def of_scores(cls, values: Sequence[float]) -> Estimate:
+        """The estimate of scores over seeds, where more is better. A seed whose score is below half
+        of the best seed's has collapsed. Values below 0 are no scores, and none collapses."""
+        estimate, best = cls.of(values), max(values)
+        sound = [value for value in values if value >= best / 2]
+        if min(values) < 0 or len(sound) == len(values):
+            return estimate
+        return replace(estimate, sound=cls.of(sound))
 
     def text(self, digits: int = 1) -> str:
         """Mean and standard deviation: "3.0 ± 2.6"."""
@@ -41,6 +56,15 @@ class Estimate:
         """Mean, standard deviation and standard error: "3.00 ± 2.65 (1.53)"."""
         return self.text(2) + ("" if self.error is None else f" ({self.error:.2f})")
 
+    def without_collapsed(self, digits: int = 1) -> str:
+        """The estimate without the collapsed seeds, "3.0 ± 2.6 (4 of 5 seeds)"; "" if none has."""
+        if self.sound is None:
+            return ""
+        return f"{self.sound.text(digits)} ({self.sound.seeds} of {self.seeds} seeds)"
+
+
+WITHOUT_COLLAPSED = "without collapsed seeds"
+COLLAPSED_SEEDS = "A seed has collapsed if its value is below half of the best seed's."
 
 Array = npt.NDArray[np.float64]
 Verdict = Literal["better", "worse", "not decided"]

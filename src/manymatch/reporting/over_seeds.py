@@ -12,7 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
 from manymatch.reporting.blocks import Block, Bullets, Heading, Note, View
-from manymatch.reporting.estimates import VERDICTS, Difference, Estimate, verdicts
+from manymatch.reporting.estimates import (
+    COLLAPSED_SEEDS,
+    VERDICTS,
+    WITHOUT_COLLAPSED,
+    Difference,
+    Estimate,
+    verdicts,
+)
 from manymatch.reporting.published import published_results
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.all_results import AllResults
@@ -28,13 +35,16 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 METRICS = {"map": "mAP", "map_at_200": "mAP@200", "p_at_200": "P@200"}
 """The metrics of sketches in the result files, with the names that the papers use."""
 
+_HEADS = ("R@1", f"R@1 {WITHOUT_COLLAPSED}", "published", "Med-R")
+
 Values = Mapping[str, Mapping[str, Mapping[int, float]]]
 """Values by point, measure and seed."""
 
 _SKETCHES_NOTE = (
     "Percent, over sketches of classes that are not in the training data; every image of the class "
     "is a positive. mAP@200 divides by the number of positives among the first 200 images. "
-    "Ours: mean ± standard deviation (standard error) of seeds {seeds}. " + VERDICTS
+    f"Ours: mean ± standard deviation (standard error) of seeds {{seeds}}. {COLLAPSED_SEEDS} "
+    + VERDICTS
 )
 
 
@@ -97,7 +107,7 @@ def _blocks(
 def synthetic_table(experiment: SyntheticExperiment) -> Table:
     """One row for each point; columns without a value are left out."""
     columns = ["Setting"]
-    columns += [f"{head}, {kind}" for kind in KINDS for head in ("R@1", "published", "Med-R")]
+    columns += [f"{head}, {kind}" for kind in KINDS for head in _HEADS]
     columns += ["Error of shares", "Newton steps", "Seconds"]
     rows = []
     for point in experiment.points:
@@ -105,8 +115,10 @@ def synthetic_table(experiment: SyntheticExperiment) -> Table:
         for kind in KINDS:
             recalls = [run.recall(kind) for run in point.runs]
             published = experiment.published.get(point.label, {}).get(kind)
+            r1 = Estimate.of_scores([recall.r1 for recall in recalls])
             texts += [
-                Estimate.of([recall.r1 for recall in recalls]).text_with_error(),
+                r1.text_with_error(),
+                r1.without_collapsed(2),
                 "" if published is None else f"{published:.2f}",
                 _range([recall.medr for recall in recalls]),
             ]
@@ -138,6 +150,7 @@ def _synthetic_note(experiment: SyntheticExperiment) -> str:
     parts = [
         "Test R@1 in percent, mean ± standard deviation (standard error) of seeds "
         f"{_seeds(experiment)}.",
+        COLLAPSED_SEEDS,
         "Med-R: the median rank.",
     ]
     if experiment.published:
@@ -164,17 +177,19 @@ def _by_seed(runs: Sequence[SketchRun], metric: str) -> dict[int, float]:
 
 def sketches_table(experiment: SketchExperiment) -> Table:
     """Our points, then the papers' rows, marked as published."""
+    estimates = [
+        [Estimate.of_scores([*_by_seed(point.runs, metric).values()]) for metric in METRICS]
+        for point in experiment.points
+    ]
     rows = [
         [
             Cell(point.label),
             Cell("run here"),
-            *(
-                Cell(Estimate.of([*_by_seed(point.runs, metric).values()]).text_with_error())
-                for metric in METRICS
-            ),
+            *(Cell(estimate.text_with_error()) for estimate in of_point),
+            Cell(of_point[0].without_collapsed(2)),
             Cell(f"{statistics.fmean(run.seconds for run in point.runs):.0f}"),
         ]
-        for point in experiment.points
+        for point, of_point in zip(experiment.points, estimates, strict=True)
     ]
     rows += [
         [
@@ -182,9 +197,11 @@ def sketches_table(experiment: SketchExperiment) -> Table:
             Cell(badges=("published",), note=f"{result.paper}, {result.section}"),
             *(Cell(f"{result.values[key]:g}" if key in result.values else "") for key in METRICS),
             Cell(),
+            Cell(),
         ]
         for result in published_results()
         if result.dataset == experiment.dataset
     ]
     heads = [Column(title, numeric=False) for title in ("Method", "From")]
-    return Table(experiment.name, [*heads, *map(Column, [*METRICS.values(), "Seconds"])], rows)
+    titles = [*METRICS.values(), f"{METRICS['map']} {WITHOUT_COLLAPSED}", "Seconds"]
+    return Table(experiment.name, [*heads, *map(Column, titles)], rows).without_empty_columns()

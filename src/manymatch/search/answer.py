@@ -5,9 +5,10 @@ This module does not import torch, so that the service starts at once.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from manymatch.results.base import Record
 from manymatch.results.retrieval import Graph
@@ -37,6 +38,38 @@ class Result(Record):
     text: str | None = None
 
 
+class Right(Record):
+    """Which results count as right in `Result.precision`.
+
+    Attributes:
+        pairs: "all" true pairs of the data set, "judged" ones besides an image's own captions, or
+            only an image's "own" captions: other results may fit the query as well.
+        images: the number of images of the validation split, on which the shares rest; None: the
+            model is of an older version.
+    """
+
+    pairs: Literal["all", "judged", "own"] = "own"
+    images: int | None = None
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Right | None:
+        """What the facts of a model say; None: the model knows no shares."""
+        if facts.get("precision") is None:
+            return None
+        known = facts.get("precision_of")
+        return cls() if known is None else cls(pairs=known["right"], images=known["images"])
+
+    def __str__(self) -> str:
+        meaning = {
+            "all": "right: the share of results with this score that are true",
+            "judged": "right: the share of results with this score that are an own or judged pair",
+            "own": "own pair: the share of results with this score that are a picture and its own "
+            "caption; others may fit as well",
+        }[self.pairs]
+        of = "" if self.images is None else f", of {self.images:,} validation images"
+        return meaning + of
+
+
 class Milliseconds(Record):
     """How long one search took. The queries of one call share these times."""
 
@@ -50,15 +83,27 @@ class Answer(Record):
 
     Attributes:
         query: the text, the picture's file or the id of the item that asked.
+        unknown: the words of a text that the model does not know, which count as one same word.
+        understood: whether the model knows any word of a text. If not, the results mean nothing.
+        right: what the shares of the results count; None: the results have no shares.
         exact: whether no other item can be among the results.
         reranked: the number of items whose score was computed exactly.
     """
 
     query: str
+    unknown: list[str] = Field(default_factory=list)
+    understood: bool = True
     results: list[Result]
+    right: Right | None = None
     exact: bool
     reranked: int
     ms: Milliseconds
+
+    def notes(self) -> list[str]:
+        """What a reader must know before the results."""
+        if not self.understood:
+            return ["The model knows no word of this query, so the results mean nothing."]
+        return [f"Not known to the model: {', '.join(self.unknown)}"] if self.unknown else []
 
 
 class Item(Record):

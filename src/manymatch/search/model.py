@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -17,28 +18,28 @@ from PIL import Image
 from torch import Tensor
 
 from manymatch.evaluation.embed import check_finite, inference
-from manymatch.evaluation.ranking.blocks import CAPTIONS_PER_BLOCK, IMAGES_PER_BLOCK, Score
-from manymatch.methods.checkpoint import FACTS, FILES, facts, load_model
+from manymatch.evaluation.ranking.blocks import Score
+from manymatch.methods.checkpoint import HASHES, load_model
 from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.facts import FACTS, facts
 from manymatch.scene_graphs.graph import NO_GRAPH
-from manymatch.search.answer import Explanation
+from manymatch.search.answer import Explanation, Right, Side
 from manymatch.search.explanation import explanation
-from manymatch.search.pictures import AnyPicture, Pictures, refuse_single
+from manymatch.search.hub import fetched, uploaded
+from manymatch.search.pictures import AnyPicture, Pictures, batches_of, refuse_single
+from manymatch.search.scores import check_asking, check_pair, of_all_pairs
 from manymatch.shards.batch import Batch
 from manymatch.shards.collate import Item, collate, collate_captions
 from manymatch.shards.numbering import Numbering
 from manymatch.shards.sample import CaptionEntry
-from manymatch.similarities.blocks import runs
 from manymatch.system.device import pick_device
-from manymatch.system.errors import CheckpointError, DataError, StorageError, first_line
+from manymatch.system.errors import CheckpointError, DataError, StorageError
 from manymatch.system.files import replacing
 from manymatch.system.progress import track
 from manymatch.text.caption_text import caption_fault
 
 if TYPE_CHECKING:
     from spacy.language import Language
-
-_Item = TypeVar("_Item")
 
 
 def load(
@@ -63,35 +64,23 @@ def load(
     """
     folder = Path(model)
     return Model(
-        folder if folder.is_dir() else _fetched(str(model)),
+        folder if folder.is_dir() else fetched(str(model)),
         pick_device(device),
         image_weights,
         regions,
     )
 
 
-def _fetched(name: str) -> Path:
-    """The folder of a model on the hub, copied to this machine."""
-    from huggingface_hub import snapshot_download
-
-    repository, _, revision = name.partition("@")
-    try:
-        return Path(snapshot_download(repository, revision=revision or None, allow_patterns=FILES))
-    except (OSError, ValueError) as error:
-        raise CheckpointError(
-            f"{name}: neither a folder nor available from the hub ({first_line(error)}). Name the "
-            "folder of a trained model, such as models/scenes/cora."
-        ) from None
-
-
 class Model:
     """A trained model, ready for pictures and texts; `load` makes one.
 
-    Embeddings lie on the CPU, in float32. The embedding of a picture or a text does not depend on
-    the other items of the call.
+    Embeddings lie on the CPU, in float32. The other items of a call change the embedding of a
+    picture or a text by no more than rounding does, about 1e-6: libraries multiply matrices of
+    other sizes in another order.
 
     Attributes:
         method: the networks and the score.
+        vocabulary: the words or wordpieces that the model knows.
         preset: the settings of the training.
         facts: the content of `model.json`: data set, image features, parser, hashes, validation.
         device: where the networks run.
@@ -105,7 +94,7 @@ class Model:
         regions: tuple[int, int],
     ) -> None:
         self._folder = folder
-        self.method, self.preset, self._vocabulary = load_model(folder)
+        self.method, self.preset, self.vocabulary = load_model(folder)
         self.method.to(device)
         self.device = device
         self.facts: dict[str, Any] = facts(folder)
@@ -116,7 +105,14 @@ class Model:
                 "version wrote the shards or the model. Write the shards and train the model again."
             )
         self._pictures = Pictures(self.preset.features, extraction, device, image_weights, regions)
-        self._numbering = Numbering(self._vocabulary)
+        self._numbering = Numbering(self.vocabulary)
+
+    def __repr__(self) -> str:
+        parameters = sum(parameter.numel() for parameter in self.method.parameters())
+        return (
+            f"Model({str(self._folder)!r}, {self.preset.method!r} on {self.preset.features!r}, "
+            f"{parameters:,} parameters, {str(self.device)!r})"
+        )
 
     def encode_images(
         self, images: Iterable[AnyPicture], batch_size: int = 64, *, progress: bool = True
@@ -145,7 +141,7 @@ class Model:
         Raises:
             DataError: there are no items.
         """
-        batches = (collate(batch) for batch in _batches(items, batch_size))
+        batches = (collate(batch) for batch in batches_of(items, batch_size))
         return self._embedded(self.method.encode_images, batches, "images")
 
     def picture_reader(self) -> Callable[[Path], Image.Image]:
@@ -164,17 +160,18 @@ class Model:
         """Embed m texts: `vectors (m, K, D)`.
 
         Raises:
-            DataError: there are no texts, there is no list, or a text is not a valid caption.
+            DataError: there are no texts, there is no list, or one is not a text or not a valid
+                caption.
         """
         refuse_single(texts)
-        entries = map(self.parse, _batches(texts, batch_size))
+        entries = map(self.parse, batches_of(texts, batch_size))
         return self.encode_captions(itertools.chain.from_iterable(entries), batch_size)
 
     def parse(self, texts: Sequence[str]) -> list[CaptionEntry]:
         """The texts as the model reads them: with scene graphs if its method needs these.
 
         Raises:
-            DataError: a text is empty, too long or not printable.
+            DataError: a text is no text, empty, too long or not printable.
         """
         for number, text in enumerate(texts):
             if fault := caption_fault(text):
@@ -193,7 +190,7 @@ class Model:
         self, captions: Iterable[CaptionEntry], batch_size: int = 256
     ) -> Embeddings:
         """Embed m texts that `parse` has read, as `encode_texts` embeds texts."""
-        batches = map(self._text_batch, _batches(captions, batch_size))
+        batches = map(self._text_batch, batches_of(captions, batch_size))
         return self._embedded(self.method.encode_texts, batches, "texts")
 
     def score(
@@ -202,32 +199,46 @@ class Model:
         """Scores `(n_images, n_texts)` by which retrieval ranks; a higher score is better.
 
         Args:
+            images, texts: what `encode_images` and `encode_texts` gave, or `Embeddings(vectors)`
+                of arrays from elsewhere, which have no `origin` to be compared with this model.
             query: the side that asks. The scores of the two directions differ for few methods.
+
+        Raises:
+            DataError: embeddings of another model or of the other side, or of different sizes.
+            ConfigError: an unknown side asks.
         """
+        check_asking(query)
         method = self.method
+        check_pair(images, texts, self.identity)
         rank = (method.t2i_score if query == "text" else None) or method.score
-        text_runs = runs(len(texts), CAPTIONS_PER_BLOCK)
-        return torch.cat(
-            [
-                torch.cat([self._block(rank, images.rows(i), texts.rows(j)) for j in text_runs], 1)
-                for i in runs(len(images), IMAGES_PER_BLOCK)
-            ]
-        )
+        return of_all_pairs(partial(self._block, rank), images, texts)
 
     def precision(
         self, scores: ArrayLike, query: Literal["text", "image"] = "text"
     ) -> np.ndarray | None:
         """The share in 0..1 of right results at these scores, as the validation split knows it.
 
-        The share is that of a gallery as large as the validation split: a larger gallery has more
-        wrong results at the same score. None if the model is of an older version.
+        `right` says which results count as right. The share is that of a gallery as large as the
+        validation split: a larger gallery has more wrong results at the same score. None if the
+        model is of an older version.
 
         Args:
             scores: scores of any shape.
             query: the side that asks.
         """
+        check_asking(query)
         curves = self.facts.get("precision")
         return None if curves is None else np.interp(np.asarray(scores), *curves[query])
+
+    @property
+    def identity(self) -> str:
+        """What tells models apart: the `origin` of embeddings has it."""
+        return " ".join(self.facts[key] for key in HASHES.values())
+
+    @property
+    def right(self) -> Right | None:
+        """Which results `precision` counts as right, and on how many images; None: no precision."""
+        return Right.of(self.facts)
 
     def explain(self, image: AnyPicture, text: str) -> Explanation:
         """What the method knows about the score of one picture and one text."""
@@ -238,7 +249,7 @@ class Model:
             texts = method.encode_texts(self._text_batch([entry]).to(self.device)).to("cpu")
         rank = method.t2i_score or method.score
         return explanation(
-            partial(self._block, rank), images, texts, item.boxes, entry, self._vocabulary
+            partial(self._block, rank), images, texts, item.boxes, entry, self.vocabulary
         )
 
     def save(self, folder: str | Path) -> None:
@@ -257,13 +268,7 @@ class Model:
 
         The account is the one of `hf auth login`, or of the variable HF_TOKEN.
         """
-        from huggingface_hub import HfApi
-
-        hub = HfApi()
-        hub.create_repo(name, private=private, exist_ok=True)
-        return hub.upload_folder(
-            repo_id=name, folder_path=self._folder, allow_patterns=FILES
-        ).commit_url
+        return uploaded(self._folder, name, private)
 
     @cached_property
     def _parser(self) -> Language:
@@ -279,7 +284,7 @@ class Model:
         return collate_captions([self._numbering.caption(entry) for entry in entries])
 
     def _embedded(
-        self, encode: Callable[[Batch], Embeddings], batches: Iterable[Batch], items: str
+        self, encode: Callable[[Batch], Embeddings], batches: Iterable[Batch], items: Side
     ) -> Embeddings:
         parts, count = [], 0
         with inference(self.method, self.device):
@@ -291,10 +296,4 @@ class Model:
                 parts.append(part)
         if not parts:
             raise DataError(f"there are no {items} to encode")
-        return Embeddings.join(parts)
-
-
-def _batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
-    iterator = iter(items)
-    while batch := list(itertools.islice(iterator, size)):
-        yield batch
+        return replace(Embeddings.join(parts), origin=(items, self.identity))

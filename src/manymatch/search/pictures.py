@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ AnyPicture = str | Path | Image.Image | NDArray[Any]
 """A file, a PIL image, or an array `(h, w, 3)` or `(h, w)` of bytes."""
 
 _PICTURES_AT_ONCE = 32
+_Item = TypeVar("_Item")
 
 
 class Pictures:
@@ -81,7 +83,7 @@ class Pictures:
     def _extractor(self) -> Extractor | Detection:
         """The backbone, which must be the one that the model was trained with."""
         name, trained = self._features, self._extraction
-        if name not in BACKBONES or trained["preprocessing"].startswith("published"):
+        if name not in BACKBONES or trained.get("preprocessing", "").startswith("published"):
             raise ConfigError(
                 f"the model was trained on '{name}' features that others published, and nothing "
                 "here extracts these from a picture. Train a model on features that are extracted "
@@ -94,11 +96,11 @@ class Pictures:
             )
         built = build_backbone(name, self._sources)
         for fact in ("preprocessing", "weights_sha256"):
-            if trained[fact] != getattr(built, fact):
+            if trained.get(fact) != getattr(built, fact):
                 raise CheckpointError(
                     f"image features '{name}': {fact} is '{getattr(built, fact)}', but the model "
-                    f"was trained with '{trained[fact]}'. Load the model with the weights and the "
-                    "regions of its training."
+                    f"was trained with '{trained.get(fact)}'. Load the model with the weights and "
+                    "the regions of its training."
                 )
         if isinstance(built, Detector):
             return Detection(name, built, self._device)
@@ -109,11 +111,26 @@ def refuse_single(items: Any) -> None:
     """Refuse one item in place of several: its letters or rows would be taken for items.
 
     Raises:
-        DataError: `items` is a text, a path, a PIL image or the array of one picture.
+        DataError: `items` is a text, a path, a PIL image or the array of one picture, or no list.
     """
+    if not isinstance(items, Iterable):
+        raise DataError(f"expected several items in a list, not {type(items).__name__}")
     array = isinstance(items, np.ndarray) and items.shape[2:] in ((), (3,))
-    if array or isinstance(items, str | Path | Image.Image):
+    if array or isinstance(items, str | bytes | Path | Image.Image):
         raise DataError("expected several items, not a single one. Put the item in a list: [ITEM]")
+
+
+def batches_of(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
+    """The items in lists of `size`; the last list may be shorter.
+
+    Raises:
+        ConfigError: `size` is no number of at least 1.
+    """
+    if not isinstance(size, int) or size < 1:
+        raise ConfigError(f"batch_size = {size!r}: expected a number of at least 1.")
+    iterator = iter(items)
+    while batch := list(itertools.islice(iterator, size)):
+        yield batch
 
 
 def _opened(number: int, image: AnyPicture) -> Picture:

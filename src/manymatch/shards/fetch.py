@@ -21,6 +21,7 @@ from typing import BinaryIO
 
 from webdataset.tariterators import base_plus_ext
 
+from manymatch.foreign.regular_file import open_regular
 from manymatch.shards.index import NAME, REMEDY, Split
 from manymatch.system.errors import DataError
 from manymatch.system.files import sha256
@@ -85,7 +86,7 @@ def check_shards(folder: Path, split: Split) -> None:
 def _open_shard(path: Path, expected: str) -> Iterator[tuple[BinaryIO, _State]]:
     """Open a shard whose SHA-256 is `expected`, and turn its faults into one line."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             status = os.fstat(stream.fileno())
             state = (path, status.st_size, status.st_mtime_ns)
             if _hash(*state) != expected:
@@ -110,7 +111,7 @@ def _samples(path: Path, size: int, changed: int) -> list[tuple[str, dict[str, M
     The cache is valid while the file's `size` and time of change stay the same: every epoch needs
     the samples, and parsing headers takes longer than reading contents.
     """
-    with tarfile.open(path, "r:") as archive:
+    with open_regular(path) as stream, tarfile.open(fileobj=stream, mode="r:") as archive:
         return [
             (key, {_parts(member)[1]: _position(member) for member in members})
             for key, members in itertools.groupby(archive, lambda member: _parts(member)[0])

@@ -37,7 +37,11 @@ class Preparation:
         self._captions_per_image = captions_per_image
         self._augmentation = augmentation or Augmentation()
         self._augment = CaptionAugmenter(
-            self._augmentation, vocabulary.MASK, vocabulary.ordinary, vocabulary.UNK
+            self._augmentation,
+            vocabulary.MASK,
+            vocabulary.ordinary,
+            vocabulary.UNK,
+            vocabulary.continuing,
         )
         self._shuffle = shuffle
 
@@ -91,14 +95,20 @@ class CaptionAugmenter:
     Args:
         mask, unknown: the ids of the mask and of the unknown word.
         ordinary: the ids from which random words are drawn.
+        continuing: the ids of wordpieces that continue a word. All pieces of a word are hit alike.
     """
 
     def __init__(
-        self, settings: Augmentation, mask: int, ordinary: Sequence[int], unknown: int
+        self,
+        settings: Augmentation,
+        mask: int,
+        ordinary: Sequence[int],
+        unknown: int,
+        continuing: frozenset[int] = frozenset(),
     ) -> None:
         self._settings = settings
         self._changes_captions = settings.changes_captions
-        self._mask, self._unknown = mask, unknown
+        self._mask, self._unknown, self._continuing = mask, unknown, continuing
         self._ordinary = ordinary or (mask,)
 
     def __call__(self, caption: NumberedCaption, rng: Random) -> NumberedCaption:
@@ -117,19 +127,27 @@ class CaptionAugmenter:
     def _drop_words(self, words: Phrase, rng: Random) -> Phrase:
         if not self._settings.word_drop:
             return words
-        flags = spared(len(words), self._settings.word_drop, rng)
+        whole = self._whole_words(words)
+        flags = spared(len(whole), self._settings.word_drop, rng)
         parts = [
-            (word,) if stays else self._hit(rng) for word, stays in zip(words, flags, strict=True)
+            word if stays else self._hit(len(word), rng)
+            for word, stays in zip(whole, flags, strict=True)
         ]
         return tuple(itertools.chain.from_iterable(parts))
 
-    def _hit(self, rng: Random) -> Phrase:
-        """The replacement of a selected word: the mask, a random word, or nothing."""
+    def _whole_words(self, pieces: Phrase) -> list[Phrase]:
+        """The pieces of each word."""
+        starts = [at for at, piece in enumerate(pieces) if at == 0 or piece not in self._continuing]
+        return [pieces[start:stop] for start, stop in itertools.pairwise([*starts, len(pieces)])]
+
+    def _hit(self, pieces: int, rng: Random) -> Phrase:
+        """The replacement of a selected word of so many pieces: as many masks or random pieces, or
+        nothing."""
         fate = rng.random()
         if fate < MASKED:
-            return (self._mask,)
+            return (self._mask,) * pieces
         if fate < MASKED + REPLACED:
-            return (rng.choice(self._ordinary),)
+            return tuple(rng.choice(self._ordinary) for _ in range(pieces))
         return ()
 
     def _without_some(self, words: Phrase, rng: Random) -> Phrase:

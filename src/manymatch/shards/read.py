@@ -28,7 +28,15 @@ from manymatch.shards.sample import BOXES, FEATURES, JSON, THUMBNAIL, Sample, de
 from manymatch.system.errors import DataError
 from manymatch.text.wordpieces import AnyVocabulary
 
-__all__ = ["Batches", "Index", "batches", "classes_of", "read_index", "samples"]
+__all__ = [
+    "Batches",
+    "Index",
+    "batches",
+    "caption_texts",
+    "classes_of",
+    "read_index",
+    "samples",
+]
 
 
 def samples(
@@ -48,6 +56,13 @@ def samples(
     for _, raw in fetch(folder, shards, order, selected, {JSON, FEATURES, BOXES, THUMBNAIL}):
         where = f"{folder} ({split})"
         yield decode(raw, index.width, where, index.dtype, graphs=graphs)
+
+
+def caption_texts(folder: Path) -> Iterator[str]:
+    """The captions of all splits."""
+    for split in read_index(folder).splits:
+        for sample in samples(folder, split):
+            yield from (caption.text for caption in sample.captions)
 
 
 def classes_of(folder: Path, split: str) -> np.ndarray:

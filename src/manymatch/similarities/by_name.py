@@ -35,10 +35,10 @@ class SetSimilarity(nn.Module):
         name: see `SimilarityName`; `mp` is `match_probability`.
         alpha: > 0, sharpness of smooth-Chamfer.
         scale, shift: of `mp`, `sigmoid(scale c + shift)`, where learning starts. The defaults are
-            PCME's `sigmoid(15 - 15 d)` of distances d about its middle, d = 1, to first order.
-        inference: what `max_match` ranks by: its own `matching`; the best of all cosines, as many
-            as the smaller set has elements (`topk`, which None stands for) or the best one
-            (`max`); or `smooth_chamfer`.
+            those of DivE's released code.
+        inference: what `max_match` ranks by: its own `matching`; `exp(c) - 1` of the best of all
+            cosines, the mean of as many as the smaller set has elements (`topk`, which None stands
+            for) or the best one (`max`); or `smooth_chamfer`.
 
     Raises:
         ValueError: a similarity other than `max_match` has no inference rule.
@@ -48,8 +48,8 @@ class SetSimilarity(nn.Module):
         self,
         name: SimilarityName,
         alpha: float = 16.0,
-        scale: float = 15.0,
-        shift: float = -7.5,
+        scale: float = 1.0,
+        shift: float = 0.0,
         inference: InferenceRule | None = None,
     ) -> None:
         super().__init__()

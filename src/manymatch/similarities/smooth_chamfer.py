@@ -23,7 +23,7 @@ def smooth_chamfer(images: Tensor, texts: Tensor, alpha: float | Tensor = 16.0) 
 
     References:
         Kim, Kim and Kwak, Improving Cross-Modal Retrieval with Set of Diverse Embeddings
-        (DivE), CVPR 2023, eq. 4.
+        (DivE), CVPR 2023, eq. 6.
     """
     learned = (alpha,) if isinstance(alpha, Tensor) else ()
     if needs_gradient(images, texts, *learned):

@@ -30,7 +30,8 @@ def top_match(images: Tensor, texts: Tensor, k: int | None = None) -> Tensor:
 
     References:
         Alomari et al., Maximal Matching Matters (MaxMatch), ACL 2025, whose retrieval takes the
-        most similar pairs, one-to-one or not; the paper does not state their number.
+        most similar pairs, one-to-one or not; the paper states neither their number nor whether
+        `exp(c) - 1` or the cosine is averaged. The former is what training compares (eq. 4).
     """
     (_, n_image, _), (_, n_text, _) = images.shape, texts.shape
     k = min(n_image, n_text) if k is None else k

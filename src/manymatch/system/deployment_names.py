@@ -128,6 +128,11 @@ async def _full_name(client: Any, name: str) -> str:
     except (httpx.HTTPError, ValueError, ExceptionGroup) as error:
         # An invalid port raises a group of one exception.
         cause = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
+        if isinstance(cause, httpx.HTTPStatusError) and cause.response.status_code == 401:
+            raise SystemExit(
+                f"error: the server at {client.api_url} asks for a password. Run the command in "
+                "the folder of 'make serve', without PREFECT_API_AUTH_STRING and PREFECT_PROFILE"
+            ) from None
         reason = first_line(cause)
         raise SystemExit(
             f"error: {client.api_url} does not answer as Prefect's server does ({reason}): see "

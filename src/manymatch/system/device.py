@@ -26,6 +26,8 @@ def pick_device(name: str = "auto") -> torch.device:
         raise ConfigError(f"device: unknown name '{name}'. Use auto, cpu or cuda") from None
     if device.type not in ("cpu", "cuda"):
         raise ConfigError(f"device: '{name}' is not supported. Use auto, cpu or cuda")
+    if device.type == "cpu" and device.index is not None:
+        raise ConfigError(f"device: '{name}': there is one CPU. Use cpu")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ConfigError(f"device: this machine does not have '{name}'. Use auto or cpu")
     return device

@@ -8,11 +8,13 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from manymatch.system.errors import StorageError
+from manymatch.system.regular_file import open_regular
 
 _FULL = "no space left while writing. Free some space and run the command again"
 _DAMAGED = "the disk reports an error. Check the disk, and the connection to a network disk"
@@ -89,11 +91,18 @@ def move_into_place(partial: Path, target: Path) -> None:
     """Rename a finished file or folder to `target`, which is replaced."""
     old = target.with_name(target.name + ".old.partial")
     remove(old)
-    if target.is_dir() and not target.is_symlink():
-        # A folder cannot be renamed to a folder that contains files.
-        target.rename(old)
-    partial.replace(target)
-    remove(old)
+    try:
+        if target.is_dir() and not target.is_symlink():
+            # A folder cannot be renamed to a folder that contains files.
+            target.rename(old)
+        partial.replace(target)
+        remove(old)
+    except BaseException:  # an interrupt comes between any two steps
+        if os.path.lexists(target):
+            remove(old)
+        elif old.exists():
+            old.rename(target)
+        raise
 
 
 def remove(path: Path) -> None:
@@ -102,6 +111,20 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def is_own(path: Path) -> bool:
+    """Whether `path` is a regular file with no other name: writing to it changes no other file."""
+    try:
+        state = path.lstat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(state.st_mode) and state.st_nlink == 1
+
+
+def open_partial(partial: Path) -> int:
+    """The descriptor of a temporary file for reading and writing. No link is followed."""
+    return os.open(partial, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
 
 
 def sync(path: Path) -> None:
@@ -116,15 +139,20 @@ def write_text(target: Path, text: str) -> None:
         partial.write_text(text, encoding="utf-8")
 
 
+def write_through(target: Path, text: str) -> None:
+    """Write a file of the user as `write_text` does. A link stays: the file it leads to changes."""
+    write_text(target.resolve() if target.is_symlink() else target, text)
+
+
 def write_json(target: Path, value: Any) -> None:
     """Write `value` as indented JSON. Keys are sorted, so that equal values give equal files."""
     write_text(target, json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n")
 
 
 def sha256(path: Path) -> str:
-    """Hexadecimal SHA-256 of a file, which is read in pieces."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    """Hexadecimal SHA-256 of a regular file, which is read in pieces; see `open_regular`."""
+    with open_regular(path) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def has_sha256(path: Path, expected: str) -> bool:

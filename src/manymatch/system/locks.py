@@ -23,10 +23,16 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from manymatch.system.errors import StorageError
 from manymatch.system.files import storage_error
 from manymatch.system.progress import say
 
 _SECONDS_BETWEEN_ATTEMPTS = 0.1
+_SHORT = 0.2
+"""Seconds that are waited for without a word."""
+_PATIENCE = 3.0
+"""Seconds after which a lock without a known holder is told, and a lock file that cannot be created
+is a fault."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ def locked(path: Path, what: Path, work: str = "") -> Iterator[bool]:
         `work` ("" is never the same).
 
     Raises:
-        StorageError: the lock file cannot be written.
+        StorageError: the lock file cannot be created or written.
     """
     # Without this setting, filelock would write its own text to the file on some file systems.
     lock = FileLock(path, fallback_to_soft=False)
@@ -93,8 +99,13 @@ def locked(path: Path, what: Path, work: str = "") -> Iterator[bool]:
 
 
 def _acquired(lock: FileLock, path: Path, what: Path) -> _Holder | None:
-    """Acquire `lock`; returns the last holder that was waited for, as it ended, or None."""
-    named = ""
+    """Acquire `lock`; returns the last holder that was waited for, as it ended, or None.
+
+    On some file systems (/proc, some network disks) a file cannot be created although its folder is
+    there: filelock then says that another process holds the lock.
+    """
+    named, began = "", time.monotonic()
+    seen = began
     with contextlib.ExitStack() as stack:
         note: FileIO | None = None
         while True:
@@ -103,7 +114,9 @@ def _acquired(lock: FileLock, path: Path, what: Path) -> _Holder | None:
                 return None if note is None else _read(note)
             except Timeout:
                 with contextlib.suppress(FileNotFoundError):
-                    if note is None or not samestat(os.fstat(note.fileno()), path.stat()):
+                    present = path.stat()
+                    seen = time.monotonic()
+                    if note is None or not samestat(os.fstat(note.fileno()), present):
                         # The open file shows how its holder ended, even after the file is removed.
                         note = stack.enter_context(path.open("rb", buffering=0))
             except OSError as error:
@@ -111,9 +124,15 @@ def _acquired(lock: FileLock, path: Path, what: Path) -> _Holder | None:
                     raise
                 say(f"{path}: this file system has no locks. Do not run this command twice at once")
                 return None
+            now = time.monotonic()
+            if now - seen > _PATIENCE:
+                raise StorageError(
+                    f"{path}: the lock file cannot be created. Choose a folder of another disk"
+                )
             holder = None if note is None else _read(note)
-            if holder is not None and str(holder) != named:
-                named = str(holder)
+            text = f"the holder of {path}" if holder is None else str(holder)
+            if text != named and now - began > (_PATIENCE if holder is None else _SHORT):
+                named = text
                 say(f"{what}: waiting for {named}")
             time.sleep(_SECONDS_BETWEEN_ATTEMPTS)
 

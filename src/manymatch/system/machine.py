@@ -19,7 +19,9 @@ import psutil
 from pydantic import BaseModel, RootModel, ValidationError
 
 from manymatch.system import files
+from manymatch.system.errors import DataError
 from manymatch.system.locks import lock_path, locked
+from manymatch.system.regular_file import open_regular
 
 
 class Usage(BaseModel):
@@ -45,8 +47,9 @@ class MachineRecord(RootModel[dict[str, Usage]]):
     def read(cls, path: Path) -> MachineRecord:
         """The record in `path`; an empty one if there is no file, or no usable one."""
         try:
-            return cls.model_validate_json(path.read_bytes())
-        except (OSError, ValidationError):
+            with open_regular(path) as file:
+                return cls.model_validate_json(file.read())
+        except (OSError, DataError, ValidationError):
             return cls({})
 
 

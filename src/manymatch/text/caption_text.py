@@ -2,14 +2,54 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from html.entities import html5
 
 MAX_CHARACTERS = 2000
 """Maximum length of a caption. Captions of the usual datasets have fewer than 500 characters."""
 
+_TAGS = (
+    "a|abbr|article|b|big|blockquote|body|br|center|code|div|em|font|form|h[1-6]|head|hr|html|i"
+    "|iframe|img|li|ol|p|pre|script|small|span|strong|style|sub|sup|table|tbody|td"
+    "|th|thead|tr|tt|u|ul"
+)
+_MARKUP = re.compile(rf"</?(?:{_TAGS})(?:[\s/][^<>]*)?>|<!(?:--|doctype)", re.I)
+_ENTITY = re.compile(r"&(?:(\w{2,32};)|#\d{1,7};|#x[0-9a-f]{1,6};)", re.I)
+_ENDS = re.compile(r"</?s>|<(?:start|end|bos|sos|eos|pad)>", re.I)
+"""Signs of the beginning and the end of a sentence, which are no words."""
+_PLACEHOLDER = re.compile(r"<([^\W\d_][\w-]*)>")
 
-def caption_fault(text: str) -> str | None:
-    """Return why `text` is not a valid caption, or None if it is."""
+
+def has_markup(text: str) -> bool:
+    """Return whether a caption has a tag or a character of HTML.
+
+    Placeholders such as `<PERSON>` are none: published captions have them for names.
+    """
+    if "<" in text and _MARKUP.search(text):
+        return True
+    return any(name is None or name in html5 for name in _entities(text))
+
+
+def _entities(text: str) -> list[str | None]:
+    return [match[1] for match in _ENTITY.finditer(text)] if "&" in text else []
+
+
+def placeholders_as_words(text: str) -> str:
+    """Return `text` with a word for each placeholder ("person" for `<PERSON>`), without `<s>`."""
+    if "<" not in text:
+        return text
+    text = _ENDS.sub(" ", text)
+    return _PLACEHOLDER.sub(lambda match: f" {match[1].lower().replace('_', ' ')} ", text)
+
+
+def caption_fault(text: object) -> str | None:
+    """Return why `text` is not a valid caption, or None if it is.
+
+    Tables of other programs have numbers, None and NaN among their texts.
+    """
+    if not isinstance(text, str):
+        return f"{type(text).__name__} instead of a text: {shown(repr(text))}"
     if not text.strip():
         return "empty caption"
     if text[:2] in ("b'", 'b"') and text.rstrip()[-1:] == text[1]:

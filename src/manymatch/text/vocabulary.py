@@ -52,15 +52,19 @@ class Vocabulary:
 
     The special words come first. Other words are sorted by decreasing count, then alphabetically.
     `trained`: the vocabulary belongs to a trained model, whose weights include the word vectors.
+    `ordinary`: the ids of the training captions' words, from which random words are drawn.
     """
 
     PAD, UNK, MASK = 0, 1, 2
     SPECIAL = ("<pad>", "<unk>", "<mask>")
+    continuing: frozenset[int] = frozenset()
+    """The ids that continue the word before them: none, unlike among wordpieces."""
 
     def __init__(self, words: Sequence[str], trained: bool = False) -> None:
         """`words`: all words in the order of their ids, the special words first."""
         self.words = tuple(words)
         self.trained = trained
+        self.ordinary: Sequence[int] = range(len(self.SPECIAL), len(self.words))
         self._ids = {word: number for number, word in enumerate(self.words)}
 
     @classmethod
@@ -96,10 +100,13 @@ class Vocabulary:
         """Write the JSON file that `load` reads, completely or not at all."""
         write_hashed_object(path, {"words": list(self.words)})
 
-    @property
-    def ordinary(self) -> Sequence[int]:
-        """The ids of all words but the special words, from which random words are drawn."""
-        return range(len(self.SPECIAL), len(self.words))
+    def with_words_of(self, captions: Iterable[str]) -> Vocabulary:
+        """The vocabulary with the other words of `captions` behind its own, for word vectors that
+        are not learned. Random words are not drawn from the other words."""
+        others = set(chain.from_iterable(map(tokenize, captions))).difference(self.words)
+        extended = Vocabulary([*self.words, *sorted(others)], self.trained)
+        extended.ordinary = self.ordinary
+        return extended
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of the words in `text`."""
@@ -108,6 +115,17 @@ class Vocabulary:
     def ids(self, words: Iterable[str]) -> list[int]:
         """Return the id of each word."""
         return [self._ids.get(word, self.UNK) for word in words]
+
+    def unknown(self, text: str) -> list[str]:
+        """The words of `text` that are not in the vocabulary, each once; the whole text if it has
+        no words."""
+        words = tokenize(text)
+        unknown = dict.fromkeys(word for word in words if word not in self._ids)
+        return list(unknown) if words else [text.strip()]
+
+    def knows(self, text: str) -> bool:
+        """Whether a word of `text` is in the vocabulary."""
+        return any(word in self._ids for word in tokenize(text))
 
     def __len__(self) -> int:
         return len(self.words)

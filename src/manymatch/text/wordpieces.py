@@ -45,6 +45,7 @@ class WordPieces:
     Attributes:
         PAD, UNK, CLS, SEP, MASK: the BERT's own ids.
         words: all pieces in the order of their ids.
+        continuing: the ids of the pieces that continue a word ("##s").
         network: the keys `NETWORK` of the BERT's configuration, from which the network is built.
         pretrained: the folder of the weights, or None if a trained model contains the weights.
     """
@@ -73,6 +74,10 @@ class WordPieces:
         self.words = tuple(sorted(pieces, key=pieces.__getitem__))
         self.ordinary: Sequence[int] = sorted(
             number for piece, number in pieces.items() if not _SPECIAL_PIECE.fullmatch(piece)
+        )
+        prefix = self._tokenizer.model.continuing_subword_prefix
+        self.continuing = frozenset(
+            number for piece, number in pieces.items() if piece.startswith(prefix)
         )
         # The network adds [CLS] and [SEP].
         self._max_pieces = network.get("max_position_embeddings", 512) - 2
@@ -125,6 +130,23 @@ class WordPieces:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids[: self._max_pieces]
 
+    def unknown(self, text: str) -> list[str]:
+        """The words of `text` without wordpieces, each once; the whole text if it has no words."""
+        words = self._words(text)
+        unknown = dict.fromkeys(word for number, word in words if number == self.UNK)
+        return list(unknown) if words else [text.strip()]
+
+    def knows(self, text: str) -> bool:
+        """Whether a word of `text` has wordpieces."""
+        return any(number != self.UNK for number, _ in self._words(text))
+
+    def _words(self, text: str) -> list[tuple[int, str]]:
+        """The ids and places in `text` of the pieces with a letter or digit."""
+        encoded = self._tokenizer.encode(text, add_special_tokens=False)
+        pieces = zip(encoded.ids, encoded.offsets, strict=True)
+        words = [(number, text[slice(*place)]) for number, place in pieces]
+        return [(number, word) for number, word in words if any(map(str.isalnum, word))]
+
     def __len__(self) -> int:
         return len(self.words)
 
@@ -165,6 +187,9 @@ def _from_list(folder: Path) -> str:
     settings = folder / "tokenizer_config.json"
     lowercase = not settings.is_file() or read_object(settings).get("do_lower_case", True)
     ids = {piece: number for number, piece in enumerate(pieces)}
+    if len(ids) < len(pieces):
+        repeated = next(piece for piece in pieces if pieces.count(piece) > 1)
+        raise DataError(f"{folder / 'vocab.txt'}: the piece {repeated!a:.60} stands twice")
     tokenizer = Tokenizer(WordPiece(ids, unk_token="[UNK]"))
     tokenizer.normalizer = BertNormalizer(lowercase=bool(lowercase))
     tokenizer.pre_tokenizer = BertPreTokenizer()

@@ -16,8 +16,8 @@ from typing import Any
 from manymatch.system.errors import StorageError
 from manymatch.system.files import storage_errors
 from manymatch.system.progress import say
+from manymatch.training.helpers import first_process
 from manymatch.training.history import History
-from manymatch.training.machine import first_process
 
 try:
     from dvclive import Live
@@ -70,9 +70,10 @@ class Curves:
         try:
             with storage_errors(self._folder):
                 self._live = Live(str(self._folder), dvcyaml=False, save_dvc_exp=False)
-        except sqlite3.OperationalError as error:  # in DVC's cache of file hashes
+        except sqlite3.Error as error:  # in DVC's cache of file hashes
             raise StorageError(
-                f"{self._folder}: DVC cannot be started: {error}. Free some space"
+                f"{self._folder}: DVC cannot be started: {error}. Free some space, or remove the "
+                "folder that 'dvc doctor' calls Repo.site_cache_dir"
             ) from None
         for row in self._history.rows:
             self.add(row)

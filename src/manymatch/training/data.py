@@ -20,7 +20,7 @@ from manymatch.system.errors import ConfigError
 from manymatch.system.machine import free_memory
 from manymatch.system.progress import say
 from manymatch.text.wordpieces import AnyVocabulary
-from manymatch.training.machine import first_process
+from manymatch.training.helpers import first_process
 
 _MOST_WORKERS = 8
 _FREE_SHARE = 4

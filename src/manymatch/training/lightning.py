@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-__all__ = ["pl"]
+__all__ = ["LightningEnvironment", "pl"]
 
 
 @contextmanager
@@ -32,3 +32,4 @@ def _without(*names: str) -> Iterator[None]:
 
 with _without("scipy.signal", "transformers"):
     import pytorch_lightning as pl
+    from pytorch_lightning.plugins.environments import LightningEnvironment

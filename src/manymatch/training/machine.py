@@ -13,6 +13,7 @@ from manymatch.config.preset import Precision, Training
 from manymatch.evaluation.embed import precision_on
 from manymatch.system.device import multiplies_bfloat16
 from manymatch.system.errors import ConfigError
+from manymatch.training.helpers import Started
 from manymatch.training.lightning import pl
 
 
@@ -27,6 +28,11 @@ class Machine:
     nodes: int = 1
 
     @property
+    def together(self) -> bool:
+        """Whether several processes train."""
+        return self.devices * self.nodes > 1
+
+    @property
     def first_device(self) -> torch.device:
         return torch.device("cuda" if self.accelerator == "gpu" else "cpu")
 
@@ -36,22 +42,22 @@ class Machine:
         Args:
             all_used: whether each parameter has a gradient after each batch.
         """
-        together = self.devices * self.nodes > 1
         return {
             "accelerator": self.accelerator,
             "devices": self.devices,
             "num_nodes": self.nodes,
             "precision": self.precision,
+            "plugins": None if distributed.is_torchelastic_launched() else [Started()],
             # Buffers are equal in all processes: SwAMP's queues, 210 MB, hold the whole batch. On
             # the CPU batch norms differ; `EpochEnd` makes those equal.
             "strategy": pl.strategies.DDPStrategy(
                 find_unused_parameters=not all_used, broadcast_buffers=False
             )
-            if together
+            if self.together
             else "auto",
             # On GPUs, batch norms use the statistics of the whole batch. torch has no such layer
             # for the CPU, where each process uses the statistics of its own part.
-            "sync_batchnorm": together and self.accelerator == "gpu",
+            "sync_batchnorm": self.together and self.accelerator == "gpu",
         }
 
 
@@ -66,11 +72,6 @@ def description(training: Training, machine: Machine) -> str:
         reason = f"this {machine.accelerator.upper()} {can} bfloat16"
     devices = f"{machine.devices * machine.nodes} x {machine.accelerator}"
     return f"training on {devices}, precision {machine.precision} ({reason})"
-
-
-def first_process() -> bool:
-    """Whether this process prints and writes; known before training begins."""
-    return getattr(pl.utilities.rank_zero_only, "rank", 0) == 0
 
 
 def choose_machine(training: Training) -> Machine:

@@ -75,7 +75,7 @@ class Learner(pl.LightningModule):
         self.method.start_epoch(self.current_epoch)
 
     def training_step(self, parts: tuple[Batch, ...], index: int) -> Tensor:
-        self.method.start_step(self.current_epoch + index / len(self.batches))
+        self.method.start_step(self.current_epoch + (index + 1) / len(self.batches))
         images, texts, image_index = encoded(self.method, parts)
         with torch.autocast(self.device.type, enabled=False):
             images, texts, image_index = gather(images.float(), texts.float(), image_index)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from manymatch.encoders.cnn import CNN
 from manymatch.methods import build_method, vocabulary_of
 from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import TRAINED_IN, save_model
-from manymatch.shards.read import Index, read_index
+from manymatch.shards.read import Index, caption_texts, read_index
 from manymatch.system.errors import ConfigError
 from manymatch.system.machine import Clock, record
 from manymatch.system.progress import say
@@ -20,9 +21,10 @@ from manymatch.training.checkpoints import Checkpoints, fingerprint
 from manymatch.training.curves import Curves
 from manymatch.training.data import Data
 from manymatch.training.epoch_end import AfterEpoch, EpochEnd
+from manymatch.training.helpers import first_process, helped
 from manymatch.training.history import RSUM, History
 from manymatch.training.lightning import pl
-from manymatch.training.machine import Machine, choose_machine, description, first_process
+from manymatch.training.machine import Machine, choose_machine, description
 from manymatch.training.module import Learner, reseed
 from manymatch.training.progress_bar import ProgressBar
 from manymatch.training.run_context import deterministic, keyboard_interrupts, memory_faults, quiet
@@ -42,11 +44,13 @@ def train(
     models: Path = Path("models"),
     usage: Path | None = None,
     after_epoch: AfterEpoch | None = None,
+    relevance: Path | None = None,
 ) -> None:
     """Train by `preset` and write the folder `model` with the weights of the best epoch.
 
     A killed run resumes after its last whole epoch. On the CPU its result is bit-identical to the
-    result without a kill. With several GPUs every process runs this function; the first one writes.
+    result without a kill. With several devices every process runs this function (`helpers`); the
+    first one writes.
 
     Args:
         preset: the settings.
@@ -58,17 +62,21 @@ def train(
         models: the folder of the preset's `warm_start.model`.
         usage: file for the time and memory of the training (`system.machine`); None: no file.
         after_epoch: see `AfterEpoch`.
+        relevance: the data set's judgments, for the shares of right results at scores.
 
     Raises:
         ConfigError, DataError: preset and data do not fit, or training diverges.
         DeviceMemoryError: a batch needs more memory than the device has.
         CheckpointError: the model of the warm start is missing or does not fit.
+        ManyMatchError: another process of the training was killed.
     """
     end_with_torchrun()
     clock = Clock()
     index = _checked_index(preset, shards)
     machine = choose_machine(preset.training)
-    words = vocabulary_of(preset.method, preset.model, Vocabulary.load(vocabulary))
+    words = vocabulary_of(
+        preset.method, preset.model, Vocabulary.load(vocabulary), caption_texts(shards)
+    )
     data = Data(shards, words)
     source = find_source(preset, models)
     inputs = fingerprint(
@@ -85,9 +93,12 @@ def train(
     with quiet(), deterministic(machine.accelerator == "cpu"), Curves(curves, history) as live:
         # A run that was killed between the last epoch and the model is already trained.
         if not history.ended(preset.training.epochs, preset.training.patience):
-            _fit(learner, history, machine, store, live, after_epoch)
+            places = shards, vocabulary, model, curves, checkpoints, models
+            help_here = partial(train, preset, *places, after_epoch=after_epoch)
+            with keyboard_interrupts(), memory_faults(), helped(machine.devices, help_here):
+                _fit(learner, history, machine, store, live, after_epoch)
     if first_process():
-        _write(model, learner, index, history, store, source, machine)
+        _write(model, learner, index, history, store, source, machine, relevance)
         if usage is not None:
             record(usage, "train", clock.usage(str(machine.first_device), resumed))
 
@@ -159,9 +170,11 @@ def _fit(
         benchmark=any(isinstance(part, CNN) for part in learner.method.modules()),
         **machine.trainer_settings(_all_used(learner.preset.training, learner.method)),
     )
-    with keyboard_interrupts(), memory_faults():
-        resumed_from = store.state(len(history.rows)) if history.rows else None
-        trainer.fit(learner, ckpt_path=resumed_from, weights_only=True)
+    if machine.together:
+        connector: Any = trainer._signal_connector
+        connector.register_signal_handlers = lambda: None  # see `helpers`
+    resumed_from = store.state(len(history.rows)) if history.rows else None
+    trainer.fit(learner, ckpt_path=resumed_from, weights_only=True)
 
 
 def _all_used(training: Training, method: Method) -> bool:
@@ -192,6 +205,7 @@ def _write(
     store: Checkpoints,
     source: Source | None,
     machine: Machine,
+    relevance: Path | None,
 ) -> None:
     """Write the model of the best epoch, then remove the checkpoints."""
     preset, best = learner.preset, history.best
@@ -200,7 +214,9 @@ def _write(
     images, device = preset.training.images_per_batch, machine.first_device
     learner.method.precision = preset.training.precision  # searches embed as the preset says
     with deterministic(machine.accelerator == "cpu"):
-        precision = precision_by_score(learner.method.to(device), learner.data, images, device)
+        precision = precision_by_score(
+            learner.method.to(device), learner.data, images, device, relevance
+        )
     facts: dict[str, Any] = {
         "dataset": index.dataset,
         "extraction": index.attributes,
@@ -208,7 +224,8 @@ def _write(
         "epoch": best + 1,
         "epochs": len(history.rows),
         "rsum": rsum,
-        "precision": precision,
+        "precision": precision.curves,
+        "precision_of": {"images": precision.images, "right": precision.right},
         TRAINED_IN: machine.precision,
     }
     if source is not None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
 
 from manymatch.evaluation.embed import Embedded, embed, inference
 from manymatch.evaluation.protocols.recall import recall
+from manymatch.evaluation.protocols.relevance import NO_JUDGMENTS, read_judgments
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.base import Method
 from manymatch.shards.read import batches
@@ -50,28 +53,67 @@ def validate(
     return {**recalls, "rsum": values["rsum"]}
 
 
-def precision_by_score(
-    method: Method, data: Data, images_per_batch: int, device: torch.device
-) -> dict[str, list[list[float]]]:
-    """The share of right results at a score, on the validation split, for both directions.
+@dataclass(frozen=True)
+class Precision:
+    """The share of right results at a score, on the validation split.
 
-    Returns:
-        For `image` and `text`, the side that asks: the scores, ascending, and the shares in 0..1
-        at them, which never fall. Between two scores the share is on the line between theirs. The
-        shares are the isotonic regression over the best 100 results of every query; right are the
-        pairs that the data set states.
+    Attributes:
+        curves: for `image` and `text`, the side that asks: the scores, ascending, and the shares in
+            0..1 at them, which never fall. Between two scores the share is on the line between
+            theirs. The shares are the isotonic regression over the best 100 results of every query.
+        images: the number of images of the split.
+        right: which pairs count as right: "all" true pairs, where the data set knows them; "judged"
+            ones besides an image's own captions; or only an image's "own" captions.
+    """
+
+    curves: dict[str, list[list[float]]]
+    images: int
+    right: Literal["all", "judged", "own"]
+
+
+def precision_by_score(
+    method: Method,
+    data: Data,
+    images_per_batch: int,
+    device: torch.device,
+    relevance: Path | None = None,
+) -> Precision:
+    """How far to trust a score.
+
+    Args:
+        relevance: the data set's judgments (`datasets.base.RELEVANCE`); None: there are none.
+
+    Raises:
+        DataError: `relevance` cannot be used.
     """
     split = _embedded(method, data, images_per_batch, device)
     with inference(method, device):
         ranking = rank(method.score, *split.gallery, depth=_DEPTH, t2i_score=method.t2i_score)
-    image_of = split.image_index
-    to_texts, to_images = ranking.i2t, ranking.t2i
-    return {
+    image_of, to_texts, to_images = split.image_index, ranking.i2t, ranking.t2i
+    judgments = NO_JUDGMENTS
+    if relevance is not None:
+        judgments = read_judgments(relevance, split.image_ids, split.caption_ids, image_of)
+    texts, images = torch.arange(len(split.texts)), torch.arange(len(split.images))
+    true = torch.cat([torch.stack([image_of, texts], 1), judgments.extra])
+    right = _numbers(true[:, 0], true[:, 1], len(texts))
+    curves = {
         "image": _curve(
-            to_texts.scores, image_of[to_texts.items] == torch.arange(len(split.images))[:, None]
+            to_texts.scores,
+            torch.isin(_numbers(images[:, None], to_texts.items, len(texts)), right),
         ),
-        "text": _curve(to_images.scores, to_images.items == image_of[:, None]),
+        "text": _curve(
+            to_images.scores,
+            torch.isin(_numbers(to_images.items, texts[:, None], len(texts)), right),
+        ),
     }
+    if judgments.complete:
+        return Precision(curves, len(images), "all")
+    return Precision(curves, len(images), "judged" if judgments else "own")
+
+
+def _numbers(images: torch.Tensor, texts: torch.Tensor, count: int) -> torch.Tensor:
+    """A number for each pair of an image and one of `count` texts."""
+    return images * count + texts
 
 
 def _curve(scores: torch.Tensor, right: torch.Tensor) -> list[list[float]]:

@@ -20,7 +20,6 @@ from manymatch.config.preset import Preset, WarmStart
 from manymatch.encoders.word_vectors import WordTable
 from manymatch.methods.base import Method
 from manymatch.methods.checkpoint import (
-    FACTS,
     VOCABULARY,
     VOCABULARY_HASH,
     WEIGHTS,
@@ -28,6 +27,7 @@ from manymatch.methods.checkpoint import (
     check_files,
     read_weights,
 )
+from manymatch.methods.facts import FACTS
 from manymatch.system.errors import CheckpointError
 from manymatch.text.wordpieces import AnyVocabulary, WordPieces, load_vocabulary
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -166,6 +167,29 @@ def damaged_in_tar(birds: Birds) -> Settings:
     return webdataset(birds)
 
 
+def coco_of(images: list[dict[str, Any]], annotations: list[dict[str, Any]]) -> Damage:
+    return text(json.dumps({"images": images, "annotations": annotations}), "captions_train.json")
+
+
+def renamed(ending: str) -> Damage:
+    """Two pictures, which are more than 1%, with another ending, also in the table."""
+
+    def damage(birds: Birds) -> None:
+        for file in ("bird7.jpg", "bird8.jpg"):
+            name = Path(file).with_suffix(ending).name
+            (birds.photos / file).rename(birds.photos / name)
+            birds.captions[name] = birds.captions.pop(file)
+        birds.table(birds.photos / "metadata.csv")
+
+    return damage
+
+
+def picture_bytes() -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (40, 40)).save(file, "JPEG")
+    return file.getvalue()
+
+
 def in_lists(*numbers: int) -> str:
     return "".join(f"bird{n}.jpg\n" for n in numbers)
 
@@ -174,7 +198,7 @@ BIG = b"a bird " * 750_000
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
 FAULTS: dict[str, tuple[Damage, str]] = {
     "no captions": (text("file_name,size\na.jpg,3\n"), "no column of captions.*--text"),
-    "no names": (text("picture,caption\na.jpg,b\n"), "no column of file names.*picture"),
+    "no names": (text("thing,caption\na.jpg,b\n"), "no column of file names.*thing.*--file"),
     "no such column": (lambda b: (table(str)(b), {"text": ["title"]})[1], "no column 'title'"),
     "delimiter": (table(lambda rows: rows.replace(",", "#")), "no column of file names"),
     "UTF-16": (table(lambda rows: rows.encode("utf-16")), "UTF-16"),
@@ -232,6 +256,10 @@ FAULTS: dict[str, tuple[Damage, str]] = {
         ),
         "jsonl:1: bird1.jpg has no split",
     ),
+    "overlap of stems": (
+        lists(train=in_lists(1, 2), test="bird1\n" + in_lists(3)),
+        "bird1.jpg is in the lists of test and train",
+    ),
     "one name of two columns": (
         text("file_name,caption,caption\nbird1.jpg,a,b\n"),
         "csv:1: two columns are called 'caption'",
@@ -280,6 +308,84 @@ FAULTS: dict[str, tuple[Damage, str]] = {
     "JSON values": (text("3", "metadata.jsonl"), "metadata.jsonl:1: expected a JSON object"),
     "bytes in Parquet": (no_utf8(pa.binary()), "U\\+FFFD"),
     "no UTF-8 in Parquet": (no_utf8(pa.string()), "parquet: a damaged cell.*UTF-8"),
+    "images of one id": (
+        coco_of(
+            [{"id": 5, "file_name": "bird1.jpg"}, {"id": 5, "file_name": "bird2.jpg"}],
+            [{"id": 1, "image_id": 5, "caption": "a"}],
+        ),
+        r"images\[1\]: a second image with the id 5: bird2.jpg, after bird1.jpg",
+    ),
+    "caption of no image": (
+        coco_of([{"id": 5, "file_name": "bird1.jpg"}], [{"id": 1, "image_id": 6, "caption": "a"}]),
+        "no image of the file has the id 6",
+    ),
+    "key twice": (
+        text('{"file_name":"bird1.jpg","caption":"a","caption":"b"}', "metadata.jsonl"),
+        "jsonl:1: .*'caption' stands twice",
+    ),
+    "NaN in one line": (
+        text('{"images": [{"id": NaN}], "annotations": []}', "captions_train.json"),
+        "json:1: not valid JSON at byte ",
+    ),
+    "nested captions": (
+        text(f'{{"file_name":"bird1.jpg","caption":{"[" * 900}{"]" * 900}}}', "metadata.jsonl"),
+        "more than 20 lists inside each other",
+    ),
+    "2 MB of captions": (
+        lambda b: pq.write_table(
+            pa.table({"file_name": ["bird1.jpg"] * 4, "caption": ["a bird " * 300_000] * 4}),
+            b.photos / "metadata.parquet",
+            compression="zstd",
+        ),
+        "a text of 2,100,000 characters",
+    ),
+    "list of no picture": (
+        lists(train=in_lists(*range(40)), val="0040\n0041\n0042\n"),
+        "val.txt: 3 of 3 names are no picture with a caption, such as 0040",
+    ),
+    "list of few pictures": (
+        lists(train=in_lists(*range(40)), val="41\n42\n43\n" + in_lists(44, 45)),
+        "val.txt: 3 of 5 names",
+    ),
+    "list of a valley": (lists(valley=in_lists(1)), "valley.txt: .*no split"),
+    "column without columns": (
+        lambda b: {**(coco(b) or {}), "text": ["title"]},
+        r"--text .*form 'coco' have no such column",
+    ),
+    "split column without columns": (
+        lambda b: {**(coco(b) or {}), "split": ["fold"]},
+        r"--split fold: .*form 'coco'",
+    ),
+    "file column of tars": (
+        lambda b: {**(webdataset(b) or {}), "file": "name"},
+        r"--file name: .*form 'tars'",
+    ),
+    "split of no sample": (
+        lambda b: {**(webdataset(b) or {}), "split": ["fold"]},
+        "no 'fold' in the JSON file. In all 60 of 60",
+    ),
+    "no such file column": (
+        lambda b: (table(str)(b), {"file": "Photo"})[1],
+        "no column 'Photo'. The columns are 'file_name', 'caption'",
+    ),
+    "unreadable ending": (
+        picture(lambda path: path.rename(path.with_suffix(".xyz"))),
+        "no such picture",
+    ),
+    "HEIC": (renamed(".heic"), "pictures with the ending .heic cannot be read"),
+    "other ending": (renamed(".jpg_large"), "the ending '.jpg_large' is none of a picture"),
+    "picture twice in a tar": (
+        tar([("a.jpg", picture_bytes()), ("a.txt", b"y"), ("a.png", b"z")]),
+        "a second picture of a",
+    ),
+    "text twice in a tar": (
+        tar([("a.jpg", b"x"), ("a.txt", b"y"), ("a.txt", b"z")]),
+        "a second file a.txt",
+    ),
+    "unknown split in a tar": (
+        tar([("a.jpg", b"x"), ("a.json", b'{"caption": "a", "split": "holdout"}')]),
+        "unknown split 'holdout'",
+    ),
     "cut Parquet": (cut_parquet, "not a Parquet table"),
 }
 

@@ -34,7 +34,13 @@ def test_init_adds_the_source_and_presets_and_nothing_else(
     run(INIT, monkeypatch)
     said = capfd.readouterr().err
     assert re.search(r"60 pictures \(48 train, 6 validation, 6 test\)", said)
-    assert "about" in said and "dvc repro" in said and "or dive" in said
+    assert (
+        "about" in said
+        and "dvc repro" in said
+        and re.search(r"\d more presets are ready: .*dive", said)
+    )
+    assert "  dvc repro evaluate@birds-vsepp\n" in said
+    assert "  manymatch index photos --model models/birds/vsepp --to data/indexes/birds\n" in said
     after = Path("params.yaml").read_text()
     changed = [
         line
@@ -113,3 +119,25 @@ def test_init_asks_for_a_project(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert "no project here" in fails(INIT, monkeypatch, capfd)
+
+
+def test_a_name_that_hides_a_stage_is_refused_before_anything_is_written(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = Path("params.yaml")
+    names = "presets: [vsepp, birds-vsepp]\n"
+    text = re.sub(r"presets: .*\n", names, path.read_text(), count=1)
+    path.write_text(text)
+    line = fails(INIT.replace("birds", "scenes-birds", 1), monkeypatch, capfd)
+    assert "'scenes-birds-vsepp'" in line and path.read_text() == text
+    assert not Path("presets/scenes-birds").exists()
+
+
+def test_a_link_to_the_settings_stays_a_link(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, kept = Path("params.yaml"), Path("kept.yaml")
+    path.rename(kept)
+    path.symlink_to(kept)
+    run(INIT, monkeypatch)
+    assert path.is_symlink() and "birds" in yaml.safe_load(kept.read_text())["sources"]

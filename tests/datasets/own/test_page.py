@@ -42,9 +42,9 @@ def test_the_commands_of_the_page_lead_to_a_search(
     (block,) = re.findall(r"^```sh\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     init, repro, *search = block.splitlines()
     workspace.run(*shlex.split(init))
-    workspace.edit("presets/birds/cora.yaml", {"training.epochs": 2})
+    workspace.edit("presets/birds/vsepp.yaml", {"training.epochs": 2})
     workspace.run(*shlex.split(repro))
     output = workspace.run_all(*search)
     assert len(re.findall(r"bird\d+\.jpg", output)) == 5
-    result = workspace.folder / "reports" / "results" / "birds" / "cora.json"
+    result = workspace.folder / "reports" / "results" / "birds" / "vsepp.json"
     assert json.loads(result.read_text())["rsum"] > 0

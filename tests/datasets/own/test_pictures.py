@@ -55,9 +55,26 @@ def four_colours(path: Path) -> Image.Image:
     return blocks().convert("CMYK").convert("RGB")
 
 
-@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
+def palette_with_transparency(path: Path) -> Image.Image:
+    picture = blocks().quantize(16)
+    picture.save(path, "PNG", transparency=bytes([0, 128] * 8))
+    return picture.convert("RGB")
+
+
+def grey_with_transparency(path: Path) -> Image.Image:
+    picture = blocks().convert("L")
+    picture.save(path, "PNG", transparency=0)
+    return picture.convert("RGB")
+
+
+@pytest.mark.filterwarnings("error", "ignore:Corrupt EXIF data")
 @pytest.mark.parametrize(
-    "write", [turned, broken_exif, sixteen_bits, animated, four_colours], ids=lambda f: f.__name__
+    "write",
+    [
+        *(turned, broken_exif, sixteen_bits, animated, four_colours),
+        *(palette_with_transparency, grey_with_transparency),
+    ],
+    ids=lambda f: f.__name__,
 )
 def test_a_picture_is_read_as_people_see_it(
     write: Callable[[Path], Image.Image], tmp_path: Path

@@ -25,6 +25,8 @@ from manymatch.experiments.presets import experiment as module
 from manymatch.experiments.presets import run as running
 from manymatch.experiments.presets.plan import PresetPlan
 from manymatch.experiments.run_folder import Run
+from manymatch.reporting.ablations import table
+from manymatch.results.ablations import Ablation
 from manymatch.system.errors import ConfigError, DataError, ManyMatchError
 from manymatch.training.train import train
 
@@ -93,6 +95,24 @@ def test_runs_of_set_methods_say_whether_their_sets_are_alive(
     assert "sets" not in vector
     assert sum(map(sum, of_sets["pairs"]["share"])) == pytest.approx(1, abs=1e-3)
     assert "pairs" not in of_vector
+
+
+def test_sets_are_measured_without_one_of_their_elements(
+    checkout: Checkout, worked: list[str]
+) -> None:
+    preset = {**PRESET, "method": "dive", "model": SMALL_SETS}
+    (checkout.layout.presets / "tiny" / "dive.yaml").write_text(yaml.safe_dump(preset))
+    asked = {"images": [[1, 3, 4]], "texts": [[2, 3, 4]]}
+    point = {"preset": "dive", "over": {"sets.iterations": [1]}}
+    whole = record(checkout, checkout.plan(**point))["points"][0]["runs"][0]
+    written = record(checkout, checkout.plan(**point, elements=asked))
+    (run,) = written["points"][0]["runs"]
+    assert len(worked) == 2 and run["metrics"]["rsum"] == whole["metrics"]["rsum"]
+    for side, name in (("images", "1+3+4"), ("texts", "2+3+4")):
+        measured = run["metrics"]["sets"][side]["rsum_of"]
+        assert {*measured} == {*"1234", name} and 0 < measured[name] <= 600
+    heads = [column.heading for column in table(Ablation.model_validate(written)).columns]
+    assert {"rsum, image elements 1+3+4 only", "rsum, caption elements 2+3+4 only"} <= {*heads}
 
 
 def test_finished_runs_are_never_trained_again(checkout: Checkout, worked: list[str]) -> None:

@@ -14,13 +14,15 @@ from small_methods import NAMES, OF_CLIPS
 from manymatch.config.layout import Layout
 from manymatch.config.preset import Preset, read_preset
 from manymatch.config.strict import read_yaml, validate
-from manymatch.experiments.costs.cost import multiply_adds
+from manymatch.experiments.costs.cost import multiply_adds, similarity_operations
 from manymatch.experiments.plan import points
 from manymatch.experiments.presets.experiment import preset_of
 from manymatch.experiments.presets.plan import PresetPlan, datasets
 from manymatch.methods import build_method, check_model, vocabulary_of
+from manymatch.methods.base import Embeddings
 from manymatch.reporting.published import OF_ABLATION
 from manymatch.shards.padding import all_real, padded_sequences
+from manymatch.similarities.by_name import SetSimilarity
 from manymatch.text.vocabulary import Vocabulary
 
 ROOT = Path(__file__).parents[3]
@@ -78,14 +80,27 @@ def test_pvse_with_maxmatch_is_the_published_preset() -> None:
 
 
 @pytest.mark.slow
-def test_vse_infinity_has_the_size_at_which_it_costs_what_dive_costs() -> None:
-    wide = max(preset.model["size"] for preset in presets_of("vse_infinity-size").values())
+def test_vse_infinity_has_the_size_at_which_it_encodes_at_dives_cost() -> None:
+    wide = max(preset.model["size"] for preset in presets_of("vse_infinity-encoding").values())
     presets = LAYOUT.presets / "flickr30k"
     dive = encoding_cost(read_preset(presets / "dive_butd_bigru.yaml"), {})
     path = presets / "vse_infinity_butd_bigru.yaml"
     costs = [encoding_cost(read_preset(path), {"size": size}) for size in (1024, wide)]
     assert costs[0] < 0.3 * dive
     assert costs[1] == pytest.approx(dive, rel=0.01)
+
+
+def test_vse_infinity_has_the_size_at_which_its_similarity_costs_what_dives_does() -> None:
+    wide = max(preset.model["size"] for preset in presets_of("vse_infinity-size").values())
+    dive = read_preset(LAYOUT.presets / "flickr30k" / "dive_butd_bigru.yaml").model
+    assert similarity_cost("cosine", 1, wide) == 16_384
+    assert similarity_cost("smooth_chamfer", dive["sets"]["size"], dive["size"]) == 16_384
+
+
+def similarity_cost(name: Any, elements: int, size: int) -> int:
+    """Multiply-adds of the similarity of two sets."""
+    similarity, sets = SetSimilarity(name), Embeddings(torch.ones(1, elements, size))
+    return similarity_operations(lambda x, y: similarity(x.vectors, y.vectors), sets, sets)
 
 
 def encoding_cost(preset: Preset, change: dict[str, int]) -> int:
@@ -98,7 +113,9 @@ def encoding_cost(preset: Preset, change: dict[str, int]) -> int:
     sides = (
         (
             method.encode_images,
-            SimpleNamespace(features=regions, region_padding=all_real(1, 36, regions.device)),
+            SimpleNamespace(
+                features=regions, region_padding=all_real(1, 36, regions.device), boxes=None
+            ),
         ),
         (
             method.encode_texts,
@@ -118,7 +135,9 @@ def test_every_point_has_a_preset_that_its_method_takes(path: Path) -> None:
     words = Vocabulary([*Vocabulary.SPECIAL, "a", "dog"])
     for preset in presets:
         vocabulary = vocabulary_of(preset.method, preset.model, words)
-        build_method(preset.method, preset.model, vocabulary=vocabulary, feature_width=8)
+        wide = preset.model.get("size", 0) > 10_000  # 6 GB of weights
+        with torch.device("meta" if wide else "cpu"):
+            build_method(preset.method, preset.model, vocabulary=vocabulary, feature_width=8)
     assert len({preset.to_yaml() for preset in presets}) == len(presets)
 
 

@@ -328,6 +328,13 @@ def test_settings_that_an_earlier_search_chose_too_are_tried_once(project: Check
     assert best_trials(one, [*result.trials, *result.trials]) == best_trials(one, result.trials)
 
 
+def test_a_trial_has_one_device_whatever_the_preset_asks_for(project: Checkout) -> None:
+    path = preset_path(project.layout.presets, "tiny", "vsepp")
+    path.write_text(path.read_text() + "  devices: 2\n")
+    assert read_preset(path).training.devices == 2
+    assert Search.of(project.layout, "tiny", "vsepp").preset({}).training.devices == "auto"
+
+
 def test_other_data_or_another_space_is_another_search(project: Checkout) -> None:
     search(project, 2)
     write_space(project, SPACE | {"set": {"training.epochs": 1}})

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from command_line import fails
 
 from manymatch import cli
+from manymatch.search.index.manifest import Manifest
 
 from .conftest import Album
 
@@ -72,10 +75,42 @@ def test_pictures_are_indexed_and_found(
         (index(album, "--part", "3/2"), "--part"),
         (index(album, "--to", "pictures"), "not an index"),
         (index(album, "--to", "."), "not an index"),
-        (index(album, "--model", "missing"), "missing"),
+        (index(album, "--model", "missing"), "missing: no such folder"),
+        (index(album, "--model", "models/scenes/cor"), "models/scenes/cor: no such folder"),
+        (["serve", "--shards", "http://a", "--model", "x"], "--model"),
         (index(album, "--part", "1/2", "--table", "a.csv"), "--table"),
+        (["index", "pictures", "--to", "b.index"], "give all of SOURCE, --model and --to"),
+        (["index", "pictures", "--model", "m"], "give SOURCE, --model and --to, or else --name"),
+        (index(album, "--name", "mine"), "or else --name"),
         (["search", "a.index", ""], "after 'a.index': the value is empty"),
         (["serve", "a.index", "link", "--shard-of", "x"], "--shard-of: expected one folder"),
         (["serve", "--shards", "http://a", "--shard-of", "x"], "--shard-of"),
     ):
         assert message in fails(words, monkeypatch, capfd)
+
+
+@pytest.mark.parametrize(
+    "name", ["my pics", "photos (2024) & more", 'it\'s "so"', "$(touch made)", "a; touch made;"]
+)
+def test_an_index_of_the_settings_is_made_by_its_name(
+    album: Album,
+    run: Run,
+    name: str,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    (album.root / name).symlink_to(album.pictures)
+    params = yaml.safe_load((root / "params.yaml").read_text())
+    params["indexes"] = {"mine": {"source": name, "model": "scenes/vsepp"}}
+    Path("params.yaml").write_text(yaml.safe_dump(params))
+    Path("models/scenes").mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        Path("models/scenes/vsepp").symlink_to(album.model_folder)
+    run("index", "--name", "mine", "--device", "cpu")
+    assert Manifest.read(Path("data/indexes/mine")).items == len(
+        list(album.pictures.rglob("*.png"))
+    )
+    assert not Path("made").exists()
+    assert "did you mean 'mine'" in fails("index --name mime", monkeypatch, capfd)
+    assert "or --name alone" in fails("index pics --name mine", monkeypatch, capfd)

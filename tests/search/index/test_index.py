@@ -26,7 +26,9 @@ from manymatch.system.errors import ConfigError, DataError
 
 from .conftest import Album
 
-METHODS = ["vsepp", "maxmatch", "swamp", "cora"]
+METHODS = ["vsepp", "maxmatch", "swamp", "cora", "msrm"]
+SETTINGS = {"msrm": {"inference": "hypergraph"}}
+"""A query and an item of MSRM have vectors in two spaces."""
 TEXTS = ["a red bird above a table", "two dogs", "\U0001f600", "xyzzy"]
 Make = Callable[..., Path]
 
@@ -43,7 +45,7 @@ def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_results_are_those_of_scoring_everything(
     method: str, make_model: Make, pictures: list[Path], captions: Path, tmp_path: Path
 ) -> None:
-    folder = make_model(method)
+    folder = make_model(method, settings=SETTINGS.get(method))
     images = made_index(pictures[0].parent, folder, tmp_path / "images")
     texts = made_index(captions, folder, tmp_path / "texts")
     model = images.model
@@ -58,6 +60,12 @@ def test_results_are_those_of_scoring_everything(
         assert [result.path for result in answer.results] == [pictures[row].name for row in order]
         np.testing.assert_allclose([r.score for r in answer.results], column[order], atol=1e-6)
         assert answer.exact
+    if method == "msrm":  # a picture is nearest to itself
+        for answer, picture in zip(
+            images.search_all(sorted(pictures)), sorted(pictures), strict=True
+        ):
+            assert answer.results[0].path == picture.name
+            assert answer.results[0].score == pytest.approx(1)
     if method == "cora":
         whole = partial(model.score, query="text")
         expected = reranked(whole, 0.6)(embedded[0], embedded[1]).numpy().max(0)
@@ -236,6 +244,13 @@ def test_scores_have_the_precision_that_the_model_knows(
     for result in index.search("two dogs").results:
         assert result.precision == pytest.approx((1 + result.score) / 2)
         assert index.similar(result.id).results[0].precision is None
+    known = (None, None), ({"images": 50, "right": "all"}, 50)
+    for facts, images in known:
+        monkeypatch.setitem(album.model.facts, "precision_of", facts)
+        right = index.search("two dogs").right
+        assert right is not None and right.images == images
+        assert right.pairs == ("own" if facts is None else "all")
+    assert index.similar(result.id).right is None
 
 
 def test_an_index_that_is_replaced_while_it_is_opened_is_not_mixed(album: Album) -> None:

@@ -313,7 +313,7 @@ def test_faults_are_errors_of_one_line(small_model: MakeModel, tmp_path: Path) -
         with pytest.raises(ConfigError, match="beta"):
             Scanner(small_model(name), good, beta=beta)
     with pytest.raises(DataError, match="entities"):
-        Scanner(small_model("cora"), good, beta=0.5).top(good, 3)
+        Scanner(small_model("cora"), good.elements([0]), beta=0.5).top(good, 3)
     with pytest.raises(ConfigError, match="at least 1"):
         Scanner(model, good, codes).top(good, 0)
     Codes.write(folder, model, [good], "images")
@@ -324,3 +324,16 @@ def test_faults_are_errors_of_one_line(small_model: MakeModel, tmp_path: Path) -
     (folder / "codes.json").unlink()
     with pytest.raises(DataError, match=r"codes\.json"):
         Codes(folder)
+
+
+@pytest.mark.parametrize(
+    ("score", "part"),
+    [("msrm", "log_variance"), ("msrm hypergraph", "candidate"), ("pcme samples", "log_variance")],
+)
+def test_embeddings_of_another_method_are_refused(
+    small_model: MakeModel, score: str, part: str
+) -> None:
+    whole = made_up("random", 20, 1, 16, 0)
+    other = replace(whole, **{part: None})
+    with pytest.raises(DataError, match=f"without a {part}"):
+        Scanner(small_model(score), other).top(other, 3)

@@ -51,7 +51,8 @@ def indexes(
         ("cora", "graphs", photos, table),
         ("maxmatch", "captions", texts, None),
     ):
-        model = make_model(method, precision=PRECISION)
+        of = {"images": 50, "right": "own"}
+        model = make_model(method, precision=PRECISION, precision_of=of)
         made.append(made_index(source, model, folder / f"{name}.index", facts).folder)
     return made
 

@@ -14,11 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
 from manymatch import Index
+from manymatch.foreign.json_file import read_hashed_object
 from manymatch.search.service.app import application
 from manymatch.search.service.served_index import ServedIndex
 from manymatch.system.errors import ConfigError
@@ -231,7 +233,7 @@ def test_odd_texts_have_an_answer(client: TestClient, text: str) -> None:
 def test_other_hosts_and_methods_are_refused(client: TestClient) -> None:
     for host in ("attacker.example", "127.0.0.1.attacker.example:8000", ""):
         assert_refused(client.get("/health", headers={"host": host}), 421)
-    for host in ("localhost:8000", "127.0.0.1", "[::1]:8000"):
+    for host in ("localhost:8000", "localhost.", "localhost.:8000", "127.0.0.1", "[::1]:8000"):
         assert client.get("/health", headers={"host": host}).status_code == 200
     assert_refused(client.delete("/search"), 405)
 
@@ -243,7 +245,10 @@ def test_a_client_that_asks_too_often_waits(indexes: list[Path]) -> None:
     assert_refused(answers[-1], 429)
 
 
-def test_an_index_that_loads_or_fails_says_so(indexes: list[Path], tmp_path: Path) -> None:
+def test_an_index_that_loads_or_fails_says_so(
+    indexes: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    maxmatch = indexes[2] / read_hashed_object(indexes[2] / "manifest.json", "")["model"]
     # Without its start, nothing loads.
     waiting = TestClient(application([ServedIndex.of(indexes[0])]), ADDRESS)
     assert waiting.get("/health").json()["status"] == "loading"
@@ -252,14 +257,23 @@ def test_an_index_that_loads_or_fails_says_so(indexes: list[Path], tmp_path: Pat
     shutil.copytree(indexes[2], tmp_path / "moved" / "away.index")  # without its model
     without_model = ServedIndex.of(tmp_path / "moved" / "away.index")
     without_model.load().join()
-    assert without_model.status == "failed" and "neither a folder" in str(without_model.fault)
+    assert without_model.status == "failed" and "cannot be used" in str(without_model.fault)
+    assert "--model" in capsys.readouterr().err
+    with_model = ServedIndex.of(tmp_path / "moved" / "away.index", model=str(maxmatch))
+    with_model.load().join()
+    assert with_model.status == "ready"
+    vectors = np.load(with_model.folder / "vectors.npy")
+    np.save(with_model.folder / "vectors.npy", vectors / 2)
+    damaged = ServedIndex.of(tmp_path / "moved" / "away.index", model=str(maxmatch))
+    damaged.load().join()
+    assert damaged.status == "failed"
     with TestClient(application([ServedIndex.of(tmp_path / "bad.index")]), ADDRESS) as client:
         while client.get("/health").json()["status"] == "loading":
             time.sleep(0.02)
         (state,) = client.get("/health").json()["indexes"]
         assert (
             client.get("/health").json()["status"] == state["status"] == "failed"
-            and "manifest.json" in state["error"]
+            and str(tmp_path) not in state["error"]
         )
         assert_refused(client.get("/search?q=dog"), 503)
 

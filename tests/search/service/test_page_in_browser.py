@@ -121,8 +121,8 @@ def test_the_address_holds_the_state(page: Any, items: dict[str, str]) -> None:
         page.keyboard.press("PageUp")
     left = len(names(page))
     shares = page.locator(f"{SHOWN} .share").all_text_contents()
-    assert len(shares) == left and all(text.endswith("% right") for text in shares)
-    assert "are right" in page.locator(".cut-off output").text_content()
+    assert len(shares) == left and all(text.endswith("% own pair") for text in shares)
+    assert "% own pair of 50 validation images" in page.locator(".cut-off output").text_content()
     assert left < 5 and "least.photos=" in page.url
     page.reload()
     page.locator(SHOWN).first.wait_for()

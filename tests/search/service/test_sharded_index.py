@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -102,13 +103,17 @@ def test_items_of_no_shard_are_not_there(merged: TestClient, item: str) -> None:
     assert merged.get(f"/items/{item}").status_code == 404
 
 
-def test_a_missing_shard_is_an_error_and_not_a_shorter_answer(shards: list[TestClient]) -> None:
+def test_a_missing_shard_is_an_error_and_not_a_shorter_answer(
+    shards: list[TestClient], capsys: pytest.CaptureFixture[str]
+) -> None:
     nobody = ShardedIndex.of([f"{ADDRESS}:1".replace(":8000:", ":"), "http://127.0.0.1:2"])
     index = ShardedIndex("photos", [shards[0], *nobody._shards[:1]])
     waiting = TestClient(application([index]), ADDRESS)
     with waiting:
         answer = waiting.get("/search?q=dog")
     assert answer.status_code == 503 and "shard" in answer.json()["error"]
+    while "index 'photos' waits: shard http://127.0.0.1:1" not in capsys.readouterr().err:
+        time.sleep(0.02)
     index.status = "ready"
     answer = waiting.get("/search?q=dog")
     assert answer.status_code == 503 and "http://127.0.0.1:1" in answer.json()["error"]
@@ -139,6 +144,10 @@ def test_an_address_of_another_service_is_named(content: str) -> None:
         ["http://"],
         ["http://[::1"],
         ["http://127.0.0.1:abc/x"],
+        ["http://127.0.0.1:99999"],
+        ["http://127.0.0.1:65536/x"],
+        ["http://127.0.0.1:-1"],
+        ["http://127.0.0.1:0"],
         ["http://a..b/x"],
     ],
 )

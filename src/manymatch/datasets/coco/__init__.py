@@ -10,7 +10,6 @@ thousands of the test split are the five folds of the 1K protocol.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -18,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from manymatch.datasets.base import Caption, Dataset
 from manymatch.datasets.coco.annotations import (
     ID_FILES,
+    coco_id,
     files_below,
     read_annotations,
     read_categories,
@@ -35,6 +35,7 @@ from manymatch.fetching.archives import (
 )
 from manymatch.fetching.disk import copy_file
 from manymatch.fetching.gather import Gatherer, ImageSettings, Sources, Usual
+from manymatch.fetching.needs import Need
 from manymatch.fetching.sources import Source
 from manymatch.fetching.transfer import Check
 from manymatch.foreign.json_file import read_object
@@ -80,7 +81,6 @@ _ADVICE = (
     "set it to train2014.zip and val2014.zip or to the folder with the unpacked files, or set "
     "'without_images: true' to use published features"
 )
-_NUMBER = re.compile(r"(\d{12})\.[a-zA-Z]+$")
 
 
 class CocoSettings(ImageSettings):
@@ -104,6 +104,10 @@ class CocoSettings(ImageSettings):
 class Coco(Dataset):
     settings_model = CocoSettings
 
+    def needs(self, name: str, settings: CocoSettings) -> Iterator[Need]:
+        optional = ["caption_ids", "instances", *(["images"] if settings.without_images else [])]
+        return Gatherer("coco", settings, Path(), USUAL).needs(optional, {"images": _ADVICE})
+
     def download(self, settings: CocoSettings, raw: Path) -> None:
         """Put the captions under `raw`, and the images or a record of where they are.
 
@@ -121,15 +125,6 @@ class Coco(Dataset):
         return caption_rows(raw, _images(raw), key=coco_id)
 
 
-def coco_id(file: str) -> int | None:
-    """Return the image's number in a file name, or None.
-
-    Examples: `COCO_val2014_000000391895.jpg`, or `000000391895.jpg` in the release of 2017.
-    """
-    match = _NUMBER.search(file)
-    return int(match[1]) if match else None
-
-
 def _images(raw: Path) -> Iterator[Image]:
     """Yield the images from whichever form of the captions is under `raw`."""
     labels = read_object(raw / LABELS) if (raw / LABELS).is_file() else {}
@@ -140,8 +135,16 @@ def _images(raw: Path) -> Iterator[Image]:
     else:
         files, only_present = files_below(raw / CAPTIONS), read_image_folder(raw).only_present
         images = read_annotations(files, raw / IDS, only_present)
+    labelled = not labels
     for image in images:
-        yield replace(image, labels=tuple(labels.get(str(image.id), ())))
+        numbers = tuple(labels.get(str(image.id), ()))
+        labelled |= bool(numbers)
+        yield replace(image, labels=numbers)
+    if not labelled:
+        raise DataError(
+            f"{raw / LABELS}: no image with captions has categories. Set 'instances' to the file "
+            "of the same images, or to null"
+        )
 
 
 def _from_karpathy(path: Path) -> Iterator[Image]:

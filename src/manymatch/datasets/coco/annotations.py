@@ -3,11 +3,13 @@ categories of an image's instances."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from manymatch.datasets.image_files import Image, Line
 from manymatch.foreign.json_stream import elements, field
@@ -22,6 +24,7 @@ ID_FILES = {
     "coco_test_ids.npy": "test",
 }
 """Array of caption ids -> split."""
+_NUMBER = re.compile(r"(\d{12})\.[a-zA-Z]+$")
 
 
 def read_annotations(files: Iterable[Path], ids: Path, only_present: bool) -> Iterator[Image]:
@@ -59,19 +62,66 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def read_captions(files: Iterable[Path]) -> tuple[dict[int, tuple[int, Line]], dict[int, str]]:
-    """Return (image id, caption) by caption id, and the file names by image id."""
+    """Return (image id, caption) by caption id, and the file names by image id.
+
+    Raises:
+        DataError: two captions or two images have the same id. The same one may stand twice.
+    """
     captions: dict[int, tuple[int, Line]] = {}
     names: dict[int, str] = {}
     for path in files:
-        for kind, number, value in elements(path, ("images", "annotations")):
-            where = f"{path}: {kind}[{number}]"
-            key = field(value, "id", int, where)
-            if kind == "images":
-                names[key] = field(value, "file_name", str, where)
-            else:
-                image = field(value, "image_id", int, where)
-                captions[key] = image, Line(field(value, "caption", str, where), where, str(key))
+        for image, line, value in _annotations(path, names):
+            key = field(value, "id", int, line.where)
+            line = line._replace(id=str(key))
+            earlier_image, earlier = captions.setdefault(key, (image, line))
+            if (earlier_image, earlier.text) != (image, line.text):
+                raise DataError(
+                    f"{line.where}: a second caption with the id {key}, which {earlier.where} has. "
+                    "The ids of captions must be unique"
+                )
     return captions, names
+
+
+def captions_by_image(path: Path) -> tuple[dict[int, list[Line]], dict[int, str]]:
+    """Return the captions and the file names of a file by image id.
+
+    The ids of the captions are not used: some programs number them anew for each image.
+
+    Raises:
+        DataError: two images have the same id.
+    """
+    names: dict[int, str] = {}
+    captions: dict[int, list[Line]] = {}
+    for image, line, _ in _annotations(path, names):
+        captions.setdefault(image, []).append(line)
+    return captions, names
+
+
+def _annotations(path: Path, names: dict[int, str]) -> Iterator[tuple[int, Line, Any]]:
+    """Yield image id, text and annotation of each caption; add the images' files to `names`."""
+    for kind, number, value in elements(path, ("images", "annotations")):
+        where = f"{path}: {kind}[{number}]"
+        if kind == "annotations":
+            image = field(value, "image_id", int, where)
+            yield image, Line(field(value, "caption", str, where), where), value
+            continue
+        key = field(value, "id", int, where)
+        file = field(value, "file_name", str, where)
+        earlier = names.setdefault(key, file)
+        if earlier != file and (coco_id(file) is None or coco_id(file) != coco_id(earlier)):
+            raise DataError(
+                f"{where}: a second image with the id {key}: {file}, after {earlier}. Give each "
+                "image an id of its own, or its captions cannot be told from those of the other"
+            )
+
+
+def coco_id(file: str) -> int | None:
+    """Return the image's number in a file name, or None.
+
+    Examples: `COCO_val2014_000000391895.jpg`, or `000000391895.jpg` in the release of 2017.
+    """
+    match = _NUMBER.search(file)
+    return int(match[1]) if match else None
 
 
 def _array(path: Path) -> list[int]:

@@ -19,7 +19,9 @@ from manymatch.datasets.base import (
 )
 from manymatch.datasets.image_folder import IMAGES, ImageFolder
 from manymatch.datasets.own.collect import collect
+from manymatch.datasets.own.left_out import summary
 from manymatch.datasets.own.settings import OwnSettings
+from manymatch.fetching.needs import Need, missing_file
 from manymatch.foreign.parquet_file import read_table
 from manymatch.system.files import write_text
 from manymatch.system.progress import say
@@ -32,6 +34,13 @@ LEFT_OUT = "left_out.tsv"
 class Own(Dataset):
     settings_model = OwnSettings
 
+    def needs(self, name: str, settings: OwnSettings) -> Iterator[Need]:
+        for key in ("images", "captions"):
+            value = getattr(settings, key)
+            where = f"params.yaml: sources.{name}.{key}"
+            if value and (need := missing_file(where, value, "the path of your files")):
+                yield need
+
     def download(self, settings: OwnSettings, raw: Path) -> None:
         """Write the caption table and the list of what was left out to `raw`.
 
@@ -40,6 +49,10 @@ class Own(Dataset):
         collection = collect(settings, raw / IMAGES, raw / LEFT_OUT)
         for note in collection.notes:
             say(note)
+        if collection.left_out:
+            # The stage moves the folder to its final name.
+            final = raw.with_name(raw.name.removesuffix(".partial"))
+            say(summary(collection.left_out, final / LEFT_OUT))
         if collection.in_place:
             ImageFolder(folder=str(collection.form.folder.resolve())).write(raw)
         # The stages that read the pictures run again if a picture changes in its place.

@@ -11,26 +11,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 from manymatch.datasets.base import SPLITS, Caption
 from manymatch.datasets.image_files import single_spaced
 from manymatch.datasets.image_folder import IMAGES
 from manymatch.datasets.own import splits
-from manymatch.datasets.own.files import PictureFiles, Unusable, composed
+from manymatch.datasets.own.files import PictureFiles, composed, refuse_unreadable
 from manymatch.datasets.own.forms import Form, look
+from manymatch.datasets.own.left_out import LeftOut, refuse, summary, write_list
 from manymatch.datasets.own.near import Signature, near_groups, signature
-from manymatch.datasets.own.record import Record
+from manymatch.datasets.own.record import Record, Unusable, split_of_folders
 from manymatch.datasets.own.settings import OwnSettings
 from manymatch.foreign.images import REMEDY
 from manymatch.system.errors import DataError
-from manymatch.system.files import remove, write_text
 from manymatch.system.progress import say, track
-from manymatch.text.caption_text import caption_fault
-
-_MANY = 0.5
-"""The share of unusable pictures or captions that no advice says to allow."""
-_MARKUP = re.compile(r"</?[a-zA-Z][^<>]*>|<!--|&(?:[a-z]{2,8}|#\d{1,6});")
+from manymatch.text.caption_text import caption_fault, has_markup, placeholders_as_words
 
 
 @dataclass(slots=True)
@@ -47,15 +42,6 @@ class Picture:
     signature: Signature | None = None
 
 
-class LeftOut(NamedTuple):
-    """A picture or caption that is left out. `what`: pictures or captions."""
-
-    what: str
-    where: str
-    name: str
-    reason: str
-
-
 @dataclass
 class Collection:
     """The usable pictures of a source, and what was left out."""
@@ -70,6 +56,8 @@ class Collection:
     _captions: int = 0
     _explicit: bool = False
     """Whether splits are given, and not only said by names of folders and files."""
+    _absent: int = 0
+    """Pictures that the form says were not downloaded."""
     _words: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -83,7 +71,7 @@ class Collection:
 
     @cached_property
     def _lists(self) -> splits.Lists | None:
-        return splits.read_lists(self.settings.lists)
+        return splits.Lists(self.settings.lists) if self.settings.lists else None
 
     def read(self) -> None:
         """Read all records, then decode the pictures of the user's folder.
@@ -93,12 +81,16 @@ class Collection:
         for record in track(self.form.records(self.settings.columns), "captions"):
             self._enter(record)
         self._refuse()
+        self._note_rest()
         self._settle_splits()
         self._decode()
         self._refuse()
         self._draw_splits()
 
     def _enter(self, record: Record) -> None:
+        if record.absent:
+            self._absent += 1
+            return
         try:
             if record.fault:
                 raise Unusable(record.fault)
@@ -106,17 +98,16 @@ class Collection:
         except Unusable as reason:
             self.left_out.append(LeftOut("pictures", record.where, record.name, str(reason)))
             return
-        split = record.split or record.path_split
+        split = _split_of(record, picture.file)
         if self._lists is None and split != picture.split:
             raise DataError(
                 f"{record.where}: {record.name} is in two splits, {picture.split} and {split}. "
                 "Write one split for each picture"
             )
         for text in record.captions or [""]:
-            caption = single_spaced(composed(text))
-            fault = caption_fault(caption)
-            if _MARKUP.search(caption):
-                fault = "HTML in a caption. Write plain text"
+            fault = "HTML in a caption. Write plain text" if has_markup(text) else None
+            caption = single_spaced(composed(placeholders_as_words(text)))
+            fault = fault or caption_fault(caption)
             self._captions += 1
             if fault:
                 self.left_out.append(LeftOut("captions", record.where, record.name, fault))
@@ -134,11 +125,8 @@ class Collection:
                 raise Unusable("a second picture of this name")
             return known
         self._check_name(file)
-        split = record.split or record.path_split
-        if self._lists is not None:
-            split = splits.split_in(self._lists, file)
-        self._explicit |= record.split is not None or self._lists is not None
-        picture = Picture(file, split, record.where, None, digest)
+        self._explicit |= record.split is not None
+        picture = Picture(file, _split_of(record, file), record.where, None, digest)
         if content is not None:
             picture.signature = _signature(content)
             self._keep(file, content)
@@ -149,6 +137,7 @@ class Collection:
 
     def _check_name(self, file: str) -> None:
         path = PurePosixPath(file)
+        refuse_unreadable(file)
         if path.is_absolute() or ".." in path.parts or not file.isprintable():
             raise Unusable("a name that leaves the folder or cannot be printed")
         if len(file) > 240:
@@ -165,37 +154,48 @@ class Collection:
 
     def _refuse(self) -> None:
         """Check that at most the allowed shares of pictures and captions are left out."""
-        faulty = {one.name for one in self.left_out if one.what == "pictures"}
-        captions = [one for one in self.left_out if one.what == "captions"]
-        for what, count, total in (
-            ("pictures", len(faulty), len(faulty.union(self.pictures))),
-            ("captions", len(captions), self._captions),
-        ):
-            if count > self.settings.allow * total:
-                _, where, name, reason = next(one for one in self.left_out if one.what == what)
-                allow = -(-count * 100 // total) / 100
-                advice = f", or allow them with --allow {allow}" if allow < _MANY else ""
-                raise DataError(
-                    f"{where}: {name[:80]}: {reason}. In all {count:,} of {total:,} {what} cannot "
-                    f"be used ({count / total:.1%}). Correct them{advice}"
-                )
+        refuse(self.left_out, self.pictures, self._captions, self.settings.allow)
         self.pictures = {file: one for file, one in self.pictures.items() if one.captions}
         if not self.pictures:
             raise DataError(f"{self.form.files[0]}: no pictures with captions. Check the file")
 
+    def _note_rest(self) -> None:
+        """Say which pictures and files are no part of the data set, though nothing is wrong."""
+        if self._absent:
+            self.notes.append(f"{self._absent:,} pictures were not downloaded, says their status")
+        without = self._files.not_found if self.in_place else []
+        if without:
+            self.notes.append(
+                f"{len(without):,} of {len(self._files):,} pictures in {self.form.folder} have no "
+                f"caption, such as {without[0]}"
+            )
+        if ignored := self.form.ignored:
+            self.notes.append(
+                f"{len(ignored):,} files hold no captions and are not read, such as {ignored[0]}"
+            )
+
     def _settle_splits(self) -> None:
+        if self._lists is not None:
+            given = self._lists.splits(list(self.pictures))
+            for picture, split in zip(self.pictures.values(), given, strict=True):
+                picture.split = split
+            self._explicit = True
         without = [picture for picture in self.pictures.values() if not picture.split]
         if self._lists is not None:
-            self.notes.append(f"{len(without):,} pictures are in no list")
+            self.notes.append(
+                f"splits: from the lists, which lack {len(without):,} pictures, and name "
+                f"{self._lists.unused:,} without a caption"
+            )
             self.pictures = {file: one for file, one in self.pictures.items() if one.split}
         elif self._explicit and without:
             raise DataError(
                 f"{without[0].where}: {without[0].file} has no split, but others have. Write one "
                 "split for each picture, or remove the splits"
             )
-        given = splits.given_splits(
-            [picture.split for picture in self.pictures.values()], self._explicit
-        )
+        said = [picture.split for picture in self.pictures.values()]
+        given = splits.given_splits(said, self._explicit)
+        if self._lists is None:
+            self.notes += splits.origin(said, given, self._explicit)
         for picture, split in zip(self.pictures.values(), given, strict=True):
             picture.split = split
         splits.check_sizes(given, self.settings.images)
@@ -272,17 +272,19 @@ def collect(settings: OwnSettings, target: Path | None, listed: Path) -> Collect
         SourceError, ConfigError, DataError: the source cannot be used, or too much of the source.
     """
     captions = Path(settings.captions) if settings.captions else None
-    form = look(Path(settings.images), captions, settings.format)
+    form = look(Path(settings.images), captions, settings.format, settings.columns)
     collection = Collection(settings, form, target)
     try:
         collection.read()
     finally:
-        remove(listed)
-        if left_out := collection.left_out:
-            rows = ("\t".join(map(single_spaced, row)) for row in (LeftOut._fields, *left_out))
-            write_text(listed, "".join(f"{row}\n" for row in rows))
-            say(f"{listed}: {len(left_out):,} pictures or captions were left out")
+        write_list(collection.left_out, listed)
+        if collection.left_out and target is None:
+            say(summary(collection.left_out, listed))
     return collection
+
+
+def _split_of(record: Record, file: str) -> str | None:
+    return record.split or record.path_split or split_of_folders(PurePosixPath(file).parent)
 
 
 def _signature(picture: Path | bytes) -> Signature:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from manymatch.datasets.image_files import image_files
-from manymatch.datasets.own.record import REFUSED
-from manymatch.foreign.regular_file import PICTURES
-
-
-class Unusable(Exception):
-    """Why a picture or caption is left out."""
+from manymatch.datasets.own.record import Unusable
+from manymatch.foreign.regular_file import PICTURES, UNREADABLE
 
 
 def composed(text: str) -> str:
@@ -35,9 +32,20 @@ class PictureFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        paths = image_files(folder, (*PICTURES, *REFUSED))
+        # A name in a table may be absolute, and the folder may be given by a link.
+        self._roots = (Path.cwd() / os.path.normpath(folder), folder.resolve())
+        paths = image_files(folder, (*PICTURES, *UNREADABLE))
         self._names = [path.relative_to(folder).as_posix() for path in paths]
         self._files: dict[Callable[[str], str], dict[str, list[str]]] = {}
+        self._found: set[str] = set()
+
+    @property
+    def not_found(self) -> list[str]:
+        """The files that no call of `find` returned."""
+        return [name for name in self._names if name not in self._found]
+
+    def __len__(self) -> int:
+        return len(self._names)
 
     def _by(self, key: Callable[[str], str]) -> dict[str, list[str]]:
         """The names by key. Captions that name files exactly need the first key alone."""
@@ -52,16 +60,42 @@ class PictureFiles:
         """Return the path below the folder of the picture that captions call `name`.
 
         Raises:
-            Unusable: no file, or several files, can be meant.
+            Unusable: no file, or several files, can be meant, or the file's kind is not read.
         """
+        path = self._below(name)
+        for key in _KEYS:
+            if hits := self._by(key).get(key(path.as_posix())):
+                self._found.update(hits)
+                if len(hits) > 1:
+                    raise Unusable(f"{len(hits)} files of this name: {hits[0]}, {hits[1]}")
+                refuse_unreadable(hits[0])
+                return hits[0]
+        if path.name and (self._folder / path).is_file():
+            raise Unusable(
+                f"the ending '{path.suffix}' is none of a picture that can be read: "
+                f"{', '.join(PICTURES)}. Rename or convert the file"
+            )
+        raise Unusable(f"no such picture in {self._folder}")
+
+    def _below(self, name: str) -> PurePosixPath:
+        """Return the path below the folder."""
         if "://" in name:
             raise Unusable("an address, not a file. Download the picture")
         path = PurePosixPath(name.replace("\\", "/"))
+        if path.is_absolute() and ".." not in path.parts:
+            root = next(filter(path.is_relative_to, self._roots), None)
+            path = path.relative_to(root) if root else path
         if path.is_absolute() or ".." in path.parts or name[1:2] == ":":
             raise Unusable("a path out of the folder. Write the path below the folder of pictures")
-        for key in _KEYS:
-            if hits := self._by(key).get(key(path.as_posix())):
-                if len(hits) > 1:
-                    raise Unusable(f"{len(hits)} files of this name: {hits[0]}, {hits[1]}")
-                return hits[0]
-        raise Unusable(f"no such picture in {self._folder}")
+        return path
+
+
+def refuse_unreadable(file: str) -> None:
+    """Check that the ending of a picture is not one of a kind that cannot be read.
+
+    Raises:
+        Unusable: it is.
+    """
+    ending = PurePosixPath(file).suffix.lower()
+    if ending in UNREADABLE:
+        raise Unusable(f"pictures with the ending {ending} cannot be read. Convert them to JPEG")

@@ -3,49 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
 from manymatch.datasets.image_files import image_files
-from manymatch.datasets.own.beside import read_beside
-from manymatch.datasets.own.json_files import is_karpathy, read_coco_files, read_karpathy_files
+from manymatch.datasets.own.beside import TextFiles, read_beside
+from manymatch.datasets.own.json_files import form_of_object, read_coco_files, read_karpathy_files
 from manymatch.datasets.own.record import Record
-from manymatch.datasets.own.table import ENDINGS, Columns, read_tables
-from manymatch.datasets.own.tars import read_tars
+from manymatch.datasets.own.table import ENDINGS, Columns, NoColumns, misfit, read_tables
+from manymatch.datasets.own.tars import has_captions, read_tars
+from manymatch.foreign.json_stream import MissingList, is_list
 from manymatch.foreign.regular_file import PICTURES
-from manymatch.system.errors import SourceError
+from manymatch.system.errors import ConfigError, DataError, SourceError
 
 Format = Literal["table", "beside", "coco", "karpathy", "tars"]
 FORMATS: tuple[str, ...] = get_args(Format)
+_TARS = (".tar", ".tar.gz", ".tgz")
 _EXPECTED = (
     "metadata.csv or another table, a.txt beside a.jpg, captions_*.json, Karpathy's JSON, tars or "
     "Parquet with pictures"
 )
+_OPTIONS = {"table": ("--file", "--text", "--split"), "tars": ("--text", "--split")}
+"""The options that name columns, where a form has columns."""
+_NAMES: dict[str, Format] = {"captions_*.json": "coco", "dataset*.json": "karpathy"}
+Files = dict[Format, list[Path]]
+"""The files of each form."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """A recognised form: the folder of pictures, and the files that hold the captions."""
+    """A recognised form: the folder of pictures, and the files that hold the captions.
+
+    `ignored`: files beside them that hold no captions.
+    """
 
     format: Format
     folder: Path
     files: list[Path]
+    ignored: list[Path] = field(default_factory=list)
 
     def records(self, columns: Columns) -> Iterator[Record]:
-        """Yield the pictures with their captions in the order of the files."""
+        """Yield the pictures with their captions in the order of the files.
+
+        Raises:
+            ConfigError: the user names columns, but the form has none.
+        """
+        known = _OPTIONS.get(self.format, ())
+        if unknown := [option for option in columns.given if option not in known]:
+            raise ConfigError(
+                f"{unknown[0]} {columns.given[unknown[0]]}: captions of the form '{self.format}' "
+                "have no such column. Leave the option out, or choose another form by --format"
+            )
         readers: dict[str, Callable[[], Iterator[Record]]] = {
             "table": lambda: read_tables(self.files, self.folder, columns),
             "beside": lambda: read_beside(self.folder, self.files[0]),
             "coco": lambda: read_coco_files(self.files),
             "karpathy": lambda: read_karpathy_files(self.files),
-            "tars": lambda: read_tars(self.files, columns.text),
+            "tars": lambda: read_tars(self.files, columns.text, columns.split),
         }
         return readers[self.format]()
 
 
-def look(images: Path, captions: Path | None, wanted: str | None = None) -> Form:
+def look(images: Path, captions: Path | None, wanted: str | None, columns: Columns) -> Form:
     """Return the form of the captions in `captions`, or without it in `images`.
+
+    Files are recognised by their content: a file of another kind with the same ending is ignored.
 
     Raises:
         SourceError: a path does not exist, or no form or several forms fit.
@@ -55,11 +78,15 @@ def look(images: Path, captions: Path | None, wanted: str | None = None) -> Form
             raise SourceError(f"{path}: no such file or folder. Check the path")
     where = captions or images
     folder = images if images.is_dir() else images.parent
-    forms = _forms(where, folder) if where.is_dir() else _form_of_file(where)
+    forms, others = _forms(where, folder, columns) if where.is_dir() else (_form_of_file(where), {})
+    ignored = [path for files in others.values() for path in files]
     if wanted:
-        forms = {name: files for name, files in forms.items() if name == wanted}
+        files = forms.get(wanted) or others.get(wanted)  # type: ignore[call-overload]
+        forms = {wanted: files} if files else {}  # type: ignore[dict-item]
     elif len(forms) > 1:
         forms.pop("beside", None)
+    elif not forms:
+        forms, ignored = others, []  # the reader says what the first file lacks
     if not forms:
         kind = f"form '{wanted}'" if wanted else f"captions; expected {_EXPECTED}"
         raise SourceError(
@@ -71,39 +98,64 @@ def look(images: Path, captions: Path | None, wanted: str | None = None) -> Form
             f"{where}: captions in several forms, {' and '.join(sorted(forms))}. Choose by --format"
         )
     ((name, files),) = forms.items()
-    return Form(name, folder, files)
+    return Form(name, folder, _preferred(files), ignored)
 
 
-def _form_of_file(path: Path) -> dict[Format, list[Path]]:
+def _preferred(files: list[Path]) -> list[Path]:
+    """Tables called `metadata` come before other tables, and those before Parquet."""
+    metadata = [path for path in files if path.stem == "metadata"]
+    return sorted(metadata or [path for path in files if not _is_parquet(path)] or files)
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() == ".parquet"
+
+
+def _form_of_file(path: Path) -> Files:
     ending = path.suffix.lower()
     if ending == ".json":
-        return {"karpathy" if is_karpathy(path) else "coco": [path]}
+        form, _ = _kind(path, Columns())
+        return {form or "coco": [path]}
     if ending in ENDINGS:
         return {"table": [path]}
-    return {"tars": [path]} if path.name.lower().endswith((".tar", ".tar.gz", ".tgz")) else {}
+    return {"tars": [path]} if path.name.lower().endswith(_TARS) else {}
 
 
-def _forms(where: Path, folder: Path) -> dict[Format, list[Path]]:
-    """Return the files of each form in the folder `where`."""
-    by_ending: dict[str, list[Path]] = {}
-    for path in image_files(where, (*ENDINGS, ".tar", ".json")):
-        by_ending.setdefault(path.suffix.lower(), []).append(path)
-    tables = [path for ending in ENDINGS for path in by_ending.get(ending, ())]
-    metadata = [path for path in tables if path.stem == "metadata"]
-    listed = [path for path in tables if path.suffix not in (".txt", ".parquet")]
-    json = by_ending.get(".json", [])
-    coco = [path for path in json if path.match("captions_*.json")]
-    karpathy = [path for path in json if path.match("dataset*.json")]
-    forms: dict[Format, list[Path]] = {
-        "table": metadata or listed or by_ending.get(".parquet", []),
-        "tars": by_ending.get(".tar", []),
-        "coco": coco,
-        "karpathy": karpathy,
-        "beside": [where] if _has_beside(folder, where) else [],
-    }
-    return {name: sorted(files) for name, files in forms.items() if files}
+def _forms(where: Path, folder: Path, columns: Columns) -> tuple[Files, Files]:
+    """Return the files in the folder `where` that fit each form, and those that only look so."""
+    fitting: Files = {}
+    others: Files = {}
+    texts = TextFiles(where)
+    pictures = [path.relative_to(folder) for path in image_files(folder, PICTURES)]
+    if any(map(texts.of, pictures)):
+        fitting["beside"] = [where]
+    stems = {path.with_suffix("") for path in pictures}
+    for path in image_files(where, (*ENDINGS, *_TARS, ".json")):
+        of_picture = path.relative_to(where).with_suffix("") in stems
+        if of_picture and path.suffix.lower() in (".txt", ".json"):
+            continue
+        form, fits = _kind(path, columns)
+        if form:
+            (fitting if fits else others).setdefault(form, []).append(path)
+    return fitting, others
 
 
-def _has_beside(folder: Path, captions: Path) -> bool:
-    paths = (path.relative_to(folder) for path in image_files(folder, PICTURES))
-    return any((captions / path.with_suffix(".txt")).is_file() for path in paths)
+def _kind(path: Path, columns: Columns) -> tuple[Format | None, bool]:
+    """Return the form of a file, and whether the content fits the form. A damaged file fits, so
+    that its reader says what is wrong."""
+    if path.name.lower().endswith(_TARS):
+        return "tars", has_captions(path)
+    ending = path.suffix.lower()
+    if ending == ".json" and not is_list(path):
+        named = next((form for name, form in _NAMES.items() if path.match(name)), None)
+        try:
+            form = form_of_object(path)
+        except MissingList:
+            return named, False
+        except DataError:
+            return named, True
+        return form or named, form is not None
+    fault = misfit(path, columns)
+    if ending == ".txt" and fault:
+        return None, False
+    return "table", not isinstance(fault, NoColumns)

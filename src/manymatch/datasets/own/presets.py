@@ -13,6 +13,8 @@ from manymatch.system.files import write_text
 
 TEMPLATES = "flickr8k"
 """The data set of photographs whose presets are adapted: 6,000 training pictures."""
+BEST_ON_PHOTOGRAPHS = ("vsepp", "pcme", "dive", "vse_infinity", "pvse", "maxmatch")
+"""The methods in the order of their rsum on Flickr8k (docs/results.md, flickr8k-study)."""
 _HEADER = re.compile(r"\A(?:#.*\n)+")
 _SEEN = 96_000
 """Pictures that training sees, counted once an epoch, in Flickr8k's presets."""

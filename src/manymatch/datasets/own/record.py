@@ -10,30 +10,59 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-REFUSED = (".svg", ".heic", ".avif")
-"""Endings of pictures that are listed as unusable."""
+from manymatch.system.errors import DataError
+
 _SPLIT_WORDS = {
-    **dict.fromkeys(("train", "training", "restval"), "train"),
+    **dict.fromkeys(("train", "training", "trainval", "restval"), "train"),
     **dict.fromkeys(("val", "valid", "validation", "dev"), "validation"),
     **dict.fromkeys(("test", "testing"), "test"),
 }
-_WORDS = re.compile(r"[a-z]+")
+_NEUTRAL = re.compile(
+    "(image|img|picture|photo|caption|annotation|file|id|set|split|list|part|shard)s?|metadata"
+    "|data|dataset|of|jpe?g|png|karpathy|coco|vqa"
+)
+"""Words beside that of a split in a name such as `train_images` or `test-00000-of-00002`."""
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_JOINED = re.compile(r"(train|val|dev|test)(?:images|image|imgs|set|split|files|list|ids)")
 _FILES = tuple(
     re.compile(words, re.I)
     for words in (
-        "file_?name",
-        "file|image_?file",
-        "file_?path",  # in Karpathy's tables the folder of `filename`
-        "path|(image|img)(_?(name|path))?",
+        "file[ _-]?name",
+        "file|image[ _-]?file",
+        "file[ _-]?path",  # in Karpathy's tables the folder of `filename`
+        "path|(image|img)([ _-]?(name|path))?",
+        "(photo|picture|pic|foto|bild|imagen)([ _-]?(file|name|path|datei))?|(bild)?datei(name)?"
+        "|fichier|archivo|arquivo|immagine",
+        "jpe?g|png|webp",  # the pictures themselves, as img2dataset writes them
     )
 )
 _NUMBERED = r"s?([ _-]?\d+)?"
 _TEXTS = tuple(
-    re.compile(word + _NUMBERED, re.I)
-    for word in ("caption", "text", "sentences_raw|sentence", "raw", "description", "comment")
+    re.compile(f"({words}){_NUMBERED}", re.I)
+    for words in (
+        "caption",
+        "text",
+        "sentences_raw|sentence",
+        "raw",
+        "description",
+        "comment",
+        "(bild)?beschreibung(en)?|(bild)?unterschrift(en)?|l[eé]gende|descripci[oó]n|descri[cç][aã]o"
+        "|descrizione|didascalia",
+        "alt([ _-]?text)?|title|titel",
+    )
 )
 _KEYS = ("raw", "caption", "text")
 """The keys of a caption's text where a caption is an object."""
+_DEEPEST = 20
+"""Lists of captions inside each other. No form nests more than two."""
+_LONGEST = 2**20
+"""Characters of a cell."""
+_LINE_ENDS = re.compile(r"\r\n|\r|\n")
+"""Other signs that Unicode calls line ends, such as U+2028, stand inside captions."""
+
+
+class Unusable(Exception):
+    """Why a picture or caption is left out."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +83,8 @@ class Record:
     """None: the file in the folder of pictures that is called `name`."""
     fault: str | None = None
     """Why the record cannot be used, where the form itself notices."""
+    absent: bool = False
+    """The form says that the picture was not downloaded: it is no part of the data set."""
 
 
 def split_of_word(word: str) -> str | None:
@@ -61,15 +92,55 @@ def split_of_word(word: str) -> str | None:
     return _SPLIT_WORDS.get(word.strip().lower())
 
 
+def split_of_cell(cell: Any, where: str) -> str:
+    """Return the split that a cell names.
+
+    Raises:
+        DataError: it names none.
+    """
+    split = split_of_word(str(cell))
+    if split is None:
+        raise DataError(
+            f"{where}: unknown split {str(cell)!a:.60}. Write train, validation or test"
+        )
+    return split
+
+
+def split_of_folders(path: PurePosixPath) -> str | None:
+    """Return the split that the innermost of the folders names, such as `train2017`, or None.
+
+    The other words of the folder's name say nothing, as in `test_images`. So `train station` is no
+    split.
+    """
+    return next(filter(None, (_only_split(_words(part)) for part in reversed(path.parts))), None)
+
+
 def split_of_path(path: str) -> str | None:
     """Return the split that a path names, such as `train2017/x` or `test-00000-of-00002.parquet`.
 
-    Only the folders and the beginning or end of the file's stem count.
+    In the file's name the first or last word counts: `birds_train.csv`.
     """
-    *folders, name = PurePosixPath(path).parts
-    words = [_WORDS.findall(part.lower()) for part in (*folders, PurePosixPath(name).stem)]
-    candidates = [word for part in words if len(part) <= 2 for word in part]
-    return next(filter(None, map(split_of_word, reversed(candidates))), None)
+    name = PurePosixPath(path)
+    words = _words(name.stem)
+    split = _only_split(words)
+    if split is None and words and not re.search(r"\s", name.stem):
+        ends = {_split_in(word) for word in (words[0], words[-1])} - {None}
+        split = ends.pop() if len(ends) == 1 else None
+    return split or split_of_folders(name.parent)
+
+
+def _words(part: str) -> list[str]:
+    words = (word.lower() for word in _WORDS.findall(part))
+    return [word for word in words if len(word) > 1 and not _NEUTRAL.fullmatch(word)]
+
+
+def _only_split(words: Sequence[str]) -> str | None:
+    return _split_in(words[0]) if len(words) == 1 else None
+
+
+def _split_in(word: str) -> str | None:
+    joined = _JOINED.fullmatch(word)
+    return split_of_word(joined[1] if joined else word)
 
 
 def file_columns(names: Sequence[str]) -> list[str]:
@@ -83,20 +154,28 @@ def caption_columns(names: Sequence[str]) -> list[str]:
     return next(filter(None, kinds), [])
 
 
-def texts(cell: Any) -> list[str]:
+def texts(cell: Any, depth: int = 0) -> list[str]:
     """Return the captions in a cell: a text with a caption in each line, a list, or a list that is
-    written as text (`["a", "b"]`). Blank lines and cells are no captions."""
+    written as text (`["a", "b"]`). Blank lines and cells are no captions.
+
+    Raises:
+        Unusable: lists are nested deeper than any form nests them, or the text is very long.
+    """
+    if depth > _DEEPEST:
+        raise Unusable(f"captions in more than {_DEEPEST} lists inside each other")
     if cell is None or isinstance(cell, float):
         return []
     if isinstance(cell, dict):
-        return texts(next((cell[key] for key in _KEYS if key in cell), None))
+        return texts(next((cell[key] for key in _KEYS if key in cell), None), depth + 1)
     if isinstance(cell, list | tuple):
-        return [text for part in cell for text in texts(part)]
+        return [text for part in cell for text in texts(part, depth + 1)]
     text = cell.decode("utf-8-sig", "replace") if isinstance(cell, bytes) else str(cell)
+    if len(text) > _LONGEST:
+        raise Unusable(f"a text of {len(text):,} characters. Write a caption in each line")
     if text.startswith(('["', "['")) and text.rstrip().endswith("]"):
         for read in (json.loads, ast.literal_eval):
             try:
-                return texts(read(text))
+                return texts(read(text), depth + 1)
             except (ValueError, SyntaxError, RecursionError, MemoryError):
                 continue
-    return list(filter(str.strip, text.splitlines()))
+    return list(filter(str.strip, _LINE_ENDS.split(text)))

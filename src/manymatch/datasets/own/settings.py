@@ -17,11 +17,13 @@ class OwnSettings(Strict):
 
     kind: Literal["own"]
     images: Annotated[str, Field(min_length=1)]
-    """A folder of pictures, tars or Parquet tables, or one such file."""
+    """A folder of pictures, tars or Parquet tables, or one such file. The name is UTF-8."""
     captions: str | None = None
     """The file or folder of the captions; null: they are in `images`."""
     format: Format | None = None
     """Null: recognised by looking."""
+    file: str | None = None
+    """The column of the pictures' files; null: those whose name says so."""
     text: tuple[str, ...] | None = None
     """The columns of captions; null: those whose name says so."""
     split: tuple[str, ...] = ()
@@ -45,4 +47,4 @@ class OwnSettings(Strict):
     def columns(self) -> Columns:
         """The columns that the user names."""
         column = None if self.lists or not self.split else self.split[0]
-        return Columns(self.text, column)
+        return Columns(self.text, column, self.file)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from manymatch.datasets.base import SPLITS
 from manymatch.datasets.own.files import composed
-from manymatch.datasets.own.record import split_of_word
+from manymatch.datasets.own.record import split_of_path
+from manymatch.foreign.regular_file import PICTURES, UNREADABLE
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import ConfigError, DataError
 
-_WORD = re.compile(r"(?<![a-z])(train|val|dev|test)")
 _SHARE = 0.1
 """The share of the pictures in a drawn validation or test split."""
 _MOST = 1000
@@ -23,52 +23,107 @@ _LEAST = 2
 """With one picture there is nothing to rank."""
 
 
-Lists = dict[str, dict[str, str]]
-"""A file's name -> each path to a file of this name in a list -> split."""
+@dataclass
+class _Listed:
+    """A name in a list: its path in lower case, its split, and where it stands."""
+
+    path: str
+    split: str
+    list: Path
+    used: bool = False
 
 
-def read_lists(paths: Sequence[Path]) -> Lists | None:
-    """Return the splits of the files in lists such as `train.txt`, or None without lists.
+class Lists:
+    """Lists of files such as `train.txt`, each of which is a split.
+
+    A list may name a picture by its file's name alone, with or without the ending, by its path
+    below the folder of pictures, or by a longer path.
 
     Raises:
         ConfigError, DataError: a list is empty or names no split, or two lists name a picture.
     """
-    lists: Lists = {}
-    for path in paths:
-        word = _WORD.search(path.stem.lower())
-        split = split_of_word(word[0]) if word else None
-        if split is None:
-            raise ConfigError(f"{path}: the name says no split. Call it train.txt or test.txt")
-        number = 0
-        for number, line in numbered_lines(path):
-            file = PurePosixPath(composed(line.strip()))
-            earlier = lists.setdefault(file.name, {}).setdefault(str(file), split)
-            if earlier != split:
-                raise DataError(f"{path}:{number}: {file} is in the list of {earlier} too")
-        if not number:
-            raise DataError(f"{path}: the list is empty. Write the name of a picture in each line")
-    return lists or None
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._entries: dict[str, _Listed] = {}
+        for path in paths:
+            split = split_of_path(path.name)
+            if split is None:
+                raise ConfigError(f"{path}: the name says no split. Call it train.txt or test.txt")
+            number = 0
+            for number, line in numbered_lines(path):
+                file = _key(line.strip().replace("\\", "/"))
+                earlier = self._entries.setdefault(file, _Listed(file, split, path))
+                if earlier.split != split:
+                    raise DataError(
+                        f"{path}:{number}: {file} is in the list of {earlier.split} too"
+                    )
+            if not number:
+                raise DataError(
+                    f"{path}: the list is empty. Write the name of a picture in each line"
+                )
+
+    def splits(self, files: Sequence[str]) -> list[str | None]:
+        """Return the split of each of the pictures `files`, or None if no list names a picture.
+
+        Raises:
+            DataError: lists of several splits name a picture, or a list does not fit the pictures.
+        """
+        given: dict[str, str] = {}
+        for stem in (str, _stem):  # an exact name comes first: a.jpg and a.png are two pictures
+            by_name: dict[str, list[_Listed]] = {}
+            for entry in self._entries.values():
+                if not entry.used:
+                    by_name.setdefault(_name(stem(entry.path)), []).append(entry)
+            exact = set(given)
+            for file in files:
+                own = f"/{stem(_key(file))}"
+                entries = [
+                    entry
+                    for entry in by_name.get(_name(own), ())
+                    if (
+                        own.endswith(f"/{stem(entry.path)}") or f"/{stem(entry.path)}".endswith(own)
+                    )
+                    and (file not in exact or entry.path == _stem(entry.path))
+                ]
+                found = {entry.split for entry in entries} | {given.get(file)} - {None}
+                if len(found) > 1:
+                    lists = " and ".join(sorted(map(str, found)))
+                    raise DataError(f"{file} is in the lists of {lists}. Remove one")
+                for entry in entries:
+                    entry.used, given[file] = True, entry.split
+        self._check_use(len(given) == len(files))
+        return [given.get(file) for file in files]
+
+    def _check_use(self, complete: bool) -> None:
+        """Check that the lists name pictures; `complete`: every picture is in a list."""
+        for path in dict.fromkeys(entry.list for entry in self._entries.values()):
+            entries = [entry for entry in self._entries.values() if entry.list == path]
+            unused = [entry.path for entry in entries if not entry.used]
+            if len(unused) == len(entries) or (not complete and 2 * len(unused) > len(entries)):
+                raise DataError(
+                    f"{path}: {len(unused):,} of {len(entries):,} names are no picture with a "
+                    f"caption, such as {unused[0]}. Write the names of the files"
+                )
+
+    @property
+    def unused(self) -> int:
+        """The number of names that are no picture with a caption."""
+        return sum(not entry.used for entry in self._entries.values())
 
 
-def split_in(lists: Lists, file: str) -> str | None:
-    """Return the split of the picture `file`, or None if the picture is in no list.
+def _key(path: str) -> str:
+    """Pictures whose names differ only in case are refused elsewhere."""
+    return str(PurePosixPath(composed(path))).lower()
 
-    A list may name a picture by its file's name alone, by its path below the folder of pictures, or
-    by a longer path.
 
-    Raises:
-        DataError: lists of several splits name the picture.
-    """
-    own = f"/{composed(file)}"
-    paths = lists.get(PurePosixPath(own).name, {})
-    splits = {
-        split
-        for path, split in paths.items()
-        if own.endswith(f"/{path}") or f"/{path}".endswith(own)
-    }
-    if len(splits) > 1:
-        raise DataError(f"{file} is in the lists of {' and '.join(sorted(splits))}. Remove one")
-    return next(iter(splits), None)
+def _name(path: str) -> str:
+    return PurePosixPath(path).name
+
+
+def _stem(path: str) -> str:
+    """`path` without the ending of a picture; other dots belong to the name."""
+    name = PurePosixPath(path)
+    return str(name.with_suffix("")) if name.suffix in (*PICTURES, *UNREADABLE) else path
 
 
 def given_splits(splits: Sequence[str | None], explicit: bool) -> list[str | None]:
@@ -78,6 +133,28 @@ def given_splits(splits: Sequence[str | None], explicit: bool) -> list[str | Non
     """
     complete = None not in splits and (explicit or "train" in splits)
     return list(splits) if complete else [None] * len(splits)
+
+
+def origin(
+    said: Sequence[str | None], given: Sequence[str | None], explicit: bool
+) -> Iterator[str]:
+    """Yield a note on where the `given` splits come from, and one on names that are not used.
+
+    Args:
+        said: the split of each picture that the captions, or names of folders and files, say.
+    """
+    if explicit:
+        yield "splits: as the captions' files say"
+    elif any(given):
+        yield "splits: as the names of folders and files say"
+    elif any(said):
+        words = ", ".join(sorted({split for split in said if split}))
+        count = len(said) - said.count(None)
+        yield (
+            f"splits: the names of folders and files say {words} for {count:,} "
+            f"of {len(said):,} pictures. They are not used, because they do not give every picture "
+            "a split, or no picture that of training"
+        )
 
 
 def check_sizes(splits: Sequence[str | None], where: str) -> None:

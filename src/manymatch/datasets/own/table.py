@@ -1,4 +1,4 @@
-"""Tables with a row for each picture or caption: CSV, TSV, JSON lines, Parquet.
+"""Tables with a row for each picture or caption: CSV, TSV, JSON lines, a JSON list, Parquet.
 
 The columns are those of Hugging Face's image folders (`file_name`, and captions in one or several
 columns), and those that published tables of COCO, Flickr30K and CUB have. A column of a Parquet
@@ -15,33 +15,37 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from manymatch.datasets.own.record import (
     Record,
+    Unusable,
     caption_columns,
     file_columns,
+    split_of_cell,
     split_of_path,
-    split_of_word,
     texts,
 )
-from manymatch.foreign.parquet_file import python_cells
-from manymatch.foreign.regular_file import open_regular, regular_path
-from manymatch.foreign.text_lines import numbered_lines
+from manymatch.foreign.json_file import unique_members
+from manymatch.foreign.json_stream import list_elements
+from manymatch.foreign.parquet_file import foreign_rows
+from manymatch.foreign.regular_file import open_regular
+from manymatch.foreign.text_lines import REMEDY, numbered_lines
 from manymatch.system.errors import DataError, first_line
 
 ENDINGS = (".csv", ".tsv", ".txt", ".token", ".jsonl", ".parquet")
+"""Endings of tables. A file `.json` is a table if it is a list."""
 _DELIMITERS = "\t,;|"
 _TOKENS = re.compile(r"\S+#\d+\t")
 """The beginning of a table without a header: FILE#NUMBER, as in `Flickr8k.token.txt`."""
 _TOKEN_COLUMNS = ["file", "caption"]
-_BATCH = 64
-"""Rows with pictures in memory."""
+_FOLDER = re.compile("file[ _-]?path", re.I)
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _MAGIC = {b"\xff\xd8": ".jpg", b"\x89PNG": ".png", b"RIFF": ".webp", b"GIF8": ".gif"}
 Row = tuple[str, dict[str, Any], str | None]
 """Position, cell by column, and why the row cannot be used, if so."""
+
+
+class NoColumns(DataError):
+    """A table without the columns of pictures and captions. The file may be no such table."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,25 @@ class Columns:
 
     text: Sequence[str] | None = None
     split: str | None = None
+    file: str | None = None
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The options by which the user names columns."""
+        text = ", ".join(self.text or ())
+        options = {"--file": self.file or "", "--text": text, "--split": self.split or ""}
+        return {option: value for option, value in options.items() if value}
+
+
+def misfit(path: Path, columns: Columns) -> DataError | None:
+    """Return why a file cannot be read as a table, from its first row."""
+    try:
+        for where, row, _ in _rows(path, columns):
+            _Roles(list(row), columns, where)
+            return None
+    except DataError as error:
+        return error
+    return _no_rows(path)
 
 
 def read_tables(paths: Sequence[Path], folder: Path, columns: Columns) -> Iterator[Record]:
@@ -66,7 +89,7 @@ def read_tables(paths: Sequence[Path], folder: Path, columns: Columns) -> Iterat
             path.relative_to(folder).as_posix() if base != Path() else path.name
         )
         roles = None
-        for where, row, fault in _rows(path):
+        for where, row, fault in _rows(path, columns):
             roles = roles or _Roles(list(row), columns, where)
             if fault:
                 yield Record(roles.name(row), (), where, fault=fault)
@@ -74,7 +97,11 @@ def read_tables(paths: Sequence[Path], folder: Path, columns: Columns) -> Iterat
                 yield roles.record(row, where, base.as_posix(), path_split, number)
             number += 1
         if roles is None:
-            raise DataError(f"{path}: no rows. Write a header and a row for each caption")
+            raise _no_rows(path)
+
+
+def _no_rows(path: Path) -> DataError:
+    return NoColumns(f"{path}: no rows. Write a header and a row for each caption")
 
 
 class _Roles:
@@ -82,18 +109,19 @@ class _Roles:
 
     def __init__(self, names: list[str], columns: Columns, where: str) -> None:
         shown = ", ".join(map(repr, names))[:300]
-        self._files = file_columns(names)
+        self._files = [columns.file] if columns.file else file_columns(names)
         self._texts = list(columns.text or caption_columns(names))
-        missing = [name for name in (*self._texts, columns.split) if name and name not in names]
+        named = (columns.file, *self._texts, columns.split)
+        missing = [name for name in named if name and name not in names]
         if missing:
-            raise DataError(f"{where}: no column '{missing[0]}'. The columns are {shown}")
+            raise NoColumns(f"{where}: no column '{missing[0]}'. The columns are {shown}")
         if not self._files:
-            raise DataError(
-                f"{where}: no column of file names among {shown}. Call the column file_name, and "
-                "separate columns by commas, tabs or semicolons"
+            raise NoColumns(
+                f"{where}: no column of file names among {shown}. Name the column by --file, and "
+                "separate columns by commas, tabs, semicolons or |"
             )
         if not self._texts:
-            raise DataError(
+            raise NoColumns(
                 f"{where}: no column of captions among {shown}. Name the column by --text"
             )
         self._split = columns.split or "split"
@@ -107,11 +135,19 @@ class _Roles:
     ) -> Record:
         """Return the record of a row; `path_split` is the split that the table's name says."""
         # A row of JSON lines may lack the column.
-        split = _split(row[self._split], where) if self._split in row else None
+        split = split_of_cell(row[self._split], where) if self._split in row else None
         name, picture = self._picture(row, number)
-        name = name if base == "." else f"{base}/{name}"
-        captions = [text for column in self._texts for text in texts(row.get(column))]
-        return Record(name, captions, where, split, path_split, picture)
+        status = row.get("status")  # img2dataset's, of an address that gave no picture
+        if not name and isinstance(status, str) and status != "success":
+            return Record(name, (), where, absent=True)
+        if base != "." and not PurePosixPath(name).is_absolute():
+            name = f"{base}/{name}"
+        captions, fault = list[str](), None
+        try:
+            captions = [text for column in self._texts for text in texts(row.get(column))]
+        except Unusable as reason:
+            fault = str(reason)
+        return Record(name, captions, where, split, path_split, picture, fault)
 
     def _picture(self, row: dict[str, Any], number: int) -> tuple[str, bytes | None]:
         name, picture = "", None
@@ -121,10 +157,14 @@ class _Roles:
                 name, cell = name or str(cell.get("path") or ""), cell.get("bytes")
             if isinstance(cell, bytes):
                 picture = cell
-            else:
-                name = name or str(cell or "")
+            elif not name:
+                name = str(cell or "")
+            elif isinstance(cell, str) and _FOLDER.fullmatch(column):
+                name = _below(cell, name)
         if picture is not None and not name:
-            name = f"{number:08d}" + next(
+            key = row.get("key")  # img2dataset's
+            name = (key if isinstance(key, str) else "") or f"{number:08d}"
+            name += next(
                 (end for magic, end in _MAGIC.items() if picture.startswith(magic)), ".img"
             )
         path = PurePosixPath(name)
@@ -133,50 +173,64 @@ class _Roles:
         return name, picture
 
 
-def _split(cell: Any, where: str) -> str:
-    split = split_of_word(str(cell))
-    if split is None:
-        raise DataError(
-            f"{where}: unknown split {str(cell)!a:.60}. Write train, validation or test"
-        )
-    return split
+def _below(folder: str, name: str) -> str:
+    """The path of a file whose folder Karpathy's tables have in the column `filepath`."""
+    path = PurePosixPath(folder)
+    if path.is_absolute() or ".." in path.parts or "://" in folder or not folder:
+        return name
+    return folder if path.name == PurePosixPath(name).name else f"{folder}/{name}"
 
 
-def _rows(path: Path) -> Iterator[Row]:
-    if path.suffix.lower() == ".parquet":
-        return _parquet_rows(path)
-    return _json_rows(path) if path.suffix.lower() == ".jsonl" else _delimited_rows(path)
-
-
-def _parquet_rows(path: Path) -> Iterator[Row]:
-    number = 0
-    try:
-        with regular_path(path) as name, pq.ParquetFile(name, pre_buffer=False) as table:
-            for batch in table.iter_batches(_BATCH, use_threads=False):
-                for row in python_cells(pa.Table.from_batches([batch]), path).to_pylist():
-                    number += 1
-                    yield f"{path}: row {number}", row, None
-    except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
-        raise DataError(f"{path}: not a Parquet table ({first_line(error)})") from None
+def _rows(path: Path, columns: Columns) -> Iterator[Row]:
+    ending = path.suffix.lower()
+    if ending == ".parquet":
+        for number, cells in enumerate(foreign_rows(path), start=1):
+            yield f"{path}: row {number}", cells, None
+    elif ending in (".json", ".jsonl"):
+        yield from _json_rows(path)
+    else:
+        yield from _delimited_rows(path, columns)
 
 
 def _json_rows(path: Path) -> Iterator[Row]:
-    for number, line in numbered_lines(path):
-        where = f"{path}:{number}"
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{where}: not valid JSON: {first_line(error)}") from None
+    """The objects of a JSON list or of JSON lines."""
+    rows: Iterator[tuple[str, Any]]
+    if path.suffix.lower() == ".json":
+        rows = ((f"{path}: [{n}]", row) for n, row in enumerate(list_elements(path)))
+    else:
+        rows = ((f"{path}:{n}", _parsed(line, path, n)) for n, line in numbered_lines(path))
+    for where, row in rows:
         if not isinstance(row, dict):
-            raise DataError(f'{where}: expected a JSON object, such as {{"file_name": ...}}')
+            raise NoColumns(f'{where}: expected a JSON object, such as {{"file_name": ...}}')
         yield where, row, None
 
 
-def _delimited_rows(path: Path) -> Iterator[Row]:
+def _parsed(line: str, path: Path, number: int) -> Any:
+    try:
+        return json.loads(line, object_pairs_hook=unique_members)
+    except RecursionError:
+        raise DataError(f"{path}:{number}: lists nested too deeply. Correct the line") from None
+    except ValueError as error:
+        raise DataError(f"{path}:{number}: not valid JSON: {first_line(error)}") from None
+
+
+def _delimiter(header: str, columns: Columns) -> str:
+    """The sign that separates the columns of a header: it gives known columns, or the most."""
+
+    def merit(sign: str) -> tuple[bool, bool, int]:
+        names = [name.strip(' "') for name in header.split(sign)]
+        has_file = columns.file in names if columns.file else bool(file_columns(names))
+        texts = columns.text or caption_columns(names)
+        return has_file, bool(texts) and set(texts) <= set(names), len(names)
+
+    return max(_DELIMITERS, key=merit)
+
+
+def _delimited_rows(path: Path, columns: Columns) -> Iterator[Row]:
     with open_regular(path) as stream:
         start = stream.read(256)
     if start.startswith(_UTF16):
-        raise DataError(f"{path}: the text is UTF-16. Save the table as UTF-8")
+        raise DataError(f"{path}: the text is UTF-16. {REMEDY.format('UTF-16')}")
     if start.lstrip().lower().startswith((b"<!doctype", b"<html")):
         raise DataError(f"{path}: a web page, not a table. Download the table again")
     at = 0
@@ -189,11 +243,7 @@ def _delimited_rows(path: Path) -> Iterator[Row]:
 
     first, begins = next(lines(), ""), 1
     tokens = _TOKENS.match(first) is not None
-
-    def names_files(sign: str) -> bool:
-        return bool(file_columns([name.strip(' "\n') for name in first.split(sign)]))
-
-    delimiter = "\t" if tokens else max(_DELIMITERS, key=names_files)
+    delimiter = "\t" if tokens else _delimiter(first.rstrip("\n"), columns)
     try:
         reader = csv.reader(
             lines(),

@@ -4,35 +4,104 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from manymatch.datasets.image_files import is_hidden
 from manymatch.datasets.own.record import (
     Record,
+    Unusable,
     caption_columns,
+    split_of_cell,
     split_of_path,
-    split_of_word,
     texts,
 )
 from manymatch.fetching.archive_members import Member, archive_faults, opened_archive
-from manymatch.foreign.regular_file import PICTURES
+from manymatch.foreign.json_file import unique_members
+from manymatch.foreign.regular_file import PICTURES, UNREADABLE
+from manymatch.system.errors import DataError, SourceError
 
-_MAX_BYTES = {".txt": 2**20, ".json": 2**20} | dict.fromkeys(PICTURES, 2**28)
+_MAX_BYTES = {".txt": 2**20, ".json": 2**20} | dict.fromkeys((*PICTURES, *UNREADABLE), 2**28)
+_MAX_TEXTS = 2**29
+"""Bytes of the text and JSON files of one tar, which are in memory together."""
+_LOOK = 100
+"""The members of a tar among which a text or JSON file says that the tar has captions."""
+Parts = dict[str, dict[str, bytes | str]]
+"""By key: the content of each text or JSON file by ending, or the fault of a file as a text."""
 
 
-def read_tars(paths: Sequence[Path], text: Sequence[str] | None) -> Iterator[Record]:
-    """Yield the samples. The files of a sample follow each other, as in every WebDataset.
+def has_captions(path: Path) -> bool:
+    """Return whether the first files of a tar include a text or JSON file. A damaged tar counts, so
+    that its reader says what is wrong."""
+    try:
+        with archive_faults(path), opened_archive(path) as members:
+            files = islice(filter(_ending, members), _LOOK)
+            return any(_ending(member) in (".txt", ".json") for member in files)
+    except SourceError:
+        return True
+
+
+def read_tars(
+    paths: Sequence[Path], text: Sequence[str] | None, split: str | None
+) -> Iterator[Record]:
+    """Yield the samples in the order of the pictures.
+
+    A tar is read twice, first the texts: so the files of a sample may lie anywhere in the tar.
+
+    Args:
+        text: the keys of the captions in KEY.json; None: KEY.txt, else those that are recognised.
+        split: the key of the split in KEY.json; None: `split`, if there is one.
 
     Raises:
-        SourceError: a tar is damaged or cut off.
+        SourceError, DataError: a tar is damaged or cut off, or has too many texts.
     """
     for path in paths:
         path_split = split_of_path(path.name)
-        with archive_faults(path), opened_archive(path) as members:
-            files = (member for member in members if _ending(member) in _MAX_BYTES)
-            for key, sample in groupby(files, key=lambda member: _key(member.name)):
-                yield _record(key, sample, f"{path}: {key}", path_split, text)
+        parts, seen = _texts(path), set[str]()
+        for name, content in _contents(path, (*PICTURES, *UNREADABLE)):
+            key = _key(name)
+            fault = content if isinstance(content, str) else None
+            if key in seen:
+                fault = fault or f"a second picture of {key}"
+            seen.add(key)
+            picture = content if isinstance(content, bytes) else None
+            file, where = PurePosixPath(name).as_posix(), f"{path}: {key}"
+            record = Record(file, (), where, None, path_split, picture, fault)
+            yield _with_captions(record, parts.get(key, {}), text, split)
+        for key in [key for key in parts if key not in seen]:
+            record = Record(key, (), f"{path}: {key}", path_split=path_split)
+            yield _with_captions(record, parts[key], text, split)
+
+
+def _contents(path: Path, endings: Sequence[str]) -> Iterator[tuple[str, bytes | str]]:
+    """Yield name and content of each file with one of the endings, or its fault as a text."""
+    with archive_faults(path), opened_archive(path) as members:
+        for member in members:
+            ending = _ending(member)
+            if ending not in endings:
+                continue
+            if member.fault or member.size > _MAX_BYTES[ending]:
+                yield member.name, f"{member.name}: {member.fault or f'{member.size:,} bytes'}"
+            else:
+                with member.open() as stream:
+                    content = stream.read()
+                yield member.name, content
+
+
+def _texts(path: Path) -> Parts:
+    parts: Parts = {}
+    size = 0
+    for name, content in _contents(path, (".txt", ".json")):
+        size += len(content)
+        if size > _MAX_TEXTS:
+            raise DataError(
+                f"{path}: more than {_MAX_TEXTS:,} bytes of texts. Split the tar into several"
+            )
+        files, ending = parts.setdefault(_key(name), {}), PurePosixPath(name).suffix.lower()
+        files[ending] = f"a second file {name}" if ending in files else content
+    return parts
 
 
 def _key(name: str) -> str:
@@ -40,47 +109,46 @@ def _key(name: str) -> str:
 
 
 def _ending(member: Member) -> str:
-    return PurePosixPath(member.name).suffix.lower() if not member.is_folder else ""
+    """The ending in lower case; empty for folders and for left-overs of other systems."""
+    name = PurePosixPath(member.name)
+    return "" if member.is_folder or is_hidden(name) else name.suffix.lower()
 
 
-def _record(
-    key: str,
-    members: Iterator[Member],
-    where: str,
-    path_split: str | None,
-    text: Sequence[str] | None,
+def _with_captions(
+    record: Record, parts: dict[str, bytes | str], text: Sequence[str] | None, split: str | None
 ) -> Record:
-    name, picture, parts = key, None, dict[str, bytes]()
-    fault = None
-    for member in members:
-        ending = _ending(member)
-        if member.fault or member.size > _MAX_BYTES[ending]:
-            fault = f"{member.name}: {member.fault or f'{member.size:,} bytes'}"
-            continue
-        with member.open() as stream:
-            content = stream.read()
-        if ending in PICTURES:
-            name, picture = PurePosixPath(member.name).as_posix(), content
-        else:
-            parts[ending] = content
+    fault = record.fault or next((part for part in parts.values() if isinstance(part, str)), None)
+    content = {ending: part for ending, part in parts.items() if isinstance(part, bytes)}
+    metadata: dict[str, Any] = {}
+    captions: list[str] = []
     try:
-        metadata = json.loads(parts.get(".json", b"{}"))
-        captions = _captions(metadata, parts.get(".txt"), text)
+        metadata = _metadata(content.get(".json", b"{}"))
+        captions = _captions(metadata, content.get(".txt"), text)
+    except Unusable as reason:
+        fault = fault or str(reason)
     except (ValueError, RecursionError):
-        metadata, captions, fault = {}, [], fault or "the text or JSON file is damaged"
+        fault = fault or "the text or JSON file is damaged"
     if metadata.get("status", "success") != "success":
-        fault = "the picture was not downloaded"
-    if picture is None or (not captions and not fault):
-        fault = fault or f"no {'caption' if picture else 'picture'} follows in the tar"
-    split = split_of_word(str(metadata.get("split")))
-    return Record(name, captions, where, split, path_split, picture, fault)
+        return replace(record, absent=True)
+    if record.picture is None or not captions:
+        fault = fault or f"no {'caption' if record.picture else 'picture'} of this name in the tar"
+    if split and split not in metadata:
+        fault = fault or f"no '{split}' in the JSON file"
+    cell = metadata.get(split or "split")
+    given = None if cell is None else split_of_cell(cell, record.where)
+    return replace(record, captions=captions, split=given, fault=fault)
+
+
+def _metadata(content: bytes) -> dict[str, Any]:
+    metadata = json.loads(content.decode("utf-8-sig"), object_pairs_hook=unique_members)
+    if not isinstance(metadata, dict):
+        raise ValueError("not an object")
+    return metadata
 
 
 def _captions(
     metadata: dict[str, Any], plain: bytes | None, wanted: Sequence[str] | None
 ) -> list[str]:
-    if not isinstance(metadata, dict):
-        raise ValueError("not an object")
     if plain is not None and not wanted:
         return texts(plain.decode("utf-8-sig"))
     columns = wanted or caption_columns(list(metadata))

@@ -164,7 +164,7 @@ def nearest_items(queries: Tensor, gallery: Tensor, depth: int = ITEMS_PER_ELEME
     """Rank all items for each element of each query.
 
     The similarity of an element and an item is the cosine of the element and the item's nearest
-    element. The papers do not say how an element meets an item's set.
+    element (MaxMatch, section 4.5: "the best-matched embedding from the test sample's set").
 
     Args:
         queries, gallery: vectors `(n, K, D)` and `(m, L, D)`, of any length but zero.

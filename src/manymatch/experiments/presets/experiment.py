@@ -25,6 +25,7 @@ from manymatch.system.errors import ConfigError, DataError, nearest
 from manymatch.training.warm_start import find_source
 
 _STAGES = "manymatch.training.train", "manymatch.evaluation.evaluate"
+_DEVICES, _ONE_DEVICE = "training.devices", (1, "auto")
 
 
 class PresetExperiment(Experiment[PresetPlan, Preset]):
@@ -53,7 +54,9 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
         for path in (*tables.values(), layout.vocabulary(dataset)):
             if not path.is_file():
                 raise DataError(f"{path}: no such file. Run the stage 'captions' first")
+        elements = self.plan.elements.model_dump(mode="json", exclude_defaults=True)
         return {
+            **({"elements": elements} if elements else {}),
             "preset": settings.model_dump(mode="json"),
             "split": self.split,
             **training_inputs(layout, dataset, settings),
@@ -86,7 +89,10 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
         tuned = training_run(layout, dataset, settings, training_inputs(layout, dataset, settings))
         known = tuned.numbers(self.options.accept_stale, with_model=True) is not None
         trained = tuned.model if known and not self.options.keep else None
-        numbers = train_and_evaluate(settings, layout, dataset, self.split, folder, trained)
+        elements = self.plan.elements
+        numbers = train_and_evaluate(
+            settings, layout, dataset, self.split, folder, trained, elements
+        )
         return {**numbers, "sources": self.code(settings), "origin": self._origin(settings)}
 
     def headline(self, numbers: Numbers) -> str:
@@ -184,23 +190,36 @@ def preset_of(layout: Layout, plan: PresetPlan, point: Point, seed: int) -> Pres
     stated = read_preset(path)
     method = str(settings.get("method", stated.method))
     overrides = full_keys(plan.set, method) | full_keys(point.settings, method)
-    preset = read_preset(path, {**overrides, "seed": seed})
+    preset = run_preset(path, {**overrides, "seed": seed})
     if plan.dataset in plan.published:
         preset = preset.model_copy(update={"setting": stated.setting})
     check_run(preset)
     return preset
 
 
+def run_preset(path: Path, overrides: Settings) -> Preset:
+    """The preset `path` with `overrides`, for a run of an experiment. Each run has one device: the
+    devices that the file asks for are those of `train`.
+
+    Raises:
+        ConfigError: a key is unknown or a value does not fit.
+    """
+    preset = read_preset(path, overrides, check_model)
+    if preset.training.devices in _ONE_DEVICE or _DEVICES in overrides:
+        return preset
+    return read_preset(path, {**overrides, _DEVICES: "auto"}, check_model)
+
+
 def check_run(preset: Preset) -> None:
     """Check that the method takes the settings of `preset`, and that one device trains the run.
 
     Raises:
-        ConfigError: a setting of the model is wrong, or the preset asks for several devices.
+        ConfigError: a setting of the model is wrong, or the plan asks for several devices.
     """
     check_model(preset.method, preset.model)
-    if preset.training.devices not in (1, "auto"):
+    if preset.training.devices not in _ONE_DEVICE:
         raise ConfigError(
-            "training.devices: an experiment trains each run on one device. Set it to 'auto'"
+            f"{_DEVICES}: an experiment trains each run on one device. Set it to 'auto'"
         )
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from manymatch.config.names import Name
+from manymatch.config.params import Elements
 from manymatch.experiments.plan import PRESET, Plan
 from manymatch.system.errors import ConfigError
 
@@ -26,6 +27,9 @@ class PresetPlan(Plan):
     tuned: bool = False
     """Whether a point is trained from PRESET_tuned, the preset that `tune` wrote, if that preset
     exists."""
+    elements: Elements = Elements()
+    """Selections of set elements that are evaluated besides each element alone, as in `evaluation`
+    of params.yaml: `images: [[1, 3, 4]]` leaves out element 2 of 4."""
     published: dict[Name, str] = Field(default_factory=dict)
     """For each data set, the table or figure of a paper that consists of these points ("DivE,
     table 4"). On these data sets a point keeps the mark of its preset, which may be

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from manymatch.config.layout import Layout, ResultFiles
+from manymatch.config.params import Elements
 from manymatch.config.preset import Preset
 from manymatch.evaluation.evaluate import evaluate
 from manymatch.evaluation.outcome import EvaluationOptions
 from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.ranking.metrics import CUTS
 from manymatch.experiments.run_folder import Numbers
-from manymatch.methods.checkpoint import FACTS, TRAINED_IN
+from manymatch.foreign.json_file import read_object
+from manymatch.methods.checkpoint import TRAINED_IN
+from manymatch.methods.facts import FACTS
 from manymatch.system.machine import MachineRecord
 from manymatch.training.train import train
 
@@ -31,6 +32,7 @@ def train_and_evaluate(
     split: str,
     folder: Path,
     trained: Path | None = None,
+    elements: Elements = Elements(),  # noqa: B008  frozen
 ) -> Numbers:
     """Train `preset` on `dataset` and evaluate the model on `split`.
 
@@ -38,6 +40,7 @@ def train_and_evaluate(
 
     Args:
         trained: the model, if the training has been done.
+        elements: selections of set elements to evaluate besides each single element.
 
     Returns:
         The metrics with the `hits` of the queries and the facts of training and evaluation.
@@ -56,18 +59,22 @@ def train_and_evaluate(
         seconds = None if resumed else round(time.monotonic() - started, 1)
     tables = layout.relevance(dataset), layout.captions(dataset)
     options = EvaluationOptions(*tables, split, depth=0, samples=0)
-    ranked = evaluate(model, shards, written, options)
-    facts, origin, sets = _read(model / FACTS), _read(written.provenance), written.run / "sets.json"
+    ranked = evaluate(model, shards, written, options, elements)
+    facts, origin, sets = (
+        read_object(model / FACTS),
+        read_object(written.provenance),
+        written.run / "sets.json",
+    )
     usage = MachineRecord.read(written.machine).root["evaluate"]
     return {
-        "metrics": _read(written.full),
+        "metrics": read_object(written.full),
         "hits": _hits(ranked),
         "seconds": seconds,
         "epoch": facts["epoch"],
         "epochs": facts["epochs"],
         "validation_rsum": facts["rsum"],
         TRAINED_IN: facts.get(TRAINED_IN),
-        **({"pairs": _read(sets)["pairs"]} if sets.exists() else {}),
+        **({"pairs": read_object(sets)["pairs"]} if sets.exists() else {}),
         **{name: origin[name] for name in _FACTS.split()},
         "device": usage.device,
         "git_revision": usage.git_revision,
@@ -85,7 +92,3 @@ def _hits(subject: Subject) -> dict[str, str]:
         captions[image].append(digit)
     words = ["".join(map(str, digits)) for digits in captions]
     return {"i2t": "".join(map(str, i2t)), "t2i": " ".join(words)}
-
-
-def _read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))

@@ -13,7 +13,7 @@ from manymatch.experiments.studies.reranking import reranking
 from manymatch.experiments.studies.rich_captions import rich_captions
 from manymatch.experiments.studies.subject import Subject
 from manymatch.results.studies import Studies, StudiesByName, Study
-from manymatch.system.errors import ConfigError, nearest
+from manymatch.system.errors import ConfigError, DataError, nearest
 from manymatch.system.progress import say, working
 
 STUDIES: dict[str, Callable[[Subject], Study[Any]]] = {
@@ -55,8 +55,8 @@ def study(
 def _earlier_studies(target: Path, identity: dict[str, Any]) -> dict[str, Study[Any]]:
     """The studies in `target` if the file is of the same model and split; else none."""
     try:
-        earlier = Studies.model_validate_json(target.read_bytes())
-    except (OSError, ValueError):
+        earlier = Studies.read(target)
+    except DataError:
         return {}
     same = all(getattr(earlier, key) == value for key, value in identity.items())
     return earlier.studies.present() if same else {}

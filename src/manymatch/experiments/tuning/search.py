@@ -24,10 +24,12 @@ from manymatch.experiments.presets.experiment import (
     full_key,
     full_keys,
     on_any_machine,
+    run_preset,
     training_inputs,
     training_run,
 )
 from manymatch.experiments.run_folder import Run, key_of
+from manymatch.experiments.tuning.database import open_study
 from manymatch.experiments.tuning.space import Domain, Space
 from manymatch.methods import check_model
 from manymatch.results.tuning import TunedTrial
@@ -126,7 +128,7 @@ class Search:
         Raises:
             ConfigError: a key is unknown or a value does not fit.
         """
-        preset = read_preset(self._path, full_keys(self.space.set | settings, self.method))
+        preset = run_preset(self._path, full_keys(self.space.set | settings, self.method))
         check_run(preset)
         return preset
 
@@ -139,23 +141,14 @@ class Search:
         label = f"{self.name}, trial {number}"
         return training_run(self.layout, self.dataset, preset, self.inputs, label)
 
+    @property
+    def database(self) -> Path:
+        """`models/.experiments/tuning/DATASET/NAME.db`."""
+        return self.layout.experiment_runs(KIND) / self.dataset / f"{self.name}.db"
+
     def study(self) -> optuna.Study:
-        """The trials so far, in the database `models/.experiments/tuning/DATASET/NAME.db`."""
-        path = self.layout.experiment_runs(KIND) / self.dataset / f"{self.name}.db"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        storage = optuna.storages.RDBStorage(
-            f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": 60}}
-        )
-        pruning = self.space.pruning
-        pruner = optuna.pruners.MedianPruner(pruning.after_trials, pruning.after_full_epochs)
-        return optuna.create_study(
-            storage=storage,
-            pruner=pruner,
-            study_name=self.key,
-            direction="maximize",
-            load_if_exists=True,
-        )
+        """The trials so far."""
+        return open_study(self.database, self.key, self.space.pruning)
 
     def first_parameters(self) -> list[dict[str, Any]]:
         """The parameters of the first trials: the preset's own settings, the best settings of the

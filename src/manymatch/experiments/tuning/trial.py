@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from dataclasses import dataclass
 from typing import Any
 
 import optuna
-from filelock import FileLock
 from optuna.trial import TrialState
 
 from manymatch.config.preset import Preset
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.experiments.run_folder import Numbers, Run
+from manymatch.experiments.tuning.database import database_errors
 from manymatch.experiments.tuning.search import (
     DIVERGED,
     EPOCHS,
-    KIND,
     SECONDS,
     SETTINGS,
     Search,
@@ -27,11 +25,13 @@ from manymatch.experiments.tuning.search import (
     hours,
     record,
 )
-from manymatch.methods.checkpoint import FACTS
+from manymatch.foreign.json_file import read_object
+from manymatch.methods.facts import FACTS
 from manymatch.results.tuning import TunedTrial
 from manymatch.system import files
 from manymatch.system.device import pick_device
 from manymatch.system.errors import DeviceMemoryError, DivergenceError, ManyMatchError
+from manymatch.system.locks import locked
 from manymatch.training.history import RSUM, History
 from manymatch.training.train import train
 
@@ -55,14 +55,19 @@ def try_settings(slot: Slot) -> TunedTrial | None:
     """Do one trial; None if the hours of the search are spent.
 
     Raises:
-        ManyMatchError: the training failed. The trial does not count.
+        ManyMatchError: the training or the database failed. The trial does not count.
     """
+    with database_errors(slot.search.database):
+        return _try(slot)
+
+
+def _try(slot: Slot) -> TunedTrial | None:
     search = slot.search
     study = search.study()
     if slot.hours_allowed is not None and hours(study) >= slot.hours_allowed:
         return None
     # In SQLite two processes can take the same queued trial.
-    with FileLock(search.layout.experiment_runs(KIND) / search.dataset / f"{search.name}.lock"):
+    with locked(search.database.with_suffix(".lock"), search.database):
         trial = study.ask()
     # The draw depends on the number of trials before this one, so that a search which was killed
     # continues with the settings of a search which was not.
@@ -196,7 +201,7 @@ def _trained(search: Search, run: Run, watch: _Watch | None) -> Numbers:
             except (optuna.TrialPruned, DivergenceError, DeviceMemoryError):
                 run.tidy("log.txt")
                 raise
-        facts = json.loads((model / FACTS).read_text(encoding="utf-8"))
+        facts = read_object(model / FACTS)
         return {key: facts[key] for key in ("rsum", "epoch", "epochs")}
 
     return run.once(work, ["model"], accept_stale=watch is None)

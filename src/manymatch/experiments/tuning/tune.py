@@ -18,6 +18,7 @@ from optuna.trial import TrialState
 
 from manymatch import __version__
 from manymatch.config.layout import Layout
+from manymatch.experiments.tuning.database import database_errors
 from manymatch.experiments.tuning.search import (
     KIND,
     SETTINGS,
@@ -78,7 +79,10 @@ def tune(
     searches = [Search.of(layout, dataset, name) for name in presets]
     for search in searches:
         _refuse_handwritten(layout.tuned_preset(dataset, search.name))
-    left = {search.name: budget.trials - _begin(search, extend) for search in searches}
+    left = {}
+    for search in searches:
+        with database_errors(search.database):
+            left[search.name] = budget.trials - _begin(search, extend)
     slots = [
         Slot(search, budget.hours)
         for round_ in range(budget.trials)
@@ -90,7 +94,7 @@ def tune(
     do(try_settings, slots, _text, what=f"tune {dataset}")
     for search in searches:
         _write(search, budget)
-    repeats = list(chain.from_iterable(_repeats(search) for search in searches))
+    repeats = list(chain.from_iterable(map(_repeats, searches)))
     do(repeat, repeats, "validation rsum {:.1f}".format, what=f"tune {dataset}, repeats")
     return [_write(search, budget) for search in searches]
 
@@ -149,12 +153,17 @@ def _repeats(search: Search) -> list[Repeat]:
     wanted = search.space.repeats
     if wanted is None:
         return []
-    trials = finished(search.study())
+    trials = _finished(search)
     return [
         Repeat(search, number, count, search.preset(search.repeated(trials[number].settings)))
         for number in best_trials(search, trials)
         for count in range(wanted.seeds)
     ]
+
+
+def _finished(search: Search) -> list[TunedTrial]:
+    with database_errors(search.database):
+        return finished(search.study())
 
 
 def _text(trial: TunedTrial | None) -> str | None:
@@ -167,7 +176,7 @@ def _text(trial: TunedTrial | None) -> str | None:
 def _write(search: Search, budget: Budget) -> Tuning:
     """Write the results so far. A trial's repeats count up to the first that is not finished."""
     layout, dataset = search.layout, search.dataset
-    trials = [trial.to_json() for trial in finished(search.study())]
+    trials = [trial.to_json() for trial in _finished(search)]
     for again in _repeats(search):
         rsums = trials[again.number].setdefault("repeats", [])
         if again.rsum is not None and again.count == len(rsums):

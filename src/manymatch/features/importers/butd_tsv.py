@@ -55,7 +55,7 @@ def open_butd_tsv(path: Path, images: ImageTable, max_regions: int | None) -> Pu
 
     Without `max_regions` all lines are read once to count regions.
     """
-    files = tuple(sorted(path.glob("*.tsv*"))) if path.is_dir() else (path,)
+    files = tuple(sorted(path.glob("[!._]*.tsv*"))) if path.is_dir() else (path,)
     first = next(_lines(files, images), None)
     if first is None:
         raise DataError(f"{path}: no line of an image of {images.path}")

@@ -88,8 +88,11 @@ def _by_id(entries: list[Any], path: Path) -> dict[str, dict[str, Any]]:
     for number, entry in enumerate(entries):
         if not isinstance(entry, Mapping) or not {"id", *PARTS} <= entry.keys():
             raise DataError(f"{path}: clip {number}: without 'id', '2d' and '3d'")
-        for name in PARTS:
-            parts[name][str(entry["id"])] = entry[name]
+        name = str(entry["id"])
+        if name in parts[PARTS[0]]:
+            raise DataError(f"{path}: clip {number}: a second clip with the id '{name}'")
+        for part in PARTS:
+            parts[part][name] = entry[part]
     return parts
 
 
@@ -98,7 +101,10 @@ def _zipped(path: Path) -> Iterator[Streams]:
     try:
         with open_regular(path) as stream, zipfile.ZipFile(stream) as archive:
             members = [_Member(archive, member) for member in archive.infolist()]
-            yield _split({part.info.filename.removesuffix(".npy"): part for part in members})
+            arrays = {part.info.filename.removesuffix(".npy"): part for part in members}
+            if len(arrays) < len(members):
+                raise DataError(f"{path}: several arrays have the same name. Write the file again")
+            yield _split(arrays)
     except (*zip_file.FAULTS, OSError, RuntimeError) as error:
         raise DataError(f"{path}: not a complete .npz file ({first_line(error)})") from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from manymatch.reporting.attention_drawing import PAIRS_NOTE, pair_heats
@@ -17,6 +17,7 @@ from manymatch.results.sets import (
     COLLAPSED,
     PLANE_SIDE,
     ElementMetrics,
+    ElementPairs,
     Modality,
     ProjectedSets,
     Projection,
@@ -79,6 +80,7 @@ def section(results: AllResults) -> View | None:
         for name, sets in details
     ]
     blocks += [Heading("Which elements match"), Note(PAIRS_NOTE), Grid(heats, "wide")]
+    blocks += [Note(text) for text in (_partners(measured),) if text]
     blocks += [
         Heading("The elements of the whole split"),
         Note(
@@ -153,6 +155,38 @@ def _squared(measured: Sequence[tuple[Run, SetMetrics]]) -> Note:
         "MaxMatch squares the norm: log(1 - ‖mean‖²). DivE and the table above use log(1 - "
         f"‖mean‖). With the squared norm our values are, images / texts: {values}."
     )
+
+
+def _partners(measured: Sequence[tuple[Run, SetMetrics]]) -> str:
+    """What single elements reach beside the elements that they match; empty if no method has sets
+    on both sides."""
+    listed = [
+        f"{run.preset}: "
+        + ", ".join(
+            f"image {element} with text {partner} ({ours:.1f} and {theirs:.1f})"
+            for element, partner, ours, theirs in partners(run.sets.pairs, metrics)
+        )
+        for run, metrics in measured
+        if run.sets and metrics.images and metrics.texts
+    ]
+    if not listed:
+        return ""
+    return (
+        "In MaxMatch's table 4 each image element alone has the rsum of one text element alone: "
+        "the elements match in pairs. Ours, each image element with the text element that is the "
+        f"most similar one on average (rsum of each alone): {'; '.join(listed)}."
+    )
+
+
+def partners(pairs: ElementPairs, metrics: SetMetrics) -> Iterator[tuple[int, int, float, float]]:
+    """For each image element (from 1): the text element with the largest mean cosine, and the rsum
+    of each of the two alone (MaxMatch, section 4.4)."""
+    assert metrics.images and metrics.texts
+    for element, cosines in enumerate(pairs.cosine, start=1):
+        partner = 1 + max(range(len(cosines)), key=cosines.__getitem__)
+        of_image, of_text = metrics.images.rsum_of, metrics.texts.rsum_of
+        if str(element) in of_image and str(partner) in of_text:
+            yield element, partner, of_image[str(element)], of_text[str(partner)]
 
 
 def _squared_variance(side: ElementMetrics | None) -> str:

@@ -21,10 +21,9 @@ from manymatch.methods import entry_point
 from manymatch.search.index.changes import Changes
 from manymatch.search.index.facts import with_facts
 from manymatch.search.index.items import Entry, Loaded, Source
-from manymatch.search.index.manifest import NAME, Manifest, model_identity, relative
+from manymatch.search.index.manifest import CODES, NAME, Manifest, model_identity, relative
 from manymatch.search.index.parts import UnfinishedParts
 from manymatch.search.index.stored import (
-    CODES,
     Row,
     Stored,
     gather,
@@ -36,7 +35,7 @@ from manymatch.search.scan.codes import Codes
 from manymatch.search.scan.forms import form_of
 from manymatch.system.code_hash import code_hash
 from manymatch.system.errors import DataError, StorageError
-from manymatch.system.files import has_sha256, replacing, sha256
+from manymatch.system.files import replacing, sha256
 from manymatch.system.parts import Parts, identity_of
 from manymatch.system.progress import say, track
 
@@ -56,6 +55,7 @@ def build(
     table: Path | None = None,
     *,
     parts: Parts,
+    times: bool = True,
 ) -> Changes:
     """Write the index of `source` to the folder `target`, or bring the index up to date.
 
@@ -66,6 +66,8 @@ def build(
         model_path: the folder of the model, or its name on the hub.
         table: facts about the items, joined by the column `path`; None: the facts of the earlier
             index are kept.
+        times: whether the index knows when files were changed, for filters and quick updates. An
+            output of DVC must not know times, which differ from checkout to checkout.
 
     Raises:
         CheckpointError: the index holds embeddings of another model.
@@ -78,7 +80,7 @@ def build(
     with parts.joining(lambda part: _identity(source, model, part.of(listed))) as paths:
         finished = [*map(Stored.open, paths), *unfinished.finished()]
         rows, embedded = _rows(source, model, listed, earlier, finished, unfinished)
-        kept = [_current(entry, rows[entry.path]) for entry in listed if entry.path in rows]
+        kept = [_current(entry, rows[entry.path], times) for entry in listed if entry.path in rows]
         items = with_facts(table_of(kept), table, earlier.items if earlier else _items(target))
         manifest = Manifest(
             model=relative(model_path, target),
@@ -94,7 +96,7 @@ def build(
         if earlier is None or not (
             items.equals(earlier.items)
             and manifest == (former := Manifest.read(target)).model_copy(update={"files": {}})
-            and _damaged(target, former, codes=True) is None
+            and _whole(target, former)
         ):
             _write(target, model, manifest, items, [rows[entry.path] for entry in kept])
     unfinished.remove()
@@ -184,8 +186,7 @@ def _earlier(source: Source, model: Model, target: Path) -> Stored | None:
         manifest = Manifest.read(target)
         manifest.check_model(model, target)
         stored = Stored.open(target)
-        if damaged := _damaged(target, manifest, codes=False):
-            raise DataError(f"{target / damaged}: damaged")
+        manifest.check_files(target, codes=False)
     except DataError as error:
         say(f"{error}: every item is embedded anew")
         return None
@@ -199,12 +200,12 @@ def _items(folder: Path) -> pa.Table | None:
     return None
 
 
-def _damaged(folder: Path, manifest: Manifest, *, codes: bool) -> str | None:
-    """The first file of the codes, or of the embeddings, that does not have its hash."""
-    for name, expected in manifest.files.items():
-        if name.startswith(f"{CODES}/") == codes and not has_sha256(folder / name, expected):
-            return name
-    return None
+def _whole(folder: Path, manifest: Manifest) -> bool:
+    """Whether all files of codes have their hashes."""
+    with contextlib.suppress(DataError):
+        manifest.check_files(folder, codes=True)
+        return True
+    return False
 
 
 def _known_rows(
@@ -277,10 +278,11 @@ def _encoded(
     return entries, source.encode(model, contents())
 
 
-def _current(entry: Entry, row: Row) -> Entry:
-    """The item with the hash of the content that was embedded."""
+def _current(entry: Entry, row: Row, times: bool = True) -> Entry:
+    """The item with the hash of the content that was embedded, and its time of change or none."""
     stored, number = row
-    return replace(entry, sha256=stored.entries[number].sha256)
+    changed = entry.mtime_ns if times else 0
+    return replace(entry, sha256=stored.entries[number].sha256, mtime_ns=changed)
 
 
 def _write(

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from manymatch.foreign.parquet_file import python_cells
+from manymatch.foreign.parquet_file import check_cells
 from manymatch.foreign.regular_file import regular_path
 from manymatch.search.index.stored import OWN
 from manymatch.system.errors import DataError, first_line
@@ -54,7 +54,7 @@ def _read(file: Path, taken: list[str]) -> pa.Table:
                 table = pyarrow.csv.read_csv(name, convert_options=_PATHS_AS_TEXT)
             else:
                 table = pq.read_table(name)
-            table = python_cells(table, file)
+            check_cells(table, file)
             table = table.set_column(
                 table.column_names.index(_KEY), _KEY, table[_KEY].cast(pa.string())
             )

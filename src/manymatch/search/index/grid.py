@@ -10,7 +10,7 @@ from pathlib import Path
 from manymatch.search.answer import Answer, Result
 from manymatch.search.index.index import Index
 from manymatch.search.picture_bytes import thumbnail
-from manymatch.system.errors import DataError
+from manymatch.system.errors import DataError, StorageError, first_line
 from manymatch.system.files import write_text
 
 _PAGE = """<!doctype html>
@@ -34,14 +34,29 @@ img {{ width: 100% }}
 """
 
 
-def write_grid(index: Index, answer: Answer) -> Path:
-    """Write the page to a temporary file; returns its path."""
+def page_folder() -> Path:
+    """A new temporary folder for a page.
+
+    Raises:
+        StorageError: there is no folder for temporary files that can be written to.
+    """
+    try:
+        return Path(tempfile.mkdtemp(prefix="manymatch-"))
+    except OSError as error:
+        raise StorageError(
+            f"--open: no folder for temporary files ({first_line(error)}). Set TMPDIR to a folder "
+            "that can be written to"
+        ) from None
+
+
+def write_grid(index: Index, answer: Answer, folder: Path) -> Path:
+    """Write the page into `folder`; returns its path."""
     figures = "\n".join(
         f"<figure>{_picture(index, result)}<figcaption>{result.score:.3f} "
         f"{escape(result.text or result.path)}</figcaption></figure>"
         for result in answer.results
     )
-    page = Path(tempfile.mkdtemp(prefix="manymatch-"), "results.html")
+    page = folder / "results.html"
     write_text(page, _PAGE.format(query=escape(answer.query), figures=figures))
     return page
 

@@ -6,8 +6,6 @@ import math
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,21 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manymatch.foreign.parquet_file import python_cells
-from manymatch.search.answer import Answer, Item, Milliseconds, Result, Side
+from manymatch.search.answer import Answer, Item, Milliseconds, Result, Right, Side
 from manymatch.search.index.items import Source
 from manymatch.search.index.manifest import Manifest
 from manymatch.search.index.sources import source_at
-from manymatch.search.index.stored import CODES, OWN, Stored
+from manymatch.search.index.stored import OWN, Stored
 from manymatch.search.index.where import included
 from manymatch.system.errors import ConfigError, DataError
 from manymatch.text.caption_text import caption_fault
 
 if TYPE_CHECKING:
-    from manymatch.methods.embeddings import Embeddings
+    from manymatch.search.index.queries import Queries
     from manymatch.search.model import Model
     from manymatch.search.pictures import AnyPicture
     from manymatch.search.scan.exact import Hits
     from manymatch.search.scan.scanner import Scanner
+
+
+_OF_PICTURES = ("row", "path", "split")
+"""The columns that a source needs to find a picture."""
 
 
 class Index:
@@ -48,7 +50,7 @@ class Index:
         folder: Path,
         manifest: Manifest,
         stored: Stored,
-        model: Model | None,
+        model: Model | str | Path | None,
         beta: float | None,
     ) -> None:
         self.folder, self.manifest = folder, manifest
@@ -57,12 +59,16 @@ class Index:
 
     @classmethod
     def open(
-        cls, folder: str | Path, model: Model | None = None, beta: float | None = None
+        cls,
+        folder: str | Path,
+        model: Model | str | Path | None = None,
+        beta: float | None = None,
     ) -> Index:
         """Open the index in `folder`, which `manymatch index` has written.
 
         Args:
-            model: the model that made the index; None: it is loaded from its folder.
+            model: the model that made the index, as `load` gives or takes it. None: the folder that
+                the index names, or the model of the hub that is on this machine already.
             beta: texts rank pictures by their entities, too (CORA); the weight of the whole text,
                 0 to 1. None: no re-ranking.
 
@@ -75,12 +81,30 @@ class Index:
         manifest = Manifest.read(path)
         if beta is not None and manifest.side == "texts":
             raise ConfigError(f"beta = {beta}: {path} holds captions, and beta ranks pictures.")
-        if model is not None:
+        if model is not None and not isinstance(model, str | Path):
             manifest.check_model(model, path)
-        return cls(path, manifest, Stored.open(path), model, beta)
+        stored = Stored.open(path)
+        stored.check(manifest)
+        return cls(path, manifest, stored, model, beta)
 
     def __len__(self) -> int:
         return len(self._stored)
+
+    def check(self) -> None:
+        """Compare the embeddings with their hashes, which reads them all.
+
+        Raises:
+            DataError: a file is damaged.
+        """
+        self.manifest.check_files(self.folder, codes=False)
+
+    def __contains__(self, id: object) -> bool:
+        """Whether the index has the item `id`."""
+        return id in self._rows
+
+    def __repr__(self) -> str:
+        method = self.manifest.identity.get("method")
+        return f"Index({str(self.folder)!r}, {len(self):,} {self.manifest.side}, {method!r})"
 
     @property
     def model(self) -> Model:
@@ -122,6 +146,7 @@ class Index:
         Raises:
             DataError: as for `search`; or `queries` is a single query.
         """
+        from manymatch.search.index.queries import pictures, texts
         from manymatch.search.pictures import refuse_single
 
         refuse_single(queries)
@@ -130,11 +155,13 @@ class Index:
                 raise DataError(f"the query: {fault}")
         selected = None if where is None else included(where, self._stored.items)
         answers: dict[int, Answer] = {}
-        for kind, encoded in ((str, self._encoded_texts), (object, self._encoded_pictures)):
+        for kind, encoded in ((str, texts), (object, pictures)):
             rows = [row for row, query in enumerate(queries) if isinstance(query, kind)]
             rows = [row for row in rows if row not in answers]
             if rows:
-                group = self._answers(encoded([queries[row] for row in rows]), k, selected, least)
+                group = self._answers(
+                    encoded(self.model, [queries[row] for row in rows]), k, selected, least
+                )
                 answers |= dict(zip(rows, group, strict=True))
         return [answers[row] for row in range(len(queries))]
 
@@ -146,13 +173,15 @@ class Index:
         Raises:
             DataError: the index has no such item, or the expression is faulty.
         """
+        from manymatch.search.index.queries import Queries
+
         row = self._row(id)
         others = np.ones(len(self), np.bool_)
         if where is not None:
             others = included(where, self._stored.items)
         others[row] = False
         embeddings = self._stored.embeddings().rows(slice(row, row + 1))
-        query = _Encoded([id], embeddings, self.manifest.side, parse=0.0, encode=0.0)
+        query = Queries([id], embeddings, self.manifest.side)
         (answer,) = self._answers(query, k, others, least)
         return answer
 
@@ -162,7 +191,7 @@ class Index:
         Raises:
             DataError: the index has no such item.
         """
-        values = self._values(self._row(id))
+        values = self._values(self._row(id), self._stored.items.column_names)
         own = {name: values.pop(name) for name in OWN}
         return Item(**own, facts=values)
 
@@ -173,29 +202,11 @@ class Index:
             DataError: the index has no such item, or the item's file is no longer a regular file in
                 the folder that was indexed.
         """
-        return self._source.picture(self._values(self._row(id)))
-
-    def _encoded_texts(self, texts: list[Any]) -> _Encoded:
-        from manymatch.system.parallel_map import on_one_core
-
-        model = self.model
-        start = time.perf_counter()
-        captions = model.parse(texts)
-        parsed = time.perf_counter()
-        # One text is too little for two cores, and torch's threads would slow the scan.
-        with on_one_core() if len(texts) == 1 else nullcontext():
-            embeddings = model.encode_captions(captions)
-        return _Encoded(texts, embeddings, "texts", parsed - start, time.perf_counter() - parsed)
-
-    def _encoded_pictures(self, pictures: list[Any]) -> _Encoded:
-        model = self.model
-        start = time.perf_counter()
-        embeddings = model.encode_images(pictures, progress=False)
-        names = [str(picture) if isinstance(picture, Path) else "a picture" for picture in pictures]
-        return _Encoded(names, embeddings, "images", 0.0, time.perf_counter() - start)
+        known = [name for name in _OF_PICTURES if name in self._stored.items.column_names]
+        return self._source.picture(self._values(self._row(id), known))
 
     def _answers(
-        self, query: _Encoded, k: int, selected: NDArray[np.bool_] | None, least: float | None
+        self, query: Queries, k: int, selected: NDArray[np.bool_] | None, least: float | None
     ) -> list[Answer]:
         if k < 1:
             raise ConfigError(f"k = {k}: ask for at least one result.")
@@ -203,28 +214,35 @@ class Index:
             raise ConfigError(f"least = {least}: the least score must be a finite number.")
         scanner = self._loaded[1][query.side]
         start = time.perf_counter()
-        hits = scanner.top(query.embeddings, min(k, len(self)), selected, least)
+        embeddings = query.embeddings
+        if query.side == self.manifest.side:
+            embeddings = embeddings.as_items()
+        hits = scanner.top(embeddings, min(k, len(self)), selected, least)
         times = Milliseconds(
             parse=round(1000 * query.parse, 3),
             encode=round(1000 * query.encode, 3),
             search=round(1000 * (time.perf_counter() - start), 3),
         )
+        right = self._right(query.side)
         return [
             Answer(
                 query=name,
-                results=self._results(hit, query.side),
+                unknown=unknown,
+                understood=understood,
+                results=self._results(hit, query.side, right if understood else None),
+                right=right if understood else None,
                 exact=hit.exact,
                 reranked=hit.reranked,
                 ms=times,
             )
-            for name, hit in zip(query.names, hits, strict=True)
+            for name, (unknown, understood), hit in zip(query.names, query.words, hits, strict=True)
         ]
 
-    def _results(self, hits: Hits, asking: Side) -> list[Result]:
+    def _results(self, hits: Hits, asking: Side, right: Right | None) -> list[Result]:
         columns = ["id", "path", *(["text"] if self.manifest.side == "texts" else [])]
         rows = self._stored.items.select(columns).take(hits.rows).to_pylist()
         precision = None
-        if asking != self.manifest.side and self._beta is None:
+        if right:
             direction: Literal["text", "image"] = "text" if asking == "texts" else "image"
             precision = self.model.precision(hits.scores, direction)
         shares = [None] * len(rows) if precision is None else precision.tolist()
@@ -232,6 +250,12 @@ class Index:
             Result(**row, score=score, precision=share)
             for row, score, share in zip(rows, hits.scores.tolist(), shares, strict=True)
         ]
+
+    def _right(self, asking: Side) -> Right | None:
+        """What the shares of the results count, if queries of this kind have shares."""
+        if asking == self.manifest.side or self._beta is not None:
+            return None
+        return self.model.right
 
     @property
     def _loaded(self) -> tuple[Model, dict[Side, Scanner]]:
@@ -241,23 +265,10 @@ class Index:
 
     @cached_property
     def _model_and_scanners(self) -> tuple[Model, dict[Side, Scanner]]:
-        from manymatch.search.model import load  # torch takes a second to import
-        from manymatch.search.scan.codes import Codes
-        from manymatch.search.scan.scanner import Scanner
+        from manymatch.search.index.loading import model_of, scanners  # imports torch: a second
 
-        model = self._given
-        if model is None:
-            local = self.folder / self.manifest.model
-            model = load(local if local.is_dir() else self.manifest.model)
-            self.manifest.check_model(model, self.folder)
-        folder = self.folder / CODES
-        codes = Codes(folder) if folder.is_dir() else None
-        if Manifest.read(self.folder) != self.manifest:
-            raise DataError(f"{self.folder}: was replaced while it was opened. Open it again")
-        gallery = self._stored.embeddings(), codes, self.manifest.side
-        plain = Scanner(model, *gallery)
-        texts = plain if self._beta is None else Scanner(model, *gallery, self._beta)
-        return model, {"images": plain, "texts": texts}
+        model = model_of(self.manifest, self.folder, self._given)
+        return model, scanners(model, self.manifest, self._stored, self._beta)
 
     @cached_property
     def _source(self) -> Source:
@@ -271,20 +282,10 @@ class Index:
 
     def _row(self, id: str) -> int:
         if id not in self._rows:
-            raise DataError(f"{self.folder}: no item '{id}'. Name the id of a result")
+            raise DataError(f"no item '{id}' in the index. Name the id of a result")
         return self._rows[id]
 
-    def _values(self, row: int) -> dict[str, Any]:
-        (values,) = python_cells(self._stored.items.slice(row, 1), self.folder).to_pylist()
+    def _values(self, row: int, columns: list[str]) -> dict[str, Any]:
+        cells = self._stored.items.select(columns).slice(row, 1)
+        (values,) = python_cells(cells, self.folder).to_pylist()
         return values
-
-
-@dataclass(frozen=True)
-class _Encoded:
-    """Embedded queries; their kind; and the seconds that it took to parse and to encode them."""
-
-    names: Sequence[str]
-    embeddings: Embeddings
-    side: Side
-    parse: float
-    encode: float

@@ -27,6 +27,8 @@ _ADVICE = ". Replace or remove the file"
 """The advice about a broken picture of a data set. A broken picture of a user is left out."""
 _THREADS, _AHEAD = 4, 8
 """Threads that decode pictures, and pictures that wait. The extractor keeps more of them."""
+_UNREADABLE = (".heic", ".heif", ".avif", ".jxl", ".jp2", ".dng", ".cr2", ".nef", ".arw", ".psd")
+"""Endings of pictures that nothing here reads. They are left out and counted, as broken ones."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ class PictureFolder(Source):
         for parent, folders, names in os.walk(self.path, onerror=unreadable):
             folders[:] = [name for name in folders if not name.startswith(".")]
             for name in names:
-                if name.lower().endswith(PICTURES) and not name.startswith("."):
+                if name.lower().endswith(PICTURES + _UNREADABLE) and not name.startswith("."):
                     yield self._entry(Path(parent, name))
 
     def _entry(self, file: Path) -> Entry:
@@ -139,6 +141,8 @@ class PictureFolder(Source):
             raise DataError(str(storage_error(error))) from None
         except ValueError:  # half a character, or a zero byte
             raise DataError(f"{self.path / path}: the name is not valid UTF-8") from None
+        if path.lower().endswith(_UNREADABLE):
+            raise DataError(f"{self.path / path}: not a format that is read. Convert it to JPEG")
         if not file.is_relative_to(self.path.resolve()) or not path.lower().endswith(PICTURES):
             raise DataError(f"{self.path / path}: not a picture in the folder {self.path}")
         return file

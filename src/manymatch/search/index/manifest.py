@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from manymatch.foreign.json_file import read_hashed_object
 from manymatch.results.base import Record
 from manymatch.search.answer import Side
 from manymatch.system.errors import CheckpointError, DataError
+from manymatch.system.files import has_sha256
 
 if TYPE_CHECKING:
     from manymatch.search.model import Model
 
-NAME = "manifest.json"
+NAME, CODES = "manifest.json", "codes"
 REMEDY = "Run 'manymatch index' again"
 
 
@@ -41,8 +42,8 @@ class Manifest(Record):
     kind: str
     split: str | None
     side: Side
-    items: int
-    broken: int
+    items: Annotated[int, Field(ge=1)]
+    broken: Annotated[int, Field(ge=0)]
     files: dict[str, str]
 
     @classmethod
@@ -61,6 +62,18 @@ class Manifest(Record):
             problem = error.errors()[0]["msg"]
             raise DataError(f"{path}: not a manifest of an index ({problem}). {REMEDY}") from None
 
+    def check_files(self, folder: Path, *, codes: bool) -> None:
+        """Compare the files of the codes, or of the embeddings, with their hashes.
+
+        Raises:
+            DataError: a file is damaged or missing, or there is a further file of codes.
+        """
+        named = {name for name in self.files if name.startswith(f"{CODES}/") == codes}
+        found = {f"{CODES}/{path.name}" for path in (folder / CODES).glob("*")} if codes else set()
+        for name in sorted(named | found):
+            if not has_sha256(folder / name, self.files.get(name, "")):
+                raise DataError(f"{folder / name}: damaged. {REMEDY}")
+
     def check_model(self, model: Model, folder: Path) -> None:
         """Refuse a model that did not make the embeddings of the index in `folder`.
 
@@ -68,11 +81,12 @@ class Manifest(Record):
             CheckpointError: another method, other weights, image features or preprocessing.
         """
         identity = model_identity(model)
-        for key, value in self.identity.items():
-            if identity.get(key) != value:
+        for key in dict.fromkeys([*self.identity, *identity]):
+            if identity.get(key) != self.identity.get(key):
                 raise CheckpointError(
-                    f"{folder}: made by another model: its {key} is '{value}', but the model's is "
-                    f"'{identity.get(key)}'. Use the model {self.model}, or make a new index."
+                    f"{folder}: made by another model: its {key} is '{self.identity.get(key)}', "
+                    f"but the model's is '{identity.get(key)}'. Use the model {self.model}, or "
+                    "make a new index."
                 )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,15 +18,16 @@ from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from manymatch.foreign.numpy_file import load_array
-from manymatch.foreign.parquet_file import open_table, table_faults, table_writer
+from manymatch.foreign.parquet_file import check_cells, open_table, table_faults, table_writer
 from manymatch.search.index.items import Entry
 from manymatch.system.errors import DataError
 from manymatch.system.files import sha256, sync
 
 if TYPE_CHECKING:
     from manymatch.methods.embeddings import Embeddings
+    from manymatch.search.index.manifest import Manifest
 
-ITEMS, CODES = "items.parquet", "codes"
+ITEMS = "items.parquet"
 _SCHEMA = pa.schema(
     {
         "row": pa.int64(),
@@ -41,6 +42,13 @@ OWN = _SCHEMA.names
 """The columns of every table of items; further ones are facts of the user or of the source."""
 ROWS_AT_ONCE = 1024
 _STAGE = "index"
+_ARRAYS: dict[str, tuple[type[np.generic], str]] = {
+    "vectors": (np.float32, "nKD"),
+    "log_variance": (np.float32, "nD"),
+    "candidate": (np.float32, "nD"),
+    "mask": (np.bool_, "nK"),
+}
+"""The type and the dimensions of each array. Those of one letter have one size, at least 1."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +64,11 @@ class Stored:
         """The items in `folder`.
 
         Raises:
-            DataError: a file is missing or damaged.
+            DataError: a file is missing or damaged, or does not fit the others.
         """
         items = read_items(folder)
         arrays = {file.stem: load_array(file, mapped=True) for file in sorted(folder.glob("*.npy"))}
-        if "vectors" not in arrays or {len(array) for array in arrays.values()} != {len(items)}:
-            raise DataError(
-                f"{folder}: the arrays do not have a row for each of {len(items):,} items. Run the "
-                f"stage '{_STAGE}' again"
-            )
+        _check_arrays(folder, arrays, len(items))
         return cls(folder, items, arrays)
 
     def __len__(self) -> int:
@@ -76,15 +80,32 @@ class Stored:
         columns = (self.items[name].to_pylist() for name in ("path", "size", "mtime_ns", "sha256"))
         return [Entry(*values) for values in zip(*columns, strict=True)]
 
+    def check(self, manifest: Manifest) -> None:
+        """Refuse items that are not those of the manifest.
+
+        Raises:
+            DataError: their number is another one, or captions have no column `text` of texts.
+        """
+        if manifest.items != len(self):
+            raise DataError(
+                f"{self.folder / ITEMS}: {len(self):,} items instead of {manifest.items:,}. "
+                f"Run the stage '{_STAGE}' again"
+            )
+        if manifest.side == "images":
+            return
+        column = self.items["text"] if "text" in self.items.column_names else None
+        if column is None or column.type != pa.string() or column.null_count:
+            raise DataError(
+                f"{self.folder / ITEMS}: expected a column 'text' of string without empty cells. "
+                f"Run the stage '{_STAGE}' again"
+            )
+
     def embeddings(self) -> Embeddings:
         """All embeddings; only the rows that are read are in memory."""
         import torch
 
         from manymatch.methods.embeddings import Embeddings
 
-        known = {part.name for part in fields(Embeddings)}
-        if unknown := sorted(self.arrays.keys() - known):
-            raise DataError(f"{self.folder}: unknown files {', '.join(unknown)}.npy. Remove them")
         with warnings.catch_warnings(action="ignore"):  # of read-only arrays; nothing writes
             return Embeddings(
                 **{name: torch.from_numpy(array) for name, array in self.arrays.items()}
@@ -101,11 +122,61 @@ def read_items(folder: Path) -> pa.Table:
     """The table of the items in `folder`.
 
     Raises:
-        DataError: the table is missing or damaged.
+        DataError: the table is missing or damaged, or its columns are not those of an index.
     """
     path = folder / ITEMS
     with table_faults(path, _STAGE):
-        return open_table(path, OWN, _STAGE).read()
+        items = open_table(path, OWN, _STAGE).read()
+    check_cells(items, path)
+    if fault := _fault(items):
+        raise DataError(f"{path}: {fault}. Run the stage '{_STAGE}' again")
+    return items
+
+
+def _fault(items: pa.Table) -> str | None:
+    """What is wrong with the table of the items of an index."""
+    names = items.column_names
+    if len(set(names)) < len(names):
+        return f"two columns are called '{max(names, key=names.count)}'"
+    for field in _SCHEMA:
+        column = items[field.name]
+        if column.type != field.type or column.null_count:
+            return f"expected a column '{field.name}' of {field.type} without empty cells"
+    if not np.array_equal(items["row"], np.arange(len(items))):
+        return "the column 'row' does not number the rows"
+    for name in ("id", "path"):
+        if len(items[name].unique()) < len(items):
+            return f"a cell of the column '{name}' occurs twice"
+    return None
+
+
+def _check_arrays(folder: Path, arrays: dict[str, NDArray[Any]], items: int) -> None:
+    """Refuse arrays that are not embeddings of so many items.
+
+    Raises:
+        DataError: an array is missing, unknown, or of another type or shape.
+    """
+    remedy = f"Run the stage '{_STAGE}' again"
+    if unknown := sorted(arrays.keys() - _ARRAYS.keys()):
+        raise DataError(f"{folder / unknown[0]}.npy: no file of an index. Remove the file")
+    if "vectors" not in arrays:
+        raise DataError(f"{folder / 'vectors.npy'}: no such file. {remedy}")
+    sizes = {"n": items}
+    for name, (dtype, letters) in _ARRAYS.items():
+        if (array := arrays.get(name)) is None:
+            continue
+        shape = array.shape if array.ndim == len(letters) else ()
+        found = dict(zip(letters, shape, strict=False))
+        expected = found | sizes
+        if array.dtype != dtype or not found or found != {key: expected[key] for key in found}:
+            known = ", ".join(str(sizes.get(letter, letter)) for letter in letters)
+            raise DataError(
+                f"{folder / name}.npy: {array.dtype} {array.shape} instead of {np.dtype(dtype)} "
+                f"({known}). {remedy}"
+            )
+        sizes = expected
+    if 0 in sizes.values():
+        raise DataError(f"{folder}: an index without items or numbers. {remedy}")
 
 
 Row = tuple[Stored, int]

@@ -105,9 +105,9 @@ class _Expression:
 
     def _comparison(self) -> Any:
         name = self._next("name")[1].strip("`")
-        column = self._column(name)
-        operator = self._next()[1]
         try:
+            column = self._column(name)
+            operator = self._next()[1]
             if operator == "like":
                 return pc.match_substring_regex(
                     column.cast(pa.string()), _pattern(self._next("text")[1][1:-1])
@@ -123,7 +123,7 @@ class _Expression:
                 self._refuse(f"'{operator}' is not an operator{nearest(operator, _OPERATORS)}")
             return _COMPARISONS[operator](column, self._literal(column.type))
         except (pa.ArrowException, OverflowError) as error:
-            self._refuse(f"column '{name}' ({column.type}): {first_line(error)}")
+            self._refuse(f"column '{name}': {first_line(error)}")
 
     def _column(self, name: str) -> pa.ChunkedArray:
         names = [known for known in self._items.column_names if known != "row"]
@@ -136,7 +136,9 @@ class _Expression:
             return column
         if name != "date":
             self._refuse(f"no column '{name}'{nearest(name, [*names, 'date'])}")
-        return self._items["mtime_ns"].cast(pa.timestamp("ns"))
+        changed = self._items["mtime_ns"]
+        known = pc.if_else(pc.equal(changed, 0), pa.scalar(None, changed.type), changed)
+        return known.cast(pa.timestamp("ns"))
 
     def _literal(self, wanted: pa.DataType) -> pa.Scalar:
         kind, text = self._next()

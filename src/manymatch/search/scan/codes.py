@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
 
 import numpy as np
 import torch
+from pydantic import Field, ValidationError
 from torch import Tensor
 
+from manymatch.config.strict import Strict
 from manymatch.foreign.json_file import read_hashed_object, write_hashed_object
 from manymatch.foreign.numpy_file import load_array
 from manymatch.methods.embeddings import Embeddings
@@ -28,6 +29,7 @@ from manymatch.search.scan.forms import Form, Question, form_of
 from manymatch.search.scan.quantiser import Quantiser, Query
 from manymatch.search.scan.source import (
     BLOCK,
+    LARGEST,
     Bounds,
     Source,
     check_items,
@@ -41,12 +43,13 @@ from manymatch.search.scan.source import (
 from manymatch.system.errors import ConfigError, DataError
 from manymatch.system.files import replacing
 
-_ARRAYS = ("basis", "means")
+_ARRAYS = {"basis": 2, "means": 3}
+"""The arrays of a quantiser, and their numbers of dimensions."""
 _REMEDY = "Write the codes of the gallery again."
+_Size = Annotated[int, Field(ge=1, le=2**40, strict=True)]
 
 
-@dataclass(frozen=True)
-class Sizes:
+class Sizes(Strict):
     """What `codes.json` holds.
 
     Attributes:
@@ -58,11 +61,11 @@ class Sizes:
 
     method: str
     side: Side
-    count: int
-    elements: int
-    size: int
-    numbers: int
-    longest: float
+    count: _Size
+    elements: _Size
+    size: _Size
+    numbers: _Size
+    longest: Annotated[float, Field(ge=0, le=LARGEST, strict=True)]
 
 
 class Codes(Source):
@@ -73,18 +76,19 @@ class Codes(Source):
     """
 
     def __init__(self, folder: Path) -> None:
-        self.sizes = sizes = Sizes(**read_hashed_object(folder / "codes.json", _REMEDY))
+        self.sizes = sizes = _sizes(folder / "codes.json")
         self.count, self.elements, self.longest = sizes.count, sizes.elements, sizes.longest
         vectors = sizes.count * sizes.elements
         self._codes = _mapped(folder / "codes.bin", np.int8, vectors * sizes.size)
         self._numbers = _mapped(folder / "errors.bin", np.float32, vectors * sizes.numbers)
         self._quantiser = Quantiser(
             **{
-                name: torch.from_numpy(load_array(path))
-                for name in _ARRAYS
+                name: _array(path, ndim)
+                for name, ndim in _ARRAYS.items()
                 if (path := folder / f"{name}.npy").exists()
             }
         )
+        self._check_bounds(folder / "errors.bin")
 
     @staticmethod
     def write(folder: Path, model: Model, blocks: Iterable[Embeddings], side: Side) -> None:
@@ -112,7 +116,7 @@ class Codes(Source):
             for items in _of_size(blocks, BLOCK):
                 writer.add(items)
             sizes = writer.sizes(method, side)
-            write_hashed_object(partial / "codes.json", asdict(sizes))
+            write_hashed_object(partial / "codes.json", sizes.model_dump())
             for name in _ARRAYS:
                 if (array := getattr(writer.quantiser, name)) is not None:
                     np.save(partial / f"{name}.npy", array.numpy())
@@ -125,6 +129,34 @@ class Codes(Source):
                 f"the codes are of {sizes.count} {sizes.side} and the method '{sizes.method}', not "
                 f"of {len(gallery)} {side} and '{model.preset.method}'. {_REMEDY}"
             )
+        form = form_of(model.method, side)
+        assert form is not None  # `write` has refused this method
+        first = double(gallery.rows(slice(0, 1)))
+        vectors, quantiser = form.rows(first), self._quantiser
+        elements, size = vectors.shape[1:]
+        basis, means = quantiser.basis, quantiser.means
+        numbers = self._bounds + (offsets(form, first) is not None)
+        fits = (
+            (sizes.elements, sizes.numbers) == (elements, numbers)
+            and (basis is None or tuple(basis.shape) == (size, sizes.size))
+            and (basis is not None or sizes.size == size)
+            and (means is None or tuple(means.shape) == (elements, 1, size))
+        )
+        if not fits:
+            raise DataError(f"the codes are not of {elements} vectors of {size} numbers. {_REMEDY}")
+
+    @property
+    def _bounds(self) -> int:
+        """The number of numbers of a vector without an offset."""
+        return 3 if self._quantiser.basis is None else 4
+
+    def _check_bounds(self, path: Path) -> None:
+        """Refuse numbers that bound nothing: only offsets may be negative or minus infinity."""
+        for items in self.runs(1):
+            _, numbers = self.run(items)
+            own, added = numbers[: self._bounds], numbers[self._bounds :]
+            if not bool((own.isfinite() & (own >= 0)).all()) or not bool((added < torch.inf).all()):
+                raise DataError(f"{path}: a number is no bound. {_REMEDY}")
 
     @contextmanager
     def reader(self, questions: Sequence[Question]) -> Iterator[Callable[[], Bounds]]:
@@ -198,7 +230,28 @@ class _Writer:
     def sizes(self, method: str, side: Side) -> Sizes:
         if not self._count:
             raise DataError("there are no items to search")
-        return Sizes(method, side, self._count, *self._shape, self._longest)
+        values = method, side, self._count, *self._shape, self._longest
+        return Sizes.model_validate(dict(zip(Sizes.model_fields, values, strict=True)))
+
+
+def _sizes(path: Path) -> Sizes:
+    try:
+        return Sizes.model_validate(read_hashed_object(path, _REMEDY))
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        key = ".".join(map(str, fault["loc"]))
+        raise DataError(f"{path}: {key}: {fault['msg']}. {_REMEDY}") from None
+
+
+def _array(path: Path, ndim: int) -> Tensor:
+    """The finite array in float64."""
+    array = load_array(path)
+    if array.dtype != np.float64 or array.ndim != ndim or not np.isfinite(array).all():
+        raise DataError(
+            f"{path}: {array.dtype} {array.shape}: expected {ndim} dimensions of finite float64. "
+            f"{_REMEDY}"
+        )
+    return torch.from_numpy(array)
 
 
 def _of_size(parts: Iterable[Embeddings], size: int) -> Iterator[Embeddings]:

@@ -27,7 +27,7 @@ from manymatch.search.answer import Side
 from manymatch.search.model import Model
 from manymatch.search.scan import dots
 from manymatch.search.scan.forms import Form
-from manymatch.search.scan.source import double, per_item
+from manymatch.search.scan.source import check_range, double, per_item
 from manymatch.similarities.blocks import runs
 from manymatch.system.errors import ConfigError
 from manymatch.system.parallel_map import side_by_side
@@ -48,6 +48,7 @@ def single(queries: Embeddings) -> list[Embeddings]:
         DataError: a query is not finite.
     """
     check_finite(queries.vectors, [f"query {number}" for number in range(len(queries))])
+    check_range(queries)
     exact = double(queries.scored().float())
     return [exact.rows(slice(number, number + 1)) for number in range(len(exact))]
 
@@ -92,11 +93,12 @@ class ExactScores:
             items, rows = self._gallery.rows(slice(first, end)), rows - first
         else:
             items, rows = _taken(self._gallery, rows), np.arange(len(rows))
+        check_range(items)
         items, query = _by_products(items, query) if self._of_products else (double(items), query)
         if self._model.device.type != "cpu":
             items, query = items.to(self._model.device), query.to(self._model.device)
         sides = (items, query) if self._side == "images" else (query, items)
-        return checked(self._score(*sides).flatten()).float().cpu().numpy()[rows]
+        return checked(self._score(*sides).flatten().float()).cpu().numpy()[rows]
 
 
 @dataclass(frozen=True)

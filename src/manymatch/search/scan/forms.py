@@ -81,6 +81,8 @@ def form_of(method: Method, side: str, beta: float | None = None) -> Form | None
         return Form(_vectors, partial(_ask_set, method.similarity))
     if isinstance(method, MSRM) and method.settings.inference == "intact":
         return Form(_squares, _ask_gaussian)
+    if isinstance(method, MSRM) and method.settings.inference == "hypergraph":
+        return Form(_candidates, _ask_cosine)
     if isinstance(method, PCME) and method.settings.inference == "samples":
         item, query = method.noise.cpu() if side == "images" else method.noise.cpu().flip(0)
         drawn = partial(_samples, item)
@@ -94,6 +96,10 @@ def form_of(method: Method, side: str, beta: float | None = None) -> Form | None
 
 def _vectors(items: Embeddings) -> Tensor:
     return items.vectors
+
+
+def _candidates(items: Embeddings) -> Tensor:
+    return _part(items, "candidate")[:, None]
 
 
 def _largest_product(vectors: Tensor, longest: float) -> float:
@@ -126,6 +132,12 @@ def _ask_entities(beta: float, query: Embeddings, longest: float) -> Question:
     return Question(vectors, reduce, _largest_product(vectors, longest))
 
 
+def _part(items: Embeddings, name: str) -> Tensor:
+    if name not in items.parts():
+        raise DataError(f"embeddings without a {name}, which the score of the model reads")
+    return items.parts()[name]
+
+
 def _squares(items: Embeddings) -> Tensor:
     """`[b c^2, c]` of points c: a Mahalanobis distance is linear in these numbers."""
     points = items.vectors
@@ -142,8 +154,7 @@ def _balance(size: int) -> float:
 
 def _ask_gaussian(query: Embeddings, longest: float) -> Question:
     """`-d2 = [b c^2, c] . [-1/(b var), 2 mu/var] - sum mu^2/var`."""
-    assert query.log_variance is not None
-    mean, precision = query.vectors[0], (-query.log_variance).exp()
+    mean, precision = query.vectors[0], (-_part(query, "log_variance")).exp()
     constant = float((mean.square() * precision).sum())
     vectors = torch.cat([-precision / _balance(mean.shape[1]), 2 * mean * precision], 1)
 
@@ -156,8 +167,8 @@ def _ask_gaussian(query: Embeddings, longest: float) -> Question:
 def _samples(noise: Tensor, items: Embeddings) -> Tensor:
     """`(n, J, D)` in the type of the embeddings. A mean and its noise may cancel each other, which
     is why the sum is made in float64."""
-    assert items.log_variance is not None
-    exact = samples(items.vectors[:, 0].double(), items.log_variance.double(), noise.double())
+    log_variance = _part(items, "log_variance").double()
+    exact = samples(items.vectors[:, 0].double(), log_variance, noise.double())
     return exact.to(items.vectors.dtype)
 
 

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.set_method import SetMethod
 from manymatch.search.answer import Side
 from manymatch.search.model import Model
 from manymatch.search.scan import dots
@@ -22,7 +23,8 @@ from manymatch.search.scan.codes import Codes
 from manymatch.search.scan.exact import Best, ExactScores, Hits, single
 from manymatch.search.scan.forms import form_of
 from manymatch.search.scan.source import Floats, Source
-from manymatch.system.errors import ConfigError
+from manymatch.search.scores import check_origin
+from manymatch.system.errors import ConfigError, DataError
 
 _MARGIN = 64
 """Items beyond k that are scored first: a second run is often not necessary."""
@@ -60,11 +62,15 @@ class Scanner:
         side: Side = "images",
         beta: float | None = None,
     ) -> None:
+        check_origin(gallery, model.identity, side)
+        self._identity = model.identity
         self._form = form_of(model.method, side, beta)
         self._exact = ExactScores(model, gallery, side, beta, self._form)
-        self._count = len(gallery)
+        self._count, self._shape = len(gallery), gallery.vectors.shape[1:]
         if codes is not None:
             codes.check(model, gallery, side)
+        if not isinstance(model.method, SetMethod) and self._shape[0] != 1:
+            raise DataError(f"{self._shape[0]} vectors of each item: the method gives one vector")
         self._source: Source | None = None
         if self._form is not None:
             usable = codes is not None and dots.available()
@@ -90,6 +96,12 @@ class Scanner:
         """
         if k < 1:
             raise ConfigError(f"{k} results: expected at least 1.")
+        check_origin(queries, self._identity)
+        if queries.vectors.shape[2] != self._shape[1]:
+            raise DataError(
+                f"queries of {queries.vectors.shape[2]} numbers for items of {self._shape[1]}: "
+                "these are embeddings of different models"
+            )
         hits, exact = [], single(queries)
         for query, bounds in zip(exact, self._bounds(exact), strict=True):
             if included is not None:
@@ -105,13 +117,15 @@ class Scanner:
         return upper_bounds(self._source, [self._form.ask(query, longest) for query in queries])
 
     def _best(self, query: Embeddings, bounds: NDArray[np.float32], k: int, least: float) -> Hits:
+        if np.isnan(bounds).any():
+            raise DataError("a bound of a score is not a number. Make the index again")
         best = Best(k, least)
         count = len(bounds) if self._source is None else min(k + _MARGIN, len(bounds))
         lowest = np.partition(bounds, -count)[-count]
         above = np.flatnonzero(bounds > lowest)
         equal = np.flatnonzero(bounds == lowest)[: count - len(above)]
         first = np.concatenate([above, equal])
-        best.add(*self._exact(query, first[best.reached_by(bounds[first])]))
+        self._score(best, query, first[best.reached_by(bounds[first])], bounds)
         bounds[first] = -np.inf
         others = np.flatnonzero(best.reached_by(bounds))
         start, size = 0, _RUN
@@ -124,6 +138,18 @@ class Scanner:
             run = run[best.reached_by(bounds[run])]
             if not len(run):
                 break
-            best.add(*self._exact(query, run))
+            self._score(best, query, run, bounds)
             start, size = start + size, 2 * size
         return Hits(best.rows, best.scores, best.count, exact=True)
+
+    def _score(
+        self, best: Best, query: Embeddings, rows: NDArray[np.int64], bounds: NDArray[np.float32]
+    ) -> None:
+        """Add the exact scores of `rows`. A score above its bound shows codes of other vectors."""
+        rows, scores = self._exact(query, rows)
+        if not bool((scores <= bounds[rows]).all()):
+            raise DataError(
+                "the codes of the index are not those of its embeddings: a score is above its "
+                "bound. Make the index again"
+            )
+        best.add(rows, scores)

@@ -20,6 +20,8 @@ from manymatch.system.errors import DataError
 
 BLOCK = 8192
 """Items whose vectors and numbers lie together."""
+LARGEST = 1e15
+"""Numbers of embeddings are smaller: products of larger ones could leave float32."""
 _VECTORS = 32768
 """Vectors of a run, if a block does not have more: their products stay in the cache of a core, and
 the threads seldom meet at Python's lock."""
@@ -115,12 +117,19 @@ def unit(vectors: Tensor) -> float:
     return (vectors.shape[-1] + 8) * 2.0**-23 * float(vectors.norm(dim=-1).max())
 
 
+def check_range(embeddings: Embeddings) -> None:
+    """Refuse numbers that no model gives, with which scores would leave float32: a `DataError`."""
+    if not bool((embeddings.vectors.abs() <= LARGEST).all()):
+        raise DataError(f"an embedding has a number that is not in -{LARGEST:g} to {LARGEST:g}")
+
+
 def check_items(items: Embeddings, start: int) -> None:
     """Refuse an item that is not finite, or an empty set: a `DataError` gives the item's number."""
     numbers = [f"item {number}" for number in range(start, start + len(items))]
     for part in items.scored_parts().values():
         if part.is_floating_point():
             check_finite(part, numbers)
+    check_range(items)
     if items.mask is not None and not bool(items.mask.any(1).all()):
         empty = numbers[int((~items.mask.any(1)).nonzero()[0])]
         raise DataError(f"{empty} is a set without a real element: its mask is False throughout")

@@ -37,6 +37,8 @@ def refusal(status: int, fault: str) -> JSONResponse:
 class Guard:
     """Wraps the application: checks host and rate, ends slow requests, adds headers, counts.
 
+    HEAD is GET without the body.
+
     Args:
         app: the application.
         host: the address that the service listens on.
@@ -57,12 +59,17 @@ class Guard:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         started, status = time.monotonic(), 0
+        head = scope["method"] == "HEAD"
+        if head:
+            scope = {**scope, "method": "GET"}
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 MutableHeaders(scope=message).update(_HEADERS)
+            if head and "body" in message:
+                message = {**message, "body": b""}
             await send(message)
 
         try:
@@ -97,6 +104,7 @@ def _trusted(header: str, host: str) -> bool:
     then carry the name. Addresses in digits cannot be rebound.
     """
     name = header.rpartition(":")[0] if header.rpartition(":")[2].isdigit() else header
+    name = name.removesuffix(".")  # of a complete name
     if name in ("localhost", host.lower()):
         return True
     try:

@@ -59,7 +59,7 @@ class Explain:
         if index.manifest.side == "texts" and not isinstance(query, str):
             return index.model.explain(query, index.item(item).facts["text"])
         if index.manifest.side == "images" and isinstance(query, str):
-            return index.model.explain(decoded(index.picture(item)), query)
+            return index.model.explain(decoded(_picture(index, item)), query)
         raise DataError("two pictures, or two texts, have no explanation: send one of each")
 
 
@@ -69,13 +69,14 @@ class ServedIndex:
     Args:
         name: the name in requests.
         folder: the folder of the index.
+        model: the folder of the model or its name on the hub; None: as the index says.
 
     Attributes:
         batch_seen: called with the size of each batch.
     """
 
-    def __init__(self, name: str, folder: Path) -> None:
-        self.name, self.folder = name, folder
+    def __init__(self, name: str, folder: Path, model: str | None = None) -> None:
+        self.name, self.folder, self._model = name, folder, model
         self.batch_seen: Callable[[int], object] = lambda size: None
         self.status: Literal["loading", "ready", "failed"] = "loading"
         self.fault: str | None = None
@@ -83,7 +84,7 @@ class ServedIndex:
         self._batcher = Batcher(self._answers, lambda size: self.batch_seen(size))
 
     @classmethod
-    def of(cls, folder: Path, name: str | None = None) -> ServedIndex:
+    def of(cls, folder: Path, name: str | None = None, model: str | None = None) -> ServedIndex:
         """The index in `folder`, by default under the folder's name without `.index`.
 
         Raises:
@@ -91,9 +92,8 @@ class ServedIndex:
         """
         if not folder.is_dir():
             raise ConfigError(f"{folder}: no such index. Make it with 'manymatch index'.")
-        return cls(
-            checked_name(name or folder.resolve().name.removesuffix(".index"), "index"), folder
-        )
+        own = folder.resolve().name.removesuffix(".index")
+        return cls(checked_name(name or own, "index"), folder, model)
 
     def load(self) -> threading.Thread:
         """Open the index and its model in a thread."""
@@ -138,17 +138,17 @@ class ServedIndex:
         Raises:
             HTTPException: 404, the index has no such item; 503, the index is not ready.
         """
-        return self._known(self.index.item, item)
+        self._check_known(item)
+        return self.index.item(item)
 
     def picture(self, item: str) -> bytes:
         """The file of an item; raises the same as `item`."""
-        return self._known(self.index.picture, item)
+        self._check_known(item)
+        return _picture(self.index, item)
 
-    def _known(self, look_up: Callable[[str], Any], item: str) -> Any:
-        try:
-            return look_up(item)
-        except (ManyMatchError, OSError) as error:
-            raise HTTPException(404, str(error)) from None
+    def _check_known(self, item: str) -> None:
+        if item not in self.index:
+            raise HTTPException(404, f"index '{self.name}': no item '{item}'")
 
     async def answer(self, kind: Search | Explain, request: Any) -> Any:
         """The answer of a request, which waits for its batch.
@@ -175,14 +175,44 @@ class ServedIndex:
         from manymatch.search.index.index import Index  # torch takes seconds to import
 
         try:
-            index = Index.open(self.folder)
+            index = Index.open(self.folder, self._model)
             _warm(index)
         except (ManyMatchError, OSError) as error:
-            self.fault, self.status = str(error), "failed"
-            say(f"error: {error}")
+            self._fail(error)
         else:
             self._index, self.status = index, "ready"
             say(f"index '{self.name}' is ready")
+            self._check(index)
+
+    def _check(self, index: Index) -> None:
+        """Compare the embeddings with their hashes, which takes a while for a large index."""
+        try:
+            index.check()
+        except (ManyMatchError, OSError) as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """End the service of this index. The terminal has the details, which name paths."""
+        self._index, self.status = None, "failed"
+        self.fault = "cannot be used; the terminal of the service says why"
+        say(f"error: index '{self.name}': {error}")
+
+
+def _picture(index: Index, item: str) -> bytes:
+    """The picture of an item of the index. A client sees no path of the server.
+
+    Raises:
+        HTTPException: 404, the item has no picture that can be read.
+    """
+    try:
+        return index.picture(item)
+    except (ManyMatchError, OSError) as error:
+        say(str(error))
+        raise HTTPException(
+            404,
+            f"item '{item}': no picture can be read. Its file may have been moved, changed or "
+            "removed since it was indexed; the terminal of the service says more",
+        ) from None
 
 
 def _warm(index: Index) -> None:

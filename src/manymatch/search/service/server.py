@@ -26,6 +26,7 @@ def serve(
     rate: float,
     shards: bool = False,
     shard_of: str | None = None,
+    model: str | None = None,
 ) -> None:
     """Serve indexes on `http://host:port` until SIGINT or SIGTERM, or until none can be loaded.
 
@@ -33,6 +34,7 @@ def serve(
         indexes: folders; with `shards` the addresses of the shards of one index.
         rate: requests a second that each client may send.
         shard_of: the name of the whole index. Each folder is a shard of the whole.
+        model: of all folders; None: as each says.
 
     Raises:
         SystemExit: no index can be loaded.
@@ -62,7 +64,7 @@ def serve(
     served: list[AnyIndex] = (
         [ShardedIndex.of([str(address) for address in indexes])]
         if shards
-        else [ServedIndex.of(Path(folder), shard_of) for folder in indexes]
+        else [ServedIndex.of(Path(folder), shard_of, model) for folder in indexes]
     )
     config = uvicorn.Config(
         application(served, host, rate, end),

@@ -212,6 +212,7 @@ class ShardedIndex:
         raise HTTPException(response.status_code, f"shard {shard.base_url}: {fault}")
 
     def _load(self) -> None:
+        said = None
         while self.status == "loading":
             try:
                 states = [self._state_of(number) for number in range(len(self._shards))]
@@ -220,6 +221,9 @@ class ShardedIndex:
             else:
                 self._compare(states)
             if self.status == "loading":
+                if self.fault != said:
+                    said = self.fault
+                    say(f"index '{self.name}' waits: {said}")
                 time.sleep(_SECONDS)
         say(f"index '{self.name}': {self.fault or 'is ready'}")
 
@@ -253,7 +257,8 @@ def _shard(address: str) -> tuple[str, httpx.Client]:
     try:
         part = urlsplit(address)
         (part.hostname or "").encode("idna")
-        if part.scheme in ("http", "https") and part.hostname and not part.query:
+        # `port` is a ValueError beyond 65,535, and nobody answers at port 0.
+        if part.scheme in ("http", "https") and part.hostname and part.port != 0 and not part.query:
             base = f"{part.scheme}://{part.netloc}"
             return part.path.strip("/"), httpx.Client(base_url=base, timeout=_ANSWER_SECONDS)
     except (ValueError, httpx.InvalidURL):
@@ -264,13 +269,15 @@ def _shard(address: str) -> tuple[str, httpx.Client]:
 
 
 def merged(answers: Sequence[Answer], k: int) -> Answer:
-    """The best `k` results of the answers of all shards; equal scores stand in the order of the
-    shards."""
+    """The best `k` results of all shards; equal scores stand in the order of the shards."""
     results: list[Result] = [result for answer in answers for result in answer.results]
     times = [answer.ms for answer in answers]
     return Answer(
         query=answers[0].query,
+        unknown=answers[0].unknown,
+        understood=answers[0].understood,
         results=sorted(results, key=lambda result: -result.score)[:k],
+        right=answers[0].right,
         exact=all(answer.exact for answer in answers),
         reranked=sum(answer.reranked for answer in answers),
         ms=Milliseconds(

@@ -39,9 +39,9 @@ const ranks = (item, of) => {
 const scoreLine = (item, of) => {
   const card = cardsShown().find((one) => one.dataset.id === item && one.dataset.index === of);
   if (!card) return null;
-  const share = card.querySelector(".share")?.textContent;
+  const share = card.querySelector(".share");
   return make("p", { class: "found" }, make("b", {}, number(Number(card.dataset.score))),
-    ` ${ranks(item, of)}`, share && make("span", { class: "note" }, ` About ${share.replace(" right", "")} of the results at this score are right.`));
+    ` ${ranks(item, of)}`, share && make("span", { class: "note", title: share.title }, ` At this score: ${share.textContent}.`));
 };
 
 const captionsOf = (known) => [known.text ?? [], known.caption ?? [], known.captions ?? []].flat().filter((text) => typeof text === "string");

@@ -18,7 +18,18 @@ const picture = (index, { id, path }) => {
   return make("img", { src: thumbnailOf(index, id), alt: path, loading: "lazy", decoding: "async", onerror: missing });
 };
 
-const card = (index, result, rank) => {
+/** How the page calls the shares of an answer, and what they count. */
+const wordsOf = ({ right }) => {
+  const of = right?.images ? ` of ${right.images.toLocaleString("en")} validation images` : "";
+  const [word, meaning] = {
+    all: ["right", "are true"],
+    judged: ["right", "are an own or judged pair"],
+    own: ["own pair", "are a picture and its own caption; others may fit as well"],
+  }[right?.pairs ?? "own"];
+  return [word, `Share of the results with this score${of} that ${meaning}`, of];
+};
+
+const card = (index, result, rank, [word, meaning]) => {
   const shares = typeof result.precision === "number";
   return make("li", {},
     make("a", {
@@ -33,11 +44,11 @@ const card = (index, result, rank) => {
     make("span", { class: "line" },
       make("span", { class: "rank" }, make("span", { class: "hidden" }, "Rank "), String(rank)),
       make("span", { class: "score" }, make("span", { class: "hidden" }, "Score "), number(result.score)),
-      shares && make("span", { class: "share", title: "Share of right results at this score" }, `${percent(result.precision)} right`))));
+      shares && make("span", { class: "share", title: meaning }, `${percent(result.precision)} ${word}`))));
 };
 
 /** A slider that hides results with a lower score. */
-const cutOff = (index, results, cards) => {
+const cutOff = (index, results, cards, [word, , of]) => {
   const scores = results.map((result) => result.score);
   const [low, high] = [Math.min(...scores), Math.max(...scores)];
   const output = make("output", {});
@@ -54,7 +65,7 @@ const cutOff = (index, results, cards) => {
       count += !item.hidden;
     }
     const share = shareAt(results, lowest);
-    output.textContent = `from ${number(lowest)}${share === null ? "" : `, where ${percent(share)} are right`}`;
+    output.textContent = `from ${number(lowest)}${share === null ? "" : `: ${percent(share)} ${word}${of}`}`;
     shown.textContent = `${count} of ${results.length} shown`;
     slider.setAttribute("aria-valuetext", output.textContent);
   };
@@ -68,6 +79,12 @@ const cutOff = (index, results, cards) => {
   return make("div", { class: "cut-off" }, make("label", {}, "Cut-off ", slider), output, shown);
 };
 
+/** What the model did not understand of a text. */
+const notes = ({ unknown, understood }) => {
+  if (!understood) return [make("p", { class: "fault", role: "status" }, "The model knows no word of this query, so the results mean nothing.")];
+  return unknown.length ? [make("p", { class: "note unknown", role: "status" }, `Not known to the model: ${unknown.join(", ")}`)] : [];
+};
+
 const column = ({ index, answer, error, description }) => {
   const head = make("header", {}, make("h2", {}, index), make("span", { class: "note" }, description));
   const section = make("section", { class: "column", "aria-label": `Results of ${index}`, "data-index": index }, head);
@@ -78,12 +95,14 @@ const column = ({ index, answer, error, description }) => {
   const { results, exact, ms } = answer;
   const time = ms.parse + ms.encode + ms.search;
   head.append(make("span", { class: "note" }, `${time < 10 ? time.toFixed(1) : Math.round(time)} ms${exact ? ", exact" : ", not proven exact"}`));
+  section.append(...notes(answer));
   if (!results.length) {
     section.append(make("p", { class: "note" }, "Nothing fits the filter."));
     return section;
   }
-  const cards = make("ol", { class: results[0].text ? "cards texts" : "cards" }, results.map((result, i) => card(index, result, i + 1)));
-  section.append(cutOff(index, results, cards), cards);
+  const words = wordsOf(answer);
+  const cards = make("ol", { class: results[0].text ? "cards texts" : "cards" }, results.map((result, i) => card(index, result, i + 1, words)));
+  section.append(cutOff(index, results, cards, words), cards);
   const { k } = state();
   if (results.length === k && k < MOST) {
     section.append(make("button", { type: "button", class: "more", onclick: () => go({ k: Math.min(MOST, 2 * k) }) }, "More results"));

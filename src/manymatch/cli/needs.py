@@ -1,0 +1,128 @@
+"""What the stages of params.yaml need and this machine lacks: images, features and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from manymatch.cli import project
+from manymatch.cli.project import LAYOUT
+from manymatch.config.params import Params
+from manymatch.config.preset import preset_path
+from manymatch.fetching.needs import Need, missing_file
+from manymatch.system.errors import ConfigError
+
+_GLOVE = "a file of GloVe's vectors, such as glove.840B.300d.txt (5,650 MB; 2,180 MB as a zip)"
+_WORD2VEC = "word2vec's binary file GoogleNews-vectors-negative300.bin (3,640 MB)"
+
+
+def needs(params: Params) -> Iterator[Need]:
+    """What is missing for the stages that have not run yet. Settings that do not fit are left out:
+    `manymatch check` reports them."""
+    for dataset in params.datasets:
+        yield from _of_dataset(params, dataset)
+    trained = {(dataset, preset) for dataset in params.datasets for preset in params.presets}
+    trained |= {(start.dataset, start.preset) for start in params.warm_starts.values()}
+    for dataset, preset in sorted(trained):
+        if not LAYOUT.model(dataset, preset).is_dir():
+            yield from _of_preset(dataset, preset)
+    for key, start in params.warm_starts.items():
+        yield from _of_model(start.model, trained, f"warm_starts.{key}.model")
+    for key, index in params.indexes.items():
+        yield from _of_model(index.model, trained, f"indexes.{key}.model")
+        made = Path(index.source).is_relative_to("data")
+        where = f"params.yaml: indexes.{key}.source"
+        need = None if made else missing_file(where, index.source, "what is to be indexed")
+        yield from [need] if need else []
+
+
+def _of_dataset(params: Params, name: str) -> Iterator[Need]:
+    from manymatch import datasets
+
+    if not LAYOUT.raw(name).is_dir():
+        source = datasets.dataset(datasets.kind(name, params.source(name)))
+        yield from source.needs(name, datasets.check_settings(name, params.source(name)))
+    images = has_images(params, name)
+    for features in params.features:
+        if not LAYOUT.features(name, features).is_file():
+            yield from _of_features(params, name, features, images)
+
+
+def has_images(params: Params, name: str) -> bool:
+    """Whether features can be computed from images of the data set."""
+    from manymatch import datasets
+    from manymatch.fetching.gather import ImageSettings
+
+    settings = datasets.check_settings(name, params.source(name))
+    absent = isinstance(settings, ImageSettings) and settings.without_images
+    return datasets.dataset(datasets.kind(name, params.source(name))).has_images and not absent
+
+
+def _of_features(params: Params, dataset: str, features: str, images: bool) -> Iterator[Need]:
+    from manymatch.features.weights import needed_weights
+
+    settings = params.extraction_of(features)
+    where = f"params.yaml: extraction.{features}"
+    published = settings.published.get(dataset)
+    if published:
+        what = f"published features of the format '{published.format}'"
+        need = missing_file(f"{where}.published.{dataset}.path", published.path, what)
+    elif images:
+        need = needed_weights(features, settings.weights, f"{where}.weights")
+    else:
+        fault = (
+            f"{where}.published.{dataset}: '{dataset}' has no images, so these features must be "
+            "imported. Set the key to {format: FORMAT, path: PATH} (docs/features.md)"
+        )
+        need = Need(where, fault=ConfigError(fault))
+    if need:
+        yield need
+
+
+def _of_preset(dataset: str, name: str) -> Iterator[Need]:
+    from manymatch.methods import check_model
+
+    preset = project.preset(dataset, name)
+    path = preset_path(LAYOUT.presets, dataset, name)
+    yield from _of_settings(check_model(preset.method, preset.model), f"{path}: model")
+
+
+def _of_settings(settings: BaseModel, where: str) -> Iterator[Need]:
+    """The needs of a group of a method's settings and of the groups in the group."""
+    from manymatch.encoders.bert_weights import PACKAGES
+    from manymatch.encoders.cnn import RANDOM
+    from manymatch.features.weights import from_hub, needed_weights
+    from manymatch.methods.image_encoder import CNNSettings
+    from manymatch.methods.text_encoder import BertSettings
+
+    values: dict[str, Any] = dict(settings)
+    bert = "bert" in (values.get("encoder"), values.get("concept_encoder"))
+    vectors = None if bert else values.get("word_vectors")
+    need: Need | None = None
+    if vectors == "word2vec":
+        need = missing_file(f"{where}.word2vec_file", values["word2vec_file"], _WORD2VEC)
+    elif vectors == "glove" and values["glove_file"] is not None:
+        need = missing_file(f"{where}.glove_file", values["glove_file"], _GLOVE)
+    elif isinstance(settings, CNNSettings) and settings.weights != RANDOM:
+        need = needed_weights(settings.backbone, settings.weights, f"{where}.weights")
+    if need:
+        yield need
+    for key, value in values.items():
+        if isinstance(value, BertSettings):
+            if bert and value.weights not in PACKAGES and (need := from_hub(value.weights)):
+                yield need
+        elif isinstance(value, BaseModel):
+            yield from _of_settings(value, f"{where}.{key}")
+
+
+def _of_model(model: str, trained: set[tuple[str, str]], where: str) -> Iterator[Need]:
+    dataset, _, preset = model.partition("/")
+    if (dataset, preset) not in trained and not LAYOUT.model(dataset, preset).is_dir():
+        fault = (
+            f"params.yaml: {where}: there is no model {LAYOUT.model(dataset, preset)}, and no "
+            f"stage trains it. Add '{dataset}' to 'datasets' and '{preset}' to 'presets'"
+        )
+        yield Need(where, fault=ConfigError(fault))

@@ -1,0 +1,204 @@
+"""The processes of a training on several devices of this host.
+
+The first process is the command itself. It starts one helper for each further device. A helper only
+trains: it holds no lock, prints nothing, writes nothing, and ends with the first process. Under
+`torchrun`, which starts all processes itself, there are no helpers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from torch import distributed
+
+from manymatch.system.errors import ManyMatchError
+from manymatch.system.files import storage_error
+from manymatch.system.parent import call_when_parent_ends
+from manymatch.system.progress import say
+from manymatch.training.lightning import LightningEnvironment
+
+_GRACE = 10.0
+"""Seconds in which the first process must end after a helper has failed. It may wait for that
+helper, and no exception ends a wait of NCCL."""
+_rank = 0
+"""The number of this process among those of the training, 0 for the first; not under `torchrun`."""
+
+
+class Started(LightningEnvironment):
+    """Tells Lightning that all processes are started, whatever the variables of a cluster say."""
+
+    @property
+    def creates_processes_externally(self) -> bool:
+        return True
+
+    def local_rank(self) -> int:
+        return _rank
+
+    def node_rank(self) -> int:
+        return 0
+
+
+def first_process() -> bool:
+    """Whether this process prints and writes for all processes of its training."""
+    rank = os.environ["RANK"] if distributed.is_torchelastic_launched() else _rank
+    return int(rank) == 0
+
+
+@contextlib.contextmanager
+def helped(devices: int, train: Callable[[], None]) -> Iterator[None]:
+    """In the block, each device but the first has a helper, which calls `train`.
+
+    Nothing happens with one device, in a helper, and under `torchrun`.
+
+    Args:
+        train: does the training of the block. Another process unpickles and calls it.
+
+    Raises:
+        ManyMatchError: a helper has failed.
+    """
+    if devices == 1 or _rank or distributed.is_torchelastic_launched():
+        yield
+        return
+    # The processes meet at a port of this host alone. PyTorch's own would be open to the network.
+    listening = socket.create_server(("127.0.0.1", 0))
+    address, port = listening.getsockname()
+    options: Any = {"wait_for_workers": False, "master_listen_fd": listening.detach()}
+    store = distributed.TCPStore(address, port, is_master=True, **options)
+    meeting = {
+        "MASTER_ADDR": address,
+        "MASTER_PORT": str(port),
+        "TORCHELASTIC_USE_AGENT_STORE": "True",  # the port is open already
+        "TORCHELASTIC_RESTART_COUNT": "0",
+    }
+    before = {name: os.environ.get(name) for name in (*meeting, "WORLD_SIZE")}
+    helpers: list[_Helper] = []
+    ended = threading.Event()
+    try:
+        os.environ.update(meeting)
+        for rank in range(1, devices):
+            helpers.append(_Helper(rank, devices, train))
+        threading.Thread(target=_end_with, args=(helpers, ended), daemon=True).start()
+        with _interrupted_by_sigterm():
+            yield
+        distributed.destroy_process_group()  # a later training of this process has its own
+    except (ManyMatchError, OSError):
+        raise
+    except Exception as fault:  # perhaps because the connection to a helper broke
+        if cause := _failure(helpers, _GRACE / 2):
+            raise cause from fault
+        raise
+    finally:
+        ended.set()
+        for helper in helpers:
+            helper.process.kill()
+            helper.process.join()
+        del store
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """In the block, SIGTERM is an interrupt. Lightning's own handler begins a broadcast in the
+    midst of another, so that all processes wait for ever."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class _Helper:
+    """One helper, and the connection through which it tells its fault."""
+
+    def __init__(self, rank: int, count: int, train: Callable[[], None]) -> None:
+        self._count = count
+        context = multiprocessing.get_context("spawn")
+        self._faults, sender = context.Pipe(duplex=False)
+        arguments = rank, os.getpid(), sender, train
+        self.process: BaseProcess = context.Process(target=_help, args=arguments, daemon=False)
+        # An interrupt of the keyboard reaches all processes, and the first one ends the others. The
+        # tracker starts before, because its start would unblock the signal.
+        resource_tracker.ensure_running()
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        sender.close()
+
+    def failure(self) -> Exception | None:
+        """What ended this process, if it has ended and failed."""
+        code = self.process.exitcode
+        if not code:
+            return None
+        with contextlib.suppress(EOFError, OSError):
+            fault: Exception = self._faults.recv()
+            return fault
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        return ManyMatchError(
+            f"training: process {self.process.pid}, one of {self._count}, {how} (out of memory?). "
+            "The same command goes on after the last whole epoch"
+        )
+
+
+def _help(rank: int, first: int, faults: Connection, train: Callable[[], None]) -> None:
+    """Be a helper of the process `first`, whose faults go to that process."""
+    global _rank
+    _rank = rank
+    call_when_parent_ends(partial(os._exit, 1), first)
+    try:
+        train()
+    except Exception as fault:
+        with contextlib.suppress(OSError):
+            faults.send(_told(fault))
+        os._exit(1)
+
+
+def _told(fault: Exception) -> Exception:
+    """`fault` in a form that another process can raise."""
+    if isinstance(fault, ManyMatchError):
+        return fault
+    if isinstance(fault, OSError) and fault.errno is not None:
+        return storage_error(fault)
+    return RuntimeError(f"in a helper:\n{traceback.format_exc()}")
+
+
+def _failure(helpers: Sequence[_Helper], seconds: float) -> Exception | None:
+    """What ended the first helper that has failed; None if none fails within `seconds`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        failures = (helper.failure() for helper in helpers)
+        failure = next((failure for failure in failures if failure is not None), None)
+        # The connection of a process breaks before the process has ended.
+        if failure is not None or time.monotonic() >= deadline:
+            return failure
+        time.sleep(0.1)
+
+
+def _end_with(helpers: Sequence[_Helper], ended: threading.Event) -> None:
+    """End this process if a helper fails and the training does not end by itself."""
+    while not any(helper.process.exitcode for helper in helpers):
+        if ended.wait(1):
+            return
+    if not ended.wait(_GRACE):
+        say(f"error: {_failure(helpers, 0)}")
+        os._exit(1)

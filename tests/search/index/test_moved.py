@@ -1,0 +1,129 @@
+"""An index that was moved or came from elsewhere, and the commands that use it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from typing import Any
+
+import pytest
+from command_line import fails
+from hashed_files import edit
+
+from manymatch import Index, Model
+from manymatch.search.hub import fetched
+from manymatch.search.index import build as building
+from manymatch.search.index.sources import source_of
+from manymatch.system.errors import CheckpointError
+from manymatch.system.parts import Parts
+
+from .conftest import Album
+
+
+def test_the_model_of_a_moved_index_is_named(
+    album: Album, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    album.index()
+    moved = album.root / "far" / "away" / "album.index"
+    shutil.copytree(album.target, moved)
+    expected = [result.path for result in album.open().search("two dogs").results]
+    with pytest.raises(CheckpointError, match=r"names the model '.*vsepp'.*--model"):
+        Index.open(moved).search("two dogs")
+    for model in (album.model_folder, str(album.model_folder)):
+        answer = Index.open(moved, model).search("two dogs")
+        assert [result.path for result in answer.results] == expected
+    assert "--model" in fails(["search", str(moved), "two dogs"], monkeypatch, capfd)
+
+
+def test_an_index_asks_no_hub_by_itself(album: Album, monkeypatch: pytest.MonkeyPatch) -> None:
+    album.index()
+    asked: list[dict[str, Any]] = []
+
+    def snapshot(name: str, **options: Any) -> str:
+        asked.append(options)
+        if options["local_files_only"]:
+            raise OSError("not here")
+        return str(album.model_folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    for name in ("somebody/model", "somebody/model@main", "../../x", "a/b/c", "x"):
+        edit(album.target / "manifest.json", model=name)
+        with pytest.raises(CheckpointError, match="--model"):
+            Index.open(album.target).search("two dogs")
+    assert all(options["local_files_only"] for options in asked)
+    assert Index.open(album.target, "somebody/model").search("two dogs").results
+    edit(album.target / "manifest.json", model="somebody/model")
+    monkeypatch.setattr(
+        "huggingface_hub.snapshot_download", lambda *_, **options: str(album.model_folder)
+    )
+    assert Index.open(album.target).search("two dogs").results  # downloaded for the index
+
+
+@pytest.mark.parametrize("name", ["models/scenes/cora", "./cora", "../a/b", "cora", "/a/b", "~/b"])
+def test_a_mistyped_folder_is_no_name_on_the_hub(name: str) -> None:
+    with pytest.raises(CheckpointError, match="no such folder") as raised:
+        fetched(name)
+    assert "repo" not in str(raised.value)
+
+
+def test_an_output_of_dvc_does_not_depend_on_times(album: Album, vsepp: Model) -> None:
+    def made(number: int) -> dict[str, bytes]:
+        target = album.root / f"{number}.index"
+        model, parts = str(album.model_folder), Parts(album.root / f"{number}.parts")
+        building.build(source_of(album.pictures), vsepp, target, model, parts=parts, times=False)
+        files = sorted(path for path in target.rglob("*") if path.is_file())
+        return {path.relative_to(target).as_posix(): path.read_bytes() for path in files}
+
+    first = made(1)
+    for path in album.pictures.rglob("*.png"):
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+    assert made(2) == first
+    index = Index.open(album.root / "1.index", vsepp)
+    assert not index.search("two dogs", where="date > 1960-01-01").results
+    assert index.item(index.search("two dogs").results[0].id).mtime_ns == 0
+
+
+def test_an_index_without_times_is_brought_up_to_date(
+    album: Album, encoded: list[str], vsepp: Model
+) -> None:
+    parts = Parts(album.root / "parts")
+    arguments = source_of(album.pictures), vsepp, album.target, str(album.model_folder)
+    building.build(*arguments, parts=parts, times=False)
+    encoded.clear()
+    building.build(*arguments, parts=parts, times=False)
+    album.draw("0/00.png", 77)
+    assert not encoded
+    assert building.build(*arguments, parts=parts, times=False).changed == 1
+    assert album.index().embedded == 0  # and now with times
+    assert album.open().search("two dogs", where="date > 2001-01-01").results
+
+
+def test_a_page_without_a_temporary_folder_is_refused_before_the_search(
+    album: Album, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    album.index()
+
+    def full(**_: Any) -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    words = ["search", str(album.target), "two dogs", "--open"]
+    assert "--open: no folder for temporary files" in fails(words, monkeypatch, capfd)
+
+
+def test_models_and_indexes_say_what_they_are(album: Album, vsepp: Model) -> None:
+    album.index()
+    assert repr(album.open()) == f"Index({str(album.target)!r}, 12 images, 'vsepp')"
+    assert "'vsepp' on 'lite0'" in repr(vsepp) and str(album.model_folder) in repr(vsepp)
+
+
+@pytest.mark.parametrize("name", ["phone.heic", "phone.HEIF", "web.avif", "raw.dng"])
+def test_pictures_that_nothing_here_reads_are_counted(
+    name: str, album: Album, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (album.pictures / name).write_bytes(b"a picture of a phone")
+    assert album.index().broken == 1
+    assert (
+        f"left out: {album.pictures / name}: not a format that is read" in capsys.readouterr().err
+    )

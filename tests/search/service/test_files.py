@@ -1,0 +1,64 @@
+"""Files that changed since they were indexed, and requests for heads."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from made_indexes import made_index
+from starlette.testclient import TestClient
+from waiting import ready
+
+from manymatch.search.service.app import application
+from manymatch.search.service.served_index import ServedIndex
+
+from .conftest import ADDRESS
+from .test_app import assert_refused
+
+Make = Callable[..., Path]
+
+
+def test_head_is_get_without_a_body(client: TestClient, items: dict[str, str]) -> None:
+    (item, *_) = items.values()
+    paths = ("/", "/health", "/metrics", f"/items/{item}", "/search?q=dogs", "/page/page.js")
+    for path in (*paths, f"/items/{item}/picture", f"/items/{item}/thumbnail"):
+        head, whole = client.head(path), client.get(path)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-type"] == whole.headers["content-type"]
+        assert int(head.headers["content-length"]) > 0
+    assert client.head("/items/none").status_code == 404
+
+
+@pytest.mark.parametrize("became", ["nothing", "a pipe", "a folder", "a link", "a text"])
+def test_no_answer_names_a_path_of_the_server(
+    became: str, make_model: Make, pictures: list[Path], tmp_path: Path
+) -> None:
+    source = tmp_path / "photos"
+    source.mkdir()
+    shutil.copy(pictures[0], source / "a.png")
+    made_index(source, make_model("vsepp"), tmp_path / "photos.index")
+    with TestClient(application([ServedIndex.of(tmp_path / "photos.index")]), ADDRESS) as client:
+        ready(client)
+        (found,) = client.get("/search?q=dogs").json()["results"]
+        file = source / "a.png"
+        file.unlink()
+        {
+            "nothing": lambda: None,
+            "a pipe": lambda: os.mkfifo(file),
+            "a folder": file.mkdir,
+            "a link": lambda: file.symlink_to(pictures[1]),
+            "a text": lambda: file.write_text("no picture"),
+        }[became]()
+        for path in ("picture", "thumbnail", "similar"):
+            answer = client.get(f"/items/{found['id']}/{path}")
+            assert str(tmp_path) not in answer.text and answer.status_code < 500
+        answer = client.get("/explain", params={"item": found["id"], "q": "dogs"})
+        assert_refused(answer, 400 if became == "a text" else 404)
+        assert str(tmp_path) not in answer.text
+        for path in ("", "/picture", "/similar"):
+            answer = client.get(f"/items/unknown{path}")
+            assert_refused(answer, 404)
+            assert "no item 'unknown'" in answer.text and str(tmp_path) not in answer.text

@@ -1,0 +1,71 @@
+"""Scores of embeddings that do not belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import manymatch
+from manymatch import Model
+from manymatch.methods.embeddings import Embeddings
+from manymatch.search.scan.scanner import Scanner
+from manymatch.system.errors import ConfigError, DataError
+
+Make = Callable[..., Path]
+TEXTS = ["a red bird", "two dogs"]
+
+
+@pytest.fixture(scope="module")
+def vsepp(make_model: Make) -> Model:
+    return manymatch.load(make_model("vsepp"), "cpu")
+
+
+@pytest.fixture(scope="module")
+def other(make_model: Make) -> Model:
+    """A model of another method, whose embeddings have the same shape."""
+    return manymatch.load(make_model("vse_infinity"), "cpu")
+
+
+def test_embeddings_of_another_model_or_side_have_no_score(
+    vsepp: Model, other: Model, pictures: list[Path]
+) -> None:
+    images, texts = vsepp.encode_images(pictures), vsepp.encode_texts(TEXTS)
+    theirs = other.encode_images(pictures), other.encode_texts(TEXTS)
+    assert vsepp.score(images, texts).shape == (len(pictures), len(TEXTS))
+    pairs = [(texts, images), (images, images), (theirs[0], texts), (images, theirs[1]), theirs]
+    for pair in [*pairs, (images.rows(slice(0, 1)), theirs[1].float()), (images, texts.vectors)]:
+        with pytest.raises(DataError):
+            vsepp.score(*pair)
+    for query in ("texts", "images", "", None):
+        asking: Any = query
+        with pytest.raises(ConfigError, match="query"):
+            vsepp.score(images, texts, asking)
+        with pytest.raises(ConfigError, match="query"):
+            vsepp.precision([0.5], asking)
+
+
+def test_arrays_from_elsewhere_have_scores(vsepp: Model, pictures: list[Path]) -> None:
+    images, texts = vsepp.encode_images(pictures), vsepp.encode_texts(TEXTS)
+    arrays = Embeddings(images.vectors.clone()), Embeddings(texts.vectors.clone())
+    torch.testing.assert_close(vsepp.score(*arrays), vsepp.score(images, texts))
+    for vectors in (images.vectors[..., :-1], images.vectors[0]):
+        with pytest.raises(DataError, match=r"numbers|expected"):
+            vsepp.score(Embeddings(vectors), texts)
+
+
+def test_a_scan_takes_the_embeddings_of_its_model(
+    vsepp: Model, other: Model, pictures: list[Path]
+) -> None:
+    images = vsepp.encode_images(pictures)
+    with pytest.raises(DataError, match="another model"):
+        Scanner(other, images)
+    with pytest.raises(DataError, match="of images"):
+        Scanner(vsepp, images, side="texts")
+    scanner = Scanner(vsepp, images)
+    with pytest.raises(DataError, match="another model"):
+        scanner.top(other.encode_texts(TEXTS), 1)
+    assert len(scanner.top(images, 1)) == len(pictures)  # pictures find pictures

@@ -1,0 +1,78 @@
+"""Words that a model does not know are named, with word vectors and with wordpieces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import ends
+from made_indexes import made_index
+from tiny_bert import SPECIAL, make_bert
+
+from manymatch import Index
+from manymatch.text.vocabulary import Vocabulary
+from manymatch.text.wordpieces import AnyVocabulary, WordPieces
+
+
+@pytest.fixture(params=["words", "wordpieces"])
+def vocabulary(request: pytest.FixtureRequest, tmp_path: Path) -> AnyVocabulary:
+    if request.param == "words":
+        return Vocabulary([*Vocabulary.SPECIAL, "a", "dog", "red"])
+    return WordPieces.from_folder(make_bert(tmp_path, [*SPECIAL, "a", "dog", "red", "."]))
+
+
+@pytest.mark.parametrize(
+    ("text", "unknown", "knows"),
+    [
+        ("a red dog", [], True),
+        ("A red zebra, a zebra.", ["zebra"], True),
+        ("zebra \u0633\u0644\u0627\u0645", ["zebra", "\u0633\u0644\u0627\u0645"], False),
+    ],
+)
+def test_unknown_words_are_named_once(
+    text: str, unknown: list[str], knows: bool, vocabulary: AnyVocabulary
+) -> None:
+    assert vocabulary.unknown(text) == unknown
+    assert vocabulary.knows(text) == knows
+
+
+def test_a_text_without_words_is_unknown_as_a_whole(vocabulary: AnyVocabulary) -> None:
+    for text in ("...!?", " \U0001f600"):
+        assert vocabulary.unknown(text) == [text.strip()] and not vocabulary.knows(text)
+
+
+@pytest.fixture(scope="module")
+def index(
+    make_model: Callable[..., Path], pictures: list[Path], tmp_path_factory: pytest.TempPathFactory
+) -> Index:
+    target = tmp_path_factory.mktemp("unknown") / "a.index"
+    return made_index(pictures[0].parent, make_model("vsepp"), target)
+
+
+def test_an_answer_says_which_words_are_unknown(index: Index, pictures: list[Path]) -> None:
+    queries = ["two dogs", "two qwzx dogs", "qwzx", pictures[0]]
+    answers = index.search_all(queries)
+    assert [answer.unknown for answer in answers] == [[], ["qwzx"], ["qwzx"], []]
+    assert [answer.understood for answer in answers] == [True, True, False, True]
+    similar = index.similar(answers[0].results[0].id)
+    assert not similar.unknown and similar.understood
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [("two qwzx dogs", "Not known to the model: qwzx"), ("qwzx", "knows no word of this query")],
+)
+def test_the_command_says_so_before_the_results(
+    query: str,
+    words: str,
+    index: Index,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    printed = ends(["search", str(index.folder), query], 0, monkeypatch, capfd).out
+    assert words in printed and printed.index(words) < printed.index(".png")
+    printed = ends(["search", str(index.folder), query, "--json"], 0, monkeypatch, capfd).out
+    answer = json.loads(printed)
+    assert answer["unknown"] == ["qwzx"] and answer["understood"] == (query != "qwzx")

@@ -1,0 +1,82 @@
+"""Nothing that a test has started outlives the process of the tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+HELPERS = Path(__file__).parents[1] / "helpers"
+CONFTEST = """
+import left_processes
+
+def pytest_sessionstart():
+    left_processes.end_with_this_process()
+"""
+TEST = """
+import os, time
+from pathlib import Path
+from workspace import Workspace
+
+BEHIND = '''
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+sleep = subprocess.Popen(["sleep", "900"], start_new_session=True)
+print(os.getpid(), sleep.pid, flush=True)
+time.sleep(900)
+'''
+
+def test_that_is_interrupted():
+    started = Workspace(Path.cwd()).start("python", "-c", BEHIND)
+    ids = started.stdout.readline()
+    Path("made").write_text(f"{os.getpid()} {ids}")
+    Path("made").rename("ids")
+    time.sleep(900)
+"""
+"""The second process ignores SIGTERM; both have sessions of their own, as those of a service."""
+PATIENCE = 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("end", "several", "worker"),
+    [
+        (signal.SIGINT, False, False),
+        (signal.SIGTERM, False, False),
+        (signal.SIGKILL, False, False),
+        (signal.SIGINT, True, False),
+        (signal.SIGTERM, True, True),
+    ],
+    ids=["interrupted", "terminated", "killed", "xdist interrupted", "worker terminated"],
+)
+def test_interrupted_tests_leave_no_process(
+    tmp_path: Path, end: signal.Signals, several: bool, worker: bool
+) -> None:
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_it.py").write_text(TEST)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:hydra_pytest", "--rootdir=."]
+    command += ["-n", "1"] if several else ["-p", "no:xdist"]
+    tests = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(HELPERS)},
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + PATIENCE
+    while not (tmp_path / "ids").exists():
+        assert tests.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    tester, *started = map(psutil.Process, map(int, (tmp_path / "ids").read_text().split()))
+    assert len(started) == 2 and all(process.is_running() for process in started)
+    os.kill(tester.pid if worker else tests.pid, end)
+    _, alive = psutil.wait_procs(started, timeout=PATIENCE)
+    assert not alive
+    tests.kill()
+    tests.wait()

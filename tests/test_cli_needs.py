@@ -1,0 +1,166 @@
+"""`manymatch check` lists what is missing before anything runs, without a network."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from command_line import configured, ends
+
+KEYS = {"presets": [], "features": []}
+FORM = "params.yaml: sources.flickr30k: 'images': the images are given out after a form"
+
+
+@pytest.fixture(autouse=True)
+def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with configuration and nothing else; no network and no cache of the hub."""
+
+    def no_network(*_: Any) -> None:
+        pytest.fail("asked the network")
+
+    configured(root, tmp_path, monkeypatch)
+    monkeypatch.setattr(socket.socket, "connect", no_network)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+
+
+def settle(**changes: Any) -> None:
+    """Write settings into params.yaml; `a__b` is the key b in a."""
+    params = yaml.safe_load(Path("params.yaml").read_text()) | KEYS
+    for key, value in changes.items():
+        *groups, last = key.split("__")
+        group = params
+        for name in groups:
+            group = group.setdefault(name, {})
+        group[last] = value
+    Path("params.yaml").write_text(yaml.safe_dump(params))
+
+
+def shown(
+    code: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> list[str]:
+    lines = ends("check", code, monkeypatch, capfd).err.splitlines()
+    return [line for line in lines if "loading libraries" not in line]
+
+
+BUTD = "pytorch_model.bin"
+MISSING: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "images after a form": ({"datasets": ["flickr30k"]}, [FORM]),
+    "a folder without images": (
+        {"datasets": ["flickr30k"], "sources__flickr30k__folder": "."},
+        ["'images': not found under its usual name in .; the images are given out after a form"],
+    ),
+    "a wrong path": (
+        {"datasets": ["coco"], "sources__coco__images": "coco.zip"},
+        ["coco images: no such file or folder: coco.zip"],
+    ),
+    "files of clips": (
+        {"datasets": ["msrvtt"], "features": ["howto100m"]},
+        [
+            "sources.msrvtt: 'captions'",
+            "sources.msrvtt: 'train'",
+            "sources.msrvtt: 'test'",
+            "extraction.howto100m.published.msrvtt: 'msrvtt' has no images",
+        ],
+    ),
+    "weights of a detector": (
+        {"datasets": ["scenes"], "features": ["butd"]},
+        ["extraction.butd.weights: not set. Set the key to pytorch_model.bin"],
+    ),
+    "no images and no features": (
+        {
+            "datasets": ["flickr30k"],
+            "features": ["butd"],
+            "sources__flickr30k__without_images": True,
+        },
+        ["extraction.butd.published.flickr30k: 'flickr30k' has no images"],
+    ),
+    "published features": (
+        {
+            "datasets": ["coco"],
+            "features": ["butd"],
+            "extraction__butd__published": {"coco": {"format": "scan", "path": "/nowhere"}},
+        },
+        ["extraction.butd.published.coco.path: no such file or folder: /nowhere"],
+    ),
+    "word vectors and features": (
+        {"datasets": ["flickr30k"], "features": ["butd"], "presets": ["dive_butd_bigru"]},
+        [
+            FORM,
+            "extraction.butd.weights",
+            "presets/flickr30k/dive_butd_bigru.yaml: model.text.glove_file: no such file or "
+            "folder: data/raw/glove/glove.840B.300d.txt",
+        ],
+    ),
+    "word2vec": (
+        {"datasets": ["youcook2"], "features": ["howto100m"], "presets": ["swamp"]},
+        ["sources.youcook2", "published.youcook2", "youcook2/swamp.yaml: model.word2vec_file"],
+    ),
+    "weights of a CNN that is trained": (
+        {
+            "datasets": ["coco"],
+            "features": ["pixels512"],
+            "presets": ["vse_infinity_resnext101_bert"],
+        },
+        ["model.image.cnn.weights: no such file or folder: data/raw/weights/ig_resnext101"],
+    ),
+    "the model of an index": (
+        {
+            "datasets": ["scenes"],
+            "indexes": {"mine": {"source": "photos", "model": "scenes/cora"}},
+        },
+        ["indexes.mine.model: there is no model models/scenes/cora", "indexes.mine.source: no"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISSING)
+def test_what_the_user_must_get_is_an_error_with_key_and_remedy(
+    case: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    changes, expected = MISSING[case]
+    settle(**changes)
+    lines = [line for line in shown(1, monkeypatch, capfd) if "will be downloaded" not in line]
+    assert lines[-1].startswith("error: ")
+    faults = lines if len(expected) == 1 else lines[:-1]
+    assert len(faults) == len(expected)
+    for text in expected:
+        assert sum(text in fault for fault in faults) == 1, lines
+    settled = ends("check --settings", 0, monkeypatch, capfd).err
+    assert "all known" in settled and "downloaded" not in settled
+
+
+def test_what_the_run_downloads_is_listed_with_sizes_and_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    features = ["resnet152", "pixels256"]
+    settle(datasets=["coco"], features=features, presets=["vsepp_resnet152_gru"])
+    path = Path("presets/coco/vsepp_resnet152_gru.yaml")
+    preset = yaml.safe_load(path.read_text())
+    bert = {"encoder": "bert", "bert": {"weights": "bert-base-uncased"}}
+    cnn = {"encoder": "linear", "cnn": {"backbone": "resnet152"}}
+    model = {"method": "vse_infinity", "model": {"image": cnn, "text": bert}}
+    path.write_text(yaml.safe_dump(preset | model))
+    *lines, end = shown(0, monkeypatch, capfd)
+    assert [line.removeprefix("will be downloaded: ") for line in lines] == [
+        "coco images (20,156 MB)",
+        "coco captions (37 MB)",
+        "coco instances (253 MB)",
+        "weights microsoft/resnet-152 from the hub (242 MB)",
+        "weights bert-base-uncased from the hub (440 MB)",
+    ]
+    assert end.endswith("all known")
+
+
+def test_what_is_there_is_not_missing(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    settle(datasets=["flickr30k"], features=["butd"], presets=["dive_butd_bigru"])
+    for folder in ("raw/flickr30k", "raw/glove", "features/flickr30k"):
+        Path("data", folder).mkdir(parents=True)
+    Path("data/raw/glove/glove.840B.300d.txt").touch()
+    Path("data/features/flickr30k/butd.h5").touch()
+    (line,) = shown(0, monkeypatch, capfd)
+    assert line.endswith("all known")

@@ -1,0 +1,197 @@
+"""The command `train` on two devices, here two processes of the CPU."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+from tiny_checkout import PRESET, Checkout, make_checkout
+
+from manymatch.config.preset import read_preset
+from manymatch.experiments.plan import points
+from manymatch.experiments.presets.experiment import preset_of
+from manymatch.methods.checkpoint import load_model
+from manymatch.system.errors import DataError, ManyMatchError
+from manymatch.training.helpers import helped
+from manymatch.training.train import train
+
+SECONDS = 300
+"""After so long a command hangs."""
+MANYMATCH = (sys.executable, "-m", "manymatch")
+OF_A_CLUSTER = {
+    **dict.fromkeys(("RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_PROCID", "SLURM_LOCALID"), "1"),
+    "WORLD_SIZE": "4",
+    "MASTER_ADDR": "10.0.0.1",
+    "MASTER_PORT": "1",
+    "SLURM_NTASKS": "1",
+    "SLURM_NTASKS_PER_NODE": "1",
+    "SLURM_JOB_NAME": "job",
+}
+"""What a cluster's own launcher leaves in the environment."""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    """A checkout whose preset `two` has two devices."""
+    made = make_checkout(tmp_path / "checkout", tmp_path)
+    model = {**PRESET["model"], "feature_dropout": 0.0}
+    for name, devices in {"one": 1, "two": 2}.items():
+        training = {**PRESET["training"], "devices": devices, "precision": "32-true"}
+        text = yaml.safe_dump({**PRESET, "model": model, "training": training})
+        (made.layout.presets / "tiny" / f"{name}.yaml").write_text(text)
+    return made
+
+
+@contextlib.contextmanager
+def started(
+    checkout: Checkout, *command: str, **environment: str
+) -> Iterator[subprocess.Popen[str]]:
+    """The command with its output, in a process group of its own that ends with the block."""
+    with subprocess.Popen(
+        command,
+        cwd=checkout.layout.params.parent,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def done(checkout: Checkout, *command: str, **environment: str) -> str:
+    """What the command prints, which must end well."""
+    with started(checkout, *command, **environment) as process:
+        output, _ = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, output
+    return output
+
+
+def test_every_run_of_an_experiment_has_one_device(checkout: Checkout) -> None:
+    plan = checkout.plan(points={"one": {"preset": "one"}, "two": {"preset": "two"}})
+    one, two = (preset_of(checkout.layout, plan, point, seed=0) for point in points(plan))
+    assert (one.training.devices, two.training.devices) == (1, "auto")
+
+
+@pytest.mark.slow
+def test_two_devices_train_like_one_whatever_a_cluster_has_set(checkout: Checkout) -> None:
+    done(checkout, *MANYMATCH, "train", "tiny", "one", **OF_A_CLUSTER)
+    output = done(checkout, *MANYMATCH, "train", "tiny", "two", **OF_A_CLUSTER)
+    lines = [line for line in output.splitlines() if "loading libraries" not in line]
+    assert len(lines) == 4 and lines[0].startswith("training on 2 x cpu"), output
+    one, two = (load_model(checkout.layout.model("tiny", name))[0] for name in ("one", "two"))
+    for name, value in one.state_dict().items():
+        assert value.sub(two.state_dict()[name]).abs().max() < 1e-4, name
+    assert "rsum" in done(checkout, *MANYMATCH, "evaluate", "tiny", "two")
+
+
+@pytest.mark.slow
+def test_a_stage_of_dvc_has_two_devices(checkout: Checkout) -> None:
+    folder = checkout.layout.params.parent
+    stage = {"cmd": "manymatch train tiny two", "outs": ["models/tiny/two"]}
+    (folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": {"train": stage}}))
+    dvc = sys.executable, "-m", "dvc"
+    done(checkout, *dvc, "init", "--no-scm", "-q")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    output = done(checkout, *dvc, "repro", PATH=path)
+    assert "training on 2 x cpu" in output and (folder / "models/tiny/two/model.json").is_file()
+
+
+def test_processes_of_one_program_train_twice(checkout: Checkout, tmp_path: Path) -> None:
+    """A program that trains twice, and whose first training has two processes."""
+    layout = checkout.layout
+    shards, words = layout.shards("tiny", "grid"), layout.vocabulary("tiny")
+    for name in ("two", "one", "two"):
+        preset = read_preset(layout.presets / "tiny" / f"{name}.yaml")
+        places = (tmp_path / "made" / place for place in ("model", "curves", "checkpoints"))
+        before = dict(os.environ)
+        train(preset, shards, words, *places)
+        assert dict(os.environ) == before
+
+
+def _fail(how: str) -> None:
+    if how == "fault":
+        raise DataError("shard 2 is damaged")
+    if how == "exit":
+        os._exit(3)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [("fault", "^shard 2 is damaged$"), ("exit", "exit code 3"), ("kill", "killed by signal 9")],
+)
+def test_what_ended_a_helper_is_told_once(how: str, words: str) -> None:
+    """The first process notices the end by a connection that breaks."""
+
+    def break_off() -> None:
+        for child in multiprocessing.active_children():
+            child.join()
+        raise RuntimeError("connection closed by peer")
+
+    with pytest.raises(ManyMatchError, match=words), helped(2, partial(_fail, how)):
+        break_off()
+
+
+ENDS: dict[str, tuple[Callable[[psutil.Process, psutil.Process], object], int]] = {
+    "helper": (lambda first, helper: helper.kill(), 1),
+    "first": (lambda first, helper: first.kill(), -signal.SIGKILL),
+    "control-c": (lambda first, helper: os.killpg(first.pid, signal.SIGINT), 130),
+    "terminated": (lambda first, helper: first.terminate(), 130),
+}
+"""How the first process and its helper end, and the exit code of the command."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ENDS)
+def test_a_training_that_is_ended_leaves_no_process_and_goes_on(
+    checkout: Checkout, name: str
+) -> None:
+    end, code = ENDS[name]
+    command = *MANYMATCH, "train", "tiny", "two", "--set", "training.epochs=100000"
+    with started(checkout, *command) as process:
+        assert not resumed(process)
+        first = psutil.Process(process.pid)
+        family = first.children(recursive=True)
+        assert not open_to_the_network([first, *family])
+        end(first, next(child for child in family if "spawn_main" in str(child.cmdline())))
+        output, _ = process.communicate(timeout=SECONDS)
+        assert process.returncode == code, output
+        assert psutil.wait_procs(family, timeout=30)[1] == []
+    others = [line for line in output.splitlines() if not line.startswith("epoch")]
+    assert len(others) == (code > 0), output
+    if name == "first":
+        with started(checkout, *command) as process:
+            assert resumed(process)
+
+
+def open_to_the_network(processes: Sequence[psutil.Process]) -> list[Any]:
+    """The ports of the processes at which every host is heard."""
+    ports = [port for process in processes for port in process.net_connections()]
+    return [
+        port for port in ports if port.status == "LISTEN" and port.laddr.ip in ("::", "0.0.0.0")
+    ]
+
+
+def resumed(process: subprocess.Popen[str]) -> bool:
+    """Whether the training goes on from an epoch of an earlier one; waits for the first epoch."""
+    assert process.stdout is not None
+    lines = iter(process.stdout.readline, "")
+    before = list(itertools.takewhile(lambda line: not line.startswith("epoch"), lines))
+    return any(line.startswith("resuming after") for line in before)

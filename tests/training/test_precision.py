@@ -1,0 +1,57 @@
+"""The share of right results at a score counts all pairs that a data set knows to be true."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from sklearn.isotonic import IsotonicRegression
+from small_methods import small
+from tiny_data import TinyData
+
+from manymatch.datasets.base import RELEVANCE
+from manymatch.evaluation.embed import embed
+from manymatch.foreign.parquet_file import table_writer
+from manymatch.methods import build_method
+from manymatch.shards.read import batches
+from manymatch.text.vocabulary import Vocabulary
+from manymatch.training.data import Data
+from manymatch.training.validation import precision_by_score
+
+
+@pytest.mark.parametrize(
+    ("complete", "judged", "right"), [(True, 3, "all"), (False, 3, "judged"), (False, 0, "own")]
+)
+def test_precision_counts_judged_pairs(
+    complete: bool, judged: int, right: str, tiny: TinyData, tmp_path: Path
+) -> None:
+    vocabulary = Vocabulary.load(tiny.vocabulary)
+    data, device = Data(tiny.shards, vocabulary), torch.device("cpu")
+    torch.manual_seed(0)
+    method = build_method("vsepp", small("vsepp"), vocabulary=vocabulary, feature_width=24).eval()
+    split = embed(method, batches(tiny.shards, "validation", vocabulary, 3), device)
+    n, texts = len(split.images), range(len(split.texts))
+    extra = [(int(i + 1) % n, j) for i, j in zip(split.image_index, texts, strict=True)][:judged]
+    table = pa.table(
+        {
+            "image_id": [split.image_ids[i] for i, _ in extra],
+            "caption_id": [split.caption_ids[j] for _, j in extra],
+        },
+        RELEVANCE.with_metadata({"complete": str(complete).lower()}),
+    )
+    with table_writer(tmp_path / "relevance.parquet", table.schema) as writer:
+        writer.write_table(table)
+    found = precision_by_score(method, data, 3, device, tmp_path / "relevance.parquet")
+    assert (found.images, found.right) == (n, right)
+
+    true = {(int(i), j) for j, i in enumerate(split.image_index)} | set(extra)
+    with torch.inference_mode():
+        scores = method.score(split.images, split.texts)
+    pairs = [(float(scores[i, j]), (i, j) in true) for i in range(n) for j in texts]
+    expected = IsotonicRegression().fit_transform(*zip(*pairs, strict=True))
+    for curve in found.curves.values():  # fewer than 100 results a query: all pairs count
+        shares = np.interp([score for score, _ in pairs], *curve)
+        assert shares == pytest.approx(expected, abs=1e-4)
