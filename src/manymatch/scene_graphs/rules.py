@@ -58,6 +58,6 @@ def _repair(tree: Tree) -> None:
         elif only_tags is not None:
             selected = [t for t in tokens if tags[t] in only_tags]
         else:
-            selected = tokens
+            selected = list(tokens)
         for token in selected:
             mend(tree, token)
