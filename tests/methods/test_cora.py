@@ -11,6 +11,7 @@ from small_methods import encode
 from manymatch.losses.info_nce import info_nce
 from manymatch.losses.triplet import triplet
 from manymatch.methods.base import Embeddings
+from manymatch.scene_graphs.verbs import as_parsed, with_verbs
 from manymatch.shards.batch import name_id
 from manymatch.system.errors import ConfigError, DataError
 
@@ -127,3 +128,12 @@ def test_the_loss_needs_only_embeddings_and_image_indices(build, make_batch):
 def test_cora_without_graphs_says_so(build, make_batch):
     with pytest.raises(DataError, match="scene graphs"):
         build("cora").encode_texts(replace(make_batch([0]), graphs=None))
+
+
+@pytest.mark.parametrize("verbs", [True, False])
+def test_cora_reads_verbs_of_relations_as_its_settings_say(build, verbs):
+    method = build("cora", {"verb_attributes": verbs})
+    assert method.read_graph is (with_verbs if verbs else as_parsed)
+    assert method.shown_graph is method.read_graph
+    assert build("vsepp").read_graph is None
+    assert build("vsepp").shown_graph is with_verbs

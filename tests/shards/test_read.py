@@ -212,7 +212,7 @@ def test_batches_without_graphs_are_otherwise_the_same(
 ) -> None:
     settings: Any = {"captions_per_image": 2, "shuffle": (0, 0)}
     whole = batches(tiny.shards, "train", vocabulary, 6, **settings)
-    bare = batches(tiny.shards, "train", vocabulary, 6, **settings, graphs=False)
+    bare = batches(tiny.shards, "train", vocabulary, 6, **settings, graphs=None)
     assert contents(bare) == contents(replace(batch, graphs=None) for batch in whole)
 
 

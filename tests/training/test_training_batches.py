@@ -9,6 +9,7 @@ import torch
 from tiny_data import TinyData
 
 from manymatch.config.preset import Preset
+from manymatch.scene_graphs.verbs import with_verbs
 from manymatch.shards.read import classes_of, samples
 from manymatch.system.errors import ConfigError
 from manymatch.text.vocabulary import Vocabulary
@@ -44,6 +45,31 @@ def test_only_a_method_that_reads_graphs_gets_them(
 ) -> None:
     ((batch,), *_) = training_batches(tiny, method)
     assert (batch.graphs is not None) == graphs
+
+
+@pytest.mark.parametrize("verbs", [True, False])
+def test_verbs_of_relations_are_attributes_as_the_preset_says(tiny: TinyData, verbs: bool) -> None:
+    graphs = {
+        caption.id: with_verbs(caption.graph) if verbs else caption.graph
+        for sample in samples(tiny.shards, "train")
+        for caption in sample.captions
+    }
+    settings = {"images_per_batch": 6, "captions_per_image": 1}
+    preset = Preset.model_validate(
+        {
+            "method": "cora",
+            "features": "grid",
+            "training": settings,
+            "model": {"verb_attributes": verbs},
+        }
+    )
+    batches = TrainingBatches(preset, Data(tiny.shards, Vocabulary.load(tiny.vocabulary)))
+    for (batch,) in batches:
+        assert batch.graphs is not None
+        expected = [
+            len(phrases) for name in batch.caption_ids for phrases in graphs[name].attributes
+        ]
+        assert (batch.graphs.object_attributes != 0).sum(1).tolist() == expected
 
 
 def test_a_batch_in_parts_has_the_same_images(tiny: TinyData) -> None:

@@ -116,7 +116,8 @@ class Ensemble:
 
     def stored(self, rows: Sequence[int]) -> Iterator[Sample]:
         """Read images of the split from the first member's shards; see `shards.read.samples`."""
-        return samples_of(self.members[0].shards, self.split, rows)
+        first = self.members[0]
+        return samples_of(first.shards, self.split, rows, first.method.shown_graph)
 
     def origin(self, stage: str) -> dict[str, Any]:
         """The origin of the results, for the provenance file; `stage` is the module that ranks."""

@@ -42,7 +42,8 @@ def evaluate(
     device = pick_device()
     trained = embed_split(model, shards, options.split, device)
     method, embedded = trained.method, trained.embedded
-    dataset, stored = trained.index.dataset, partial(stored_samples, shards, options.split)
+    dataset = trained.index.dataset
+    stored = partial(stored_samples, shards, options.split, graphs=method.shown_graph)
     result = outcome(embedded, method.score, method.t2i_score, dataset, stored, options)
     queries = draw_queries(len(embedded.image_ids), len(embedded.caption_ids), options.samples)
     whole = recall_of(result.subject.ranking)

@@ -77,8 +77,7 @@ def embed_split(folder: Path, shards: Path, split: str, device: torch.device) ->
     method, preset, vocabulary = load_model(folder)
     index = read_index(shards)
     _check_fit(folder, preset, index)
-    graphs = method.reads_graphs
-    stream = batches(shards, split, vocabulary, _IMAGES_PER_BATCH, graphs=graphs)
+    stream = batches(shards, split, vocabulary, _IMAGES_PER_BATCH, graphs=method.read_graph)
     embedded = embed(method.to(device), track(stream, f"embed {split}", len(stream)), device)
     return Trained(folder, shards, method, preset, vocabulary, index, embedded)
 

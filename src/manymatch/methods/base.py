@@ -12,6 +12,7 @@ from manymatch.config.preset import Precision
 from manymatch.config.strict import Strict
 from manymatch.methods.embeddings import Embeddings
 from manymatch.methods.text_encoder import TextSettings, text_vocabulary
+from manymatch.scene_graphs.verbs import GraphReader, as_parsed, with_verbs
 from manymatch.shards.batch import Batch
 
 if TYPE_CHECKING:
@@ -32,11 +33,20 @@ class Method(nn.Module, ABC):
     """Whether the method reads captions as scene graphs. Then a new caption must be parsed, and
     batches contain graphs."""
 
+    read_graph: GraphReader | None = None
+    """What the method makes of a parsed graph; None where the method reads no graphs."""
+
     precision: Precision = "auto"
     """The precision of the preset, in which the method embeds."""
 
     def __init__(self, settings: Any, vocabulary: AnyVocabulary, feature_width: int) -> None:
         super().__init__()
+        self.read_graph = self.graph_reader(settings)
+
+    @classmethod
+    def graph_reader(cls, settings: Any) -> GraphReader | None:
+        """What a method with these `settings` makes of a parsed graph."""
+        return as_parsed if cls.reads_graphs else None
 
     @classmethod
     def vocabulary(cls, settings: Any, words: Vocabulary, captions: Iterable[str]) -> AnyVocabulary:
@@ -57,6 +67,15 @@ class Method(nn.Module, ABC):
     @abstractmethod
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         """Scores `(n_images, n_texts)` by which retrieval ranks, of any block of either side."""
+
+    @property
+    def shown_graph(self) -> GraphReader:
+        """What results show and ask about of a parsed graph: the graph that the method reads.
+
+        A method without graphs shows that of CORA's default, so that the same entities are asked
+        of all methods.
+        """
+        return self.read_graph or with_verbs
 
     def image_passes(self, batch: Batch) -> Tensor | None:
         """Attention maps `(T, n, K, R)` of a method that refines an image's set in T passes.

@@ -46,6 +46,7 @@ from manymatch.methods.image_encoder import CNNSettings, ImageSettings, image_en
 from manymatch.methods.text_encoder import BertSettings, bert_encoder, bert_vocabulary
 from manymatch.methods.weighted import check_weights, weighted
 from manymatch.pooling.gpo import GPO
+from manymatch.scene_graphs.verbs import GraphReader, as_parsed, with_verbs
 from manymatch.shards.batch import Batch, Graphs
 from manymatch.similarities.cosine import cosine
 from manymatch.similarities.unit import unit
@@ -82,6 +83,9 @@ class CORASettings(Strict):
     """Attention along all pairs of nodes instead of the parsed edges."""
     attribute_layers: Count = 1
     object_layers: Count = 2
+    verb_attributes: bool = True
+    """Whether the verb of a relation is an attribute of its subject, too, as in the entities of the
+    paper's figures 5 and 6 ("man falling", "spectators watching")."""
     edge_form: EdgeForm = "paper"
     """How edge context is averaged: as in eq. 6, or as in the released code."""
     object_edges: ObjectEdges = "both_ways"
@@ -139,6 +143,10 @@ class CORA(Method):
         self.pool_regions, self.pool_objects = GPO(), GPO()
         self.dropout = nn.Dropout(settings.embedding_dropout)
         self.warm_up = 1.0
+
+    @classmethod
+    def graph_reader(cls, settings: CORASettings) -> GraphReader:
+        return with_verbs if settings.verb_attributes else as_parsed
 
     @classmethod
     def vocabulary(

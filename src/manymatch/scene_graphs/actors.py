@@ -12,6 +12,7 @@ from manymatch.scene_graphs.clauses import (
 )
 from manymatch.scene_graphs.lexicon import (
     BODY,
+    COLOURS,
     COVERING,
     LOCATING,
     PARTS,
@@ -21,6 +22,8 @@ from manymatch.scene_graphs.lexicon import (
     WORN,
 )
 from manymatch.scene_graphs.tree import Repair, Tree
+
+_WORN_OR_BODY = WORN | BODY
 
 
 def _worn_by_nearest(tree: Tree, token: int) -> None:
@@ -56,6 +59,10 @@ def _with_itself(tree: Tree, token: int) -> None:
     own = tree.below(token, {"pobj"})
     if not own:
         return
+    beside = is_verb(tree, tree.heads[token]) and tree.deps[token - 1] == "pobj"
+    if beside and is_noun(tree, token - 1) and is_animate(tree, token - 1):
+        tree.attach(token, token - 1, "prep")  # "Walks next to a boy with a drum".
+        return
     earlier = [t for t in tree.below(tree.heads[token], {"prep"}) if tree.words[t] == "with"]
     if not possessed(tree, own[0]) and any(token - 1 in tree.children[t] for t in earlier):
         tree.attach(token, token - 1, "prep")  # "With a card with two wheels".
@@ -90,6 +97,19 @@ def _wearer_is_there(tree: Tree, token: int) -> None:
         tree.attach(token, tree.heads[link], "prep")
     elif tree.deps[clothing] == "dobj" and tree.lemmas[link] == "wear":
         tree.attach(token, link, "prep")
+
+
+def _person_joins_wearer(tree: Tree, token: int) -> None:
+    """In "a man in blue and a woman in white" the man is not in a woman."""
+    if tree.deps[token] != "conj" or not is_noun(tree, token) or not is_animate(tree, token):
+        return
+    worn = tree.heads[token]
+    while tree.deps[worn] == "conj":
+        worn = tree.heads[worn]
+    if tree.lemmas[worn] in _WORN_OR_BODY or tree.words[worn] in COLOURS:
+        wearer = _wearer(tree, worn)
+        if wearer is not None and is_animate(tree, wearer):
+            tree.attach(token, wearer, "conj")
 
 
 def _actor_acts(tree: Tree, token: int) -> None:
@@ -129,6 +149,8 @@ def _wearer(tree: Tree, clothing: int) -> int | None:
         link = tree.heads[link]
     while is_verb(tree, link) and tree.deps[link] in CLAUSES:
         link = tree.heads[link]
+    if tree.lemmas[link] == "wear":  # "A lady is wearing a shirt".
+        link = next(iter(tree.below(link, SUBJECTS)), link)
     return link if is_noun(tree, link) else None
 
 
@@ -148,9 +170,10 @@ def _for_to(tree: Tree, token: int) -> None:
 
 
 ACTORS: tuple[Repair, ...] = (
-    (_worn_by_nearest, {"in", "with"}),
-    (_with_itself, {"with"}),
-    (_wearer_is_there, LOCATING),
-    (_actor_acts, None),
-    (_for_to, {"for"}),
+    Repair(_worn_by_nearest, {"in", "with"}),
+    Repair(_with_itself, {"with"}),
+    Repair(_person_joins_wearer),
+    Repair(_wearer_is_there, LOCATING),
+    Repair(_actor_acts, tags=frozenset({"VBG", "VBN"})),
+    Repair(_for_to, {"for"}),
 )

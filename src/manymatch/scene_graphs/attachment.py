@@ -5,21 +5,26 @@ from __future__ import annotations
 from manymatch.scene_graphs.clauses import is_noun, is_verb
 from manymatch.scene_graphs.lexicon import (
     COMPLEMENTED,
+    LOCATING,
     MOMENTS,
     MOVING,
+    PICTURES,
     PLACES,
     PREPOSITIONS,
     RELATIVES,
     RESTING,
+    SETTINGS,
     TAKING,
     WORN,
 )
 from manymatch.scene_graphs.objects import measured
-from manymatch.scene_graphs.tree import Repair, Tree
+from manymatch.scene_graphs.tree import VERBS, Repair, Tree
 
 _CLAUSE_ROLES = {"csubj": "nsubj", "pcomp": "pobj", "pobj": "pobj"}
 _FINITE = frozenset({"VBZ", "VBP", "VBD"})
 _LISTED = frozenset({"pobj", "dobj", "conj"})
+_PICTURES = PICTURES | {"close up", "close-up", "closeup"}
+_SHOWING = LOCATING | PREPOSITIONS - {"by", "from", "through"}
 _BARE = frozenset({"VB", "VBP"})
 _COMPLEMENTS = _BARE | {"VBG", "VBN"}
 _MISTAKEN_CLAUSES = frozenset({"ccomp", "acl", "advcl"})
@@ -35,7 +40,7 @@ def _subject_of_clause(tree: Tree, token: int) -> None:
     role = _CLAUSE_ROLES.get(tree.deps[token])
     if not role or not is_verb(tree, token):
         return
-    if own := tree.below(token, {"nsubj"}):
+    if own := tree.below(token, {"nsubj", "nsubjpass"}):
         tree.attach(own[0], tree.heads[token], role)
         tree.attach(token, own[0], "acl")
     elif tree.deps[token] == "pcomp":  # "With a scarf around her head selling bags".
@@ -87,6 +92,13 @@ def _subject_before_verb(tree: Tree, token: int) -> None:
     if tree.tags[start] in _FINITE and tree.deps[first] != "ROOT":
         _detach(tree, token, noun)
         tree.attach(noun, token, "nsubj")
+
+
+def _subjects_joined(tree: Tree, token: int) -> None:
+    """In "a man with a beard and a woman are smiling" the parser sees two subjects."""
+    pair = tree.below(token, {"nsubj"})
+    if len(pair) == 2 and tree.words[tree.start(pair[1]) - 1] == "and":
+        tree.attach(pair[1], pair[0], "conj")
 
 
 def _detach(tree: Tree, verb: int, noun: int) -> None:
@@ -207,18 +219,47 @@ def _of_follows_noun(tree: Tree, token: int) -> None:
         tree.attach(token, noun, "prep")
 
 
+def _picture_shows(tree: Tree, token: int) -> None:
+    """In "a picture of a cup and a plate on a table" the plate is shown, and on the table."""
+    of = [link for link in tree.below(token, {"prep"}) if tree.words[link] in {"into", "of"}]
+    shown = next((noun for link in of for noun in tree.below(link, {"pobj"})), None)
+    if shown is None or not is_noun(tree, token):
+        return
+    for child in [t for t in tree.children[token] if t > shown]:
+        noun = child - 1
+        if tree.deps[child] == "conj" and is_noun(tree, child):
+            tree.attach(child, shown, "conj")
+        elif tree.words[child] in _SHOWING and shown in (noun, *tree.above(noun)):
+            if any(tree.lemmas[time] in MOMENTS for time in tree.below(child, {"pobj"})):
+                continue
+            near = is_noun(tree, noun) and tree.lemmas[noun] not in SETTINGS
+            tree.attach(child, noun if near else shown, "prep")
+
+
+def _not_belongs_to_next(tree: Tree, token: int) -> None:
+    """In "a not so happy dog" and "a boy, not a girl" the word after "not" is denied."""
+    head = tree.heads[token]
+    if is_noun(tree, head):
+        roles = {"amod"} if head > token else {"appos", "conj"}
+        for other in [t for t in tree.below(head, roles) if t > token][:1]:
+            tree.attach(token, other, "neg")
+
+
 ATTACHMENTS: tuple[Repair, ...] = (
-    (_of_follows_noun, {"of"}),
-    (_subject_of_clause, None),
-    (_complement_describes, None),
-    (_inverted_subject, None),
-    (_subject_before_verb, None),
-    (_clothes_do_not_act, None),
-    (_list_goes_on, None),
-    (_object_of_preposition, PREPOSITIONS),
-    (_relative_clause, RELATIVES),
-    (_object_taken_for_subject, None),
-    (_adverbial_object, None),
-    (_agent, {"by"}),
-    (_measured_list, None),
+    Repair(_of_follows_noun, {"of"}),
+    Repair(_picture_shows, _PICTURES),
+    Repair(_subject_of_clause, tags=VERBS),
+    Repair(_complement_describes, tags=_COMPLEMENTS),
+    Repair(_inverted_subject, tags=_FINITE),
+    Repair(_subject_before_verb, tags=VERBS),
+    Repair(_subjects_joined),
+    Repair(_clothes_do_not_act),
+    Repair(_list_goes_on),
+    Repair(_object_of_preposition, PREPOSITIONS),
+    Repair(_relative_clause, RELATIVES),
+    Repair(_object_taken_for_subject),
+    Repair(_adverbial_object),
+    Repair(_agent, {"by"}),
+    Repair(_measured_list),
+    Repair(_not_belongs_to_next, {"not"}),
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from manymatch.scene_graphs.clauses import direct_objects, is_noun, is_passive, is_verb, subjects
-from manymatch.scene_graphs.inflection import present_participle
-from manymatch.scene_graphs.lexicon import COPULAS, UNSEEN_ADVERBS
+from manymatch.scene_graphs.inflection import is_participle, present_participle
+from manymatch.scene_graphs.lexicon import ACTIONS, COPULAS, UNSEEN_ADVERBS
 from manymatch.scene_graphs.objects import COMPOUND, gathers
 from manymatch.scene_graphs.tree import Tree
 
@@ -18,10 +20,14 @@ _COMPLETING = frozenset({"xcomp", "ccomp", "attr", "acomp", "oprd", "prep", "age
 _ADVERBS = frozenset({"advmod", "prt"})
 
 
-def find_attributes(tree: Tree, number: dict[int, int], count: int) -> list[list[str]]:
+def find_attributes(
+    tree: Tree, number: dict[int, int], count: int, denied: Container[int]
+) -> list[list[str]]:
     """Return the attributes of each of the `count` objects, in the order of the caption."""
     attributes: list[list[str]] = [[] for _ in range(count)]
     for token in range(len(tree)):
+        if token in denied:
+            continue
         if described := bearers(tree, token):
             phrase = _adjective(tree, token)
         elif is_state(tree, token):
@@ -69,7 +75,19 @@ def is_state(tree: Tree, token: int) -> bool:
         return False
     if any(tree.below(adverb, {"prep"}) for adverb in tree.below(token, _ADVERBS)):
         return False  # "Walks up to a house".
-    return is_passive(tree, token) or not direct_objects(tree, token)
+    if is_passive(tree, token):
+        return True
+    return not direct_objects(tree, token) and _names_action(tree, token)
+
+
+def _names_action(tree: Tree, verb: int) -> bool:
+    """Return whether the verb has a participle that is a word: "sleeping", but not "ovening".
+
+    The caption has the participle, or the verb is no noun, or a noun that captions use as a verb.
+    """
+    if is_participle(tree.words[verb]) or tree.lemmas[verb] in ACTIONS:
+        return True
+    return "VB" in tree.kinds[verb] and "NN" not in tree.kinds[verb]
 
 
 def _adjective(tree: Tree, token: int) -> str:

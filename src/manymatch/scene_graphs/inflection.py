@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _VOWELS = frozenset("aeiou")
+_SYLLABIC = _VOWELS | {"y"}
 _DOUBLE = frozenset("aefilosz")
 """Letters that may be double at the end of a base form."""
 _BEFORE_L = frozenset("aeiourl")
@@ -21,6 +22,11 @@ def present_participle(lemma: str) -> str:
     if lemma.endswith("e") and not lemma.endswith(("ee", "oe", "ye")) and len(lemma) > 2:
         return lemma[:-1] + "ing"
     return lemma + lemma[-1] * _doubles(lemma) + "ing"
+
+
+def is_participle(word: str) -> bool:
+    """Return whether `word` has the form of a present participle: "playing", but not "swing"."""
+    return word.endswith("ing") and not _SYLLABIC.isdisjoint(word[:-3])
 
 
 def participle_base(word: str) -> str:

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from manymatch.scene_graphs.clauses import is_noun
-from manymatch.scene_graphs.lexicon import SPATIAL, SPATIAL_LENGTHS, SPATIAL_STARTS
+from manymatch.scene_graphs.inflection import participle_base
+from manymatch.scene_graphs.lexicon import (
+    PICTURES,
+    SPATIAL,
+    SPATIAL_LENGTHS,
+    SPATIAL_STARTS,
+    SPORT_STARTS,
+    SPORTS,
+)
 from manymatch.scene_graphs.tree import MERGED, Tree
 
 _AUXILIARIES = frozenset({"aux", "auxpass"})
@@ -38,6 +46,56 @@ def _join(tree: Tree, first: int, last: int) -> None:
     tree.tags[last] = tag
 
 
+def join_close_up(tree: Tree) -> None:
+    """Join "close up", which the parser takes for an adjective or verb with a preposition.
+
+    The words are a noun before "of" ("a close up of a dog") and an adjective before the name of a
+    picture ("a close up view of a dog").
+    """
+    for first, word in enumerate(tree.words[:-2]):
+        up, after = first + 1, first + 2
+        picture = tree.words[after] in PICTURES
+        if word != "close" or tree.words[up] != "up" or not (picture or tree.words[after] == "of"):
+            continue
+        tree.words[up] = tree.lemmas[up] = "close up"
+        tree.merge(first, up, core=up)
+        tree.tags[up] = "JJ" if picture else "NN"
+        if picture:
+            tree.attach(up, after, "amod")
+        elif first and tree.heads[up] == first - 1 and tree.heads[first - 1] == first - 1:
+            tree.replace(first - 1, up)  # "Extreme close up of a dog".
+            tree.deps[first - 1] = "amod"
+
+
+def join_sports(tree: Tree) -> None:
+    """Join "kite surfing" to one verb, after a noun or "is", but not before a noun ("lesson")."""
+    for first, word in enumerate(tree.words):
+        if word in SPORT_STARTS and first:
+            for length in (2, 3):
+                last = first + length - 1
+                after = "".join(tree.tags[last + 1 : last + 2])
+                if tuple(tree.words[first : last + 1]) in SPORTS and not after.startswith("NN"):
+                    _join_sport(tree, first, last)
+
+
+def _join_sport(tree: Tree, first: int, last: int) -> None:
+    before, phrase = first - 1, " ".join(tree.words[first : last + 1])
+    copula = tree.lemmas[before] in {"be", "go"}
+    if not copula and not (is_noun(tree, before) and tree.deps[before] != "pobj"):
+        return
+    tree.merge(first, last, core=last)
+    tree.words[last], tree.tags[last] = phrase, "VBG"
+    tree.lemmas[last] = " ".join([*phrase.split()[:-1], participle_base(phrase.split()[-1])])
+    if copula:
+        if tree.heads[last] == before:
+            tree.replace(before, last)
+        tree.deps[before] = "aux" if tree.heads[before] == last else tree.deps[before]
+    elif before in tree.children[last]:
+        tree.deps[before] = "nsubj"
+        for child in [t for t in tree.children[last] if t < before]:
+            tree.attach(child, before, tree.deps[child])
+
+
 def join_spatial(tree: Tree) -> None:
     """Join "in front of", "next to" and other spatial phrases to one preposition each."""
     for first, word in enumerate(tree.words):
@@ -56,6 +114,10 @@ def _join_preposition(tree: Tree, first: int, last: int) -> None:
     governor = _displaced(tree, first)
     if governor is not None:
         _give_way(tree, first, governor)
+    noun = last + 1
+    if tree.tags[noun : noun + 1] == ["VB"] and not tree.below(noun, {"dobj"}):
+        tree.tags[noun] = "NN"  # "Parked next to sidewalk": no infinitive follows.
+        tree.attach(noun, first, "pobj")
     if first and tree.tags[first - 1] == "VBG":
         tree.attach(first, first - 1, "prep")
     if tree.heads[first] != first:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def _words(text: str) -> frozenset[str]:
+def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
@@ -22,81 +22,99 @@ PARTS = frozenset(phrase[-2] for phrase in SPATIAL if len(phrase) > 2)
 SPATIAL_STARTS = frozenset(phrase[0] for phrase in SPATIAL)
 SPATIAL_LENGTHS = tuple(sorted({len(phrase) for phrase in SPATIAL}, reverse=True))
 
-COLOURS = _words("""
+COLOURS = words("""
     beige black blond blonde blue brown burgundy crimson cyan gold golden gray green grey khaki
     magenta maroon orange pink plaid purple red scarlet silver tan teal turquoise violet white
     yellow
 """)
-SHADES = _words("baby bright dark hot light lime navy neon olive pale pastel royal sky")
+SHADES = words("baby bright dark hot light lime navy neon olive pale pastel royal sky")
 """Words that make a shade with a colour: "light blue"."""
 DENOMINAL = tuple(
-    _words("""
+    words("""
     aged chested colored coloured dyed eyed faced fashioned haired handed headed legged looking
     painted shaped sized skinned sleeved tinted toned
     """)
 )
 """Ends of words in "-ed" that need another word: "golden haired", "happy looking"."""
 
-PLURALS = _words("""
-    binoculars boxers briefs clothes fatigues glasses goggles headphones jeans khakis leggings
-    overalls pajamas panties pants pliers pyjamas scissors scrubs shorts slacks sunglasses
-    sweatpants tights tongs trousers trunks tweezers underpants
+PLURALS = words("""
+    binoculars boxers briefs clothes fatigues glasses goggles graffiti headphones jeans khakis
+    leggings media overalls pajamas panties pants pliers pyjamas scissors scrubs shorts slacks
+    sunglasses sweatpants tights tongs trousers trunks tweezers underpants
 """)
 """Nouns without a singular: clothes and tools of two parts."""
 
-PRONOUNS = _words("""
+PLURALS_IN_S = words("""
+    axes bases beanies bogies booties comics cookies corpses doggies doses ellipses graves hippies
+    hoagies lures motives ottomans pinkies pixies senses serves sharpies smoothies soles syringes
+    uses vases
+""")
+"""Plurals in "s" alone, for which spaCy's dictionary has another lemma: "basis", "vas"."""
+
+UNITS = words("""
+    bedroom burner cm compartment course day deck decker door engine feet foot frame ft gallon hour
+    inch inches kilometer lane layer level liter meter mile minute month panel person piece pound
+    quarter seat seater speed storey story tier ton way week wheel yard year years
+""")
+"""Nouns that measure the thing after them: a "two story house"."""
+DIMENSIONS = words("big deep high long old tall thick wide")
+
+PRONOUNS = words("""
     anybody anyone anything everybody everyone everything nobody none nothing one ones other
     others somebody someone something there
 """)
 """Pronouns that a tagger may tag as nouns."""
 
-RELATIVES = _words("that which who whom whose")
+RELATIVES = words("that which who whom whose")
 
-MEASURES = _words("""
+MEASURES = words("""
     bag basket bin block body bottle bouquet bowl box bucket can cup glass jar loaf mound mug
     patch piece pile plate pot sheet slice stack stream tray
 """)
 """Nouns that name one object together with "of" and a noun: "piece of cloth"."""
 
-QUANTITIES = _words("""
+QUANTITIES = words("""
     array assortment band bunch class cluster collection couple crew crowd dozen family flock gang
     group handful herd hundred kind line lot number pack pair party plenty row school series set
     sort string team thousand trio type variety
 """)
 """Nouns that only count or gather, together with "of": "a couple of dogs" are dogs."""
 
-COMPLEMENTED = _words("feel get have hear help keep let make see show watch")
+PICTURES = words("image look photo photograph pic picture portrait shot view")
+"""Nouns of pictures: "of" says what they show."""
+
+COMPLEMENTED = words("feel get have hear help keep let make see show watch")
 """Verbs whose object acts or is acted on: "watch a man dance", "have a picture taken"."""
-COPULAS = _words("be seem look appear become remain stay")
+COPULAS = words("be seem look appear become remain stay")
 """Verbs that link an adjective to their subject."""
 
-MOMENTS = _words("afternoon bit day evening feet foot inch mile morning night time today way")
+MOMENTS = words("afternoon bit day evening feet foot inch mile morning night time today way")
 """Nouns of time and distance, which are not visible if used as adverbs."""
 
-UNSEEN_ADVERBS = _words(
+UNSEEN_ADVERBS = words(
     "also even here how just not now only so still then there too when where while why"
 )
 """Adverbs that say nothing visible."""
 
-LOCATING = _words("""
+LOCATING = words("""
     above against along alongside amid among around atop behind below beneath beside between by in
     inside near on outside over under underneath within
 """) | {phrase for phrase in map(" ".join, SPATIAL) if not phrase.endswith("from")}
 """Prepositions that say where something is, whatever the verb."""
 
-PLACES = _words("""
+PLACES = words("""
     airport alley area arena bathroom bay beach bedroom bridge building bus cafe city classroom
     concert corner court desert dirt driveway field floor forest garden grass ground gym hall
     hallway harbor hill house ice intersection kitchen lake lawn living market mountain museum
     ocean office park path plain playground pond pool rain restaurant rink river road room sand
-    school sea shop shore sidewalk sky snow stadium stage station store street subway sun town
-    track trail water woods yard zoo
+    school sea shop shore sidewalk sky snow square stadium stage station store street subway sun
+    town track trail water woods yard zoo
 """)
 """Places of whole scenes: "in the park" describes the subject of a verb, not its object."""
 
-PLACING = _words("hang lay load place pour put set stack throw")
-MARKING = _words("draw paint spray write")
-MAKING = _words("build create make")
+PLACING = words("hang lay load place pour put set stack throw")
+MARKING = words("draw paint spray write")
+MAKING = words("build create make")
 """Verbs that put their object somewhere, make it on something, or make it out of something."""
 
 OBJECT_PREPOSITIONS = {
@@ -111,33 +129,61 @@ OBJECT_PREPOSITIONS = {
 }
 """Verb -> preposition whose noun acts like a direct object."""
 
-PREPOSITIONS = _words("""
+PREPOSITIONS = words("""
     above across against along alongside among around at atop behind below beneath beside between
     by down from in inside into near off on onto outside over past through toward towards under
     underneath up with within
 """)
 
-RESTING = _words("park perch seat")
-MOVING = _words("drive fly go jump lie pass run sit sleep stand stop swim walk")
+RESTING = words("park perch seat")
+MOVING = words("drive fly go jump lie pass run sit sleep stand stop swim walk")
 """Verbs whose "by" gives a place, not an agent. `MOVING` verbs with "is" have an agent."""
 
-INTRANSITIVES = MOVING | _words("""
+INTRANSITIVES = MOVING | words("""
     bend bike climb compete crouch cry dance flip kneel laugh lay lean leap look perform pose
     reach relax rest roll shop shout sing ski skateboard skate slide smile speak squat stretch
     surf talk turn twist wade wait wave work yell
 """)
 """Verbs that share no object with the verb after "and", as in "smiling and holding a ball"."""
 
-STATES = _words("crouch fly jump kneel lie run sit sleep smile stand swim wave")
+ACTIONS = INTRANSITIVES | words("""
+    approach arrive attack bark bite blow bodyboard bounce bow brush camp canoe celebrate charge
+    chase chat cheer chew circle come cook dig dive drag drift drink eat embrace emerge exercise
+    fall feed fight float follow frolic gather gaze get glare glide grab graze grin hang hike hit
+    hop hug hunt jog kayak kick kiss land leave lick listen march meet move nap paddle parade pass
+    pause peer pitch play point prepare pull push race ride rise roam rollerblade rush scream serve
+    set shake shine shoot skip sled slip smoke snowboard soar speed spin splash stare start stroll
+    sunbathe swing tackle throw toss travel trot tumble use visit wakeboard wander watch wrestle
+""")
+"""Verbs whose participle is an attribute, although the dictionary has them as nouns, too."""
+
+TRANSITIVES = words("""
+    carrying chewing displaying eating emitting hauling holding pulling shooting showing spewing
+    spraying squirting towing wearing
+""")
+"""Participles that have an object, also if no article is before the object."""
+
+_SPORTS = """
+    bmx biking, bmx riding, body boarding, body surfing, boogie boarding, cross country skiing,
+    dirt biking, hang gliding, horse back riding, horseback riding, ice skating, jet skiing, kite
+    boarding, kite flying, kite surfing, mountain biking, mountain climbing, para gliding, para
+    sailing, para surfing, rock climbing, roller blading, roller skating, scuba diving, skate
+    boarding, sky diving, snow boarding, snow shoeing, wake boarding, water skiing, wind surfing
+"""
+SPORTS = frozenset(tuple(phrase.split()) for phrase in _SPORTS.split(","))
+"""Sports whose words act as one verb: "a man kite surfing"."""
+SPORT_STARTS = frozenset(phrase[0] for phrase in SPORTS)
+
+STATES = words("crouch fly jump kneel lie run sit sleep smile stand swim wave")
 """Verbs whose participle before a noun describes the noun, as in "standing horse"."""
 
-GEAR = _words("""
+GEAR = words("""
     area bag board cap goggles hole lane lesson machine match pool position race shoe short suit
     team track trunk vest
 """)
 """Nouns that form a compound with such a participle, as in "swimming pool"."""
 
-WORN = _words("""
+WORN = words("""
     apparel apron attire armor backpack bag bandana bathrobe beanie beard belt bikini blazer blouse
     boot bra bracelet cap cape cardigan clothes clothing coat coats costume coverall dress earring
     fatigues garb garment gear glass glasses glove goggles gown hair haircut harness hat headband
@@ -150,47 +196,48 @@ WORN = _words("""
 """)
 """Clothes and similar objects: a participle after them describes their wearer."""
 
-COVERING = _words("""
+COVERING = words("""
     advertise contain cover depict display face fall feature flow hang lead lie match overlook
     read say show surround
 """)
 """Verbs whose subject may be clothes or other things, whoever is there."""
 
-SETTINGS = _words("background distance foreground")
+SETTINGS = words("background distance foreground")
 """Parts of the whole scene."""
 
-BODY = _words("""
+BODY = words("""
     antler arm beard cheek chest ear eye face finger foot forehead hair hand head horn knee leg lip
     mouth mustache neck nose paw ponytail shoulder tail tattoo tongue tooth
 """)
 """Parts of a body, which "with" joins to the body, not to a verb."""
 
-DIRECTIONS = _words("back down off out over up")
+DIRECTIONS = words("back down off out over up")
 """Adverbs that belong to the verb before a preposition: "walk up to"."""
-TAKING = _words("bring carry hold lift pick pull put show spread take throw turn")
+TAKING = words("bring carry hold lift pick pull put show spread take throw turn")
 """Verbs whose "up", "out" and "down" are particles, not prepositions, if an object follows."""
 
-PEOPLE = _words("""
+PEOPLE = words("""
     adult artist athlete audience baby band bicyclist blond blonde boy bride child clown couple
-    cowboy crew crowd cyclist dad daughter doctor family father female friend girl goalie groom
+    cowboy crew crowd cyclist dad daughter doctor duo family father female friend girl goalie groom
     group guitarist guy kid lady male man mother motorcyclist musician official participant people
     person policeman ref scientist son student team teen tourist trio woman
 """)
-ANIMALS = _words("""
+ANIMALS = words("""
     animal bear bird bull camel cat cow deer dog duck elephant fish goat horse kitten monkey pig
     pony poodle puppy sheep terrier
 """)
 """Nouns of people and animals, which act. Other nouns of people end in "er", "man" and so on."""
 
 AGENT_ENDINGS = ("boy", "er", "girl", "man", "woman")
-THINGS = _words("""
-    banner beer border butter computer container corner counter cover dinner dumpster fender flower
-    helicopter ladder letter number paper poster printer river roller rubber scooter shelter
+THINGS = words("""
+    alter banner beer border bumper burner butter computer container corner counter cover dinner
+    dryer dumpster feeder fender flower hanger helicopter ladder letter newspaper number other paper
+    planter poster printer river roller rubber scooter shelter
     shower skyscraper soccer speaker sticker sweater timber tower trailer water wrapper
 """)
 """Nouns in "er" that do not act."""
 
-VEHICLES = _words("""
+VEHICLES = words("""
     airplane bike boat bus canoe car cart helicopter jeep kayak motorcycle plane raft sailboat
     ship sign train truck van wagon
 """)

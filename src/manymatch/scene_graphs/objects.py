@@ -8,7 +8,9 @@ from manymatch.scene_graphs.lexicon import MEASURES, MOMENTS, PRONOUNS, QUANTITI
 from manymatch.scene_graphs.tree import Tree
 
 COMPOUND = frozenset({"compound", "nmod"})
-_INNER = frozenset({"compound", "nmod", "amod", "merged", "expl", "prt", "advmod", "intj"})
+_INNER = frozenset(
+    {"compound", "nmod", "amod", "merged", "expl", "prt", "advmod", "intj", "nummod", "quantmod"}
+)
 _ONE = frozenset({"det", "poss"})
 _ADJECTIVE_AS_NOUN = frozenset({"pobj", "dobj", "nsubj", "nsubjpass"})
 

@@ -106,13 +106,15 @@ def _one_object(caption: str) -> SceneGraph:
 
 
 def _plain(caption: str, dropped: Counter[str]) -> str:
-    """Return `caption` with single spaces, and in lower case if it has only capitals.
+    """Return `caption` with single spaces, and in lower case after its first letter.
 
-    The model mistakes words in capitals for names.
+    The model mistakes words with capitals for names.
     """
     dropped["characters"] += max(0, len(caption) - MAX_CHARACTERS)
-    text = " ".join(caption[:MAX_CHARACTERS].split())
-    return text.lower() if text.isupper() else text
+    text = " ".join(
+        caption[:MAX_CHARACTERS].replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").split()
+    )
+    return text[:1] + text[1:].lower()
 
 
 def limited(graph: SceneGraph, dropped: Counter[str]) -> SceneGraph:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from manymatch.scene_graphs.attributes import bearers
 from manymatch.scene_graphs.clauses import (
@@ -20,6 +20,7 @@ from manymatch.scene_graphs.clauses import (
 from manymatch.scene_graphs.graph import Relation
 from manymatch.scene_graphs.lexicon import (
     BODY,
+    COLOURS,
     DIRECTIONS,
     LOCATING,
     MAKING,
@@ -41,10 +42,12 @@ _AT = frozenset({"in", "on", "at"})
 _LINKS = frozenset({"prep", "prt", "advmod"})
 
 
-def find_relations(tree: Tree, number: dict[int, int]) -> list[Relation]:
+def find_relations(tree: Tree, number: dict[int, int], denied: Container[int]) -> list[Relation]:
     """Return the distinct relations, in the order of the words that name them."""
     relations: dict[Relation, None] = {}
     for token in range(len(tree)):
+        if token in denied:
+            continue
         for sources, label, targets in _edges(tree, token):
             for subject in _numbers(sources, number):
                 for target in _numbers(targets, number):
@@ -159,10 +162,16 @@ def _noun_preposition(tree: Tree, noun: int, preposition: str, targets: list[int
             return _verb_preposition(tree, verb, preposition, targets)
     first = _first_of_list(tree, noun)
     together = tree.deps[first] == "ROOT" and preposition in LOCATING
-    if together and not any(tree.lemmas[target] in WORN for target in targets):
+    theirs = any(tree.words[t] == "their" for target in targets for t in tree.children[target])
+    if theirs or (together and not any(_is_worn(tree, target) for target in targets)):
         noun = first
     listed = [other for other in coordinated(tree, noun) if noun < other < targets[0]]
     return [noun, *listed], preposition, targets
+
+
+def _is_worn(tree: Tree, noun: int) -> bool:
+    coloured = tree.words[noun] in COLOURS and tree.words[max(0, noun - 1)] == "in"
+    return coloured or tree.lemmas[noun] in WORN
 
 
 def _first_of_list(tree: Tree, noun: int) -> int:

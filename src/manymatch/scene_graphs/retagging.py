@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 from manymatch.scene_graphs.clauses import is_animate, is_noun, is_verb
-from manymatch.scene_graphs.inflection import participle_base, present_participle, verb_base
+from manymatch.scene_graphs.inflection import is_participle, participle_base, present_participle
 from manymatch.scene_graphs.lexicon import (
+    ACTIONS,
     ANIMALS,
     BODY,
     COLOURS,
     DENOMINAL,
     GEAR,
-    INTRANSITIVES,
     PLACES,
     PLURALS,
-    QUANTITIES,
+    PLURALS_IN_S,
     SHADES,
     STATES,
+    TRANSITIVES,
     WORN,
 )
 from manymatch.scene_graphs.objects import measured
-from manymatch.scene_graphs.tree import Repair, Tree
+from manymatch.scene_graphs.tree import VERBS, Repair, Tree
+from manymatch.scene_graphs.verb_or_noun import (
+    VERB_OR_NOUN,
+    determined_word_is_noun,
+    only_noun,
+)
 
 _AROUND_VERBS = frozenset({"prep", "advmod", "prt", "punct", "dobj"})
+_JOINTS = frozenset({",", "and", "or", "&"})
+_OF_ADJECTIVES = frozenset({"advmod", "cc", "npadvmod", "punct"})
+_OF_WORDS = frozenset({"advmod", "amod"})
 _BEFORE_NOUN = frozenset({"compound", "nmod"})
 _FINITE = frozenset({"VBZ", "VBP"})
 _WORN_OR_BODY = WORN | BODY
@@ -33,84 +42,7 @@ _JOINED = frozenset({"conj", "acl"})
 _DETERMINERS = frozenset({"det", "nummod"})
 _DESCRIBING = frozenset({"JJ", "JJR", "JJS", "VBG", "VBN"})
 _STATE_PARTICIPLES = frozenset(map(present_participle, STATES))
-_MOVING_PARTICIPLES = frozenset(map(present_participle, INTRANSITIVES | {"play"}))
-
-
-def _verb_has_base(tree: Tree, token: int) -> None:
-    word, lemma = tree.words[token], tree.lemmas[token]
-    if tree.tags[token] == "VBG" and lemma == word:  # The lemmatiser does not know the verb.
-        tree.lemmas[token] = participle_base(word)
-    elif is_verb(tree, token):
-        tree.lemmas[token] = verb_base(word, lemma)
-
-
-def _noun_is_verb(tree: Tree, token: int) -> None:
-    """In "a girl bikes on a path" bikes is a verb, but the parser sees a compound noun."""
-    subject = token - 1
-    if subject not in tree.below(token, {"compound"}) or not _may_be_verb(tree, token):
-        return
-    for child in tree.children[token]:
-        if child < subject:
-            tree.attach(child, subject, tree.deps[child])
-    if tree.deps[token] in {"pobj", "dobj"}:  # The noun's role; the verb joins the root.
-        root = tree.root(token)
-        tree.attach(subject, tree.heads[token], tree.deps[token])
-        tree.attach(token, root, "conj" if is_verb(tree, root) else "acl")
-        if token + 1 < len(tree) and tree.deps[token + 1] == "prep":
-            tree.attach(token + 1, token, "prep")
-    else:
-        tree.attach(subject, token, "nsubj")
-    for child in tree.below(token, {"appos"}):
-        tree.deps[child] = "dobj"
-    tree.tags[token] = "VBZ"
-
-
-def _may_be_verb(tree: Tree, token: int) -> bool:
-    """Return whether `token` agrees with the noun before it as its verb."""
-    tag = tree.tags[token]
-    if tag in {"VBZ", "VBP"} or tree.kinds[token] == "VB":
-        return True
-    if tag == "NNS" and any(tree.words[t] in {"a", "an"} for t in tree.below(token, {"det"})):
-        return True  # "A girl bikes": no plural follows "a".
-    if tree.kinds[token] == "NN" or "VB" not in tree.kinds[token]:
-        return False
-    plural = tag == "NNS" or tree.tags[token - 1] == "NNS"
-    if plural and tree.lemmas[token - 1] in _WORN_OR_BODY and tree.lemmas[token] not in WORN:
-        # "A girl with tears on her face cries": the caption has no verb before.
-        return not any(other in _FINITE for other in tree.tags[:token])
-    if tree.deps[token] != "ROOT" or tag not in {"NN", "NNS"}:
-        return False
-    if tag == "NNS":  # "Person canoes in a lake".
-        acts = is_animate(tree, token - 1) and not tree.below(token, {"nummod"})
-        return acts and not any(other in _FINITE for other in tree.tags)
-    # "Three dogs sleep", "a couple dance": no singular follows "three", and a group may act.
-    if tree.lemmas[token - 1] in QUANTITIES and is_animate(tree, token - 1):
-        return True
-    return tree.tags[token - 1] == "NNS" and bool(tree.below(token, {"nummod"}))
-
-
-def _clause_has_verb(tree: Tree, token: int) -> None:
-    """In "four men ski on a hill" a root or clause with a subject is a verb, whatever its tag."""
-    if is_verb(tree, token) or tree.deps[token] not in _CLAUSE_HEADS:
-        return
-    if "VB" in tree.kinds[token] or (tree.deps[token] == "ROOT" and len(tree.kinds[token]) != 2):
-        subject = tree.below(token, {"nsubj"})
-        if subject and subject[-1] < token and not tree.below(token, _BEFORE_HEAD):
-            tree.tags[token] = "VBP"
-
-
-def _joined_noun_is_verb(tree: Tree, token: int) -> None:
-    """In "a boy runs and jumps" and "is running and jumping" both words are verbs."""
-    if not is_noun(tree, token) or tree.deps[token] not in _JOINED:
-        return
-    head, word = tree.heads[token], tree.words[token]
-    bare = all(tree.deps[child] in _AROUND_VERBS for child in tree.children[token])
-    if not bare or head > token:
-        return
-    if tree.tags[token] == "NNS" and tree.deps[token] == "conj" and tree.tags[head] == "VBZ":
-        tree.tags[token] = "VBZ"
-    elif word.endswith("ing") and (tree.tags[head] == "VBG" or tree.deps[token] == "acl"):
-        tree.tags[token], tree.lemmas[token] = "VBG", participle_base(word)
+_MOVING_PARTICIPLES = frozenset(map(present_participle, ACTIONS))
 
 
 def _state_describes(tree: Tree, token: int) -> None:
@@ -146,12 +78,65 @@ def _colour_describes(tree: Tree, token: int) -> None:
             tree.deps[child] = "amod"
 
 
-def _determined_word_is_noun(tree: Tree, token: int) -> None:
-    """A word with article or numeral is a noun, even if it looks like a verb ("a building")."""
-    if is_verb(tree, token) and tree.below(token, _DETERMINERS):
-        if tree.tags[token] != "VBZ":  # "Three blonds" has the lemma of "she blonds".
-            tree.lemmas[token] = tree.words[token]
-        tree.tags[token] = "NN"
+def _adjectives_in_row(tree: Tree, token: int) -> None:
+    """In "a grey and white cat" and "red, white and blue flags" all adjectives describe the noun.
+
+    The parser takes the first for a noun, and joins the cat to it.
+    """
+    if not _describes(tree, token) or (token and _describes(tree, token - 1)):
+        return
+    row, last = [token], token
+    while True:
+        after = last + 1
+        while tree.words[after : after + 1] and tree.words[after] in _JOINTS and after < last + 3:
+            after += 1
+        if after == len(tree) or not _describes(tree, after):
+            break
+        row.append(last := after)
+    noun = _noun_after(tree, last)
+    if noun is None or len(row) == last - token + 1:
+        return
+    above = [t for t in row if t in tree.above(noun)]
+    if not above and not any(is_noun(tree, t) for t in row):
+        return
+    for other in sorted(above, key=lambda t: len(list(tree.above(t)))):
+        if other in tree.above(noun):
+            tree.replace(other, noun)
+    head = tree.heads[noun]
+    if tree.deps[noun] in _OF_WORDS and is_verb(tree, head):
+        tree.deps[noun] = "nsubj"
+    elif tree.deps[noun] in _OF_WORDS and is_noun(tree, head):
+        tree.deps[noun] = "compound"
+        noun = _last_of_compound(tree, noun)
+    elif tree.deps[noun] in _OF_WORDS and token and tree.tags[token - 1] == "IN":
+        tree.attach(noun, token - 1, "pobj")
+    for other in row:
+        for child in tree.children[other]:
+            if child not in row and tree.deps[child] not in _OF_ADJECTIVES:
+                tree.attach(child, noun, tree.deps[child])
+        tree.attach(other, noun, "amod")
+        tree.tags[other] = "JJ"
+
+
+def _describes(tree: Tree, token: int) -> bool:
+    """Return whether `token` is an adjective, whatever its tag: a colour or no noun."""
+    if tree.words[token] in COLOURS:
+        return True
+    return tree.tags[token] == "JJ" or (tree.kinds[token] == "JJ" and is_noun(tree, token))
+
+
+def _noun_after(tree: Tree, token: int) -> int | None:
+    """Return the noun that an adjective at `token` stands before: the last of a compound."""
+    noun = tree.heads[token] if tree.deps[token] in _BEFORE_HEAD else token + 1
+    if noun <= token or noun >= len(tree) or not is_noun(tree, noun):
+        return None
+    return _last_of_compound(tree, noun)
+
+
+def _last_of_compound(tree: Tree, noun: int) -> int:
+    while tree.deps[noun] in _BEFORE_NOUN and tree.heads[noun] > noun:
+        noun = tree.heads[noun]
+    return noun
 
 
 def _nouns_joined(tree: Tree, token: int) -> None:
@@ -168,19 +153,10 @@ def _nouns_joined(tree: Tree, token: int) -> None:
         tree.tags[token] = "NN"
     elif not coloured or not is_noun(tree, token):
         return
-    _replace(tree, head, token)
+    tree.replace(head, token)
     tree.attach(head, token, "conj")
     for child in inner:
         tree.attach(child, head, "amod" if tree.tags[child].startswith("JJ") else "compound")
-
-
-def _replace(tree: Tree, head: int, token: int) -> None:
-    """Give `token` the role of its head and the words before both, and attach the head to it."""
-    before = [t for t in tree.children[head] if t < min(head, token)]
-    top, role = tree.heads[head], tree.deps[head]
-    tree.attach(token, token if top == head else top, role)
-    for child in [*before, head]:
-        tree.attach(child, token, tree.deps[child])
 
 
 def _adjective_has_adverb(tree: Tree, token: int) -> None:
@@ -207,31 +183,10 @@ def _adjective_has_adverb(tree: Tree, token: int) -> None:
             tree.tags[token], tree.deps[token] = "JJ", "amod"
 
 
-def _only_noun(tree: Tree, token: int) -> None:
-    """ "Goalie" is no verb, so that "hockey" before it is no subject; "terrier" is no adjective."""
-    kinds, tag, head = tree.kinds[token], tree.tags[token], tree.heads[token]
-    if "NN" not in kinds or "JJ" in kinds or tree.words[token] in COLOURS:
-        return
-    if tag in _FINITE and kinds == "NN":
-        tree.tags[token] = "NN"
-        for noun in tree.below(token, {"nsubj"}):
-            if noun == token - 1 and is_noun(tree, noun):
-                tree.deps[noun] = "compound"
-    elif tag in {"JJ", "JJR", "UH"} and not tree.words[token].endswith(("ed", "ing")):
-        tree.tags[token], tree.lemmas[token] = "NN", tree.words[token]
-        if tree.deps[token] not in {"amod", "intj"}:
-            return
-        if head > token:
-            tree.deps[token] = "nsubj" if is_verb(tree, head) else "compound"
-        elif head == token - 1 and is_noun(tree, head):  # "A fire hydrant".
-            _replace(tree, head, token)
-            tree.deps[head] = "compound"
-
-
 def _participle_after_noun(tree: Tree, token: int) -> None:
     """In "kids in a gym playing volleyball" the parser sees a compound of three nouns."""
     noun, word = token - 1, tree.words[token]
-    if not word.endswith("ing") or noun < 0 or not is_noun(tree, noun):
+    if not is_participle(word) or noun < 0 or not is_noun(tree, noun):
         return
     role, head = tree.deps[token], tree.heads[token]
     before = tree.deps[noun] in _BEFORE_PARTICIPLE
@@ -241,7 +196,7 @@ def _participle_after_noun(tree: Tree, token: int) -> None:
         return
     inside = noun in tree.below(token, _BEFORE_PARTICIPLE)
     person = is_animate(tree, noun) and tree.lemmas[noun] not in ANIMALS
-    acting = person or tree.lemmas[noun] in WORN
+    acting = person or tree.lemmas[noun] in WORN or word in TRANSITIVES
     if role in _BEFORE_HEAD and (inside or noun in tree.below(head, _BEFORE_NOUN)):
         # "A beach chopping coconuts", but "a street vending machine".
         there = tree.tags[head] == "NNS" or (role != "amod" and tree.lemmas[noun] in PLACES)
@@ -252,7 +207,7 @@ def _participle_after_noun(tree: Tree, token: int) -> None:
         last = token if inside and (acting or stated) else None
     if last is None:
         return
-    _replace(tree, last, noun)
+    tree.replace(last, noun)
     tree.attach(token, noun, "acl")
     if last != token:
         tree.attach(last, token, "dobj")
@@ -277,19 +232,23 @@ def _plural_has_no_singular(tree: Tree, token: int) -> None:
         tree.lemmas[token] = tree.words[token]
 
 
+def _singular(tree: Tree, token: int) -> None:
+    if is_noun(tree, token):
+        tree.lemmas[token] = tree.words[token][:-1]
+
+
 RETAGGINGS: tuple[Repair, ...] = (
-    (_only_noun, None),
-    (_nouns_joined, None),
-    (_adjective_has_adverb, None),
-    (_colour_ends_phrase, None),
-    (_participle_after_noun, None),
-    (_verb_has_base, None),
-    (_noun_is_verb, None),
-    (_clause_has_verb, None),
-    (_joined_noun_is_verb, None),
-    (_state_describes, _STATE_PARTICIPLES),
-    (_adjective_describes, None),
-    (_colour_describes, None),
-    (_determined_word_is_noun, None),
-    (_plural_has_no_singular, PLURALS),
+    Repair(only_noun),
+    Repair(_adjectives_in_row),
+    Repair(_nouns_joined),
+    Repair(_adjective_has_adverb),
+    Repair(_colour_ends_phrase),
+    Repair(_participle_after_noun),
+    *VERB_OR_NOUN,
+    Repair(_state_describes, _STATE_PARTICIPLES),
+    Repair(_adjective_describes),
+    Repair(_colour_describes),
+    Repair(determined_word_is_noun, tags=VERBS),
+    Repair(_plural_has_no_singular, PLURALS),
+    Repair(_singular, PLURALS_IN_S),
 )

@@ -12,12 +12,16 @@ from spacy.tokens import Doc
 from manymatch.scene_graphs.actors import ACTORS
 from manymatch.scene_graphs.attachment import ATTACHMENTS
 from manymatch.scene_graphs.attributes import find_attributes
+from manymatch.scene_graphs.counting import COUNTING
 from manymatch.scene_graphs.graph import SceneGraph
-from manymatch.scene_graphs.joining import join_hyphens, join_spatial
+from manymatch.scene_graphs.joining import join_close_up, join_hyphens, join_spatial, join_sports
+from manymatch.scene_graphs.negation import find_denied
 from manymatch.scene_graphs.objects import find_objects
 from manymatch.scene_graphs.relations import find_relations
 from manymatch.scene_graphs.retagging import RETAGGINGS
 from manymatch.scene_graphs.tree import Tree
+
+_REPAIRS = (*RETAGGINGS, *COUNTING, *ATTACHMENTS, *ACTORS)
 
 
 def scene_graph(doc: Doc) -> SceneGraph:
@@ -27,21 +31,33 @@ def scene_graph(doc: Doc) -> SceneGraph:
     """
     tree = Tree.of(doc)
     _repair(tree)
-    objects = find_objects(tree)
-    attributes = find_attributes(tree, objects.number, len(objects.phrases))
+    objects, denied = find_objects(tree), find_denied(tree)
+    number = {token: n for token, n in objects.number.items() if token not in denied}
+    attributes = find_attributes(tree, number, len(objects.phrases), denied)
     return SceneGraph(
         objects=tuple(objects.phrases),
         names=tuple(objects.names),
         attributes=tuple(map(tuple, attributes)),
-        relations=tuple(find_relations(tree, objects.number)),
+        relations=tuple(find_relations(tree, number, denied)),
     )
 
 
 def _repair(tree: Tree) -> None:
     """Change `tree` in place."""
     join_hyphens(tree)
+    join_close_up(tree)
+    join_sports(tree)
     join_spatial(tree)
-    tokens = range(len(tree))
-    for mend, words in (*RETAGGINGS, *ATTACHMENTS, *ACTORS):
-        for token in tokens if words is None else [t for t in tokens if tree.words[t] in words]:
+    words, tags, present = tree.words, tree.tags, set(tree.words)
+    tokens = range(len(words))
+    for mend, only_words, only_tags in _REPAIRS:
+        if only_words is not None:
+            if only_words.isdisjoint(present):
+                continue
+            selected = [t for t in tokens if words[t] in only_words]
+        elif only_tags is not None:
+            selected = [t for t in tokens if tags[t] in only_tags]
+        else:
+            selected = list(tokens)
+        for token in selected:
             mend(tree, token)

@@ -6,8 +6,9 @@ that they take much less time than the parse.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from spacy.attrs import DEP, HEAD, LEMMA, LOWER, TAG
 from spacy.tokens import Doc
@@ -23,8 +24,19 @@ MERGED = "merged"
 """The dependency label of a token that became part of another token."""
 
 
-Repair = tuple[Callable[["Tree", int], None], Container[str] | None]
-"""A function that mends a tree at a token, and the words to call it for; None for all."""
+VERBS = frozenset({"VB", "VBD", "VBG", "VBN", "VBP", "VBZ"})
+NOUNS = frozenset({"NN", "NNP", "NNPS", "NNS"})
+
+
+class Repair(NamedTuple):
+    """A function that mends a tree at a token, and the words or tags of the tokens to call it for.
+
+    Without both the function is called for all tokens.
+    """
+
+    mend: Callable[[Tree, int], None]
+    words: Set[str] | None = None
+    tags: Set[str] | None = None
 
 
 @dataclass(slots=True)
@@ -97,6 +109,17 @@ class Tree:
         if head != token:
             children[head] = sorted([*children[head], token])
         self.heads[token], self.deps[token] = head, dep
+
+    def replace(self, head: int, token: int) -> None:
+        """Give `token` the role of its head and the words before both, and attach the head to it.
+
+        `token` is below `head`, not necessarily directly.
+        """
+        before = [t for t in self.children[head] if t < min(head, token)]
+        top, role = self.heads[head], self.deps[head]
+        self.attach(token, token if top == head else top, role)
+        for child in [*before, head]:
+            self.attach(child, token, self.deps[child])
 
     def merge(self, first: int, last: int, core: int) -> None:
         """Merge `first..last` into one token at `core`, with head and label of the topmost one."""

@@ -177,10 +177,10 @@ class Model:
             if fault := caption_fault(text):
                 raise DataError(f"text {number}: {fault}")
         parsed = [NO_GRAPH] * len(texts)
-        if self.method.reads_graphs:
+        if self.method.read_graph:
             from manymatch.scene_graphs.parser import graphs  # spaCy takes seconds to import
 
-            parsed = list(graphs(self._parser, texts, Counter()))
+            parsed = list(map(self.method.read_graph, graphs(self._parser, texts, Counter())))
         return [
             CaptionEntry(str(number), text, graph)
             for number, (text, graph) in enumerate(zip(texts, parsed, strict=True))

@@ -11,6 +11,7 @@ import numpy as np
 from torch.utils.data import IterableDataset, get_worker_info
 
 from manymatch.config.preset import Augmentation
+from manymatch.scene_graphs.verbs import GraphReader, as_parsed
 from manymatch.shards.batch import Batch
 from manymatch.shards.collate import collate
 from manymatch.shards.fetch import RawSample, check_shards, fetch
@@ -38,14 +39,23 @@ __all__ = [
 ]
 
 
-def samples(folder: Path, split: str, rows: Iterable[int] | None = None) -> Iterator[Sample]:
-    """The images of a split with thumbnails, in table order: all, or those in the given `rows`."""
+def samples(
+    folder: Path,
+    split: str,
+    rows: Iterable[int] | None = None,
+    graphs: GraphReader = as_parsed,
+) -> Iterator[Sample]:
+    """The images of a split with thumbnails, in table order: all, or those in the given `rows`.
+
+    `graphs` reads the parsed scene graphs of the captions.
+    """
     index = read_index(folder)
     shards = index.split(split)
     selected = range(shards.images) if rows is None else rows
     order = shard_order(len(shards.shards), None)
     for _, raw in fetch(folder, shards, order, selected, {JSON, FEATURES, BOXES, THUMBNAIL}):
-        yield decode(raw, index.width, f"{folder} ({split})", index.dtype)
+        where = f"{folder} ({split})"
+        yield decode(raw, index.width, where, index.dtype, graphs=graphs)
 
 
 def caption_texts(folder: Path) -> Iterator[str]:
@@ -91,7 +101,7 @@ def batches(
     parts: int = 1,
     classes: np.ndarray | None = None,
     held: Sequence[RawSample] | None = None,
-    graphs: bool = True,
+    graphs: GraphReader | None = as_parsed,
 ) -> Batches:
     """The batches of one epoch of a split.
 
@@ -107,7 +117,7 @@ def batches(
         classes: (images,) class of every image in table order (`classes_of`). Two images of a batch
             then never have the same class. Images that do not fit in a full batch are left out.
         held: `FeatureMemory.samples` of the split, which are then not read from the shards.
-        graphs: whether the batches contain scene graphs.
+        graphs: what is made of the parsed scene graphs; None: the batches contain no graphs.
 
     Raises:
         DataError: there are fewer `classes` than images in a batch, or a shard is damaged.
@@ -165,7 +175,7 @@ class Batches(IterableDataset[Batch]):
         shards: Sequence[int],
         plan: Sequence[np.ndarray],
         held: Sequence[RawSample] | None,
-        graphs: bool,
+        graphs: GraphReader | None,
         prepare: Preparation,
     ) -> None:
         self._folder = folder

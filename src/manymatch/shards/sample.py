@@ -13,6 +13,7 @@ import numpy as np
 import orjson
 
 from manymatch.scene_graphs.graph import MAX_ATTRIBUTES, NO_GRAPH, SceneGraph
+from manymatch.scene_graphs.verbs import GraphReader, as_parsed
 from manymatch.shards.fetch import RawSample
 from manymatch.system.errors import DataError
 
@@ -88,12 +89,12 @@ def decode(
     where: str,
     dtype: str = "float16",
     draw: Callable[[list[Any]], Sequence[Any]] = tuple,
-    graphs: bool = True,
+    graphs: GraphReader | None = as_parsed,
 ) -> Sample:
     """The sample that the members contain, with the captions that `draw` takes from all of them.
 
-    Without `graphs` each caption has `NO_GRAPH`. If the members do not fit, a `DataError` names the
-    sample.
+    `graphs` reads the parsed graphs; with None each caption has `NO_GRAPH`. If the members do not
+    fit, a `DataError` names the sample.
     """
     key = raw["__key__"].decode(errors="replace")
     try:
@@ -125,7 +126,7 @@ def _decode(
     width: int,
     dtype: str,
     draw: Callable[[list[Any]], Sequence[Any]],
-    graphs: bool,
+    graphs: GraphReader | None,
 ) -> Sample:
     if not {JSON, FEATURES} <= raw.keys():
         raise ValueError("cut off")
@@ -148,11 +149,12 @@ def _decode(
     )
 
 
-def _caption(entry: Mapping[str, Any], graphs: bool) -> CaptionEntry:
+def _caption(entry: Mapping[str, Any], graphs: GraphReader | None) -> CaptionEntry:
     graph = NO_GRAPH
     if graphs:
-        graph = SceneGraph.from_dict(entry["graph"])
-        check_graph(graph)
+        parsed = SceneGraph.from_dict(entry["graph"])
+        check_graph(parsed)
+        graph = graphs(parsed)
     return CaptionEntry(_text(entry["id"]), _text(entry["text"]), graph)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from manymatch.config.preset import Preset
-from manymatch.methods import method_class
+from manymatch.methods import check_model, method_class
 from manymatch.shards.batch import Batch
 from manymatch.shards.loader import Loader
 from manymatch.shards.memory import FeatureMemory
@@ -61,6 +61,8 @@ class TrainingBatches:
         self._data = data
         self._rank = rank
         self._world = world
+        settings = check_model(preset.method, preset.model)
+        self._graphs = method_class(preset.method).graph_reader(settings)
         self.epoch = 0
         one_per_class = preset.training.one_per_class
         self._classes = classes_of(data.shards, "train") if one_per_class else None
@@ -96,7 +98,7 @@ class TrainingBatches:
             parts=training.accumulate,
             classes=self._classes,
             held=self._memory.samples if self._memory else None,
-            graphs=method_class(self._preset.method).reads_graphs,
+            graphs=self._graphs,
         )
 
 

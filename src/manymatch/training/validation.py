@@ -139,7 +139,7 @@ def _embedded(
 
     Then all have the embeddings of the whole split, but the ids of their part alone.
     """
-    shards, words, graphs = data.shards, data.vocabulary, method.reads_graphs
+    shards, words, graphs = data.shards, data.vocabulary, method.read_graph
     stream = batches(shards, "validation", words, images_per_batch, graphs=graphs)
     shared = len(stream) >= world > 1
     if shared:

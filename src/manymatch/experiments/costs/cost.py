@@ -113,7 +113,7 @@ def _step(trained: Trained, device: torch.device) -> StepCost:
         captions_per_image=training.captions_per_image,
         shuffle=(0, 0),
         drop_last=True,
-        graphs=trained.method.reads_graphs,
+        graphs=trained.method.read_graph,
     )
     steps: list[Batch] = _repeated((batch.to(device) for batch in stream), _STEPS)
     if on_gpu:
@@ -130,8 +130,7 @@ def _step(trained: Trained, device: torch.device) -> StepCost:
 def _test(trained: Trained, split: str, device: torch.device, most_seconds: float) -> TestCost:
     def embedded() -> Embedded:
         method, words = trained.method, trained.vocabulary
-        graphs = method.reads_graphs
-        stream = batches(trained.shards, split, words, IMAGES_PER_BATCH, graphs=graphs)
+        stream = batches(trained.shards, split, words, IMAGES_PER_BATCH, graphs=method.read_graph)
         return embed(method, stream, device)
 
     embedding = seconds(embedded, device)

@@ -16,6 +16,7 @@ from manymatch.methods.base import Embeddings, Method
 from manymatch.results.costs import QueryCost
 from manymatch.scene_graphs.graph import NO_GRAPH, SceneGraph
 from manymatch.scene_graphs.parser import graphs, load_model
+from manymatch.scene_graphs.verbs import as_parsed
 from manymatch.shards.collate import collate_captions
 from manymatch.shards.numbering import Numbering
 from manymatch.shards.sample import CaptionEntry
@@ -85,13 +86,14 @@ def query_cost(
         parse: parses a caption, for methods that read scene graphs.
     """
     numbering, score = Numbering(vocabulary), method.t2i_score or method.score
+    graph = method.read_graph or as_parsed
 
     def encode(entry: CaptionEntry) -> Embeddings:
         return method.encode_texts(collate_captions([numbering.caption(entry)]).to(device))
 
     with torch.inference_mode():
         read = [
-            CaptionEntry("query", caption, parse(caption) if parse else NO_GRAPH)
+            CaptionEntry("query", caption, graph(parse(caption)) if parse else NO_GRAPH)
             for caption in captions
         ]
         queries = [encode(entry) for entry in read]

@@ -55,7 +55,7 @@ def cross_attention_cost(
     pixels = trained.index.dtype == "uint8"
     scan = Scan(trained.vocabulary, None if pixels else trained.index.width, size).to(device)
     stream = batches(
-        trained.shards, split, trained.vocabulary, IMAGES_PER_BATCH, graphs=scan.reads_graphs
+        trained.shards, split, trained.vocabulary, IMAGES_PER_BATCH, graphs=scan.read_graph
     )
     subject = replace(
         trained,

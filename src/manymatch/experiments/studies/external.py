@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from manymatch.experiments.studies.reranking import recalls
 from manymatch.experiments.studies.rich_captions import rich_captions
 from manymatch.experiments.studies.subject import External
 from manymatch.results.studies import Studies, StudiesByName, Study
+from manymatch.scene_graphs.verbs import with_verbs
 from manymatch.shards.sample import CaptionEntry
 from manymatch.shards.tables import read_images
 from manymatch.system import files
@@ -51,7 +53,7 @@ def study_scores(
 def _captions(captions: Path, graphs: Path, split: str, subject: Subject) -> list[CaptionEntry]:
     images = read_images(captions, graphs)
     by_id = {
-        caption.id: caption
+        caption.id: replace(caption, graph=with_verbs(caption.graph))
         for image in images
         if image.split == split
         for caption in image.captions

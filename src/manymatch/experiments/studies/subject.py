@@ -69,8 +69,8 @@ class Subject:
 
     @cached_property
     def captions(self) -> list[CaptionEntry]:
-        """The captions of the split in the order of their embeddings."""
-        stored = samples(self.shards, self.split)
+        """The captions of the split in the order of their embeddings, with `shown_graph`."""
+        stored = samples(self.shards, self.split, graphs=self.trained.method.shown_graph)
         return [caption for sample in stored for caption in sample.captions]
 
     def images(self, rows: Sequence[int]) -> Iterator[Sample]:

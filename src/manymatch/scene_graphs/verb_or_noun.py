@@ -1,0 +1,293 @@
+"""Repairs of words that the tagger takes for verbs though they are nouns, or the other way."""
+
+from __future__ import annotations
+
+from manymatch.scene_graphs.clauses import is_animate, is_noun, is_verb
+from manymatch.scene_graphs.inflection import is_participle, participle_base, verb_base
+from manymatch.scene_graphs.lexicon import (
+    ACTIONS,
+    BODY,
+    COLOURS,
+    COPULAS,
+    PRONOUNS,
+    QUANTITIES,
+    TRANSITIVES,
+    WORN,
+)
+from manymatch.scene_graphs.tree import NOUNS, VERBS, Repair, Tree
+
+_AROUND_VERBS = frozenset({"prep", "advmod", "prt", "punct", "dobj"})
+_BARE = frozenset({"VB", "VBP"})
+_PRESENT = frozenset({"VB", "VBP", "VBZ"})
+_FINITE = frozenset({"VBZ", "VBP"})
+_BEFORE_HEAD = frozenset({"amod", "aux", "compound", "det", "nmod", "nummod", "poss"})
+_CLAUSE_HEADS = frozenset({"ROOT", "advcl", "ccomp", "conj", "relcl"})
+_JOINED = frozenset({"conj", "acl"})
+_DETERMINERS = frozenset({"det", "nummod"})
+_SUBJECTS = frozenset({"nsubj", "nsubjpass"})
+_AUXILIARIES = frozenset({"aux", "auxpass"})
+_CLAUSES = frozenset({"advcl", "ccomp", "dobj", "xcomp"})
+_OF_VERBS = frozenset({"dobj", "conj"})
+_NO_VERBS = frozenset({"JJ", "RB", "VB"})
+_SINGULAR = frozenset({"NN", "NNP"})
+_OBJECTS = frozenset({"a", "an", "the", "his", "her", "its", "their", "another", "some"})
+_AFTER_VERBS = frozenset({"advcl", "appos", "dobj", "npadvmod", "prep", "xcomp"})
+_COLOUR_ROW = COLOURS | {",", "and"}
+_SUBORDINATE = frozenset({"as", "because", "when", "where", "while"})
+_LINKING = COPULAS | {"do", "have"}
+_NO_NOUNS = COLOURS | {"upside"}
+_FORMS = ("ed", "ing")
+_WORN_OR_BODY = WORN | BODY
+
+
+def _verb_has_base(tree: Tree, token: int) -> None:
+    word, lemma = tree.words[token], tree.lemmas[token]
+    if tree.tags[token] == "VBG" and lemma == word:  # The lemmatiser does not know the verb.
+        tree.lemmas[token] = participle_base(word)
+    elif is_verb(tree, token):
+        tree.lemmas[token] = verb_base(word, lemma)
+
+
+def _noun_is_verb(tree: Tree, token: int) -> None:
+    """In "a girl bikes on a path" bikes is a verb, but the parser sees a compound noun."""
+    subject = token - 1
+    if subject not in tree.below(token, {"compound"}) or not _may_be_verb(tree, token):
+        return
+    for child in tree.children[token]:
+        if child < subject:
+            tree.attach(child, subject, tree.deps[child])
+    if tree.deps[token] in {"pobj", "dobj"}:  # The noun's role; the verb joins the root.
+        root = tree.root(token)
+        tree.attach(subject, tree.heads[token], tree.deps[token])
+        tree.attach(token, root, "conj" if is_verb(tree, root) else "acl")
+        if token + 1 < len(tree) and tree.deps[token + 1] == "prep":
+            tree.attach(token + 1, token, "prep")
+    else:
+        tree.attach(subject, token, "nsubj")
+    for child in tree.below(token, {"appos"}):
+        tree.deps[child] = "dobj"
+    tree.tags[token] = "VBZ"
+
+
+def _may_be_verb(tree: Tree, token: int) -> bool:
+    """Return whether `token` agrees with the noun before it as its verb."""
+    tag = tree.tags[token]
+    if tag in {"VBZ", "VBP"} or tree.kinds[token] == "VB":
+        return True
+    if "VB" not in tree.kinds[token]:
+        return False
+    acts = tree.lemmas[token] in ACTIONS or is_animate(tree, token - 1)
+    if tag == "NNS" and any(tree.words[t] in {"a", "an"} for t in tree.below(token, {"det"})):
+        return acts or tree.deps[token] == "ROOT"  # "A girl bikes": no plural follows "a".
+    plural = tag == "NNS" or tree.tags[token - 1] == "NNS"
+    if plural and tree.lemmas[token - 1] in _WORN_OR_BODY and tree.lemmas[token] not in WORN:
+        # "A girl with tears on her face cries": the caption has no verb before.
+        return acts and not any(other in _FINITE for other in tree.tags[:token])
+    if tree.deps[token] != "ROOT" or tag not in {"NN", "NNS"}:
+        return False
+    if tag == "NNS":  # "Person canoes in a lake".
+        acts = is_animate(tree, token - 1) and not tree.below(token, {"nummod"})
+        return acts and not any(other in _FINITE for other in tree.tags)
+    # "Three dogs sleep", "a couple dance": no singular follows "three", and a group may act.
+    if tree.lemmas[token - 1] in QUANTITIES and is_animate(tree, token - 1):
+        return True
+    return tree.tags[token - 1] == "NNS" and bool(tree.below(token, {"nummod"}))
+
+
+def _clause_has_verb(tree: Tree, token: int) -> None:
+    """In "four men ski on a hill" a root or clause with a subject is a verb, whatever its tag."""
+    if tree.tags[token][:2] in _NO_VERBS or tree.deps[token] not in _CLAUSE_HEADS:
+        return
+    if "VB" in tree.kinds[token] or (tree.deps[token] == "ROOT" and len(tree.kinds[token]) != 2):
+        subject = tree.below(token, {"nsubj"})
+        if subject and subject[-1] < token and not tree.below(token, _BEFORE_HEAD):
+            tree.tags[token] = "VBP"
+
+
+def _joined_noun_is_verb(tree: Tree, token: int) -> None:
+    """In "a boy runs and jumps" and "is running and jumping" both words are verbs."""
+    if not is_noun(tree, token) or tree.deps[token] not in _JOINED:
+        return
+    head, word = tree.heads[token], tree.words[token]
+    bare = all(tree.deps[child] in _AROUND_VERBS for child in tree.children[token])
+    if not bare or head > token:
+        return
+    if tree.tags[token] == "NNS" and tree.deps[token] == "conj" and tree.tags[head] == "VBZ":
+        tree.tags[token] = "VBZ"
+    elif is_participle(word) and (tree.tags[head] == "VBG" or tree.deps[token] == "acl"):
+        tree.tags[token], tree.lemmas[token] = "VBG", participle_base(word)
+
+
+def determined_word_is_noun(tree: Tree, token: int) -> None:
+    """A word with article or numeral is a noun, even if it looks like a verb ("a building")."""
+    if is_verb(tree, token) and tree.below(token, _DETERMINERS):
+        if tree.tags[token] != "VBZ":  # "Three blonds" has the lemma of "she blonds".
+            tree.lemmas[token] = tree.words[token]
+        tree.tags[token] = "NN"
+
+
+def only_noun(tree: Tree, token: int) -> None:
+    """ "Goalie" is no verb, so that "hockey" before it is no subject; "terrier" is no adjective."""
+    kinds, tag, head = tree.kinds[token], tree.tags[token], tree.heads[token]
+    if "NN" not in kinds or tree.words[token] in _NO_NOUNS or tree.words[token].endswith(_FORMS):
+        return
+    if tag.startswith("VB") and "VB" not in kinds:
+        _to_noun(tree, token)
+    elif (tag in {"JJ", "JJR", "UH"} and "JJ" not in kinds) or (
+        tag == "RB" and kinds == "NN" and tree.words[token] != "upside"
+    ):
+        tree.tags[token], tree.lemmas[token] = "NN", tree.words[token]
+        if tag == "RB" and token and is_noun(tree, token - 1):
+            for subject in tree.below(token, {"nsubj"}) if head == token else ():
+                tree.attach(subject, subject, "ROOT")
+            tree.attach(token, token - 1, "amod")
+            head = token - 1
+        if tree.deps[token] not in {"amod", "intj"}:
+            return
+        if head > token:
+            tree.deps[token] = "nsubj" if is_verb(tree, head) else "compound"
+        elif head == token - 1 and is_noun(tree, head):  # "A fire hydrant".
+            tree.replace(head, token)
+            tree.deps[head] = "compound"
+
+
+def _to_noun(tree: Tree, token: int) -> None:
+    """Make a noun of a word that the tagger took for a verb; a subject before is a compound."""
+    tree.tags[token] = "NNS" if tree.words[token] != tree.lemmas[token] else "NN"
+    for subject in tree.below(token, {"nsubj"}):
+        if subject == token - 1 and is_noun(tree, subject):
+            tree.deps[subject] = "compound"
+    for child in tree.below(token, _CLAUSES):  # "A suit and tie standing on a chair".
+        if is_participle(tree.words[child]):
+            tree.tags[child], tree.deps[child] = "VBG", "acl"
+            tree.lemmas[child] = participle_base(tree.words[child])
+            for link in [t for t in tree.below(token, {"prep"}) if t > child]:
+                tree.attach(link, child, "prep")
+    twin = token - 1  # "A microwave oven is ...": the parser sees two subjects.
+    subjects = tree.below(tree.heads[token], _SUBJECTS)
+    if tree.deps[token] in _SUBJECTS and twin in subjects and is_noun(tree, twin):
+        for child in tree.below(twin, _BEFORE_HEAD):
+            tree.attach(child, token, tree.deps[child])
+        tree.attach(twin, token, "compound")
+
+
+def _verb_is_noun(tree: Tree, token: int) -> None:
+    """In "a toilet, sink and tub" and "a bathroom sink near a tub" the sink does not sink.
+
+    A bare form agrees with no singular before it; a form in "-s" of a word that is no action
+    agrees, but only with the article "a" and without another verb after it.
+    """
+    tag = tree.tags[token]
+    if tag not in {"VB", "VBP", "VBZ"} or tree.kinds[token] == "VB":
+        return
+    if tree.below(token, _AUXILIARIES) or tree.lemmas[token] in _LINKING:
+        return
+    head, subject = tree.heads[token], tree.below(token, _SUBJECTS)
+    if not subject:
+        bare = tag in _BARE or tree.lemmas[token] not in ACTIONS
+        if bare and tree.deps[token] == "conj" and is_noun(tree, head):
+            _to_noun(tree, token)
+    elif subject == [token - 1] and tree.tags[token - 1] in _SINGULAR and not _acts(tree, token):
+        _to_noun(tree, token)
+
+
+def _object_of_participle(tree: Tree, token: int) -> None:
+    """In "a giraffe eating leaves" the giraffe does not leave."""
+    verb = token - 1
+    if tree.tags[token] not in _FINITE or verb < 1 or tree.words[verb] not in TRANSITIVES:
+        return
+    noun = "NN" in tree.kinds[token] and tree.lemmas[token] not in _LINKING
+    if noun and tree.heads[verb] in tree.below(token, {"nsubj"}):
+        tree.replace(token, tree.heads[verb])
+        tree.attach(token, verb, "dobj")
+        tree.tags[token] = "NNS"
+
+
+def _acts(tree: Tree, verb: int) -> bool:
+    """Return whether the noun before `verb`, a singular, can be its subject."""
+    noun = verb - 1
+    if is_animate(tree, noun) or tree.words[noun] in PRONOUNS or tree.below(verb, _OF_VERBS):
+        return True
+    if tree.tags[verb] in _BARE:
+        return False
+    single = any(tree.words[t] in {"a", "an"} for t in tree.below(noun, {"det"}))
+    return tree.lemmas[verb] in ACTIONS or (single and tree.tags[verb + 1 : verb + 2] != ["VBZ"])
+
+
+def _verb_after_clothes(tree: Tree, token: int) -> None:
+    """In "a man in green climbs a rock" and "a man in a tie leans on a car" the man acts.
+
+    The caption has no other finite verb, and the word is an action or has an object. A bare form
+    ("two men in white play") needs several subjects.
+    """
+    worn, tag, lemma = token - 1, tree.tags[token], tree.lemmas[token]
+    if tag not in {"NN", "NNS"} or worn < 1 or "VB" not in tree.kinds[token] or lemma in WORN:
+        return
+    if not _ends_colours(tree, worn) and not (tree.lemmas[worn] in WORN and is_noun(tree, worn)):
+        return
+    above, root = list(tree.above(token)), tree.root(token)
+    if root == token or not is_noun(tree, root) or _has_verb(tree, token):
+        return
+    object_follows = tag == "NNS" and "".join(tree.words[token + 1 : token + 2]) in _OBJECTS
+    if lemma not in ACTIONS and not object_follows:
+        return
+    if tag == "NN" and tree.tags[root] != "NNS" and not tree.below(root, {"conj"}):
+        return
+    if worn in tree.children[token]:
+        tree.attach(worn, tree.heads[token], tree.deps[token])
+        for child in [t for t in tree.children[token] if t < worn]:
+            tree.attach(child, worn, tree.deps[child])
+    tree.attach(token, token, "ROOT")
+    tree.attach(root, token, "nsubj")
+    tree.tags[token] = "VBZ" if tag == "NNS" else "VBP"
+    for other in above:
+        for child in tree.children[other]:
+            if child > token and tree.deps[child] in _AFTER_VERBS:
+                role = "dobj" if tree.deps[child] == "appos" else tree.deps[child]
+                tree.attach(child, token, role)
+
+
+def _ends_colours(tree: Tree, token: int) -> bool:
+    """Return whether `token` is the last colour of "in orange, white and black"."""
+    while token > 0 and tree.words[token] in _COLOUR_ROW:
+        token -= 1
+        if tree.words[token] == "in":
+            return True
+    return False
+
+
+def _has_verb(tree: Tree, token: int) -> bool:
+    """Return whether the main clause around `token` has a finite verb."""
+    end = next((t for t in range(token, len(tree)) if tree.words[t] in _SUBORDINATE), len(tree))
+    return any(tag in _FINITE for tag in tree.tags[:end])
+
+
+def _adjective_after_noun(tree: Tree, token: int) -> None:
+    """In "a surfer airborne over a wave" the parser makes the surfer a subject without a verb."""
+    subject = tree.below(token, {"nsubj"})
+    if tree.tags[token] == "JJ" and subject == [token - 1] and is_noun(tree, token - 1):
+        tree.replace(token, token - 1)
+        tree.deps[token] = "amod"
+
+
+def _state_in_past(tree: Tree, token: int) -> None:
+    """In "horses gathered around a tree" they are gathered: the word is an adjective, too."""
+    if tree.tags[token] not in {"VBD", "VBN"} or not tree.kinds[token].startswith("JJ"):
+        return
+    if tree.below(token, _AUXILIARIES | {"dobj", "auxpass"}):
+        return
+    for subject in tree.below(token, {"nsubj"}):
+        tree.tags[token], tree.deps[subject] = "VBN", "nsubjpass"
+
+
+VERB_OR_NOUN: tuple[Repair, ...] = (
+    Repair(_verb_has_base, tags=VERBS),
+    Repair(_noun_is_verb),
+    Repair(_clause_has_verb),
+    Repair(_joined_noun_is_verb, tags=NOUNS),
+    Repair(_object_of_participle, tags=_FINITE),
+    Repair(_verb_is_noun, tags=_PRESENT),
+    Repair(_verb_after_clothes, tags=frozenset({"NN", "NNS"})),
+    Repair(_adjective_after_noun, tags=frozenset({"JJ"})),
+    Repair(_state_in_past, tags=frozenset({"VBD", "VBN"})),
+)

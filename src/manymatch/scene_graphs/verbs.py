@@ -1,0 +1,73 @@
+"""The verbs of relations as attributes of their subjects, as in the figures of CORA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from manymatch.scene_graphs.graph import MAX_ATTRIBUTES, Relation, SceneGraph
+from manymatch.scene_graphs.inflection import is_participle, present_participle
+from manymatch.scene_graphs.lexicon import DIRECTIONS, LOCATING, PREPOSITIONS, SPATIAL, words
+
+GraphReader = Callable[[SceneGraph], SceneGraph]
+"""What a method makes of a parsed graph."""
+
+_LINKS = (
+    LOCATING
+    | PREPOSITIONS
+    | DIRECTIONS
+    | {word for phrase in SPATIAL for word in phrase}
+    | words("""
+    about after as away before during except for from like of off onto than to together toward
+    towards until upon where without
+    """)
+)
+_PARTICIPLES = words("""
+    beaten bent bitten bound broken built caught chosen done drawn driven eaten fallen flown found
+    frozen given grown held hidden hung kept laid lit lost made ridden seen sent sewn shot shown
+    sold spun stuck struck strung swept taken thrown tied torn worn woven wound written
+""")
+"""Past participles that do not end in "ed"."""
+_BASES = words("bleed breed embed feed need proceed seed shed shred sled speed wed weed")
+"""Verbs that end in "ed"."""
+_NO_ACTIONS = frozenset({"be", "have"})
+
+
+def as_parsed(graph: SceneGraph) -> SceneGraph:
+    return graph
+
+
+def with_verbs(graph: SceneGraph) -> SceneGraph:
+    """Return the graph where the verb of a relation is an attribute of its subject, too.
+
+    "man sit on bench" adds "sitting" to the man, and "car parked beside tree" adds "parked". "be",
+    "have", prepositions and adjectives ("full of") add nothing. An object has at most
+    `MAX_ATTRIBUTES` attributes; the parsed ones come first.
+
+    References:
+        Pham et al., CORA, CVPR 2024, figures 5 and 6 ("man falling", "spectators watching").
+    """
+    attributes = [list(phrases) for phrases in graph.attributes]
+    for relation in graph.relations:
+        phrases, action = attributes[relation.subject], _action(relation, graph)
+        if action and action not in phrases and len(phrases) < MAX_ATTRIBUTES:
+            phrases.append(action)
+    return replace(graph, attributes=tuple(map(tuple, attributes)))
+
+
+def _action(relation: Relation, graph: SceneGraph) -> str:
+    """Return the participle of the verb that the label begins with, or "" without a verb."""
+    verb: list[str] = []
+    for word in relation.label.split():
+        if word in _LINKS:
+            break
+        verb.append(word)
+    if not verb or verb[-1] in _NO_ACTIONS:
+        return ""
+    phrase = " ".join(verb)
+    if any(phrase in attribute.split() for attribute in graph.attributes[relation.subject]):
+        return ""  # An adjective: "full of".
+    passive = verb[-1] in _PARTICIPLES or (verb[-1].endswith("ed") and verb[-1] not in _BASES)
+    if passive or is_participle(verb[-1]):
+        return phrase
+    return " ".join([*verb[:-1], present_participle(verb[-1])])

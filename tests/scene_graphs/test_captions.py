@@ -1,0 +1,79 @@
+"""Captions and their graphs, in `captions.tsv`: for each rule cases and counterexamples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from spacy.language import Language
+from written_graphs import table, written
+
+from manymatch.scene_graphs.graph import SceneGraph
+from manymatch.scene_graphs.inflection import participle_base
+from manymatch.scene_graphs.lexicon import ACTIONS, words
+from manymatch.scene_graphs.parser import graphs
+from manymatch.scene_graphs.tree import WORD_CLASSES
+
+TABLE = table(Path(__file__).with_name("captions.tsv"))
+LISTS = "a plate with toast, {0} and tea; a room with a bed and {0}; a shop selling {0}s"
+NOUNS = words("""
+    oven lettuce ketchup salad fork spoon sink shower light rack board sign park bus tree bowl
+    train bat rug backpack sheet mirror counter pot pan boat track bottle knife pepper corn
+""")
+
+
+def _graph(model: Language, caption: str) -> SceneGraph:
+    (graph,) = graphs(model, [caption], Counter())
+    return graph
+
+
+@pytest.mark.parametrize("caption", TABLE)
+def test_caption(model: Language, caption: str) -> None:
+    assert written(_graph(model, caption)) == TABLE[caption]
+
+
+@pytest.mark.parametrize("noun", sorted(NOUNS))
+@pytest.mark.parametrize("caption", LISTS.split("; "))
+def test_a_participle_is_in_the_caption_or_of_a_verb(
+    model: Language, caption: str, noun: str
+) -> None:
+    """No noun becomes an attribute that is no word: "ovening"."""
+    classes = model.vocab.lookups.get_table(WORD_CLASSES)[WORD_CLASSES]
+    text = caption.format(noun)
+    for phrase in sum(_graph(model, text).attributes, ()):
+        for word in phrase.split():
+            base = participle_base(word) if word.endswith("ing") else ""
+            assert not base or word in text or base in ACTIONS or classes.get(base) == "VB", phrase
+
+
+@pytest.mark.parametrize(
+    "caption",
+    [
+        "A MAN RIDES A HORSE ON THE BEACH",
+        "🐶🐶",
+        "a dog 🐶 runs 🎾",
+        "12345",
+        "3 2 1 0",
+        "2 dogs and 3 cats",
+        "a man is holding a ball and " * 60,
+        "not",
+        "never, neither, nor",
+        "close up of",
+        "a dozen",
+        "one of the",
+        "nothing but",
+        "6 foot",
+        "kite surfing",
+        "grey and white",
+        "in green climbs",
+        "is wind surfing",
+        "of of of in in in",
+        "café naïve façade — “quoted” text…",
+        "a\u00adb",
+    ],
+)
+def test_an_odd_caption_has_a_graph(model: Language, caption: str) -> None:
+    graph = _graph(model, caption)
+    assert graph.objects and all(graph.objects) and all(graph.names)
+    assert all(edge.label and edge.subject != edge.object for edge in graph.relations)
