@@ -79,7 +79,7 @@ def test_an_unknown_study_names_the_nearest(
 def test_one_study_keeps_the_others_of_the_same_model(
     models: dict[str, Path], data: TinyData, tmp_path: Path
 ) -> None:
-    target = tmp_path / "study.json"
+    target = tmp_path / "studies" / "tiny" / "cora.json"
     run(models["cora"], data, target, "rich_captions")
     assert sorted(run(models["cora"], data, target, "entity_retrieval")["studies"]) == (
         WITHOUT_ENTITIES
