@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 from functools import cached_property
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -208,10 +209,10 @@ class Index:
     def _answers(
         self, query: Queries, k: int, selected: NDArray[np.bool_] | None, least: float | None
     ) -> list[Answer]:
-        if k < 1:
-            raise ConfigError(f"k = {k}: ask for at least one result.")
-        if least is not None and not math.isfinite(least):
-            raise ConfigError(f"least = {least}: the least score must be a finite number.")
+        if not isinstance(k, Integral) or k < 1:
+            raise ConfigError(f"k = {k!r}: ask for a number of results, at least 1.")
+        if least is not None and not (isinstance(least, Real) and math.isfinite(least)):
+            raise ConfigError(f"least = {least!r}: the least score must be a finite number.")
         scanner = self._loaded[1][query.side]
         start = time.perf_counter()
         embeddings = query.embeddings
