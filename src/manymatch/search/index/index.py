@@ -101,7 +101,7 @@ class Index:
 
     def __contains__(self, id: object) -> bool:
         """Whether the index has the item `id`."""
-        return id in self._rows
+        return isinstance(id, str) and id in self._rows
 
     def __repr__(self) -> str:
         method = self.manifest.identity.get("method")
@@ -282,7 +282,7 @@ class Index:
         return {id: row for row, id in enumerate(self._stored.items["id"].to_pylist())}
 
     def _row(self, id: str) -> int:
-        if id not in self._rows:
+        if id not in self:
             raise DataError(f"no item '{id}' in the index. Name the id of a result")
         return self._rows[id]
 
