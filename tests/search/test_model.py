@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import UserString
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -206,6 +207,8 @@ def test_other_faults_are_errors_of_one_line(
         *((DataError, partial(vsepp.encode_images, [odd])) for odd in (None, 5, b"a", [1])),
         (DataError, lambda: vsepp.encode_images(None)),  # type: ignore[arg-type]
         *((ConfigError, partial(vsepp.encode_texts, ["a"], size)) for size in (0, -1, None, "9")),
+        (ConfigError, lambda: manymatch.load(tmp_path, None)),  # type: ignore[arg-type]
+        (DataError, lambda: vsepp.encode_images([UserString("a.png")])),  # type: ignore[list-item]
         (DataError, lambda: vsepp.encode_texts([too_long])),
         (ConfigError, lambda: manymatch.load(tmp_path, "cuda:99")),
         (CheckpointError, lambda: manymatch.load(tmp_path, "cpu")),

@@ -69,3 +69,44 @@ def test_a_scan_takes_the_embeddings_of_its_model(
     with pytest.raises(DataError, match="another model"):
         scanner.top(other.encode_texts(TEXTS), 1)
     assert len(scanner.top(images, 1)) == len(pictures)  # pictures find pictures
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda v: v * float("nan"),
+        lambda v: v / 0,
+        lambda v: v[:0],
+        lambda v: v[:, :0],
+        lambda v: v.repeat(1, 5, 1),
+        lambda v: v.long(),
+        lambda v: v.numpy(),
+        lambda v: v.tolist(),
+    ],
+)
+def test_numbers_without_a_score_are_refused(
+    change: Callable[[torch.Tensor], Any], vsepp: Model
+) -> None:
+    texts = vsepp.encode_texts(TEXTS)
+    other = Embeddings(change(texts.vectors))
+    for pair in ((other, texts), (Embeddings(texts.vectors), other)):
+        with pytest.raises(DataError) as raised:
+            vsepp.score(*pair)
+        assert str(raised.value).isprintable()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
+def test_other_floats_are_scored(dtype: torch.dtype, vsepp: Model) -> None:
+    vectors = vsepp.encode_texts(TEXTS).vectors
+    scores = vsepp.score(Embeddings(vectors.to(dtype)), Embeddings(vectors))
+    torch.testing.assert_close(
+        scores, vsepp.score(Embeddings(vectors), Embeddings(vectors)), atol=1e-3, rtol=1e-3
+    )
+
+
+@pytest.mark.parametrize("inference", ["intact", "hypergraph"])
+def test_a_part_that_the_score_reads_is_named(inference: str, make_model: Make) -> None:
+    model = manymatch.load(make_model("msrm", settings={"inference": inference}), "cpu")
+    vectors = Embeddings(model.encode_texts(TEXTS).vectors)
+    with pytest.raises(DataError, match=r"without a (log_variance|candidate)"):
+        model.score(vectors, vectors)

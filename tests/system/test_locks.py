@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from manymatch.system import locks
+from manymatch.system import files, locks
 from manymatch.system.errors import StorageError
 from manymatch.system.locks import lock_path, locked
 
@@ -118,6 +118,13 @@ def test_a_folder_that_cannot_hold_the_file_is_one_line(tmp_path, folder):
     with pytest.raises(StorageError) as error:
         locked(path, Path("output")).__enter__()
     assert str(tmp_path / folder) in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("path", ["/", "."])
+def test_a_path_without_a_name_has_no_lock_and_no_temporary_file(path):
+    for named in (lock_path, files.partial_path):
+        with pytest.raises(StorageError, match="Add a name"):
+            named(Path(path))
 
 
 def test_a_file_that_cannot_be_created_in_its_folder_is_one_line(monkeypatch):

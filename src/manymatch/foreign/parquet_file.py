@@ -97,14 +97,14 @@ def python_cells(rows: pa.Table, path: Path) -> pa.Table:
     year 10,000, all times of the column are texts, in UTC.
 
     Raises:
-        DataError: a text is not UTF-8, or a cell is damaged or of an unknown type.
+        DataError: a text is not UTF-8, or a cell is damaged or has no Python value.
     """
     check_cells(rows, path)
     for number, field in enumerate(rows.schema):
         if pa.types.is_temporal(field.type) or pa.types.is_nested(field.type) or _coded(field.type):
             try:
                 rows = rows.set_column(number, field.name, _python_times(rows[number]))
-            except pa.ArrowException as error:
+            except (pa.ArrowException, ValueError, OverflowError) as error:
                 raise DataError(
                     f"{path}: column '{field.name}' ({field.type}) cannot be read "
                     f"({first_line(error)}). Write the column as text"
@@ -121,7 +121,8 @@ def _python_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
     try:
         column.to_pylist()
     except (OverflowError, ValueError, LookupError):  # LookupError: an unknown time zone
-        return column.cast(_typed(column.type, _in_utc)).cast(_typed(column.type, _as_text))
+        column = column.cast(_typed(column.type, _in_utc)).cast(_typed(column.type, _as_text))
+        column.to_pylist()  # a structure with two fields of one name has no Python value
     return column
 
 
@@ -133,9 +134,15 @@ def _typed(kind: pa.DataType, changed: Callable[[pa.DataType], pa.DataType]) -> 
         return pa.struct([field.with_type(_typed(field.type, changed)) for field in kind])
     if pa.types.is_map(kind):
         return pa.map_(_typed(kind.key_type, changed), _typed(kind.item_type, changed))
-    if isinstance(kind, pa.ListType | pa.LargeListType | pa.FixedSizeListType):
+    if isinstance(kind, _LISTS):
         return pa.list_(_typed(kind.value_type, changed))
     return changed(kind)
+
+
+_LISTS = (
+    *(pa.ListType, pa.LargeListType, pa.FixedSizeListType),
+    *(pa.ListViewType, pa.LargeListViewType),
+)
 
 
 def _in_utc(kind: pa.DataType) -> pa.DataType:

@@ -21,6 +21,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from manymatch.system.errors import DataError
+
 AnyEmbeddings = TypeVar("AnyEmbeddings", bound="Embeddings")
 
 
@@ -85,6 +87,17 @@ class Embeddings:
         names = (part.name for part in fields(self) if part.metadata.get("part", True))
         pairs = ((name, getattr(self, name)) for name in names)
         return {name: value for name, value in pairs if value is not None}
+
+    def part(self, name: str) -> Tensor:
+        """The part `name`.
+
+        Raises:
+            DataError: the embeddings do not have the part, as those of arrays from elsewhere.
+        """
+        part: Tensor | None = getattr(self, name)
+        if part is None:
+            raise DataError(f"embeddings without a {name}, which the score of the model reads")
+        return part
 
     def index_parts(self) -> dict[str, Tensor]:
         """The parts that hold the sample of each row of flat parts, by name."""

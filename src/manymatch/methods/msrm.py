@@ -114,8 +114,7 @@ class MSRM(Method):
             return -distances(queries, candidates)
         if self.settings.inference == "mu":
             return cosine(queries.vectors, candidates.vectors)
-        assert candidates.candidate is not None
-        return cosine(queries.vectors, candidates.candidate[:, None])
+        return cosine(queries.vectors, candidates.part("candidate")[:, None])
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         match = positive_pairs(images.vectors, batch.image_index)
@@ -127,12 +126,11 @@ class MSRM(Method):
         self, queries: Embeddings, candidates: Embeddings, match: Tensor
     ) -> dict[str, Tensor]:
         settings = self.settings
-        assert queries.log_variance is not None
         points = candidates.vectors[:, 0]
         d2 = by_rows(
             lambda mean, log_variance: mahalanobis(mean, log_variance, points),
             queries.vectors[:, 0],
-            queries.log_variance,
+            queries.part("log_variance"),
         )
         terms = {"distance": settings.distance_weight * soft_match(-self.tau() * d2, match)}
         if settings.hypergraph_weight:
@@ -185,5 +183,6 @@ class Hypergraph(nn.Module):
 
 def distances(queries: Embeddings, candidates: Embeddings) -> Tensor:
     """`(q, c)` squared Mahalanobis distances of queries' Gaussians and candidates' means."""
-    assert queries.log_variance is not None
-    return mahalanobis(queries.vectors[:, 0], queries.log_variance, candidates.vectors[:, 0])
+    return mahalanobis(
+        queries.vectors[:, 0], queries.part("log_variance"), candidates.vectors[:, 0]
+    )

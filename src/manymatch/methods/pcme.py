@@ -123,8 +123,7 @@ class PCME(Method):
 
 def _gaussian(embeddings: Embeddings) -> tuple[Tensor, Tensor]:
     """The means `(n, D)` and the log variances `(n, D)`."""
-    assert embeddings.log_variance is not None
-    return embeddings.vectors[:, 0], embeddings.log_variance
+    return embeddings.vectors[:, 0], embeddings.part("log_variance")
 
 
 def _sampled(embeddings: Embeddings, noise: Tensor) -> Tensor:

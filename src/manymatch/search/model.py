@@ -204,14 +204,14 @@ class Model:
             query: the side that asks. The scores of the two directions differ for few methods.
 
         Raises:
-            DataError: embeddings of another model or of the other side, or of different sizes.
+            DataError: embeddings of another model or side, of different sizes, or not finite.
             ConfigError: an unknown side asks.
         """
         check_asking(query)
         method = self.method
-        check_pair(images, texts, self.identity)
+        check_pair(images, texts, method, self.identity)
         rank = (method.t2i_score if query == "text" else None) or method.score
-        return of_all_pairs(partial(self._block, rank), images, texts)
+        return of_all_pairs(partial(self._block, rank), images.float(), texts.float())
 
     def precision(
         self, scores: ArrayLike, query: Literal["text", "image"] = "text"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -126,10 +128,10 @@ def batches_of(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
     Raises:
         ConfigError: `size` is no number of at least 1.
     """
-    if not isinstance(size, int) or size < 1:
+    if not isinstance(size, Integral) or size < 1:
         raise ConfigError(f"batch_size = {size!r}: expected a number of at least 1.")
-    iterator = iter(items)
-    while batch := list(itertools.islice(iterator, size)):
+    iterator, most = iter(items), min(size, sys.maxsize)
+    while batch := list(itertools.islice(iterator, most)):
         yield batch
 
 
@@ -139,7 +141,10 @@ def _opened(number: int, image: AnyPicture) -> Picture:
         return Picture(str(image), Path(image))
     if isinstance(image, Image.Image):
         return Picture(str(number), image)
-    array = np.asarray(image)
+    try:
+        array = np.asarray(image)
+    except ValueError:  # lists of unequal length, and what only seems to be a list
+        raise DataError(f"image {number}: {type(image).__name__} instead of a picture") from None
     if array.dtype != np.uint8 or array.ndim not in (2, 3) or array.shape[2:] not in ((), (3,)):
         raise DataError(
             f"image {number}: an array {array.dtype} {array.shape}. Expected bytes (uint8) of the "

@@ -8,8 +8,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from manymatch.evaluation.embed import check_finite
 from manymatch.evaluation.ranking.blocks import CAPTIONS_PER_BLOCK, IMAGES_PER_BLOCK
+from manymatch.methods.base import Method
 from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.set_method import SetMethod
 from manymatch.search.answer import Side
 from manymatch.similarities.blocks import runs
 from manymatch.system.errors import ConfigError, DataError
@@ -52,20 +55,45 @@ def check_origin(embeddings: Embeddings, model: str, side: Side | None = None) -
         raise DataError("embeddings of another model. Embed the items with this model")
 
 
-def check_pair(images: Embeddings, texts: Embeddings, model: str) -> None:
-    """Refuse embeddings that have no score by `model`: those of another model or of the other side,
-    or of different sizes. Each is a `DataError`."""
+def check_pair(images: Embeddings, texts: Embeddings, method: Method, model: str) -> None:
+    """Refuse embeddings that have no score by `model`, which has the `method`: those of another
+    model or of the other side, of different sizes, or with numbers that are not finite. Each is a
+    `DataError`."""
     check_origin(images, model, "images")
     check_origin(texts, model, "texts")
-    for name, vectors in (("images", images.vectors), ("texts", texts.vectors)):
-        if vectors.ndim != 3:
-            raise DataError(f"{name}: vectors {tuple(vectors.shape)}, but expected (n, K, D)")
+    for name, embeddings in (("images", images), ("texts", texts)):
+        _check_numbers(name, embeddings)
+        check_elements(method, embeddings)
     sizes = images.vectors.shape[2], texts.vectors.shape[2]
     if sizes[0] != sizes[1]:
         raise DataError(
             f"images of {sizes[0]} numbers and texts of {sizes[1]}: embeddings of different models "
             "have no score"
         )
+
+
+def check_elements(method: Method, embeddings: Embeddings) -> None:
+    """Refuse several vectors of an item where the method gives one: a `DataError`."""
+    elements = embeddings.vectors.shape[1]
+    if not isinstance(method, SetMethod) and elements != 1:
+        raise DataError(f"{elements} vectors of each item: the method gives one vector")
+
+
+def _check_numbers(name: str, embeddings: Embeddings) -> None:
+    vectors: object = embeddings.vectors
+    if not isinstance(vectors, Tensor):
+        raise DataError(
+            f"{name}: vectors in a {type(vectors).__name__}, but expected a tensor (n, K, D). Use "
+            "torch.as_tensor"
+        )
+    if vectors.ndim != 3 or not vectors.is_floating_point():
+        shape = tuple(vectors.shape)
+        raise DataError(f"{name}: vectors {shape} {vectors.dtype}, but expected float (n, K, D)")
+    if not vectors.numel():
+        raise DataError(f"{name}: vectors {tuple(vectors.shape)} are empty")
+    for part in embeddings.scored_parts().values():
+        if part.is_floating_point():
+            check_finite(part, [f"{name} {number}" for number in range(len(part))])
 
 
 def check_asking(query: str) -> None:

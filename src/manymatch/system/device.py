@@ -22,7 +22,7 @@ def pick_device(name: str = "auto") -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-    except RuntimeError:
+    except (RuntimeError, TypeError):
         raise ConfigError(f"device: unknown name '{name}'. Use auto, cpu or cuda") from None
     if device.type not in ("cpu", "cuda"):
         raise ConfigError(f"device: '{name}' is not supported. Use auto, cpu or cuda")

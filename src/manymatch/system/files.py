@@ -61,13 +61,24 @@ def storage_errors(target: Path) -> Iterator[None]:
         raise
 
 
+def beside(path: Path, ending: str) -> Path:
+    """The path with `ending` behind its name.
+
+    Raises:
+        StorageError: the path has no name, as "/" and "." have none.
+    """
+    if not path.name:
+        raise StorageError(f"'{path}': not the name of a file or folder. Add a name")
+    return path.with_name(path.name + ending)
+
+
 def partial_path(target: Path) -> Path:
     """The temporary name of `target`, in the same folder, so that the final move is atomic.
 
     Every process uses the same name, so that the next run finds what a killed run left. The lock of
     the output (`system.locks`) keeps other processes out.
     """
-    return target.with_name(target.name + ".partial")
+    return beside(target, ".partial")
 
 
 @contextlib.contextmanager
@@ -89,7 +100,7 @@ def replacing(target: Path) -> Iterator[Path]:
 
 def move_into_place(partial: Path, target: Path) -> None:
     """Rename a finished file or folder to `target`, which is replaced."""
-    old = target.with_name(target.name + ".old.partial")
+    old = beside(target, ".old.partial")
     remove(old)
     try:
         if target.is_dir() and not target.is_symlink():

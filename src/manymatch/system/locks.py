@@ -24,7 +24,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from manymatch.system.errors import StorageError
-from manymatch.system.files import storage_error
+from manymatch.system.files import beside, storage_error
 from manymatch.system.progress import say
 
 _SECONDS_BETWEEN_ATTEMPTS = 0.1
@@ -55,7 +55,7 @@ class _Holder:
 
 def lock_path(output: Path) -> Path:
     """The lock file of `output`: beside it, with a name that git and DVC ignore."""
-    return output.with_name(output.name + ".lock.partial")
+    return beside(output, ".lock.partial")
 
 
 @contextlib.contextmanager

@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from manymatch.system.errors import DataError
+
 from .conftest import Album
 
 FAR = 253_402_300_800 * 10**6
@@ -31,6 +33,7 @@ FAR = 253_402_300_800 * 10**6
             pa.array([{"at": FAR}], pa.struct({"at": pa.timestamp("us", "UTC")})),
             {"at": "10000-01-01 00:00:00.000000Z"},
         ),
+        (pa.array([[FAR]], pa.list_view(pa.timestamp("us"))), ["10000-01-01 00:00:00.000000"]),
         (
             pa.array([FAR], pa.timestamp("us")).dictionary_encode(),
             "10000-01-01 00:00:00.000000",
@@ -58,3 +61,15 @@ def test_far_dates_can_be_compared(album: Album) -> None:
     album.index(table=table)
     found = album.open().search("two dogs", where="until >= 2024-01-31").results
     assert [result.path for result in found] == ["0/00.png"]
+
+
+def test_a_structure_with_two_fields_of_one_name_is_refused_in_one_line(album: Album) -> None:
+    table = album.root / "doubled.parquet"
+    cells = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"])
+    pq.write_table(pa.table({"path": ["0/00.png"], "both": cells}), table)
+    album.index(table=table)
+    index = album.open()
+    (result,) = index.search("two dogs", 1, where='path == "0/00.png"').results
+    with pytest.raises(DataError, match="column 'both'"):
+        index.item(result.id)
+    assert index.picture(result.id)

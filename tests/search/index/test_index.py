@@ -146,10 +146,20 @@ def test_hostile_queries_have_a_clear_answer(album: Album) -> None:
         assert len(index.search(text).results) == 12
     with pytest.raises(DataError, match="in a list"):
         index.search_all("two dogs")
-    with pytest.raises(ConfigError, match="at least one"):
+    with pytest.raises(ConfigError, match="at least 1"):
         index.search("a dog", 0)
-    with pytest.raises(ConfigError, match="least"):
-        index.search("a dog", least=float("nan"))
+    for k in (None, "5", 1.5):
+        with pytest.raises(ConfigError, match="at least 1"):
+            index.search("a dog", k)  # type: ignore[arg-type]
+    for least in (float("nan"), "1"):
+        with pytest.raises(ConfigError, match="least"):
+            index.search("a dog", least=least)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="not a text"):
+        index.search("a dog", where=5)  # type: ignore[arg-type]
+    for name in (None, 5, ["0"]):
+        assert name not in index
+        with pytest.raises(DataError, match="no item"):
+            index.item(name)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="no column"):
         index.search("a dog", where="nothing > 1")
     (album.root / "text.jpg").write_text("no picture")

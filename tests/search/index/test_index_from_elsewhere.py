@@ -146,6 +146,19 @@ def test_missing_arrays_of_a_model(
         use(index.folder, model)
 
 
+@pytest.mark.parametrize("value", [-90, 90, 1e38, -1e38])
+@pytest.mark.parametrize("method", ["msrm", "pcme"])
+def test_variances_that_no_model_gives(
+    method: str, value: float, make_model: Callable[..., Path], pictures: list[Path], tmp_path: Path
+) -> None:
+    index = made_index(pictures[0].parent, make_model(method), tmp_path / "index")
+    path = index.folder / "log_variance.npy"
+    np.save(path, np.full_like(np.load(path), value))
+    accept(index.folder)
+    with pytest.raises(DataError, match="variance"):
+        use(index.folder, index.model)
+
+
 SIZES = ("count", "elements", "size", "numbers")
 
 

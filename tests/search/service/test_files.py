@@ -7,6 +7,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from made_indexes import made_index
 from starlette.testclient import TestClient
@@ -62,3 +64,20 @@ def test_no_answer_names_a_path_of_the_server(
             answer = client.get(f"/items/unknown{path}")
             assert_refused(answer, 404)
             assert "no item 'unknown'" in answer.text and str(tmp_path) not in answer.text
+
+
+def test_a_fact_that_cannot_be_read_names_no_path_of_the_server(
+    make_model: Make, pictures: list[Path], tmp_path: Path
+) -> None:
+    index = made_index(pictures[0].parent, make_model("vsepp"), tmp_path / "photos.index")
+    items = pq.read_table(index.folder / "items.parquet")
+    numbers = pa.array(range(len(items)))
+    doubled = pa.StructArray.from_arrays([numbers, numbers], ["a", "a"])
+    pq.write_table(items.append_column("doubled", doubled), index.folder / "items.parquet")
+    with TestClient(application([ServedIndex.of(index.folder)]), ADDRESS) as client:
+        ready(client)
+        item = client.get("/search?q=dogs").json()["results"][0]["id"]
+        answer = client.get(f"/items/{item}")
+        assert_refused(answer, 404)
+        assert str(tmp_path) not in answer.text
+        assert client.get(f"/items/{item}/picture").status_code == 200

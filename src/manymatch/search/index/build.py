@@ -35,7 +35,7 @@ from manymatch.search.scan.codes import Codes
 from manymatch.search.scan.forms import form_of
 from manymatch.system.code_hash import code_hash
 from manymatch.system.errors import DataError, StorageError
-from manymatch.system.files import replacing, sha256
+from manymatch.system.files import beside, replacing, sha256
 from manymatch.system.parts import Parts, identity_of
 from manymatch.system.progress import say, track
 
@@ -173,7 +173,7 @@ def _rows(
 
 def _earlier(source: Source, model: Model, target: Path) -> Stored | None:
     """The index that lies at `target` already."""
-    old = target.with_name(target.name + ".old.partial")
+    old = beside(target, ".old.partial")
     if old.is_dir() and not target.exists():  # a run was killed between two renames
         old.rename(target)
     if not target.exists():

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 from functools import cached_property
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -100,7 +101,7 @@ class Index:
 
     def __contains__(self, id: object) -> bool:
         """Whether the index has the item `id`."""
-        return id in self._rows
+        return isinstance(id, str) and id in self._rows
 
     def __repr__(self) -> str:
         method = self.manifest.identity.get("method")
@@ -208,10 +209,10 @@ class Index:
     def _answers(
         self, query: Queries, k: int, selected: NDArray[np.bool_] | None, least: float | None
     ) -> list[Answer]:
-        if k < 1:
-            raise ConfigError(f"k = {k}: ask for at least one result.")
-        if least is not None and not math.isfinite(least):
-            raise ConfigError(f"least = {least}: the least score must be a finite number.")
+        if not isinstance(k, Integral) or k < 1:
+            raise ConfigError(f"k = {k!r}: ask for a number of results, at least 1.")
+        if least is not None and not (isinstance(least, Real) and math.isfinite(least)):
+            raise ConfigError(f"least = {least!r}: the least score must be a finite number.")
         scanner = self._loaded[1][query.side]
         start = time.perf_counter()
         embeddings = query.embeddings
@@ -281,7 +282,7 @@ class Index:
         return {id: row for row, id in enumerate(self._stored.items["id"].to_pylist())}
 
     def _row(self, id: str) -> int:
-        if id not in self._rows:
+        if id not in self:
             raise DataError(f"no item '{id}' in the index. Name the id of a result")
         return self._rows[id]
 

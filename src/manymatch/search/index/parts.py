@@ -9,7 +9,7 @@ from manymatch.foreign.json_file import read_object
 from manymatch.search.index.items import Entry
 from manymatch.search.index.stored import Stored, write_block
 from manymatch.system.errors import DataError
-from manymatch.system.files import remove, replacing, storage_errors, write_json
+from manymatch.system.files import beside, remove, replacing, storage_errors, write_json
 from manymatch.system.progress import say
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class UnfinishedParts:
     """
 
     def __init__(self, target: Path, identity: dict[str, str]) -> None:
-        self._folder = target.with_name(target.name + _SUFFIX)
+        self._folder = beside(target, _SUFFIX)
         self._identity = identity
         self._count = 0
 

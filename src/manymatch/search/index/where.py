@@ -50,6 +50,8 @@ def included(expression: str, items: pa.Table) -> NDArray[np.bool_]:
     Raises:
         DataError: the expression is faulty, or names an unknown column.
     """
+    if not isinstance(expression, str):
+        raise DataError(f"the filter is a {type(expression).__name__}, not a text")
     if len(expression) > _LONGEST:
         raise DataError(f"the filter has {len(expression):,} characters, at most {_LONGEST:,}")
     selected = _Expression(expression, items).value()

@@ -99,7 +99,7 @@ def _vectors(items: Embeddings) -> Tensor:
 
 
 def _candidates(items: Embeddings) -> Tensor:
-    return _part(items, "candidate")[:, None]
+    return items.part("candidate")[:, None]
 
 
 def _largest_product(vectors: Tensor, longest: float) -> float:
@@ -132,12 +132,6 @@ def _ask_entities(beta: float, query: Embeddings, longest: float) -> Question:
     return Question(vectors, reduce, _largest_product(vectors, longest))
 
 
-def _part(items: Embeddings, name: str) -> Tensor:
-    if name not in items.parts():
-        raise DataError(f"embeddings without a {name}, which the score of the model reads")
-    return items.parts()[name]
-
-
 def _squares(items: Embeddings) -> Tensor:
     """`[b c^2, c]` of points c: a Mahalanobis distance is linear in these numbers."""
     points = items.vectors
@@ -154,7 +148,7 @@ def _balance(size: int) -> float:
 
 def _ask_gaussian(query: Embeddings, longest: float) -> Question:
     """`-d2 = [b c^2, c] . [-1/(b var), 2 mu/var] - sum mu^2/var`."""
-    mean, precision = query.vectors[0], (-_part(query, "log_variance")).exp()
+    mean, precision = query.vectors[0], (-query.part("log_variance")).exp()
     constant = float((mean.square() * precision).sum())
     vectors = torch.cat([-precision / _balance(mean.shape[1]), 2 * mean * precision], 1)
 
@@ -167,7 +161,7 @@ def _ask_gaussian(query: Embeddings, longest: float) -> Question:
 def _samples(noise: Tensor, items: Embeddings) -> Tensor:
     """`(n, J, D)` in the type of the embeddings. A mean and its noise may cancel each other, which
     is why the sum is made in float64."""
-    log_variance = _part(items, "log_variance").double()
+    log_variance = items.part("log_variance").double()
     exact = samples(items.vectors[:, 0].double(), log_variance, noise.double())
     return exact.to(items.vectors.dtype)
 

@@ -14,7 +14,6 @@ import torch
 from numpy.typing import NDArray
 
 from manymatch.methods.embeddings import Embeddings
-from manymatch.methods.set_method import SetMethod
 from manymatch.search.answer import Side
 from manymatch.search.model import Model
 from manymatch.search.scan import dots
@@ -23,7 +22,7 @@ from manymatch.search.scan.codes import Codes
 from manymatch.search.scan.exact import Best, ExactScores, Hits, single
 from manymatch.search.scan.forms import form_of
 from manymatch.search.scan.source import Floats, Source
-from manymatch.search.scores import check_origin
+from manymatch.search.scores import check_elements, check_origin
 from manymatch.system.errors import ConfigError, DataError
 
 _MARGIN = 64
@@ -69,8 +68,7 @@ class Scanner:
         self._count, self._shape = len(gallery), gallery.vectors.shape[1:]
         if codes is not None:
             codes.check(model, gallery, side)
-        if not isinstance(model.method, SetMethod) and self._shape[0] != 1:
-            raise DataError(f"{self._shape[0]} vectors of each item: the method gives one vector")
+        check_elements(model.method, gallery)
         self._source: Source | None = None
         if self._form is not None:
             usable = codes is not None and dots.available()

@@ -121,6 +121,11 @@ def check_range(embeddings: Embeddings) -> None:
     """Refuse numbers that no model gives, with which scores would leave float32: a `DataError`."""
     if not bool((embeddings.vectors.abs() <= LARGEST).all()):
         raise DataError(f"an embedding has a number that is not in -{LARGEST:g} to {LARGEST:g}")
+    widths = embeddings.log_variance
+    if widths is not None and not bool((widths.abs() <= math.log(LARGEST)).all()):
+        raise DataError(
+            f"an embedding has a variance that is not in {1 / LARGEST:g} to {LARGEST:g}"
+        )
 
 
 def check_items(items: Embeddings, start: int) -> None:

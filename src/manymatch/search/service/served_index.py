@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import Callable, Hashable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -57,7 +57,7 @@ class Explain:
 
     def _answer(self, index: Index, item: str, query: str | Image.Image) -> Any:
         if index.manifest.side == "texts" and not isinstance(query, str):
-            return index.model.explain(query, index.item(item).facts["text"])
+            return index.model.explain(query, _item(index, item).facts["text"])
         if index.manifest.side == "images" and isinstance(query, str):
             return index.model.explain(decoded(_picture(index, item)), query)
         raise DataError("two pictures, or two texts, have no explanation: send one of each")
@@ -139,7 +139,7 @@ class ServedIndex:
             HTTPException: 404, the index has no such item; 503, the index is not ready.
         """
         self._check_known(item)
-        return self.index.item(item)
+        return _item(self.index, item)
 
     def picture(self, item: str) -> bytes:
         """The file of an item; raises the same as `item`."""
@@ -204,15 +204,31 @@ def _picture(index: Index, item: str) -> bytes:
     Raises:
         HTTPException: 404, the item has no picture that can be read.
     """
-    try:
+    with _without_paths(
+        f"item '{item}': no picture can be read. Its file may have been moved, changed or removed "
+        "since it was indexed"
+    ):
         return index.picture(item)
+
+
+def _item(index: Index, item: str) -> Any:
+    """The facts of an item of the index. A client sees no path of the server.
+
+    Raises:
+        HTTPException: 404, a fact of the item cannot be read.
+    """
+    with _without_paths(f"item '{item}': a fact cannot be read"):
+        return index.item(item)
+
+
+@contextmanager
+def _without_paths(fault: str) -> Iterator[None]:
+    """Answer an error, which may name a path, with 404 and `fault`. The terminal has the error."""
+    try:
+        yield
     except (ManyMatchError, OSError) as error:
         say(str(error))
-        raise HTTPException(
-            404,
-            f"item '{item}': no picture can be read. Its file may have been moved, changed or "
-            "removed since it was indexed; the terminal of the service says more",
-        ) from None
+        raise HTTPException(404, f"{fault}; the terminal of the service says more") from None
 
 
 def _warm(index: Index) -> None:
