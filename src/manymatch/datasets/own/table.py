@@ -20,6 +20,7 @@ from manymatch.datasets.own.record import (
     Unusable,
     caption_columns,
     file_columns,
+    split_column,
     split_of_cell,
     split_of_path,
     texts,
@@ -28,7 +29,7 @@ from manymatch.foreign.json_file import unique_members
 from manymatch.foreign.json_stream import list_elements
 from manymatch.foreign.parquet_file import foreign_rows
 from manymatch.foreign.regular_file import open_regular
-from manymatch.foreign.text_lines import REMEDY, numbered_lines
+from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError, first_line
 
 ENDINGS = (".csv", ".tsv", ".txt", ".token", ".jsonl", ".parquet")
@@ -38,7 +39,6 @@ _TOKENS = re.compile(r"\S+#\d+\t")
 """The beginning of a table without a header: FILE#NUMBER, as in `Flickr8k.token.txt`."""
 _TOKEN_COLUMNS = ["file", "caption"]
 _FOLDER = re.compile("file[ _-]?path", re.I)
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _MAGIC = {b"\xff\xd8": ".jpg", b"\x89PNG": ".png", b"RIFF": ".webp", b"GIF8": ".gif"}
 Row = tuple[str, dict[str, Any], str | None]
 """Position, cell by column, and why the row cannot be used, if so."""
@@ -75,9 +75,11 @@ def misfit(path: Path, columns: Columns) -> DataError | None:
     return _no_rows(path)
 
 
-def read_tables(paths: Sequence[Path], folder: Path, columns: Columns) -> Iterator[Record]:
+def read_tables(
+    paths: Sequence[Path], folder: Path, root: Path, columns: Columns
+) -> Iterator[Record]:
     """Yield a record for each row of the tables. File names are relative to the table's folder if
-    the table is below `folder`, the folder of pictures.
+    the table is below `folder`, the folder of pictures. Names below `root` may say a split.
 
     Raises:
         DataError: a table is damaged, or has no column of file names or captions.
@@ -85,9 +87,7 @@ def read_tables(paths: Sequence[Path], folder: Path, columns: Columns) -> Iterat
     number = 0
     for path in paths:
         base = path.parent.relative_to(folder) if path.is_relative_to(folder) else Path()
-        path_split = split_of_path(
-            path.relative_to(folder).as_posix() if base != Path() else path.name
-        )
+        path_split = split_of_path(path.relative_to(root).as_posix())
         roles = None
         for where, row, fault in _rows(path, columns):
             roles = roles or _Roles(list(row), columns, where)
@@ -124,7 +124,7 @@ class _Roles:
             raise NoColumns(
                 f"{where}: no column of captions among {shown}. Name the column by --text"
             )
-        self._split = columns.split or "split"
+        self._split = columns.split or split_column(names)
 
     def name(self, row: dict[str, Any]) -> str:
         """Return the name of the row's picture, for messages."""
@@ -158,7 +158,7 @@ class _Roles:
             if isinstance(cell, bytes):
                 picture = cell
             elif not name:
-                name = str(cell or "")
+                name = "" if cell is None else str(cell)
             elif isinstance(cell, str) and _FOLDER.fullmatch(column):
                 name = _below(cell, name)
         if picture is not None and not name:
@@ -229,8 +229,6 @@ def _delimiter(header: str, columns: Columns) -> str:
 def _delimited_rows(path: Path, columns: Columns) -> Iterator[Row]:
     with open_regular(path) as stream:
         start = stream.read(256)
-    if start.startswith(_UTF16):
-        raise DataError(f"{path}: the text is UTF-16. {REMEDY.format('UTF-16')}")
     if start.lstrip().lower().startswith((b"<!doctype", b"<html")):
         raise DataError(f"{path}: a web page, not a table. Download the table again")
     at = 0
