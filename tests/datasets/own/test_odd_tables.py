@@ -113,6 +113,22 @@ def test_folders_of_captions_say_the_splits(write: object, birds: Birds) -> None
     assert counts(collection) == SPLITS
 
 
+def test_the_column_split_comes_before_others_of_the_name(birds: Birds) -> None:
+    rows = [{"Split": "A", "split": split_word(n)} | row for n, row in enumerate(birds.rows)]
+    (birds.photos / "metadata.json").write_text(json.dumps(rows))
+    assert counts(collected(birds)) == SPLITS
+
+
+@pytest.mark.parametrize("folder", ["photos/labels", "photos/../labels"])
+def test_paths_with_dots_lead_to_the_pictures(folder: str, birds: Birds) -> None:
+    """`../x` beside the pictures is relative to the table's folder."""
+    (birds.root / folder).resolve().mkdir()
+    up = "" if ".." in folder else "../"
+    rows = [row | {"file_name": f"{up}./more/../{row['file_name']}"} for row in birds.rows]
+    (birds.root / folder / "rows.json").write_text(json.dumps(rows))
+    assert len(collected(birds, captions=str(birds.root / folder)).pictures) == 60
+
+
 def pictures_called(birds: Birds, *names: str) -> None:
     """A table of pictures, the first of which have the names."""
     rows = []

@@ -86,13 +86,18 @@ class PictureFiles:
         """Return the path below the folder."""
         if "://" in name:
             raise Unusable("an address, not a file. Download the picture")
-        path = PurePosixPath(name.replace("\\", "/"))
-        if path.is_absolute() and ".." not in path.parts:
+        path = PurePosixPath(os.path.normpath(name.replace("\\", "/")))
+        if path.is_absolute():
             root = next(filter(path.is_relative_to, self._roots), None)
             path = path.relative_to(root) if root else path
         if path.is_absolute() or ".." in path.parts or name[1:2] == ":":
             raise Unusable("a path out of the folder. Write the path below the folder of pictures")
         return path
+
+
+def is_below(path: Path, folder: Path) -> bool:
+    """Return whether a path leads into a folder and not out of the folder again by `..`."""
+    return path.is_relative_to(folder) and ".." not in path.relative_to(folder).parts
 
 
 class TakenNames:

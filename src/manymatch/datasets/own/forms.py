@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from manymatch.datasets.image_files import image_files
 from manymatch.datasets.own.beside import TextFiles, read_beside
+from manymatch.datasets.own.files import is_below
 from manymatch.datasets.own.json_files import form_of_object, read_coco_files, read_karpathy_files
 from manymatch.datasets.own.record import Record
 from manymatch.datasets.own.table import ENDINGS, Columns, NoColumns, misfit, read_tables
@@ -102,7 +103,7 @@ def look(images: Path, captions: Path | None, wanted: str | None, columns: Colum
     ((name, files),) = forms.items()
     read = _preferred(files)
     root = where if where.is_dir() else where.parent
-    root = folder if where.is_relative_to(folder) else root
+    root = folder if is_below(where, folder) else root
     return Form(name, folder, read, root, [*ignored, *(path for path in files if path not in read)])
 
 

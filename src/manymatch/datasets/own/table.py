@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from manymatch.datasets.own.files import is_below
 from manymatch.datasets.own.record import (
     Record,
     Unusable,
@@ -86,7 +87,7 @@ def read_tables(
     """
     number = 0
     for path in paths:
-        base = path.parent.relative_to(folder) if path.is_relative_to(folder) else Path()
+        base = path.parent.relative_to(folder) if is_below(path, folder) else Path()
         path_split = split_of_path(path.relative_to(root).as_posix())
         roles = None
         for where, row, fault in _rows(path, columns):
