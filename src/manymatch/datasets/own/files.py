@@ -118,7 +118,10 @@ class TakenNames:
         if not path.name or path.is_absolute() or ".." in path.parts or not file.isprintable():
             raise Unusable("a name that leaves the folder or cannot be printed")
         if len(file) > _LONGEST or any(len(part.encode()) > _LONGEST_PART for part in path.parts):
-            raise Unusable(f"a name of more than {_LONGEST} characters")
+            raise Unusable(
+                f"a name of more than {_LONGEST} characters, or a part of more than "
+                f"{_LONGEST_PART} bytes"
+            )
         key = word(file).lower()
         folders = {parent.as_posix() for parent in PurePosixPath(key).parents} - {"."}
         if key in self._folders or not folders.isdisjoint(self._files):

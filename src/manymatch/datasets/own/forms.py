@@ -104,7 +104,7 @@ def look(images: Path, captions: Path | None, wanted: str | None, columns: Colum
     read = _preferred(files)
     root = where if where.is_dir() else where.parent
     root = folder if is_below(where, folder) else root
-    return Form(name, folder, read, root, [*ignored, *(path for path in files if path not in read)])
+    return Form(name, folder, read, root, [*ignored, *sorted({*files} - {*read})])
 
 
 def _preferred(files: list[Path]) -> list[Path]:
