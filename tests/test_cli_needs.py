@@ -106,6 +106,33 @@ MISSING: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         ["model.image.cnn.weights: no such file or folder: data/raw/weights/ig_resnext101"],
     ),
+    "lists of splits": (
+        {
+            "datasets": ["mine"],
+            "sources__mine": {"kind": "own", "images": ".", "split": ["train.txt", "test.txt"]},
+        },
+        ["sources.mine.split: no such file or folder: train.txt", "folder: test.txt"],
+    ),
+    "a folder of weights": (
+        {
+            "datasets": ["scenes"],
+            "features": ["resnet50"],
+            "extraction__resnet50__weights": "./weights",
+        },
+        ["extraction.resnet50.weights: no such folder, and no name on the hub: ./weights"],
+    ),
+    "the data of an index": (
+        {
+            "datasets": ["scenes"],
+            "presets": ["cora"],
+            "features": ["lite0"],
+            "indexes": {
+                "mine": {"source": "data/raw/nothing/images", "model": "scenes/cora"},
+                "made": {"source": "data/captions/scenes.parquet", "model": "scenes/cora"},
+            },
+        },
+        ["indexes.mine.source: no such file or folder: data/raw/nothing/images"],
+    ),
     "the model of an index": (
         {
             "datasets": ["scenes"],
@@ -130,6 +157,17 @@ def test_what_the_user_must_get_is_an_error_with_key_and_remedy(
         assert sum(text in fault for fault in faults) == 1, lines
     settled = ends("check --settings", 0, monkeypatch, capfd).err
     assert "all known" in settled and "downloaded" not in settled
+
+
+def test_a_method_without_a_file_of_word_vectors_has_those_of_the_package(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    settle(datasets=["scenes"], features=["lite0"], presets=["vsepp"])
+    path = Path("presets/scenes/vsepp.yaml")
+    preset = yaml.safe_load(path.read_text())
+    preset["model"]["word_vectors"] = "glove"
+    path.write_text(yaml.safe_dump(preset))
+    assert "all known" in shown(0, monkeypatch, capfd)[-1]
 
 
 def test_what_the_run_downloads_is_listed_with_sizes_and_is_no_error(

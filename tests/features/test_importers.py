@@ -162,6 +162,7 @@ DAMAGES = {
     "boxes": (4, b64(np.zeros(9)), "boxes: not four finite"),
     "infinite boxes": (4, b64(np.full(12, np.inf)), "boxes: not four finite"),
     "outside": (4, b64(np.full(12, 5000.0)), "boxes: not x1 <= x2"),
+    "fractions": (4, b64(np.tile([0.1, 0.1, 1.0, 0.9], 3)), "Write pixels, not fractions"),
     "turned": (4, b64(np.tile([9.0, 9.0, 5.0, 5.0], 3)), "boxes: not x1 <= x2"),
 }
 

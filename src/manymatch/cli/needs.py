@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +33,16 @@ def needs(params: Params) -> Iterator[Need]:
         yield from _of_model(start.model, trained, f"warm_starts.{key}.model")
     for key, index in params.indexes.items():
         yield from _of_model(index.model, trained, f"indexes.{key}.model")
-        made = Path(index.source).is_relative_to("data")
+        made = _is_made(index.source, params.datasets)
         where = f"params.yaml: indexes.{key}.source"
         need = None if made else missing_file(where, index.source, "what is to be indexed")
         yield from [need] if need else []
+
+
+def _is_made(path: str, datasets: Sequence[str]) -> bool:
+    """Whether stages make `path`: data/KIND/DATASET..., such as data/captions/scenes.parquet."""
+    parts = Path(path).parts
+    return parts[:1] == ("data",) and any(part.partition(".")[0] in datasets for part in parts[2:3])
 
 
 def _of_dataset(params: Params, name: str) -> Iterator[Need]:
@@ -104,15 +110,16 @@ def _of_settings(settings: BaseModel, where: str) -> Iterator[Need]:
     need: Need | None = None
     if vectors == "word2vec":
         need = missing_file(f"{where}.word2vec_file", values["word2vec_file"], _WORD2VEC)
-    elif vectors == "glove" and values["glove_file"] is not None:
-        need = missing_file(f"{where}.glove_file", values["glove_file"], _GLOVE)
+    elif vectors == "glove" and (file := values.get("glove_file")) is not None:
+        need = missing_file(f"{where}.glove_file", file, _GLOVE)
     elif isinstance(settings, CNNSettings) and settings.weights != RANDOM:
         need = needed_weights(settings.backbone, settings.weights, f"{where}.weights")
     if need:
         yield need
     for key, value in values.items():
         if isinstance(value, BertSettings):
-            if bert and value.weights not in PACKAGES and (need := from_hub(value.weights)):
+            named = f"{where}.{key}.weights"
+            if bert and value.weights not in PACKAGES and (need := from_hub(value.weights, named)):
                 yield need
         elif isinstance(value, BaseModel):
             yield from _of_settings(value, f"{where}.{key}")

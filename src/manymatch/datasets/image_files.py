@@ -17,7 +17,7 @@ from manymatch.system.files import remove
 from manymatch.system.progress import say, track
 
 _SUFFIXES = (".jpg", ".jpeg", ".png")
-_HIDDEN = (".", "__")
+_HIDDEN = (".", "__MACOSX")
 """The beginnings of left-overs of other systems, such as `._a.jpg` and `__MACOSX`."""
 
 

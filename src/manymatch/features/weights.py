@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from huggingface_hub import try_to_load_from_cache
+from huggingface_hub.errors import HFValidationError
 
 from manymatch.fetching.needs import Need, missing_file
+from manymatch.system.errors import SourceError
 
 HUB = {
     "resnet50": "microsoft/resnet-50",
@@ -42,15 +44,23 @@ def needed_weights(backbone: str, weights: str | None, key: str) -> Need | None:
         return None if weights is None else missing_file(key, weights, "a file of weights")
     if weights is not None and Path(weights).suffix == ".pth":
         return missing_file(key, weights, "torchvision's file of weights")
-    return from_hub(weights or HUB[backbone])
+    return from_hub(weights or HUB[backbone], key)
 
 
-def from_hub(name: str) -> Need | None:
-    """The need of weights with this name on the hub; None if a folder or the cache has them."""
+def from_hub(name: str, key: str) -> Need | None:
+    """The need of weights with this name on the hub; None if a folder or the cache has them.
+
+    Args:
+        key: the setting whose value is `name`, for messages.
+    """
     if Path(name).is_dir():
         return None
     repository, _, revision = name.partition("@")
-    cached = try_to_load_from_cache(repository, "model.safetensors", revision=revision or None)
+    try:
+        cached = try_to_load_from_cache(repository, "model.safetensors", revision=revision or None)
+    except HFValidationError:
+        fault = f"{key}: no such folder, and no name on the hub: {name}. Set the key to one of both"
+        return Need(key, fault=SourceError(fault))
     return (
         None if isinstance(cached, str) else Need(f"weights {name} from the hub", _BYTES.get(name))
     )

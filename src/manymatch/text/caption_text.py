@@ -50,7 +50,7 @@ def caption_fault(text: object) -> str | None:
     """
     if not isinstance(text, str):
         return f"{type(text).__name__} instead of a text: {shown(repr(text))}"
-    if not text.strip():
+    if not any(sign.isprintable() and sign != " " for sign in text):  # also signs of no width
         return "empty caption"
     if text[:2] in ("b'", 'b"') and text.rstrip()[-1:] == text[1]:
         return f"bytes that were printed instead of decoded: {shown(text)}. Remove the b''"

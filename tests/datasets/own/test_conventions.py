@@ -319,7 +319,7 @@ def test_what_is_left_out_is_said(birds: Birds) -> None:
 
 def test_ignored_files_are_said(birds: Birds) -> None:
     notes = "; ".join(collected(birds, stray_files(birds)).notes)
-    assert "4 files hold no captions and are not read" in notes
+    assert "4 other files are not read" in notes
 
 
 def test_names_that_are_not_utf8_are_listed(birds: Birds) -> None:

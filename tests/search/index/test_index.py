@@ -231,6 +231,20 @@ def test_paths_of_numbers_stay_texts(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "facts.csv: 1 of 2 rows name no item, and are left out" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"path;year\na.jpg;1\n", r"facts\.csv: .*the columns are path;year"),
+        (b"path,place\na.jpg,x\nb.jpg,caf\xe9\n", r"facts\.csv:3: byte 0xe9 .*iconv"),
+    ],
+)
+def test_the_fault_of_a_csv_table_is_named(content: bytes, fault: str, tmp_path: Path) -> None:
+    table = tmp_path / "facts.csv"
+    table.write_bytes(content)
+    with pytest.raises(DataError, match=fault):
+        with_facts(pa.table({"path": ["a.jpg", "b.jpg"]}), table, None)
+
+
 def test_opening_an_index_is_quick_and_needs_no_model(album: Album) -> None:
     album.index()
     program = (

@@ -35,8 +35,8 @@ class Own(Dataset):
     settings_model = OwnSettings
 
     def needs(self, name: str, settings: OwnSettings) -> Iterator[Need]:
-        for key in ("images", "captions"):
-            value = getattr(settings, key)
+        files = [("images", settings.images), ("captions", settings.captions)]
+        for key, value in [*files, *(("split", str(path)) for path in settings.lists)]:
             where = f"params.yaml: sources.{name}.{key}"
             if value and (need := missing_file(where, value, "the path of your files")):
                 yield need

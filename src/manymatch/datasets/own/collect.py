@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,7 @@ from manymatch.datasets.base import SPLITS, Caption
 from manymatch.datasets.image_files import single_spaced
 from manymatch.datasets.image_folder import IMAGES
 from manymatch.datasets.own import splits
-from manymatch.datasets.own.files import PictureFiles, composed, refuse_unreadable
+from manymatch.datasets.own.files import PictureFiles, TakenNames, composed, word
 from manymatch.datasets.own.forms import Form, look
 from manymatch.datasets.own.left_out import LeftOut, refuse, summary, write_list
 from manymatch.datasets.own.near import Signature, near_groups, signature
@@ -58,7 +57,7 @@ class Collection:
     """Whether splits are given, and not only said by names of folders and files."""
     _absent: int = 0
     """Pictures that the form says were not downloaded."""
-    _words: dict[str, str] = field(default_factory=dict)
+    _names: TakenNames = field(default_factory=TakenNames)
 
     @property
     def in_place(self) -> bool:
@@ -124,7 +123,7 @@ class Collection:
             if known.digest != digest:
                 raise Unusable("a second picture of this name")
             return known
-        self._check_name(file)
+        self._names.take(file)
         self._explicit |= record.split is not None
         picture = Picture(file, _split_of(record, file), record.where, None, digest)
         if content is not None:
@@ -134,17 +133,6 @@ class Collection:
             picture.source = self.form.folder / file
         self.pictures[file] = picture
         return picture
-
-    def _check_name(self, file: str) -> None:
-        path = PurePosixPath(file)
-        refuse_unreadable(file)
-        if path.is_absolute() or ".." in path.parts or not file.isprintable():
-            raise Unusable("a name that leaves the folder or cannot be printed")
-        if len(file) > 240:
-            raise Unusable("a name of more than 240 characters")
-        earlier = self._words.setdefault(_word(file).lower(), file)
-        if earlier != file:
-            raise Unusable(f"the name differs from {earlier} only in case or spaces. Rename one")
 
     def _keep(self, file: str, content: bytes) -> None:
         if self.target is not None:
@@ -170,9 +158,7 @@ class Collection:
                 f"caption, such as {without[0]}"
             )
         if ignored := self.form.ignored:
-            self.notes.append(
-                f"{len(ignored):,} files hold no captions and are not read, such as {ignored[0]}"
-            )
+            self.notes.append(f"{len(ignored):,} other files are not read, such as {ignored[0]}")
 
     def _settle_splits(self) -> None:
         if self._lists is not None:
@@ -243,12 +229,12 @@ class Collection:
     def rows(self) -> Iterator[Caption]:
         """Yield the rows of the caption table by split and file. An image's id is its path without
         ending, a caption's id IMAGE#k."""
-        stems = {file: _word(str(PurePosixPath(file).with_suffix(""))) for file in self.pictures}
+        stems = {file: word(str(PurePosixPath(file).with_suffix(""))) for file in self.pictures}
         uses = Counter(stems.values())
         order = [(SPLITS.index(str(one.split)), file) for file, one in self.pictures.items()]
         for _, file in sorted(order):
             picture = self.pictures[file]
-            image_id = stems[file] if uses[stems[file]] == 1 else _word(file)
+            image_id = stems[file] if uses[stems[file]] == 1 else word(file)
             for number, text in enumerate(picture.captions):
                 caption_id = f"{image_id}#{number}"
                 split, path = str(picture.split), f"{IMAGES}/{file}"
@@ -294,7 +280,3 @@ def _signature(picture: Path | bytes) -> Signature:
         where = picture if isinstance(picture, Path) else "an image in memory"
         reason = str(error).removeprefix(f"{where}: ").removesuffix(f". {REMEDY}")
         raise Unusable(reason) from None
-
-
-def _word(file: str) -> str:
-    return re.sub(r"\s+", "_", composed(file))

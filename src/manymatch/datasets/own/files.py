@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable
@@ -25,6 +26,10 @@ _KEYS: tuple[Callable[[str], str], ...] = (
     lambda name: PurePosixPath(composed(name)).name.lower(),
 )
 """A name means the file whose key is the same; the first key that a file has decides."""
+
+
+_LONGEST, _LONGEST_PART = 240, 255
+"""Characters of a name, and bytes of a file's or folder's name, of which file systems have 255."""
 
 
 class PictureFiles:
@@ -70,7 +75,7 @@ class PictureFiles:
                     raise Unusable(f"{len(hits)} files of this name: {hits[0]}, {hits[1]}")
                 refuse_unreadable(hits[0])
                 return hits[0]
-        if path.name and (self._folder / path).is_file():
+        if path.name and _is_file(self._folder / path):
             raise Unusable(
                 f"the ending '{path.suffix}' is none of a picture that can be read: "
                 f"{', '.join(PICTURES)}. Rename or convert the file"
@@ -81,13 +86,62 @@ class PictureFiles:
         """Return the path below the folder."""
         if "://" in name:
             raise Unusable("an address, not a file. Download the picture")
-        path = PurePosixPath(name.replace("\\", "/"))
-        if path.is_absolute() and ".." not in path.parts:
+        path = PurePosixPath(os.path.normpath(name.replace("\\", "/")))
+        if path.is_absolute():
             root = next(filter(path.is_relative_to, self._roots), None)
             path = path.relative_to(root) if root else path
         if path.is_absolute() or ".." in path.parts or name[1:2] == ":":
             raise Unusable("a path out of the folder. Write the path below the folder of pictures")
         return path
+
+
+def is_below(path: Path, folder: Path) -> bool:
+    """Return whether a path leads into a folder and not out of the folder again by `..`."""
+    return path.is_relative_to(folder) and ".." not in path.relative_to(folder).parts
+
+
+class TakenNames:
+    """The names of the pictures of a data set, of which each is a file in one folder."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, str] = {}
+        self._folders: set[str] = set()
+
+    def take(self, file: str) -> None:
+        """Add the name of a picture.
+
+        Raises:
+            Unusable: no file can have the name, or another picture has the name or a similar one.
+        """
+        path = PurePosixPath(file)
+        refuse_unreadable(file)
+        if not path.name or path.is_absolute() or ".." in path.parts or not file.isprintable():
+            raise Unusable("a name that leaves the folder or cannot be printed")
+        if len(file) > _LONGEST or any(len(part.encode()) > _LONGEST_PART for part in path.parts):
+            raise Unusable(
+                f"a name of more than {_LONGEST} characters, or a part of more than "
+                f"{_LONGEST_PART} bytes"
+            )
+        key = word(file).lower()
+        folders = {parent.as_posix() for parent in PurePosixPath(key).parents} - {"."}
+        if key in self._folders or not folders.isdisjoint(self._files):
+            raise Unusable("the name of a picture is that of a folder of another. Rename one")
+        earlier = self._files.setdefault(key, file)
+        if earlier != file:
+            raise Unusable(f"the name differs from {earlier} only in case or spaces. Rename one")
+        self._folders |= folders
+
+
+def word(file: str) -> str:
+    """Return the name of a file as a single word, of which ids are made."""
+    return re.sub(r"\s+", "_", composed(file))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long
+        return False
 
 
 def refuse_unreadable(file: str) -> None:

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from manymatch.datasets.image_files import image_files
 from manymatch.datasets.own.beside import TextFiles, read_beside
+from manymatch.datasets.own.files import is_below
 from manymatch.datasets.own.json_files import form_of_object, read_coco_files, read_karpathy_files
 from manymatch.datasets.own.record import Record
 from manymatch.datasets.own.table import ENDINGS, Columns, NoColumns, misfit, read_tables
@@ -35,12 +36,14 @@ Files = dict[Format, list[Path]]
 class Form:
     """A recognised form: the folder of pictures, and the files that hold the captions.
 
-    `ignored`: files beside them that hold no captions.
+    `root`: the folder below which names of folders and files may say a split. `ignored`: files
+    beside them that are not read.
     """
 
     format: Format
     folder: Path
     files: list[Path]
+    root: Path
     ignored: list[Path] = field(default_factory=list)
 
     def records(self, columns: Columns) -> Iterator[Record]:
@@ -56,11 +59,11 @@ class Form:
                 "have no such column. Leave the option out, or choose another form by --format"
             )
         readers: dict[str, Callable[[], Iterator[Record]]] = {
-            "table": lambda: read_tables(self.files, self.folder, columns),
+            "table": lambda: read_tables(self.files, self.folder, self.root, columns),
             "beside": lambda: read_beside(self.folder, self.files[0]),
-            "coco": lambda: read_coco_files(self.files),
+            "coco": lambda: read_coco_files(self.files, self.root),
             "karpathy": lambda: read_karpathy_files(self.files),
-            "tars": lambda: read_tars(self.files, columns.text, columns.split),
+            "tars": lambda: read_tars(self.files, self.root, columns.text, columns.split),
         }
         return readers[self.format]()
 
@@ -98,7 +101,10 @@ def look(images: Path, captions: Path | None, wanted: str | None, columns: Colum
             f"{where}: captions in several forms, {' and '.join(sorted(forms))}. Choose by --format"
         )
     ((name, files),) = forms.items()
-    return Form(name, folder, _preferred(files), ignored)
+    read = _preferred(files)
+    root = where if where.is_dir() else where.parent
+    root = folder if is_below(where, folder) else root
+    return Form(name, folder, read, root, [*ignored, *sorted({*files} - {*read})])
 
 
 def _preferred(files: list[Path]) -> list[Path]:
@@ -141,8 +147,8 @@ def _forms(where: Path, folder: Path, columns: Columns) -> tuple[Files, Files]:
 
 
 def _kind(path: Path, columns: Columns) -> tuple[Format | None, bool]:
-    """Return the form of a file, and whether the content fits the form. A damaged file fits, so
-    that its reader says what is wrong."""
+    """Return the form of a file, and whether the content fits the form. A damaged file with the
+    usual name fits, so that its reader says what is wrong."""
     if path.name.lower().endswith(_TARS):
         return "tars", has_captions(path)
     ending = path.suffix.lower()
@@ -153,7 +159,7 @@ def _kind(path: Path, columns: Columns) -> tuple[Format | None, bool]:
         except MissingList:
             return named, False
         except DataError:
-            return named, True
+            return named or "coco", named is not None
         return form or named, form is not None
     fault = misfit(path, columns)
     if ending == ".txt" and fault:

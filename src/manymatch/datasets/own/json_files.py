@@ -41,11 +41,12 @@ def read_karpathy_files(paths: Sequence[Path]) -> Iterator[Record]:
                 yield Record(name, texts, image.captions[0].where, image.split)
 
 
-def read_coco_files(paths: Sequence[Path]) -> Iterator[Record]:
-    """Yield the images with captions. A file such as `captions_val2017.json` is of one split."""
+def read_coco_files(paths: Sequence[Path], root: Path) -> Iterator[Record]:
+    """Yield the images with captions. A file such as `captions_val2017.json` is of one split, and
+    so is `val/captions.json` below `root`."""
     for path in paths:
         captions, names = captions_by_image(path)
-        split = split_of_path(path.name)
+        split = split_of_path(path.relative_to(root).as_posix())
         for image, lines in captions.items():
             fault = f"no image of the file has the id {image}" if image not in names else None
             name = names.get(image, f"{image:012}.jpg")

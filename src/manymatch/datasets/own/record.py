@@ -23,7 +23,7 @@ _NEUTRAL = re.compile(
 )
 """Words beside that of a split in a name such as `train_images` or `test-00000-of-00002`."""
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-_JOINED = re.compile(r"(train|val|dev|test)(?:images|image|imgs|set|split|files|list|ids)")
+_JOINED = re.compile(r"(train|valid|val|dev|test)(?:images|image|imgs|set|split|files|list|ids)")
 _FILES = tuple(
     re.compile(words, re.I)
     for words in (
@@ -57,6 +57,8 @@ _DEEPEST = 20
 """Lists of captions inside each other. No form nests more than two."""
 _LONGEST = 2**20
 """Characters of a cell."""
+_OPENINGS = ('["', "['", '("', "('")
+_LITERAL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.S)
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 """Other signs that Unicode calls line ends, such as U+2028, stand inside captions."""
 
@@ -154,9 +156,16 @@ def caption_columns(names: Sequence[str]) -> list[str]:
     return next(filter(None, kinds), [])
 
 
+def split_column(names: Sequence[str]) -> str:
+    """Return the column or key of splits: `split`, in any case."""
+    found = [name for name in names if name.lower() == "split"]
+    return "split" if "split" in found or not found else found[0]
+
+
 def texts(cell: Any, depth: int = 0) -> list[str]:
     """Return the captions in a cell: a text with a caption in each line, a list, or a list that is
-    written as text (`["a", "b"]`). Blank lines and cells are no captions.
+    written as text (`["a", "b"]`, or as NumPy prints lists: `['a' 'b']`). Blank lines and cells are
+    no captions.
 
     Raises:
         Unusable: lists are nested deeper than any form nests them, or the text is very long.
@@ -172,10 +181,18 @@ def texts(cell: Any, depth: int = 0) -> list[str]:
     text = cell.decode("utf-8-sig", "replace") if isinstance(cell, bytes) else str(cell)
     if len(text) > _LONGEST:
         raise Unusable(f"a text of {len(text):,} characters. Write a caption in each line")
-    if text.startswith(('["', "['")) and text.rstrip().endswith("]"):
-        for read in (json.loads, ast.literal_eval):
+    if text.startswith(_OPENINGS) and text.rstrip().endswith(("]", ")")):
+        for read in (json.loads, _flat_list, ast.literal_eval):
             try:
                 return texts(read(text), depth + 1)
             except (ValueError, SyntaxError, RecursionError, MemoryError):
                 continue
     return list(filter(str.strip, _LINE_ENDS.split(text)))
+
+
+def _flat_list(text: str) -> list[str]:
+    """The texts in a list as Python or NumPy prints lists. Python's own reader joins texts without
+    a comma between them."""
+    if _LITERAL.sub("", text.strip()[1:-1]).strip(", \t\r\n"):
+        raise ValueError("not only texts")
+    return list(map(ast.literal_eval, _LITERAL.findall(text)))

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from manymatch.datasets.own.files import is_below
 from manymatch.datasets.own.record import (
     Record,
     Unusable,
     caption_columns,
     file_columns,
+    split_column,
     split_of_cell,
     split_of_path,
     texts,
@@ -74,19 +76,19 @@ def misfit(path: Path, columns: Columns) -> DataError | None:
     return _no_rows(path)
 
 
-def read_tables(paths: Sequence[Path], folder: Path, columns: Columns) -> Iterator[Record]:
+def read_tables(
+    paths: Sequence[Path], folder: Path, root: Path, columns: Columns
+) -> Iterator[Record]:
     """Yield a record for each row of the tables. File names are relative to the table's folder if
-    the table is below `folder`, the folder of pictures.
+    the table is below `folder`, the folder of pictures. Names below `root` may say a split.
 
     Raises:
         DataError: a table is damaged, or has no column of file names or captions.
     """
     number = 0
     for path in paths:
-        base = path.parent.relative_to(folder) if path.is_relative_to(folder) else Path()
-        path_split = split_of_path(
-            path.relative_to(folder).as_posix() if base != Path() else path.name
-        )
+        base = path.parent.relative_to(folder) if is_below(path, folder) else Path()
+        path_split = split_of_path(path.relative_to(root).as_posix())
         roles = None
         for where, row, fault in _rows(path, columns):
             roles = roles or _Roles(list(row), columns, where)
@@ -123,7 +125,7 @@ class _Roles:
             raise NoColumns(
                 f"{where}: no column of captions among {shown}. Name the column by --text"
             )
-        self._split = columns.split or "split"
+        self._split = columns.split or split_column(names)
 
     def name(self, row: dict[str, Any]) -> str:
         """Return the name of the row's picture, for messages."""
@@ -157,7 +159,7 @@ class _Roles:
             if isinstance(cell, bytes):
                 picture = cell
             elif not name:
-                name = str(cell or "")
+                name = "" if cell is None else str(cell)
             elif isinstance(cell, str) and _FOLDER.fullmatch(column):
                 name = _below(cell, name)
         if picture is not None and not name:

@@ -14,6 +14,7 @@ from manymatch.datasets.own.record import (
     Record,
     Unusable,
     caption_columns,
+    split_column,
     split_of_cell,
     split_of_path,
     texts,
@@ -44,13 +45,14 @@ def has_captions(path: Path) -> bool:
 
 
 def read_tars(
-    paths: Sequence[Path], text: Sequence[str] | None, split: str | None
+    paths: Sequence[Path], root: Path, text: Sequence[str] | None, split: str | None
 ) -> Iterator[Record]:
     """Yield the samples in the order of the pictures.
 
     A tar is read twice, first the texts: so the files of a sample may lie anywhere in the tar.
 
     Args:
+        root: the folder below which names of folders and tars may say a split.
         text: the keys of the captions in KEY.json; None: KEY.txt, else those that are recognised.
         split: the key of the split in KEY.json; None: `split`, if there is one.
 
@@ -58,7 +60,7 @@ def read_tars(
         SourceError, DataError: a tar is damaged or cut off, or has too many texts.
     """
     for path in paths:
-        path_split = split_of_path(path.name)
+        path_split = split_of_path(path.relative_to(root).as_posix())
         parts, seen = _texts(path), set[str]()
         for name, content in _contents(path, (*PICTURES, *UNREADABLE)):
             key = _key(name)
@@ -134,7 +136,7 @@ def _with_captions(
         fault = fault or f"no {'caption' if record.picture else 'picture'} of this name in the tar"
     if split and split not in metadata:
         fault = fault or f"no '{split}' in the JSON file"
-    cell = metadata.get(split or "split")
+    cell = metadata.get(split or split_column(list(metadata)))
     given = None if cell is None else split_of_cell(cell, record.where)
     return replace(record, captions=captions, split=given, fault=fault)
 

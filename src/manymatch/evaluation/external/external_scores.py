@@ -23,6 +23,8 @@ from manymatch.system.errors import ConfigError, DataError, nearest
 Similarity = Literal["cosine", "dot", "mil", "chamfer", "smooth_chamfer", "max_match"]
 SIMILARITIES: tuple[Similarity, ...] = get_args(Similarity)
 _ROWS_AT_ONCE = 1024
+_SMALL, _LARGE = 1e-10, 1e10
+"""The largest number of vectors whose products fit into float32 with all their digits."""
 
 
 @dataclass(frozen=True)
@@ -149,11 +151,22 @@ def _from_embeddings(
 
 def _vectors(array: Array, *, unit: bool) -> Tensor:
     """`(n, K, D)` in float32, like the embeddings of the project's methods; `unit` of length 1."""
-    parts = (array.read(run) for run in runs(array.shape[0], _ROWS_AT_ONCE))
+    rows = runs(array.shape[0], _ROWS_AT_ONCE)
+    parts = (array.read(run) for run in rows)
     if unit:
         parts = (_unit(_finite(part, array.where)) for part in parts)
+    else:
+        divisor = _divisor([float(array.read(run).abs().amax()) for run in rows])
+        parts = (part / divisor for part in parts)
     vectors = _finite(torch.cat([part.float() for part in parts]), array.where)
     return vectors[:, None] if vectors.ndim == 2 else vectors
+
+
+def _divisor(largest: Sequence[float]) -> float:
+    """The number by which vectors are divided so that their products fit into float32. A number for
+    all vectors of a file changes no rank."""
+    one = max(largest)
+    return 1.0 if one == 0 or _SMALL <= one <= _LARGE else one
 
 
 def _unit(vectors: Tensor) -> Tensor:
@@ -173,9 +186,7 @@ def _compare(similarity: Similarity, elements: int) -> Score:
                 f"score: '{similarity}' compares single vectors, not sets of {elements} elements. "
                 "Choose mil, chamfer, smooth_chamfer or max_match."
             )
-        return lambda images, texts: _finite(
-            images.vectors[:, 0] @ texts.vectors[:, 0].T, "the products of --images and --texts"
-        )
+        return lambda images, texts: images.vectors[:, 0] @ texts.vectors[:, 0].T
     of_sets = SetSimilarity(similarity).eval()
     return lambda images, texts: of_sets(images.vectors, texts.vectors)
 

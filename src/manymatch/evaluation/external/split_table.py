@@ -14,7 +14,7 @@ from torch import Tensor
 
 from manymatch.datasets.base import caption_columns
 from manymatch.evaluation.protocols.labels import Labels, labels_in
-from manymatch.foreign.csv_table import read_csv
+from manymatch.foreign.csv_table import is_csv, read_csv
 from manymatch.foreign.numpy_file import load_array, names_in
 from manymatch.foreign.parquet_file import read_table
 from manymatch.foreign.text_lines import numbered_lines
@@ -56,7 +56,7 @@ def read_split(path: Path, split: str) -> SplitTable:
         path,
         _COLUMNS,
         "Run the stage 'captions', or give another table with --captions.",
-        read=_read_csv if path.suffix == ".csv" else None,
+        read=_read_csv if is_csv(path) else None,
     )
     rows = table.filter(pc.equal(table["split"], split))
     if split == DEV:

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from manymatch.datasets.base import RELEVANCE
-from manymatch.foreign.csv_table import read_csv
+from manymatch.foreign.csv_table import is_csv, read_csv
 from manymatch.foreign.parquet_file import read_table
+from manymatch.system.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,24 @@ def read_judgments(
     out.
 
     Raises:
-        DataError: the table cannot be used.
+        DataError: the table cannot be used, or a CSV file has only pairs of other splits.
     """
-    table = read_table(path, RELEVANCE, read=_read_csv if path.suffix == ".csv" else None)
+    foreign = is_csv(path)
+    table = read_table(
+        path,
+        RELEVANCE,
+        "Run the stage 'captions', or give another table with --relevance.",
+        read=_read_csv if foreign else None,
+    )
     image = pc.index_in(table["image_id"], value_set=pa.array(image_ids, pa.string()))
     caption = pc.index_in(table["caption_id"], value_set=pa.array(caption_ids, pa.string()))
     known = pc.and_(pc.is_valid(image), pc.is_valid(caption))
+    if foreign and len(table) and not pc.any(known).as_py():
+        first = " and ".join(str(table[name][0]) for name in RELEVANCE.names)
+        raise DataError(
+            f"{path}: none of the {len(table):,} pairs is an image and a caption of the split, "
+            f"such as {first}. Check the ids"
+        )
     columns = [np.asarray(column.filter(known), dtype=np.int64) for column in (image, caption)]
     extra = torch.from_numpy(np.unique(np.stack(columns, 1), axis=0))
     extra = extra[image_index[extra[:, 1]] != extra[:, 0]]

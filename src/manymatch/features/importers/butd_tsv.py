@@ -184,4 +184,8 @@ def _boxes(line: _Line) -> NDArray[np.float32]:
     outside = (boxes < -_EDGE).any() or (boxes > size + _EDGE).any()
     if outside or (boxes[:, :2] > boxes[:, 2:]).any():
         raise DataError(f"{line.where}: boxes: not x1 <= x2, y1 <= y2 inside the image")
+    if boxes.max() <= 1:
+        raise DataError(
+            f"{line.where}: boxes: all in the first pixel of the image. Write pixels, not fractions"
+        )
     return np.clip(boxes / size, 0.0, 1.0)

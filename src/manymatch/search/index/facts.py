@@ -10,11 +10,14 @@ import pyarrow.parquet as pq
 
 from manymatch.foreign.parquet_file import check_cells
 from manymatch.foreign.regular_file import regular_path
+from manymatch.foreign.text_lines import numbered_lines
 from manymatch.search.index.stored import OWN
 from manymatch.system.errors import DataError, first_line
 from manymatch.system.progress import say
 
 _KEY = "path"
+_SHOWN = 300
+"""Characters of the names of the columns in a message."""
 _PATHS_AS_TEXT = pyarrow.csv.ConvertOptions(column_types={_KEY: pa.string()})
 
 
@@ -51,10 +54,14 @@ def _read(file: Path, taken: list[str]) -> pa.Table:
     try:
         with regular_path(file) as name:
             if file.suffix.lower() == ".csv":
+                for _ in numbered_lines(file):  # Arrow keeps a text that is not UTF-8 as bytes
+                    pass
                 table = pyarrow.csv.read_csv(name, convert_options=_PATHS_AS_TEXT)
             else:
                 table = pq.read_table(name)
             check_cells(table, file)
+            if _KEY not in table.column_names:
+                raise ValueError(f"the columns are {', '.join(table.column_names)[:_SHOWN]}")
             table = table.set_column(
                 table.column_names.index(_KEY), _KEY, table[_KEY].cast(pa.string())
             )
