@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import gzip
 import zlib
 from collections.abc import Iterator
@@ -45,8 +44,6 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
 
 
 def _decoded(line: bytes, path: Path, number: int) -> str:
-    if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise DataError(f"{path}: the text is UTF-16. {REMEDY.format('UTF-16')}")
     try:
         return line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
