@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,6 +23,9 @@ gc.disable()  # an import makes objects that stay; the search for others takes a
 
 
 def pytest_sessionstart() -> None:
+    # A shell lets commands in its background ignore interrupts, which some tests send to processes.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     left_processes.end_with_this_process()
 
 

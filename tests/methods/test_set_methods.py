@@ -62,7 +62,7 @@ def test_maxmatch_weighs_its_six_losses(build, make_batch):
         "triplet": triplet(scores, batch.image_index, 0.3),
         "mmd": 0.01 * mmd(images.vectors, texts.vectors),
         "diversity": 0.01 * both(slot_diversity, images.slots, texts.slots),
-        "contrastive": 0.001 * info_nce(scores, batch.image_index, 0.05),
+        "contrastive": 0.001 * info_nce(scores, batch.image_index, 0.01),
         "global_discriminative": 0.1
         * both(
             lambda side: global_discriminative((side.vectors, side.globals), margin=0.6, scale=0.5),

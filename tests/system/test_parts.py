@@ -78,7 +78,7 @@ def test_a_part_that_another_makes_is_waited_for(tmp_path, capsys):
     with Parts(tmp_path, Part(1, 2)).making(fixed) as path:
         assert path is not None
         other.start()
-        other.join(0.2)
+        other.join(1)
         assert seen == []
         path.touch()
     other.join(10)
