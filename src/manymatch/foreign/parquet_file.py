@@ -24,7 +24,7 @@ _MARK = b"manymatch-sha256:"
 _HASH_BYTES = 64  # hexadecimal
 _PIECE = 2**20
 _MOST_ROWS, _MOST_BYTES = 64, 2**22
-"""Of another program's table, in memory."""
+"""Limits for the table of another program in memory."""
 _UNPACKED, _RATIO = 2**26, 100
 """A column of pictures or captions unpacks to this number of bytes, or to this multiple."""
 _REPEATED = 20

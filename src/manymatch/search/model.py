@@ -211,8 +211,6 @@ class Model:
         method = self.method
         check_pair(images, texts, method, self.identity)
         rank = (method.t2i_score if query == "text" else None) or method.score
-        if {images.vectors.dtype, texts.vectors.dtype} != {torch.float64}:
-            images, texts = images.float(), texts.float()
         return of_all_pairs(partial(self._block, rank), images, texts)
 
     def precision(

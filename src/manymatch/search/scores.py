@@ -21,7 +21,12 @@ from manymatch.system.errors import ConfigError, DataError
 def of_all_pairs(
     block: Callable[[Embeddings, Embeddings], Tensor], images: Embeddings, texts: Embeddings
 ) -> Tensor:
-    """`(n_images, n_texts)`, put together of the scores of blocks."""
+    """`(n_images, n_texts)`, put together of the scores of blocks.
+
+    Two sides of float64 are scored in float64, all others in float32.
+    """
+    if {images.vectors.dtype, texts.vectors.dtype} != {torch.float64}:
+        images, texts = images.float(), texts.float()
     text_runs = runs(len(texts), CAPTIONS_PER_BLOCK)
     return torch.cat(
         [

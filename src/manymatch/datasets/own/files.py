@@ -101,7 +101,7 @@ def is_below(path: Path, folder: Path) -> bool:
 
 
 class TakenNames:
-    """The names of the pictures of a data set, of which each is a file in one folder."""
+    """The names of the pictures of a data set. Each name is a file in one folder."""
 
     def __init__(self) -> None:
         self._files: dict[str, str] = {}
