@@ -172,9 +172,13 @@ def test_impossible_boxes_are_refused(dataset, box):
     assert "image 'i0': boxes must be" in refusal(dataset, "objects")
 
 
-def test_pixels_are_the_pictures_themselves(dataset):
+def test_pixels_are_the_middle_squares_of_the_pictures(dataset):
     dataset.extract("pixels256")
-    image = Image.open(dataset.raw / "images/i3.png").resize((256, 256), Image.Resampling.BICUBIC)
+    image = Image.open(dataset.raw / "images/i3.png")
+    left, height = (image.width - image.height) / 2, image.height
+    assert left > 0
+    middle = (left, 0, left + height, height)
+    image = image.resize((256, 256), Image.Resampling.BICUBIC, box=middle)
     with FeatureStore(dataset.store) as store:
         features, n_regions, boxes = store.read([3])
         assert store.attributes["backbone"] == "pixels256"

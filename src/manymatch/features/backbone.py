@@ -53,8 +53,11 @@ class Backbone(ABC):
         self.weights_sha256 = "none" if network is None else _digest(network)
 
     @abstractmethod
-    def crops(self, image_id: str) -> NDArray[np.float32]:
-        """Return the crops (c, 4) that the network sees, x1 y1 x2 y2 in 0..1, c >= 1."""
+    def crops(self, image_id: str) -> NDArray[np.float32] | None:
+        """Return the crops (c, 4) that the network sees, x1 y1 x2 y2 in 0..1, c >= 1.
+
+        None stands for the largest square in the middle of the image.
+        """
 
     @abstractmethod
     def boxes(self, image_id: str) -> NDArray[np.float32] | None:

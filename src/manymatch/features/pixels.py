@@ -5,10 +5,7 @@ An image is a feature map of S * S cells of width 3: red, green and blue as byte
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-from manymatch.features.backbone import WHOLE, Backbone, Sources
+from manymatch.features.backbone import Backbone, Sources
 
 
 def build(name: str, sources: Sources) -> Pixels:
@@ -17,7 +14,11 @@ def build(name: str, sources: Sources) -> Pixels:
 
 
 class Pixels(Backbone):
-    """The whole image, resized to a square. Its regions are the pixels, row by row."""
+    """The middle square of an image, resized: its regions are the pixels, row by row.
+
+    An image keeps its proportions. Of what is resized to a shorter side of `size` pixels, the
+    middle `size` x `size` pixels are stored.
+    """
 
     def __init__(self, size: int) -> None:
         super().__init__(
@@ -25,11 +26,11 @@ class Pixels(Backbone):
             size=size,
             width=3,
             max_regions=size * size,
-            preprocessing=f"RGB, squashed to {size} x {size} bicubic",
+            preprocessing=f"RGB, middle square, {size} x {size} bicubic",
         )
 
-    def crops(self, image_id: str) -> NDArray[np.float32]:
-        return WHOLE
+    def crops(self, image_id: str) -> None:
+        return None
 
     def boxes(self, image_id: str) -> None:
         return None

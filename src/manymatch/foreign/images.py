@@ -19,6 +19,8 @@ MAX_PIXELS = 64_000_000
 """Larger images are refused before decoding: a small file can decode to more than the memory."""
 _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 """Formats of photographs. Some of Pillow's other readers start programs."""
+_Box = tuple[float, float, float, float]
+"""x1 y1 x2 y2 in pixels."""
 REMEDY = "Replace or remove the file and run the stage 'download' again"
 
 
@@ -27,12 +29,16 @@ warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")
 
 
 def read_crops(
-    source: Path | Image.Image, crops: NDArray[np.float32], size: int
+    source: Path | Image.Image, crops: NDArray[np.float32] | None, size: int
 ) -> NDArray[np.uint8]:
-    """(c, size, size, 3) RGB: every crop (x1 y1 x2 y2 in 0..1), resized to a square, bicubic."""
+    """(c, size, size, 3) RGB: every crop (x1 y1 x2 y2 in 0..1), resized to a square, bicubic.
+
+    `crops` None is one crop, the largest square in the middle of the image.
+    """
     with decoding(source):
         image = _open(source)
-        return np.stack([_crop(image, crop, size) for crop in crops.tolist()])
+        boxes = [_middle_square(image)] if crops is None else _in_pixels(image, crops)
+        return np.stack([_crop(image, box, size) for box in boxes])
 
 
 def read_image(source: Path | Image.Image) -> NDArray[np.uint8]:
@@ -125,8 +131,18 @@ def _open(source: Path | bytes | Image.Image, draft: int | None = None) -> Image
         return upright_rgb(image)
 
 
-def _crop(image: Image.Image, crop: list[float], size: int) -> NDArray[np.uint8]:
+def _middle_square(image: Image.Image) -> _Box:
+    side = min(image.size)
+    left, top = (image.width - side) / 2, (image.height - side) / 2
+    return left, top, left + side, top + side
+
+
+def _in_pixels(image: Image.Image, crops: NDArray[np.float32]) -> list[_Box]:
     width, height = image.size
-    x1, y1, x2, y2 = crop
-    box = (x1 * width, y1 * height, x2 * width, y2 * height)
+    return [
+        (x1 * width, y1 * height, x2 * width, y2 * height) for x1, y1, x2, y2 in crops.tolist()
+    ]
+
+
+def _crop(image: Image.Image, box: _Box, size: int) -> NDArray[np.uint8]:
     return np.asarray(image.resize((size, size), Image.Resampling.BICUBIC, box=box))

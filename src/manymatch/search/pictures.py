@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from manymatch.features import BACKBONES, build_backbone
-from manymatch.features.backbone import WHOLE, Detector, Sources
+from manymatch.features.backbone import Detector, Sources
 from manymatch.features.extractors import Detection, Extractor
 from manymatch.features.image_list import Picture
 from manymatch.foreign.images import read_crops, read_image
@@ -78,8 +78,9 @@ class Pictures:
         backbone = self._extractor.backbone
         if isinstance(backbone, Detector):  # it takes a picture of any size
             return lambda file: Image.fromarray(read_image(file))
-        # Cropping a picture of the backbone's size to the whole changes nothing.
-        return lambda file: Image.fromarray(read_crops(file, WHOLE, backbone.size)[0])
+        # The same crop of a picture of the backbone's size changes nothing.
+        crops = backbone.crops("")
+        return lambda file: Image.fromarray(read_crops(file, crops, backbone.size)[0])
 
     @cached_property
     def _extractor(self) -> Extractor | Detection:
