@@ -32,7 +32,6 @@ from manymatch.foreign.json_stream import elements
 from manymatch.foreign.numpy_file import load_array
 from manymatch.foreign.parquet_file import open_table, read_table
 from manymatch.foreign.pickles import read_pickle
-from manymatch.foreign.regular_file import open_regular, read_regular
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.foreign.torch_file import load_tensors
 from manymatch.methods.checkpoint import read_weights
@@ -43,6 +42,7 @@ from manymatch.shards.index import Split
 from manymatch.system.errors import ManyMatchError
 from manymatch.system.files import sha256
 from manymatch.system.machine import MachineRecord
+from manymatch.system.regular_file import open_regular, read_regular
 
 
 def vectors(path):

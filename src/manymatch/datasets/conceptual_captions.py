@@ -24,11 +24,11 @@ from manymatch.fetching.gather import Gatherer, Sources, SourceSettings, Usual
 from manymatch.fetching.needs import Need
 from manymatch.foreign.images import read_image
 from manymatch.foreign.json_file import read_object
-from manymatch.foreign.regular_file import read_regular
 from manymatch.foreign.text_lines import columns, numbered_lines
 from manymatch.system.errors import DataError, SourceError
 from manymatch.system.files import remove
 from manymatch.system.progress import say, track
+from manymatch.system.regular_file import read_regular
 from manymatch.text.caption_text import caption_fault, placeholders_as_words
 
 TABLE = "captions.tsv"

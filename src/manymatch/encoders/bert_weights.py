@@ -13,9 +13,9 @@ from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from manymatch.foreign.regular_file import regular_path
 from manymatch.system.errors import ConfigError, first_line
 from manymatch.system.packages import package_folder
+from manymatch.system.regular_file import regular_path
 from manymatch.text.wordpieces import WordPieces
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import ConfigError
+from manymatch.system.regular_file import open_regular
 
 
 def read_glove(path: Path, words: Collection[str], size: int) -> dict[str, np.ndarray]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import ConfigError
+from manymatch.system.regular_file import open_regular
 
 _LONGEST = 2**12
 """The most bytes of a word; some words are whole phrases."""

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from manymatch.foreign import zip_file
-from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import SourceError
+from manymatch.system.regular_file import open_regular
 
 _LONGEST_HEADER = 2**20
 _MOST_READS = 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from manymatch.foreign.regular_file import regular_path
 from manymatch.system.errors import SourceError, StorageError
+from manymatch.system.regular_file import regular_path
 
 RESERVE = 256 * 2**20
 """Bytes that always stay free."""

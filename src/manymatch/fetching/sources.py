@@ -12,8 +12,8 @@ from pydantic import Field, model_validator
 from manymatch.config.strict import Strict
 from manymatch.fetching.needs import Need
 from manymatch.fetching.transfer import Check, Expected, fetch
-from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import ConfigError, SourceError
+from manymatch.system.regular_file import open_regular
 
 _WEB = ("http", "https")
 _LONGEST_NAME = 200

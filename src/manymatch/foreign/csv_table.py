@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from manymatch.foreign.regular_file import open_regular
 from manymatch.foreign.text_lines import numbered_lines
+from manymatch.system.regular_file import open_regular
 
 _DELIMITERS = ",;\t|"
 _SHOWN = 300

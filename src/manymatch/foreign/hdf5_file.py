@@ -8,8 +8,8 @@ from typing import Any
 
 import h5py
 
-from manymatch.foreign.regular_file import regular_path
 from manymatch.system.errors import DataError
+from manymatch.system.regular_file import regular_path
 
 FAULTS = (OSError, RuntimeError, KeyError, ValueError, TypeError)
 """What h5py raises for damaged files."""

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import DataError, first_line
+from manymatch.system.regular_file import open_regular
 
 MAX_PIXELS = 64_000_000
 """Larger images are refused before decoding: a small file can decode to more than the memory."""
@@ -139,9 +139,7 @@ def _middle_square(image: Image.Image) -> _Box:
 
 def _in_pixels(image: Image.Image, crops: NDArray[np.float32]) -> list[_Box]:
     width, height = image.size
-    return [
-        (x1 * width, y1 * height, x2 * width, y2 * height) for x1, y1, x2, y2 in crops.tolist()
-    ]
+    return [(x1 * width, y1 * height, x2 * width, y2 * height) for x1, y1, x2, y2 in crops.tolist()]
 
 
 def _crop(image: Image.Image, box: _Box, size: int) -> NDArray[np.uint8]:

@@ -11,9 +11,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from manymatch.foreign.regular_file import read_regular
 from manymatch.system.errors import DataError
 from manymatch.system.files import write_json
+from manymatch.system.regular_file import read_regular
 
 _HASH = "content_sha256"
 

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 
 import ijson
 
-from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import DataError
+from manymatch.system.regular_file import open_regular
 
 MAX_DEPTH = 100
 """Lists and objects inside each other. No data set nests more than ten."""

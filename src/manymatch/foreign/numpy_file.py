@@ -11,8 +11,8 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
-from manymatch.foreign.regular_file import regular_path
 from manymatch.system.errors import DataError, first_line
+from manymatch.system.regular_file import regular_path
 
 _HEADERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
 _MOST_BYTES = 2**50

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from manymatch.foreign.regular_file import regular_path
 from manymatch.system.errors import DataError, first_line
+from manymatch.system.regular_file import regular_path
 
 _MARK = b"manymatch-sha256:"
 _HASH_BYTES = 64  # hexadecimal

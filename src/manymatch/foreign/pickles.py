@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manymatch.foreign.numpy_file import is_text
-from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import DataError, first_line
+from manymatch.system.regular_file import open_regular
 
 MAX_BYTES = 4 * 2**30
 """Limit of the size, because a pickle is read into memory as a whole."""

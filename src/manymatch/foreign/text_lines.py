@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from manymatch.foreign.regular_file import open_regular
 from manymatch.system.errors import DataError
+from manymatch.system.regular_file import open_regular
 
 _LONGEST = 2**20
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from manymatch.foreign.pickles import MAX_BYTES
-from manymatch.foreign.regular_file import regular_path
 from manymatch.system.errors import ConfigError, DataError
+from manymatch.system.regular_file import regular_path
 
 
 def load_tensors(path: Path) -> Any:

@@ -22,13 +22,13 @@ from torch import Tensor
 from manymatch.config.preset import Preset, read_preset
 from manymatch.encoders.pretrained import structure_only
 from manymatch.foreign.json_file import write_hashed_object
-from manymatch.foreign.regular_file import regular_path
 from manymatch.methods import build_method
 from manymatch.methods.base import Method
 from manymatch.methods.facts import FACTS, REMEDY, facts
 from manymatch.methods.model_card import model_card
 from manymatch.system.errors import CheckpointError
 from manymatch.system.files import has_sha256, replacing, sha256, write_text
+from manymatch.system.regular_file import regular_path
 from manymatch.text.wordpieces import AnyVocabulary, load_vocabulary
 
 WEIGHTS, PRESET, VOCABULARY = "model.safetensors", "preset.yaml", "vocabulary.json"

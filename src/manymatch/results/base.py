@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from manymatch.foreign.regular_file import open_regular
 from manymatch.system import files
 from manymatch.system.errors import DataError
+from manymatch.system.regular_file import open_regular
 
 Count = Annotated[int, Field(ge=1)]
 

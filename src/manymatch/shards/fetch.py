@@ -21,10 +21,10 @@ from typing import BinaryIO
 
 from webdataset.tariterators import base_plus_ext
 
-from manymatch.foreign.regular_file import open_regular
 from manymatch.shards.index import NAME, REMEDY, Split
 from manymatch.system.errors import DataError
 from manymatch.system.files import sha256
+from manymatch.system.regular_file import open_regular
 
 MAX_MEMBER_BYTES = 64 * 2**20
 

@@ -7,10 +7,23 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from manymatch.system.errors import DataError
+
+PICTURES = (
+    *(".jpg", ".jpeg", ".jpe", ".jfif"),
+    *(".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"),
+)
+"""Endings of the pictures that `images` reads, which loads NumPy."""
+UNREADABLE = (
+    *(".heic", ".heif", ".avif", ".jxl", ".jp2", ".svg", ".psd"),
+    *(".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2"),
+)
+"""Endings of pictures that `images` does not read. They are named where they are found."""
 
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -43,3 +56,16 @@ def open_regular(path: Path, buffering: int = -1) -> BinaryIO:
         name = _KINDS.get(kind, "of an unknown kind")
         raise DataError(f"{path}: {name}, not a regular file. Give a regular file")
     return os.fdopen(file, "rb", buffering)
+
+
+@contextmanager
+def regular_path(path: Path) -> Iterator[str]:
+    """The name of the file that `open_regular` opened, for libraries that take only a path."""
+    with open_regular(path) as file:
+        yield f"/dev/fd/{file.fileno()}"
+
+
+def read_regular(path: Path) -> bytes:
+    """The content of a regular file; raises the same as `open_regular`."""
+    with open_regular(path) as file:
+        return file.read()

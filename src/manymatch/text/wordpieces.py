@@ -14,8 +14,8 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from manymatch.foreign.json_file import read_hashed_object, read_object, write_hashed_object
-from manymatch.foreign.regular_file import read_regular
 from manymatch.system.errors import ConfigError, DataError
+from manymatch.system.regular_file import read_regular
 from manymatch.text.vocabulary import Vocabulary
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

@@ -15,8 +15,8 @@ from manymatch.datasets.own.record import Record
 from manymatch.datasets.own.table import ENDINGS, Columns, NoColumns, misfit, read_tables
 from manymatch.datasets.own.tars import has_captions, read_tars
 from manymatch.foreign.json_stream import MissingList, is_list
-from manymatch.foreign.regular_file import PICTURES
 from manymatch.system.errors import ConfigError, DataError, SourceError
+from manymatch.system.regular_file import PICTURES
 
 Format = Literal["table", "beside", "coco", "karpathy", "tars"]
 FORMATS: tuple[str, ...] = get_args(Format)

@@ -29,9 +29,9 @@ from manymatch.datasets.own.record import (
 from manymatch.foreign.json_file import unique_members
 from manymatch.foreign.json_stream import list_elements
 from manymatch.foreign.parquet_file import foreign_rows
-from manymatch.foreign.regular_file import open_regular
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.system.errors import DataError, first_line
+from manymatch.system.regular_file import open_regular
 
 ENDINGS = (".csv", ".tsv", ".txt", ".token", ".jsonl", ".parquet")
 """Endings of tables. A file `.json` is a table if it is a list."""

@@ -21,8 +21,8 @@ from manymatch.datasets.own.record import (
 )
 from manymatch.fetching.archive_members import Member, archive_faults, opened_archive
 from manymatch.foreign.json_file import unique_members
-from manymatch.foreign.regular_file import PICTURES, UNREADABLE
 from manymatch.system.errors import DataError, SourceError
+from manymatch.system.regular_file import PICTURES, UNREADABLE
 
 _MAX_BYTES = {".txt": 2**20, ".json": 2**20} | dict.fromkeys((*PICTURES, *UNREADABLE), 2**28)
 _MAX_TEXTS = 2**29

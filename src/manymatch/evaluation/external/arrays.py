@@ -15,8 +15,8 @@ from torch import Tensor
 
 from manymatch.foreign import hdf5_file, zip_file
 from manymatch.foreign.numpy_file import FAULTS, load_array, read_header
-from manymatch.foreign.regular_file import open_regular, regular_path
 from manymatch.system.errors import DataError, first_line
+from manymatch.system.regular_file import open_regular, regular_path
 
 KINDS = ".npy, .npz, .safetensors, .h5 or .hdf5"
 _FAULTS = (*FAULTS, *hdf5_file.FAULTS, *zip_file.FAULTS, SafetensorError)

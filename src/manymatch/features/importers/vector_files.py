@@ -28,9 +28,9 @@ from manymatch.features.importers.npy_rows import MAX_ROW_BYTES, array_header
 from manymatch.foreign import hdf5_file, zip_file
 from manymatch.foreign.hdf5_file import FAULTS, open_hdf5
 from manymatch.foreign.pickles import PickledArray, read_pickle
-from manymatch.foreign.regular_file import open_regular
 from manymatch.foreign.torch_file import load_tensors
 from manymatch.system.errors import DataError, first_line
+from manymatch.system.regular_file import open_regular
 
 PARTS = ("2d", "3d")
 """The keys of frame features and motion features, if they are separate."""

@@ -9,11 +9,11 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from manymatch.foreign.parquet_file import check_cells
-from manymatch.foreign.regular_file import regular_path
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.search.index.stored import OWN
 from manymatch.system.errors import DataError, first_line
 from manymatch.system.progress import say
+from manymatch.system.regular_file import regular_path
 
 _KEY = "path"
 _SHOWN = 300

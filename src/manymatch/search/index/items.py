@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from manymatch.foreign.regular_file import PICTURES, UNREADABLE, read_regular, regular_path
 from manymatch.foreign.text_lines import numbered_lines
 from manymatch.search.answer import Side
 from manymatch.system.errors import DataError
 from manymatch.system.files import sha256, storage_error
 from manymatch.system.prefetch import map_ahead
 from manymatch.system.progress import say
+from manymatch.system.regular_file import PICTURES, UNREADABLE, read_regular, regular_path
 from manymatch.text.caption_text import caption_fault
 
 if TYPE_CHECKING:
