@@ -34,13 +34,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from measuring import arguments, drop_from_cache, in_turns, peak_gib
 
+from manymatch.batch.scene_graph import SCHEMA
 from manymatch.datasets.base import CAPTIONS
 from manymatch.datasets.image_folder import ImageFolder
 from manymatch.features.importers.importing import import_features
-from manymatch.scene_graphs.graph import SCHEMA
 from manymatch.shards.write import write_shards
-from manymatch.system.files import remove
-from manymatch.system.parts import Parts
+from manymatch.util.files import remove
+from manymatch.util.parts import Parts
 
 IMAGES, REGIONS, WIDTH = 123_287, 36, 2048
 BLOCK = 2**20

@@ -34,13 +34,13 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.overrides import TorchFunctionMode
 from training_step import FEATURES, OF_CLIPS, WORDS, made_up, profiled, published
 
+from manymatch.batch.batch import Batch
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset
 from manymatch.experiments.costs.timing import hardware, step_seconds, training_step
 from manymatch.methods import METHODS, build_method
 from manymatch.methods.base import Method
-from manymatch.shards.batch import Batch
 from manymatch.shards.read import batches
-from manymatch.text.vocabulary import Vocabulary
 from manymatch.training.data import Data, TrainingBatches
 from manymatch.training.gather import gather
 

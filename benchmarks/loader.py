@@ -22,11 +22,11 @@ from data_path import Place
 from measuring import arguments
 from training_step import WORDS, caption
 
+from manymatch.batch.scene_graph import SCHEMA
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.datasets.base import CAPTIONS
-from manymatch.scene_graphs.graph import SCHEMA
 from manymatch.shards.loader import Loader
 from manymatch.shards.read import batches
-from manymatch.text.vocabulary import Vocabulary
 
 WORKERS = 8
 

@@ -19,13 +19,13 @@ import torch
 from measuring import arguments, clocks, peak_gib
 from torch import Tensor
 
-from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.protocols.class_matches import classes
 from manymatch.evaluation.protocols.coco import IMAGES, coco_1k, pmrp
 from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.base import Embeddings
+from manymatch.model.embed import Embedded
 
 Result = TypeVar("Result")
 

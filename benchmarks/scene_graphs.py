@@ -25,12 +25,12 @@ import pyarrow.parquet as pq
 from measuring import arguments
 from spacy.language import Language
 
+from manymatch.batch.scene_graph import SceneGraph
 from manymatch.scene_graphs.accuracy import accuracy, lemmatiser
-from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.scene_graphs.parse import parse_batch, parse_captions
 from manymatch.scene_graphs.parser import graphs, load_model
 from manymatch.scenes.twins import pair
-from manymatch.system.parts import Parts
+from manymatch.util.parts import Parts
 
 MODEL = "en_core_web_sm"
 BATCH = 256

@@ -41,17 +41,17 @@ from torch.nn.functional import normalize
 
 import manymatch
 from manymatch import Model
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset
 from manymatch.methods import build_method
-from manymatch.methods.checkpoint import save_model
 from manymatch.methods.embeddings import Embeddings
-from manymatch.search.answer import Answer
+from manymatch.model.answer import Answer
+from manymatch.model.checkpoint import save_model
 from manymatch.search.scan.codes import Codes
 from manymatch.search.scan.exact import ExactScores
 from manymatch.search.scan.exact import single as exact_queries
 from manymatch.search.scan.forms import form_of
 from manymatch.search.scan.scanner import Scanner
-from manymatch.text.vocabulary import Vocabulary
 
 CASES = [
     ("smooth-Chamfer", "dive", 4, 256),

@@ -22,6 +22,9 @@ import torch
 from measuring import arguments
 from torch import Tensor
 
+from manymatch.batch.batch import Batch
+from manymatch.batch.padding import padded_rows, padded_sequences
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.experiments.costs.timing import seconds
 from manymatch.experiments.synthetic.pairs import make_pairs
 from manymatch.experiments.synthetic.run import RunSettings, train
@@ -30,9 +33,6 @@ from manymatch.losses.swapped_labels import SwappedLabels
 from manymatch.methods import build_method
 from manymatch.methods.base import Method
 from manymatch.methods.swamp import SwAMP
-from manymatch.shards.batch import Batch
-from manymatch.shards.padding import padded_rows, padded_sequences
-from manymatch.text.vocabulary import Vocabulary
 
 PAIRS, REGIONS, WIDTH, WORDS, VOCABULARY = 128, 36, 2048, 12, 8000
 SETTINGS = [(0.01, 20.0), (0.025, 5.0)]

@@ -23,10 +23,10 @@ import torch
 from measuring import in_turns
 from training_step import OF_CLIPS, made_up
 
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import read_preset
 from manymatch.experiments.costs.timing import training_step
 from manymatch.methods import METHODS, build_method
-from manymatch.text.vocabulary import Vocabulary
 from manymatch.training.run_context import deterministic
 
 HERE = Path(__file__).parents[1]

@@ -27,15 +27,14 @@ import torch
 from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import profile
 
+from manymatch.batch.batch import Batch
+from manymatch.batch.collate import collate, whole_item
+from manymatch.batch.numbering import CaptionEntry, Numbering
+from manymatch.batch.scene_graph import Relation, SceneGraph
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset, read_preset
 from manymatch.experiments.costs.timing import seconds, training_step
 from manymatch.methods import METHODS, build_method
-from manymatch.scene_graphs.graph import Relation, SceneGraph
-from manymatch.shards.batch import Batch
-from manymatch.shards.collate import collate, whole_item
-from manymatch.shards.numbering import Numbering
-from manymatch.shards.sample import CaptionEntry
-from manymatch.text.vocabulary import Vocabulary
 from manymatch.training.run_context import deterministic
 
 PRESETS = Path(__file__).parents[1] / "presets" / "flickr30k"

@@ -24,11 +24,11 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from training_step import FEATURES, WORDS, made_up, published
 
+from manymatch.batch.batch import Batch
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.experiments.costs.timing import training_step
-from manymatch.layers.position_code import sine_code
 from manymatch.methods import build_method
-from manymatch.shards.batch import Batch
-from manymatch.text.vocabulary import Vocabulary
+from manymatch.networks.layers.position_code import sine_code
 from manymatch.training.run_context import deterministic
 
 SIZE, WORD_SIZE, CODE_SIZE = 1024, 300, 32

@@ -14,7 +14,7 @@ from manymatch.reporting import leaderboard, page
 from manymatch.results.all_results import AllResults
 from manymatch.results.metrics import Headline
 from manymatch.results.runs import Run, read_runs
-from manymatch.system import files
+from manymatch.util import files
 from pipelines import process
 from pipelines.graph import Stage, locked
 

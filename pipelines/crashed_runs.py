@@ -22,7 +22,7 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import StateType
 from prefect.states import Crashed
 
-from manymatch.system.parent import call_when_parent_ends
+from manymatch.util.parent import call_when_parent_ends
 from pipelines.engine import STARTER
 
 _OPEN = [StateType.PENDING, StateType.RUNNING, StateType.CANCELLING]

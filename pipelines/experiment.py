@@ -27,8 +27,8 @@ from dvc.repo import Repo
 from dvc.repo.experiments.refs import EXPS_NAMESPACE, ExpRefInfo
 from filelock import FileLock, Timeout
 
-from manymatch.system import files
-from manymatch.system.errors import ConfigError
+from manymatch.util import files
+from manymatch.util.errors import ConfigError
 from pipelines import process
 
 FOLDER = Path(".dvc", "tmp", "service")

@@ -23,12 +23,12 @@ from prefect.logging.loggers import flow_run_logger
 from prefect.states import Completed, Failed
 from pydantic import Field
 
+from manymatch.cli.deployment_names import earlier_runs, run_title
+from manymatch.cli.run_watch import PROGRESS
 from manymatch.config.layout import Layout
 from manymatch.config.params import Name, read_params
 from manymatch.config.preset import preset_path
-from manymatch.system.deployment_names import earlier_runs, run_title
-from manymatch.system.errors import ConfigError, ManyMatchError, nearest
-from manymatch.system.run_watch import PROGRESS
+from manymatch.util.errors import ConfigError, ManyMatchError, nearest
 from pipelines import artifacts, experiment, gpus, settings, sharing
 from pipelines.artifacts import METRICS
 from pipelines.crashed_runs import ended_with_worker

@@ -16,7 +16,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from prefect.context import FlowRunContext
 
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 QUEUE, WITHOUT = "gpu", "cpu"
 """The queue of the runs on GPUs, and of the runs that see none."""

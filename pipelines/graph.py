@@ -13,7 +13,7 @@ from dvc.lock import LockError
 from dvc.repo import Repo
 from dvc.stage.cache import RunCacheNotFoundError, RunCacheNotSupported
 
-from manymatch.system.errors import ConfigError, ManyMatchError
+from manymatch.util.errors import ConfigError, ManyMatchError
 
 
 class RemoteFailed(ManyMatchError):

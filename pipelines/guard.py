@@ -15,7 +15,7 @@ import sys
 import time
 from functools import partial
 
-from manymatch.system.parent import GRACE, call_when_parent_ends
+from manymatch.util.parent import GRACE, call_when_parent_ends
 
 
 def end_group(group: int) -> None:

@@ -1,6 +1,6 @@
 """Heavy stages in parts, side by side on a Dask cluster. The stage itself then joins the parts.
 
-A part is `manymatch STAGE ... --part K/N` (`src/manymatch/system/parts.py`). A worker of the
+A part is `manymatch STAGE ... --part K/N` (`src/manymatch/util/parts.py`). A worker of the
 cluster makes a part in its own checkout. All checkouts must have the same inputs and share the
 folder `data/parts`.
 """
@@ -22,7 +22,7 @@ from prefect.futures import wait
 from prefect.task_runners import TaskRunner
 from prefect_dask import DaskTaskRunner
 
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 from pipelines import process
 from pipelines.graph import Stage, is_made
 from pipelines.plain import speak_plainly

@@ -14,8 +14,8 @@ from pathlib import Path
 from prefect.context import refresh_global_settings_context
 from prefect.settings import get_current_settings
 
-from manymatch.system.errors import ConfigError
-from manymatch.system.files import replacing
+from manymatch.util.errors import ConfigError
+from manymatch.util.files import replacing
 
 _PROFILE = "manymatch"
 _KEYS = CLIENT, SERVER = "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"

@@ -12,8 +12,8 @@ from typing import Any
 from prefect import get_run_logger
 from prefect.exceptions import FailedRun
 
-from manymatch.system.errors import ManyMatchError
-from manymatch.system.run_watch import PROGRESS
+from manymatch.cli.run_watch import PROGRESS
+from manymatch.util.errors import ManyMatchError
 
 _RUNS = "prefect.flow_runs", "prefect.task_runs"
 

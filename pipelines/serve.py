@@ -31,8 +31,8 @@ from prefect.exceptions import ObjectAlreadyExists
 from prefect.settings import get_current_settings
 from prefect.workers.process import ProcessWorker
 
-from manymatch.system.errors import ConfigError, ManyMatchError
-from manymatch.system.progress import say
+from manymatch.util.errors import ConfigError, ManyMatchError
+from manymatch.util.progress import say
 from pipelines import experiment, gpus, password, process
 from pipelines.artifacts import LAYOUT, REPORT_URL
 from pipelines.crashed_runs import end_crashed_runs

@@ -24,8 +24,8 @@ from manymatch.config.params import Params, read_params
 from manymatch.config.preset import Preset, preset_path, read_preset
 from manymatch.config.strict import yaml_value
 from manymatch.methods import check_model
-from manymatch.system import files
-from manymatch.system.errors import ConfigError, nearest
+from manymatch.util import files
+from manymatch.util.errors import ConfigError, nearest
 from pipelines import process
 
 LAYOUT = Layout()

@@ -18,7 +18,7 @@ from dvc.repo import Repo
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
-from manymatch.system.errors import ConfigError, ManyMatchError
+from manymatch.util.errors import ConfigError, ManyMatchError
 from pipelines import process
 from pipelines.graph import RemoteFailed, is_made
 

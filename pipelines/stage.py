@@ -13,8 +13,8 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 
-from manymatch.system import killed_dvc
-from manymatch.system.errors import ManyMatchError
+from manymatch.cli import killed_dvc
+from manymatch.util.errors import ManyMatchError
 from pipelines import process, sharing
 from pipelines.graph import is_unchanged
 from pipelines.plain import progress

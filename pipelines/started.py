@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psutil
 
-from manymatch.system import files
-from manymatch.system.parent import GRACE
+from manymatch.util import files
+from manymatch.util.parent import GRACE
 
 _SECONDS_TO_END = GRACE + 20.0
 """Time between two signals: a stage is interrupted first, and then its run reports."""

@@ -2,7 +2,7 @@
 
 The public names are imported when they are first used, so that `import manymatch` takes no time:
 `load` and `Model` (a trained model in use), `Index` (many pictures or captions, to be searched),
-and the packages `losses`, `methods`, `pooling` and `similarities`.
+and the packages `losses`, `methods`, `networks` and `similarities`.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from manymatch import losses, methods, pooling, similarities
+    from manymatch import losses, methods, networks, similarities
+    from manymatch.model.model import Model, load
     from manymatch.search.index.index import Index
-    from manymatch.search.model import Model, load
 
 __version__ = "0.1.0"
-__all__ = ["Index", "Model", "load", "losses", "methods", "pooling", "similarities"]
+__all__ = ["Index", "Model", "load", "losses", "methods", "networks", "similarities"]
 
 
 _MODULES = {
     "Index": "manymatch.search.index.index",
-    "Model": "manymatch.search.model",
-    "load": "manymatch.search.model",
+    "Model": "manymatch.model.model",
+    "load": "manymatch.model.model",
 }
 
 

@@ -1,5 +1,5 @@
 """`python -m manymatch`: the command line."""
 
-from manymatch.cli import main
+from manymatch.cli.commands import main
 
 main()

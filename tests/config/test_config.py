@@ -10,7 +10,7 @@ from manymatch.config.params import Params, read_params
 from manymatch.config.preset import preset_path, read_preset
 from manymatch.config.strict import read_yaml, validate
 from manymatch.methods import check_model
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 BILLION = "a0: &a0 [x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)

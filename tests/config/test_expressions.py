@@ -8,7 +8,7 @@ import pytest
 
 from manymatch.config import expressions
 from manymatch.config.expressions import names_matching
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 NAMES = ["image.encoder.cnn.weight", "text.sets.bias", "text.bert.layer.0.weight"]
 

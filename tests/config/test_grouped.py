@@ -6,7 +6,7 @@ import pytest
 
 from manymatch.config.grouped import Grouped
 from manymatch.config.strict import Strict, validate
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 
 class Inner(Strict):

@@ -8,7 +8,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from dataset_stages import Stages
 
-from manymatch.fetching import transfer
+from manymatch.datasets.fetching import transfer
 
 SPLITS = {"train": "ab", "val": "cd", "test": "ef"}
 LISTS = {

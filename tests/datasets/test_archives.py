@@ -7,9 +7,9 @@ import zipfile
 
 import pytest
 
-from manymatch.fetching import archives, disk
-from manymatch.fetching.archives import count_whole, extract, is_archive, member_names
-from manymatch.system.errors import SourceError, StorageError
+from manymatch.datasets.fetching import archives, disk
+from manymatch.datasets.fetching.archives import count_whole, extract, is_archive, member_names
+from manymatch.util.errors import SourceError, StorageError
 
 FILES = {"a.txt": b"first", "folder/b.txt": b"second", "folder/deep/c.bin": bytes(70_000)}
 

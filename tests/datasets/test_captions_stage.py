@@ -4,12 +4,12 @@ import pyarrow.parquet as pq
 import pytest
 from full_disk import error_on_full_disk
 
+from manymatch.batch.caption_text import MAX_CHARACTERS
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.datasets import DATASETS, base, captions
 from manymatch.datasets.base import CAPTIONS, Caption, Relevance
 from manymatch.datasets.captions import training_captions, write_captions
-from manymatch.system.errors import DataError
-from manymatch.text.caption_text import MAX_CHARACTERS
-from manymatch.text.vocabulary import Vocabulary
+from manymatch.util.errors import DataError
 
 
 class Made:

@@ -8,7 +8,7 @@ import pytest
 from made_clips import made_clips, write_annotations, write_youcook2
 
 from manymatch.datasets.image_folder import read_image_folder
-from manymatch.system.errors import ConfigError, DataError, SourceError
+from manymatch.util.errors import ConfigError, DataError, SourceError
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from served_sources import served_sources
 
 from manymatch.features.image_list import list_images
 from manymatch.shards.thumbnail import Pictures
-from manymatch.system.errors import ConfigError, DataError, SourceError
+from manymatch.util.errors import ConfigError, DataError, SourceError
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from PIL import Image
 
 from manymatch.datasets.captions import Ledger
 from manymatch.datasets.conceptual_captions import split_of as drawn
-from manymatch.system.errors import ConfigError, SourceError
+from manymatch.util.errors import ConfigError, SourceError
 
 Members = Mapping[str, bytes]
 

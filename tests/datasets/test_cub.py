@@ -7,7 +7,7 @@ import zipfile
 import pytest
 from served_sources import served_sources
 
-from manymatch.system.errors import ConfigError, DataError, SourceError
+from manymatch.util.errors import ConfigError, DataError, SourceError
 
 CLASSES = {1: "001.Albatross", 2: "002.Auklet", 3: "003.Bunting", 4: "004.Groove_billed_Ani"}
 IMAGES = 21

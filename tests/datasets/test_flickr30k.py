@@ -10,7 +10,7 @@ import pytest
 from dataset_stages import split_of
 from served_sources import served_sources
 
-from manymatch.system.errors import ConfigError, DataError, SourceError
+from manymatch.util.errors import ConfigError, DataError, SourceError
 
 SPLITS = {"train": ["10", "30"], "val": ["20"], "test": ["15", "40"]}
 NAMES = {"train": "train", "val": "validation", "test": "test"}

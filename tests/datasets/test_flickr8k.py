@@ -10,8 +10,8 @@ import zipfile
 import pytest
 from full_disk import error_on_full_disk
 
-from manymatch.fetching.archives import extract
-from manymatch.system.errors import ConfigError, DataError, SourceError, StorageError
+from manymatch.datasets.fetching.archives import extract
+from manymatch.util.errors import ConfigError, DataError, SourceError, StorageError
 
 PAIRS = [("e", "f.jpg#0"), ("f", "e.jpg#0")]
 

@@ -7,9 +7,9 @@ import random
 import pytest
 from hostile_server import endless, head, hostile, shorten_waiting, slowly
 
-from manymatch.fetching import connections
-from manymatch.fetching.transfer import Expected, fetch
-from manymatch.system.errors import ManyMatchError
+from manymatch.datasets.fetching import connections
+from manymatch.datasets.fetching.transfer import Expected, fetch
+from manymatch.util.errors import ManyMatchError
 
 CONTENT = random.Random(1).randbytes(100_000)
 EXPECTED = Expected(sha256=hashlib.sha256(CONTENT).hexdigest())

@@ -6,7 +6,7 @@ import pytest
 
 from manymatch.datasets.image_files import Image, Line, caption_rows, settle_images
 from manymatch.datasets.image_folder import image_path, read_image_folder
-from manymatch.system.errors import ConfigError, DataError, SourceError
+from manymatch.util.errors import ConfigError, DataError, SourceError
 
 
 @pytest.fixture

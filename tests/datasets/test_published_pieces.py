@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 from dataset_stages import split_of
 
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.datasets import dataset
 from manymatch.datasets.captions import write_captions
 from manymatch.datasets.download import download
-from manymatch.text.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.slow
 

@@ -3,7 +3,7 @@ import pytest
 from manymatch import datasets
 from manymatch.config.strict import Strict
 from manymatch.datasets.download import download
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 
 @pytest.mark.parametrize("name", datasets.DATASETS)

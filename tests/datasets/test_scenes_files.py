@@ -11,7 +11,7 @@ from manymatch.datasets import scenes as scenes_module
 from manymatch.datasets.base import Caption
 from manymatch.datasets.scenes import Scenes, ScenesSettings
 from manymatch.scenes.forms import Form, Pattern
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 SETTINGS = ScenesSettings(seed=3, train=9, validation=12, test=13, image_size=64)
 

@@ -4,9 +4,9 @@ import pytest
 
 from manymatch.config.strict import validate
 from manymatch.datasets.coco import USUAL, CocoSettings
-from manymatch.fetching.gather import Gatherer
-from manymatch.fetching.sources import Source, local_path, obtain
-from manymatch.system.errors import ConfigError, SourceError
+from manymatch.datasets.fetching.gather import Gatherer
+from manymatch.datasets.fetching.sources import Source, local_path, obtain
+from manymatch.util.errors import ConfigError, SourceError
 
 
 def source(value):

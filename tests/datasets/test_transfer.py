@@ -14,11 +14,11 @@ from types import SimpleNamespace
 import pytest
 from full_disk import error_on_full_disk
 
-from manymatch.fetching import connections as parallel
-from manymatch.fetching import disk, transfer
-from manymatch.fetching.transfer import Expected, fetch
-from manymatch.system import files
-from manymatch.system.errors import DataError, SourceError, StorageError
+from manymatch.datasets.fetching import connections as parallel
+from manymatch.datasets.fetching import disk, transfer
+from manymatch.datasets.fetching.transfer import Expected, fetch
+from manymatch.util import files
+from manymatch.util.errors import DataError, SourceError, StorageError
 
 CONTENT = random.Random(1).randbytes(300_000)
 SHA = hashlib.sha256(CONTENT).hexdigest()

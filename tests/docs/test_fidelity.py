@@ -147,9 +147,9 @@ def has_key(file: Path, key: str) -> bool:
 @pytest.mark.parametrize(
     "reference",
     [
-        "src/manymatch/pooling/gone.py",
-        "src/manymatch/pooling/gpo.py:Gone",
-        "src/manymatch/pooling/gpo.py:GPO.gone",
+        "src/manymatch/networks/pooling/gone.py",
+        "src/manymatch/networks/pooling/gpo.py:Gone",
+        "src/manymatch/networks/pooling/gpo.py:GPO.gone",
         "presets/scenes/dive.yaml:model.gone",
         "presets/*/dive.yaml:training.gone",
         "presets/gone/*.yaml",

@@ -15,7 +15,7 @@ import yaml
 from dvc.cli import parse_args
 from small_methods import NAMES
 
-from manymatch.cli import app
+from manymatch.cli.commands import app
 from manymatch.config.layout import Layout
 from manymatch.config.params import Extraction, read_params
 from manymatch.config.preset import read_preset
@@ -27,8 +27,8 @@ from manymatch.experiments.kinds import experiment_of_file, experiment_of_option
 from manymatch.experiments.studies.study import STUDIES
 from manymatch.features import BACKBONES
 from manymatch.features.importers import FORMATS, check_format
-from manymatch.system.parts import Part
 from manymatch.training.torchrun import TORCHRUN
+from manymatch.util.parts import Part
 from pipelines import flows, settings
 from pipelines.gpus import WANTED
 from pipelines.serve import POOL

@@ -13,7 +13,7 @@ from manymatch.evaluation.protocols import suite
 from manymatch.evaluation.protocols.class_matches import classes
 from manymatch.evaluation.protocols.labels import Labels, read_labels
 from manymatch.evaluation.protocols.subject import DoesNotApply
-from manymatch.system.errors import ConfigError, DataError
+from manymatch.util.errors import ConfigError, DataError
 
 OF_IMAGES = [(1,), (7,), (2,), (1,), (8,), (7,), (2,), (2,)]
 SEEN = frozenset({1, 2, 3})

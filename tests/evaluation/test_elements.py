@@ -13,7 +13,6 @@ from torch.nn.functional import normalize
 
 from manymatch.config.params import Elements
 from manymatch.config.strict import validate
-from manymatch.evaluation.ranking import blocks
 from manymatch.evaluation.samples import draw_queries
 from manymatch.evaluation.sets.elements import (
     Selection,
@@ -28,8 +27,9 @@ from manymatch.evaluation.sets.elements import (
 from manymatch.evaluation.sets.meanings import meanings
 from manymatch.evaluation.sets.projection import plane, project
 from manymatch.methods.base import Embeddings
+from manymatch.model import blocks
 from manymatch.results.sets import PLANE_SIDE
-from manymatch.system.errors import ConfigError, DataError
+from manymatch.util.errors import ConfigError, DataError
 
 
 def _vectors(*shape, seed=0):

@@ -15,7 +15,7 @@ from manymatch.methods.vsepp import VSEPP
 from manymatch.results.metrics import Metrics
 from manymatch.results.provenance import Provenance
 from manymatch.results.samples import Samples
-from manymatch.system.errors import ConfigError, DataError
+from manymatch.util.errors import ConfigError, DataError
 
 
 @pytest.fixture

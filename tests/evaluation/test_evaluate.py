@@ -26,7 +26,7 @@ from manymatch.results.provenance import Provenance
 from manymatch.results.samples import Samples
 from manymatch.results.sets import SetDetails
 from manymatch.shards.read import read_index
-from manymatch.system.errors import CheckpointError, DataError, ManyMatchError
+from manymatch.util.errors import CheckpointError, DataError, ManyMatchError
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from tiny_checkout import make_checkout
 from tiny_data import TinyData
 from untrained import save_untrained
 
-from manymatch.cli import app
+from manymatch.cli.commands import app
 
 WRITTEN = {
     "evaluate tiny vsepp": "reports/results/tiny/vsepp.json",

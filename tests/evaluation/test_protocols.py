@@ -14,7 +14,7 @@ from manymatch.evaluation.protocols.recall import multi_match, ranks_of_relevant
 from manymatch.evaluation.protocols.relevance import NO_JUDGMENTS, Judgments, read_judgments
 from manymatch.evaluation.ranking.metrics import multi_match_metrics, recall_metrics, rsum
 from manymatch.results.metrics import Metrics
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 NAMES = ("map_at_r", "r_precision", "r1")
 

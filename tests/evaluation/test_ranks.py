@@ -9,11 +9,11 @@ from naive_ranks import naive_ranks
 from torch.nn.functional import normalize
 
 from manymatch.evaluation.protocols.recall import recall_of
-from manymatch.evaluation.ranking.blocks import blocks_by_image
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.base import Embeddings
+from manymatch.model.blocks import blocks_by_image
 from manymatch.similarities.smooth_chamfer import smooth_chamfer
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 
 def _rank(table, index, depth=0, **blocks):

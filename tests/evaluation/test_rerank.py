@@ -10,6 +10,7 @@ from tiny_data import make_data, write_table
 from torch.nn.functional import normalize
 from untrained_models import make_models
 
+from manymatch.batch.scene_graph import SCHEMA
 from manymatch.evaluation import rerank as stage
 from manymatch.evaluation.ensemble import Ensemble
 from manymatch.evaluation.protocols.recall import recall
@@ -18,10 +19,9 @@ from manymatch.methods.base import Embeddings
 from manymatch.results.metrics import Metrics
 from manymatch.results.provenance import Provenance
 from manymatch.results.samples import Samples
-from manymatch.scene_graphs.graph import SCHEMA
 from manymatch.similarities.blocks import runs
 from manymatch.similarities.cosine import cosine
-from manymatch.system.errors import ConfigError, DataError
+from manymatch.util.errors import ConfigError, DataError
 
 INDEX = torch.tensor([0, 0, 0, 1, 2, 2, 3])
 

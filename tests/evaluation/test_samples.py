@@ -5,12 +5,13 @@ import base64
 import numpy as np
 import torch
 
+from manymatch.batch.numbering import CaptionEntry
+from manymatch.batch.scene_graph import SceneGraph
 from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.ranking.ranks import Direction, Ranking
 from manymatch.evaluation.samples import sample_queries
-from manymatch.scene_graphs.graph import SceneGraph
-from manymatch.shards.sample import CaptionEntry, Sample
+from manymatch.shards.sample import Sample
 
 INDEX = torch.tensor([0, 0, 1, 2])
 GRAPH = SceneGraph(("dog",), ("dog",), ((),), ())

@@ -20,7 +20,7 @@ from made_scores import subject
 from numpy.lib.format import write_array_header_2_0
 from safetensors.numpy import save_file
 
-from manymatch.cli import app
+from manymatch.cli.commands import app
 from manymatch.config.layout import ResultFiles
 from manymatch.datasets.base import CAPTIONS, RELEVANCE
 from manymatch.evaluation.external.external_scores import ExternalFiles
@@ -30,12 +30,12 @@ from manymatch.evaluation.protocols.class_matches import classes
 from manymatch.evaluation.protocols.labels import Labels, read_labels
 from manymatch.evaluation.protocols.recall import recall_of
 from manymatch.evaluation.ranking.metrics import rounded
+from manymatch.results.machine import MachineRecord
 from manymatch.results.metrics import Metrics
 from manymatch.results.provenance import Provenance
 from manymatch.similarities import smooth_chamfer
-from manymatch.system.errors import ConfigError, DataError, ManyMatchError
-from manymatch.system.files import sha256
-from manymatch.system.machine import MachineRecord
+from manymatch.util.errors import ConfigError, DataError, ManyMatchError
+from manymatch.util.files import sha256
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ["i0", "i1", "i2", "i3", "i4"]

@@ -11,8 +11,11 @@ from PIL import Image
 from tiny_bert import make_bert
 from torch.nn.functional import normalize
 
+from manymatch.batch.numbering import CaptionEntry
+from manymatch.batch.scene_graph import SceneGraph
+from manymatch.batch.vocabulary import Vocabulary
+from manymatch.batch.wordpieces import WordPieces
 from manymatch.config.params import Elements
-from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.samples import draw_queries
@@ -20,11 +23,9 @@ from manymatch.evaluation.sets.analysis import analyse_sets
 from manymatch.evaluation.sets.attention_maps import caption_maps, image_maps
 from manymatch.methods import build_method
 from manymatch.methods.base import Embeddings
-from manymatch.scene_graphs.graph import SceneGraph
-from manymatch.shards.sample import CaptionEntry, Sample
+from manymatch.model.embed import Embedded
+from manymatch.shards.sample import Sample
 from manymatch.similarities.smooth_chamfer import smooth_chamfer
-from manymatch.text.vocabulary import Vocabulary
-from manymatch.text.wordpieces import WordPieces
 
 GRAPH = SceneGraph(("dog",), ("dog",), ((),), ())
 VOCABULARY = Vocabulary([*Vocabulary.SPECIAL, "a", "dog", "runs"])

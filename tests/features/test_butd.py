@@ -18,9 +18,9 @@ from manymatch.features.butd.network import Convolution, Network, Sizes, load_ne
 from manymatch.features.extract import Detection, extract
 from manymatch.features.image_list import ImageFile
 from manymatch.features.store import FeatureStore
-from manymatch.foreign.images import read_image
-from manymatch.system.errors import ConfigError
-from manymatch.system.parts import Parts
+from manymatch.util.errors import ConfigError
+from manymatch.util.images import read_image
+from manymatch.util.parts import Parts
 
 SMALL = Sizes(blocks=(1, 2, 1, 2), stem=4, proposal_hidden=8, objects=7, attributes=5)
 LIMITS = Limits(anchors=400, proposals=40)

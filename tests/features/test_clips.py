@@ -15,7 +15,7 @@ from made_clips import SIZE, made_clips, write_saved
 from manymatch.datasets.base import CAPTIONS
 from manymatch.features.importers.importing import import_features
 from manymatch.features.store import FeatureStore
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 CLIPS = list(made_clips(9))
 

@@ -20,10 +20,10 @@ from manymatch.features.extract import Extractor, extract
 from manymatch.features.image_list import list_images
 from manymatch.features.lite0 import load_network
 from manymatch.features.store import FeatureStore
-from manymatch.foreign.images import read_crops
-from manymatch.system.device import pick_device
-from manymatch.system.errors import ConfigError, DataError
-from manymatch.system.parts import Parts
+from manymatch.networks.device import pick_device
+from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.images import read_crops
+from manymatch.util.parts import Parts
 
 WHOLE = np.array([[0, 0, 1, 1]], np.float32)
 

@@ -11,7 +11,7 @@ from full_disk import error_on_full_disk
 
 from manymatch.features import layout, rows
 from manymatch.features.store import FeatureStore, FeatureWriter
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 IDS = ["a", "bé", "c d", "e"]
 COUNTS = [3, 5, 1, 2]

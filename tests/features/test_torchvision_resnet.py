@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from manymatch.features import resnet
 from manymatch.features.backbone import Sources
-from manymatch.system.errors import ConfigError
+from manymatch.networks.backbones import resnet
+from manymatch.util.errors import ConfigError
 
 DEPTHS = [2, 1, 1, 1]
 

@@ -31,6 +31,7 @@ from hostile_files import (
 from hypothesis import given
 from mutations import mutated
 
+from manymatch.datasets.fetching.archives import count_whole, extract, is_archive
 from manymatch.evaluation.external.arrays import open_array
 from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.evaluation.protocols.relevance import RELEVANCE
@@ -39,16 +40,15 @@ from manymatch.features.importers.npy_rows import NpyRows
 from manymatch.features.importers.published import ImageTable
 from manymatch.features.importers.vector_files import open_vectors, vector
 from manymatch.features.store import FeatureStore
-from manymatch.fetching.archives import count_whole, extract, is_archive
-from manymatch.foreign.images import read_image
-from manymatch.foreign.json_file import read_object
-from manymatch.foreign.json_stream import elements
-from manymatch.foreign.numpy_file import load_array
-from manymatch.foreign.parquet_file import open_table, read_table
-from manymatch.foreign.pickles import PickledArray, read_pickle
-from manymatch.foreign.text_lines import numbered_lines
-from manymatch.foreign.torch_file import load_tensors
-from manymatch.system.errors import ManyMatchError
+from manymatch.networks.torch_file import load_tensors
+from manymatch.util.errors import ManyMatchError
+from manymatch.util.images import read_image
+from manymatch.util.json_file import read_object
+from manymatch.util.json_stream import elements
+from manymatch.util.numpy_file import load_array
+from manymatch.util.parquet_file import open_table, read_table
+from manymatch.util.pickles import PickledArray, read_pickle
+from manymatch.util.text_lines import numbered_lines
 
 
 def read_archive(path):

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mutations import mutated
 
-from manymatch.fetching import connections
-from manymatch.fetching.transfer import Expected, fetch
-from manymatch.system.errors import ManyMatchError
+from manymatch.datasets.fetching import connections
+from manymatch.datasets.fetching.transfer import Expected, fetch
+from manymatch.util.errors import ManyMatchError
 
 CONTENT = random.Random(2).randbytes(3000)
 LENGTH = f"Content-Length: {len(CONTENT)}"

@@ -17,22 +17,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manymatch import cli
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.cli import project
 from manymatch.config.expressions import names_matching
 from manymatch.config.preset import ParameterGroup, read_preset
 from manymatch.config.strict import validate
 from manymatch.datasets.clips import read_csv
+from manymatch.datasets.fetching.unfinished import Unfinished
 from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.experiments.run_folder import Run
-from manymatch.fetching.unfinished import Unfinished
-from manymatch.foreign.json_file import read_object
-from manymatch.methods.facts import facts
+from manymatch.model.facts import facts
 from manymatch.results.curves import read_curves
+from manymatch.results.machine import MachineRecord
 from manymatch.results.provenance import Provenance
 from manymatch.shards.index import read_index
-from manymatch.system.errors import ManyMatchError
-from manymatch.system.machine import MachineRecord
-from manymatch.text.vocabulary import Vocabulary
+from manymatch.util.errors import ManyMatchError
+from manymatch.util.json_file import read_object
 
 PARAMS = {
     "datasets": ["scenes"],

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from _pytest.capture import CaptureResult
 
-from manymatch import cli
+from manymatch.cli import commands
 
 
 def configured(root: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -25,7 +25,7 @@ def run(command: str | list[str], monkeypatch: pytest.MonkeyPatch, code: int = 0
     words = command.split() if isinstance(command, str) else command
     monkeypatch.setattr(sys, "argv", ["manymatch", *words])
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        commands.main()
     assert ended.value.code == code
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from manymatch.datasets.captions import write_captions
 from manymatch.datasets.download import download
-from manymatch.system.errors import ManyMatchError
+from manymatch.util.errors import ManyMatchError
 
 
 class Stages:

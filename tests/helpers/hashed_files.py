@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from manymatch.foreign.json_file import read_hashed_object, write_hashed_object
-from manymatch.system.files import sha256
+from manymatch.util.files import sha256
+from manymatch.util.json_file import read_hashed_object, write_hashed_object
 
 
 def edit(path: Path, **change: Any) -> None:

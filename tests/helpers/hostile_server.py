@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from manymatch.fetching import disk, http, transfer
+from manymatch.datasets.fetching import disk, http, transfer
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import manymatch
 from manymatch import Index
 from manymatch.search.index.build import build
 from manymatch.search.index.sources import source_of
-from manymatch.system.parts import Parts
+from manymatch.util.parts import Parts
 
 
 def made_index(source: Path, model_folder: Path, target: Path, table: Path | None = None) -> Index:

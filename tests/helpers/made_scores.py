@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.subject import Subject
-from manymatch.evaluation.ranking.blocks import Score
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.base import Embeddings
+from manymatch.model.blocks import Score
+from manymatch.model.embed import Embedded
 
 
 def subject(

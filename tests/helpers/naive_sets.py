@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from manymatch.pooling import PIENet, TransformerDecoder
+from manymatch.networks.pooling import PIENet, TransformerDecoder
 
 
 def position_code(length, size):

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from manymatch.batch.batch import Batch
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.methods import METHODS, build_method, vocabulary_of
 from manymatch.methods.base import Embeddings, Method
-from manymatch.shards.batch import Batch
-from manymatch.text.vocabulary import Vocabulary
 
 WIDTH = 12
 """Of the features of `small_batches`."""

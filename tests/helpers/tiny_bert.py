@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from manymatch.text.wordpieces import NETWORK
+from manymatch.batch.wordpieces import NETWORK
 
 UNUSED = ["[unused0]", "[unused1]"]
 SPECIAL = ["[PAD]", *UNUSED, "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

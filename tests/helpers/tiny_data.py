@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
+from manymatch.batch.scene_graph import SCHEMA
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.datasets.base import CAPTIONS
 from manymatch.features.store import FeatureWriter
-from manymatch.scene_graphs.graph import SCHEMA
 from manymatch.shards.write import write_shards
-from manymatch.system.parts import Part, Parts
-from manymatch.text.vocabulary import Vocabulary
+from manymatch.util.parts import Part, Parts
 
 OBJECTS = ("dog", "cat", "bird", "car", "boat", "tree", "ball", "chair", "girl", "boy")
 COLOURS = ("red", "blue", "green", "white", "black", "brown", "pink", "grey")

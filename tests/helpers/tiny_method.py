@@ -6,12 +6,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from manymatch.batch.batch import Batch
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.strict import Strict
-from manymatch.encoders.word_vectors import WordTable
 from manymatch.methods import METHODS
 from manymatch.methods.base import Embeddings, Method
-from manymatch.shards.batch import Batch
-from manymatch.text.vocabulary import Vocabulary
+from manymatch.networks.encoders.word_vectors import WordTable
 
 METHODS["tiny"] = "tiny_method:TinyMethod"  # so that presets can name it
 

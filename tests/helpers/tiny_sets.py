@@ -6,12 +6,12 @@ from small_methods import SMALL
 from torch import Tensor, nn
 from torch.nn import functional
 
+from manymatch.batch.batch import Batch
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.strict import Strict
 from manymatch.methods import METHODS
 from manymatch.methods.base import Embeddings, Method
-from manymatch.shards.batch import Batch
 from manymatch.similarities.mil import mil
-from manymatch.text.vocabulary import Vocabulary
 
 METHODS["tiny_sets"] = "tiny_sets:TinySets"  # so that presets can name it
 SMALL["tiny_sets"] = {}

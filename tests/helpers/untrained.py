@@ -9,11 +9,11 @@ import torch
 from small_methods import small
 from tiny_data import TinyData
 
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset
 from manymatch.methods import build_method, vocabulary_of
-from manymatch.methods.checkpoint import save_model
+from manymatch.model.checkpoint import save_model
 from manymatch.shards.read import read_index
-from manymatch.text.vocabulary import Vocabulary
 
 
 def save_untrained(

@@ -19,11 +19,12 @@ from untrained import save_untrained
 
 from manymatch.config.layout import Layout, ResultFiles
 from manymatch.datasets.base import RELEVANCE
-from manymatch.evaluation import embed, ensemble, evaluate, rerank
-from manymatch.evaluation.embed import Embedded
+from manymatch.evaluation import ensemble, evaluate, rerank
 from manymatch.evaluation.outcome import EvaluationOptions
 from manymatch.methods.base import Method
-from manymatch.methods.checkpoint import load_model
+from manymatch.model import embed
+from manymatch.model.checkpoint import load_model
+from manymatch.model.embed import Embedded
 from manymatch.shards.read import batches
 
 

@@ -112,7 +112,7 @@ if __name__ == "__main__":
     import manymatch.reporting.report
     import manymatch.shards.write
     import manymatch.training.train  # noqa: F401
-    from manymatch.cli import main
+    from manymatch.cli.commands import main
 
     del sys.path[0]  # the folder of this file
     _serve(sys.argv[1])

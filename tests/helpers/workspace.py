@@ -22,7 +22,7 @@ _CONFIGURED = ("dvc.yaml", "params.yaml", ".dvcignore", ".gitignore", "presets",
 _COPIED = (*_CONFIGURED, "src", "README.md")
 _IN_ONE_PROCESS = """
 import shlex, sys
-from manymatch.cli import app
+from manymatch.cli.commands import app
 for command in sys.argv[1:]:
     program, *words = shlex.split(command)
     assert program == "manymatch", command

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 from pathlib import Path
 
-from manymatch.scene_graphs.graph import Relation, SceneGraph
+from manymatch.batch.scene_graph import Relation, SceneGraph
 
 
 def table(path: Path) -> dict[str, str]:

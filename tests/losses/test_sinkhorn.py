@@ -19,7 +19,7 @@ from manymatch.losses.sinkhorn import (
     transport,
 )
 from manymatch.methods.swapped_labels import LabelSettings
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 SHARP = [(0.01, 20.0), (0.025, 5.0)]
 SHAPES = [(6, 4), (4, 4), (3, 7), (1, 5), (5, 1), (1, 1)]

@@ -14,7 +14,7 @@ from manymatch.losses.swapped_assignment import swapped_assignment
 from manymatch.losses.swapped_labels import SwappedLabels, objective
 from manymatch.losses.triplet import triplet
 from manymatch.methods.swapped_labels import LabelSettings
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 SIZE = 5
 SMALL = {"n_classes": 4, "queue": 8, "tau": 0.3, "eta": 3.0}

@@ -10,12 +10,11 @@ import pytest
 from small_methods import Build, builder
 from tiny_bert import make_bert
 
-from manymatch.scene_graphs.graph import Relation, SceneGraph
-from manymatch.shards.batch import Batch
-from manymatch.shards.collate import Item, collate, whole_item
-from manymatch.shards.numbering import Numbering
-from manymatch.shards.sample import CaptionEntry
-from manymatch.text.vocabulary import Vocabulary
+from manymatch.batch.batch import Batch
+from manymatch.batch.collate import Item, collate, whole_item
+from manymatch.batch.numbering import CaptionEntry, Numbering
+from manymatch.batch.scene_graph import Relation, SceneGraph
+from manymatch.batch.vocabulary import Vocabulary
 
 KINDS = ("dog", "cat", "bird", "boat")
 COLOURS = ("red", "blue", "green")

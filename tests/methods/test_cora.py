@@ -8,12 +8,12 @@ import pytest
 import torch
 from small_methods import encode
 
+from manymatch.batch.batch import name_id
 from manymatch.losses.info_nce import info_nce
 from manymatch.losses.triplet import triplet
 from manymatch.methods.base import Embeddings
 from manymatch.scene_graphs.verbs import as_parsed, with_verbs
-from manymatch.shards.batch import name_id
-from manymatch.system.errors import ConfigError, DataError
+from manymatch.util.errors import ConfigError, DataError
 
 
 def test_cora_names_its_entities(build, make_batch):

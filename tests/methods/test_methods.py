@@ -9,7 +9,7 @@ import torch
 from small_methods import NAMES, SMALL, VARIANTS, WIDTH, encode, losses, train
 
 from manymatch.methods import METHODS, build_method, method_class
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 variants = pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=str)
 

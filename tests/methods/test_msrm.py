@@ -17,7 +17,7 @@ from manymatch.methods import check_model
 from manymatch.methods.base import Embeddings
 from manymatch.methods.msrm import Hypergraph, MSRMSettings
 from manymatch.similarities.mahalanobis import mahalanobis
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 PRESETS = sorted((Path(__file__).parents[2] / "presets").glob("*/msrm*.yaml"))
 

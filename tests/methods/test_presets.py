@@ -12,10 +12,10 @@ import torch
 from made_clips import write_word2vec
 from small_methods import NAMES, OF_CLIPS, WIDTH, losses
 
+from manymatch.batch.padding import padded_rows
 from manymatch.config import preset as presets
-from manymatch.features import resnet
 from manymatch.methods import build_method, check_model, vocabulary_of
-from manymatch.shards.padding import padded_rows
+from manymatch.networks.backbones import resnet
 from manymatch.training.optimizer import make_optimizer
 
 FOLDER = Path(__file__).parents[2] / "presets"

@@ -19,10 +19,10 @@ from manymatch.losses import (
 )
 from manymatch.methods import check_model
 from manymatch.methods.base import Embeddings
-from manymatch.pooling import PIENet, SlotAttention
+from manymatch.networks.pooling import PIENet, SlotAttention
 from manymatch.similarities.mil import mil
 from manymatch.similarities.smooth_chamfer import smooth_chamfer
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 SET_METHODS = ["dive", "maxmatch", "pvse"]
 set_methods = pytest.mark.parametrize("name", SET_METHODS)

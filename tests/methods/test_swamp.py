@@ -13,7 +13,7 @@ from manymatch.config.preset import Preset, WarmStart
 from manymatch.losses.info_nce import info_nce
 from manymatch.losses.swapped_labels import SwappedLabels
 from manymatch.losses.triplet import triplet
-from manymatch.methods.checkpoint import save_model
+from manymatch.model.checkpoint import save_model
 from manymatch.training.warm_start import find_source
 
 HEADS, PROTOTYPES, SIZE = 3, 2, 8

@@ -10,19 +10,19 @@ from made_clips import write_word2vec
 from plans import plan_of
 from small_methods import WIDTH, encode
 
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.layout import Layout
 from manymatch.config.preset import Preset, WarmStart
-from manymatch.encoders.word2vec_file import read_word2vec
-from manymatch.encoders.word_vectors import WordTable
 from manymatch.experiments.plan import points
 from manymatch.experiments.presets.experiment import preset_of
 from manymatch.losses.triplet import triplet
 from manymatch.methods import build_method, vocabulary_of
-from manymatch.methods.howto100m import import_howto100m
 from manymatch.methods.swamp_video import WordMaximum
-from manymatch.system.errors import DataError, ManyMatchError
-from manymatch.text.vocabulary import Vocabulary
+from manymatch.model.howto100m import import_howto100m
+from manymatch.networks.encoders.word2vec_file import read_word2vec
+from manymatch.networks.encoders.word_vectors import WordTable
 from manymatch.training.warm_start import find_source
+from manymatch.util.errors import DataError, ManyMatchError
 
 ROOT = Path(__file__).parents[2]
 

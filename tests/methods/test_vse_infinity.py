@@ -9,7 +9,7 @@ from torch.nn.functional import normalize
 
 from manymatch.losses.info_nce import info_nce
 from manymatch.losses.triplet import triplet
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 
 def test_it_pools_the_encoders_local_features(build, make_batch):

@@ -17,8 +17,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from manymatch.layers import gru
-from manymatch.layers.dropout import Dropout
+from manymatch.networks.layers import gru
+from manymatch.networks.layers.dropout import Dropout
 from manymatch.training.adamp import AdamP
 
 TO_HOST = (Tensor.cpu, Tensor.numpy, Tensor.tolist, Tensor.item)

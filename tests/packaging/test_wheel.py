@@ -25,7 +25,7 @@ STAGES = (
 )
 RUN = """
 import sys
-from manymatch.cli import app
+from manymatch.cli.commands import app
 for stage in sys.argv[1:]:
     print(stage, flush=True)
     app(stage.split(), standalone_mode=False)

@@ -12,7 +12,7 @@ import yaml
 from made_clips import THINGS, VERBS, WORD_SIZE, write_word2vec, write_youcook2
 from typer.testing import CliRunner
 
-from manymatch import cli
+from manymatch.cli import commands
 
 TESTS = 24
 PRESET = {
@@ -37,7 +37,7 @@ PRESET = {
 
 
 def run(*command: str) -> None:
-    outcome = CliRunner().invoke(cli.app, command, catch_exceptions=False)
+    outcome = CliRunner().invoke(commands.app, command, catch_exceptions=False)
     assert outcome.exit_code == 0, outcome.output
 
 

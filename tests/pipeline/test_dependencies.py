@@ -15,7 +15,7 @@ import yaml
 from manymatch.cli.code import entries_by_stage
 from manymatch.config.names import Name
 from manymatch.config.params import Indexed, Params, read_params
-from manymatch.system.code_hash import Code
+from manymatch.util.code_hash import Code
 
 RUNS = {
     "datasets": ["scenes", "flickr30k"],

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 from workspace import Workspace
 
-from manymatch import cli
+from manymatch.cli import commands
 from pipelines.graph import read_graph
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ def results(
         stages, output = read_graph(workspace.folder).stages, ""
         for stage in stages:
             words = stage.command.split()[1:]
-            outcome = CliRunner().invoke(cli.app, words, catch_exceptions=False)
+            outcome = CliRunner().invoke(commands.app, words, catch_exceptions=False)
             assert outcome.exit_code == 0, outcome.output
             assert all(out.exists() for out in stage.outs), stage.name
             output += outcome.output

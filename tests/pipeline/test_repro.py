@@ -13,7 +13,7 @@ import pytest
 import yaml
 from workspace import Workspace, kill, stages_run
 
-from manymatch.methods.checkpoint import WEIGHTS_HASH
+from manymatch.model.checkpoint import WEIGHTS_HASH
 from pipelines.graph import read_graph
 
 pytestmark = pytest.mark.slow

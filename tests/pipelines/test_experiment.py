@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 from pipelines import experiment
 from pipelines.experiment import KEPT, Experiment
 

@@ -11,7 +11,7 @@ import yaml
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 from pipelines import flows, sharing
 from pipelines.graph import Graph, Stage
 

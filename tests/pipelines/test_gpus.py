@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 from pipelines import gpus
 
 

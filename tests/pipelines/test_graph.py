@@ -11,7 +11,7 @@ from dvc.repo import Repo
 from dvc.repo.reproduce import plan_repro
 
 from manymatch.methods import METHODS
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 from pipelines.gpus import QUEUE, WITHOUT
 from pipelines.graph import Graph, locked, read_graph
 from pipelines.stage import NETWORK

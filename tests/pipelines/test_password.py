@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from prefect.context import refresh_global_settings_context
 
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 from pipelines import password
 
 FILE = Path(".prefect", "service", "profiles.toml")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from prefect.exceptions import FailedRun
 
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 from pipelines import flows, parts
 from pipelines.plain import plain
 

@@ -16,7 +16,7 @@ from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
 from prefect.exceptions import ObjectAlreadyExists
 from prefect.workers.process import ProcessWorker
 
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 from pipelines import serve
 from pipelines.started import Started
 

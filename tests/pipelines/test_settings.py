@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from manymatch.config.preset import read_preset
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 from pipelines import flows, settings
 from pipelines.graph import Graph, Stage
 

@@ -14,7 +14,7 @@ from manymatch.reporting.readme import update_pages
 from manymatch.reporting.report import report
 from manymatch.reporting.table import Table
 from manymatch.results.runs import Run, read_runs
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 
 def test_csv_holds_every_number_as_it_is_in_the_metrics(reports: Path) -> None:

@@ -12,7 +12,7 @@ from manymatch.reporting.table import Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.rankings import read_positive_ranks
 from manymatch.results.runs import read_runs
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 RUN = """\
 a#0 Q0 b 1 0.9 t

@@ -19,7 +19,7 @@ from manymatch.reporting import page, queries
 from manymatch.reporting.blocks import Note, View
 from manymatch.reporting.report import report
 from manymatch.results.all_results import AllResults
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 EVIL = "<script>alert(1)</script>\"'><img src=http://evil.example/x onerror=alert(1)> & {{ 7 * 7 }}"
 VOID = {"meta", "link", "br", "img", "hr", "input"}

@@ -10,7 +10,7 @@ import pytest
 from report_pages import pages_of, section_of
 
 from manymatch.results.tuning import Tuning
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 
 def made(rsums: list[float | None], preset: str = "vsepp", **change: Any) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from manymatch.results.samples import Samples
 from manymatch.results.sets import SetDetails
 from manymatch.results.studies import Studies
 from manymatch.results.tuning import Tuning
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 VALUES = {
     "dataset": "scenes",
@@ -127,5 +127,5 @@ def test_a_file_is_written_as_it_was_read(kind: type[Result], path: Path, tmp_pa
 
 
 def test_every_file_has_a_class() -> None:
-    of_machine = {*(REPORTS / "machine").rglob("*.json")}  # a class of `system.machine`
+    of_machine = {*(REPORTS / "machine").rglob("*.json")}  # a class of `util.machine`
     assert {path for _, path in FILES} == {*REPORTS.rglob("*.json")} - of_machine

@@ -21,7 +21,7 @@ from manymatch.results.over_seeds import SyntheticExperiment
 from manymatch.results.samples import Samples
 from manymatch.results.sets import SetDetails
 from manymatch.results.studies import Studies
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 JPEG = "/9j/AA=="
 GRAPH = {"objects": ["dog"], "names": ["dog"], "attributes": [[]], "relations": []}

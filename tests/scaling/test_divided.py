@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 from pipelines import parts
 from pipelines.graph import Stage
 

@@ -10,7 +10,7 @@ from dvc.data_cloud import DataCloud
 from dvc.stage.cache import RunCacheNotSupported, StageCache
 from workspace import Workspace
 
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 from pipelines import sharing
 from pipelines.graph import RemoteFailed, is_made, read_graph
 from pipelines.stage import run_stage

@@ -9,7 +9,7 @@ import pytest
 from spacy.language import Language
 from written_graphs import table, written
 
-from manymatch.scene_graphs.graph import SceneGraph
+from manymatch.batch.scene_graph import SceneGraph
 from manymatch.scene_graphs.inflection import participle_base
 from manymatch.scene_graphs.lexicon import ACTIONS, words
 from manymatch.scene_graphs.parser import graphs

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from spacy.language import Language
 
+from manymatch.batch.scene_graph import Relation, SceneGraph
 from manymatch.scene_graphs.accuracy import Accuracy, accuracy, lemmatiser
-from manymatch.scene_graphs.graph import Relation, SceneGraph
 
 
 def _graph(

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from spacy.language import Language
 
-from manymatch.scene_graphs.graph import Relation, SceneGraph
+from manymatch.batch.scene_graph import Relation, SceneGraph
 from manymatch.scene_graphs.parser import MAX_CHARACTERS, graphs, limited
 
 

@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 import spacy
 
-from manymatch.scene_graphs.graph import SCHEMA, Relation, SceneGraph
+from manymatch.batch.scene_graph import SCHEMA, Relation, SceneGraph
 from manymatch.scene_graphs.parse import parse_captions
 from manymatch.scene_graphs.parser import load_model
-from manymatch.system.errors import ConfigError, DataError
-from manymatch.system.parts import Parts
+from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.parts import Parts
 
 CAPTIONS = [
     "A man holds a ball.",

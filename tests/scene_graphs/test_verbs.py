@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from written_graphs import read, written
 
-from manymatch.scene_graphs.graph import MAX_ATTRIBUTES
+from manymatch.batch.scene_graph import MAX_ATTRIBUTES
 from manymatch.scene_graphs.verbs import as_parsed, with_verbs
 
 

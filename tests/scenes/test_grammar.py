@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from manymatch.scene_graphs.graph import MAX_ATTRIBUTES, MAX_OBJECTS, MAX_RELATIONS
+from manymatch.batch.scene_graph import MAX_ATTRIBUTES, MAX_OBJECTS, MAX_RELATIONS
 from manymatch.scenes.compose import compose
 from manymatch.scenes.grammar import FRAMES, tell
 from manymatch.scenes.sentences import passive

@@ -12,12 +12,12 @@ import torch
 from PIL import Image
 from small_methods import small
 
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset
 from manymatch.features.backbone import Sources
 from manymatch.features.lite0 import WIDTH, build
 from manymatch.methods import build_method
-from manymatch.methods.checkpoint import save_model
-from manymatch.text.vocabulary import Vocabulary
+from manymatch.model.checkpoint import save_model
 
 WORDS = ["a", "red", "bird", "above", "table", "two", "dogs", "dog", "beside", "the", "boat"]
 

@@ -20,7 +20,7 @@ from small_methods import NAMES, OF_CLIPS
 import manymatch
 from manymatch import Model
 from manymatch.methods.embeddings import Embeddings
-from manymatch.system.errors import (
+from manymatch.util.errors import (
     CheckpointError,
     ConfigError,
     DataError,
@@ -234,7 +234,7 @@ def test_the_package_imports_nothing_heavy_before_a_name_is_used() -> None:
         "import sys, manymatch\n"
         "assert 'torch' not in sys.modules\n"
         "assert set(manymatch.__all__) <= set(dir(manymatch))\n"
-        "manymatch.similarities.cosine, manymatch.losses.triplet, manymatch.pooling.GPO\n"
+        "manymatch.similarities.cosine, manymatch.losses.triplet, manymatch.networks.pooling.GPO\n"
         "assert manymatch.methods.METHODS and 'spacy' not in sys.modules\n"
         "assert not hasattr(manymatch, 'nothing')\n"
     )

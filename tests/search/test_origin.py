@@ -13,7 +13,7 @@ import manymatch
 from manymatch import Model
 from manymatch.methods.embeddings import Embeddings
 from manymatch.search.scan.scanner import Scanner
-from manymatch.system.errors import ConfigError, DataError
+from manymatch.util.errors import ConfigError, DataError
 
 Make = Callable[..., Path]
 TEXTS = ["a red bird", "two dogs"]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manymatch.search.picture_bytes import MOST_PIXELS, decoded, media_type, thumbnail
-from manymatch.system.errors import DataError
+from manymatch.model.picture_bytes import MOST_PIXELS, decoded, media_type, thumbnail
+from manymatch.util.errors import DataError
 
 
 def written(image: Image.Image, kind: str, **options: object) -> bytes:

@@ -12,8 +12,8 @@ from made_indexes import made_index
 from tiny_bert import SPECIAL, make_bert
 
 from manymatch import Index
-from manymatch.text.vocabulary import Vocabulary
-from manymatch.text.wordpieces import AnyVocabulary, WordPieces
+from manymatch.batch.vocabulary import Vocabulary
+from manymatch.batch.wordpieces import AnyVocabulary, WordPieces
 
 
 @pytest.fixture(params=["words", "wordpieces"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tiny_data import TinyData, make_data
 
-from manymatch.text.vocabulary import Vocabulary
+from manymatch.batch.vocabulary import Vocabulary
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,8 @@ from random import Random
 import numpy as np
 import pytest
 
+from manymatch.batch.numbering import NumberedCaption, NumberedGraph
 from manymatch.config.preset import Augmentation
-from manymatch.shards.numbering import NumberedCaption, NumberedGraph
 from manymatch.shards.prepare import CaptionAugmenter, drop_objects, real_regions, spared
 
 UNK, MASK, ORDINARY = 1, 2, range(3, 50)

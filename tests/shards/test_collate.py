@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from manymatch.shards.collate import Item, collate, collate_graphs, pad_words, whole_item
-from manymatch.shards.numbering import NumberedCaption, NumberedGraph
+from manymatch.batch.collate import Item, collate, collate_graphs, pad_words, whole_item
+from manymatch.batch.numbering import NumberedCaption, NumberedGraph
 
 LONE = NumberedGraph(objects=[(9, 8)], names=[77], attributes=[], relations=[])
 PAIR = NumberedGraph(

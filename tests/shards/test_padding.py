@@ -7,7 +7,7 @@ from dataclasses import asdict
 import torch
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from manymatch.shards.padding import all_real, padded_rows, padded_sequences
+from manymatch.batch.padding import all_real, padded_rows, padded_sequences
 
 LENGTHS = torch.tensor([2, 5, 1, 2])
 

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from tiny_data import make_data, paint
 
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.features.store import FeatureStore
-from manymatch.foreign.json_file import read_hashed_object, write_hashed_object
 from manymatch.shards.read import batches, read_index, samples
-from manymatch.text.vocabulary import Vocabulary
+from manymatch.util.json_file import read_hashed_object, write_hashed_object
 
 
 def test_pixels_pass_through_as_bytes(tmp_path: Path) -> None:

@@ -21,17 +21,17 @@ import torch
 from hashed_files import accept_shards, flipped_bits
 from tiny_data import TinyData, make_data
 
+from manymatch.batch.batch import Batch
+from manymatch.batch.vocabulary import Vocabulary, tokenize
 from manymatch.config.preset import Augmentation
 from manymatch.shards import order
-from manymatch.shards.batch import Batch
 from manymatch.shards.fetch import RawSample
 from manymatch.shards.loader import Loader
 from manymatch.shards.memory import FeatureMemory
 from manymatch.shards.read import Batches, batches, classes_of, samples
 from manymatch.shards.sample import array_from
-from manymatch.system.errors import DataError
-from manymatch.system.files import sha256
-from manymatch.text.vocabulary import Vocabulary, tokenize
+from manymatch.util.errors import DataError
+from manymatch.util.files import sha256
 
 SLOW = pytest.mark.slow
 DROPS = Augmentation(region_drop=0.3, word_drop=0.2, object_drop=0.3, phrase_word_mask=0.1)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pyarrow as pa
 import pytest
 
-from manymatch.scene_graphs.graph import SCHEMA, Relation, SceneGraph
+from manymatch.batch.scene_graph import SCHEMA, Relation, SceneGraph
 from manymatch.shards.tables import _values
 
 RELATION = {"subject": 0, "label": "on", "object": 1}

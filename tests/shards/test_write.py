@@ -18,10 +18,10 @@ from tiny_data import MADE_BY, TinyData, make_data
 
 from manymatch.datasets.base import CAPTIONS
 from manymatch.features.store import FeatureStore
-from manymatch.foreign.json_file import read_hashed_object, write_hashed_object
 from manymatch.shards.read import read_index, samples
-from manymatch.system.errors import DataError
-from manymatch.system.files import sha256
+from manymatch.util.errors import DataError
+from manymatch.util.files import sha256
+from manymatch.util.json_file import read_hashed_object, write_hashed_object
 
 
 @pytest.fixture

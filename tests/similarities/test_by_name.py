@@ -18,7 +18,7 @@ from manymatch.similarities import (
     top_match,
 )
 from manymatch.similarities.by_name import SetSimilarity
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 GENERATOR = torch.Generator().manual_seed(0)
 IMAGES = normalize(torch.randn(3, 4, 8, generator=GENERATOR), dim=-1)

@@ -11,11 +11,11 @@ from small_methods import NAMES, OF_CLIPS, small
 from tiny_data import TinyData
 from torch import Tensor, nn
 
+from manymatch.batch.batch import Batch
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.methods import build_method
 from manymatch.methods.base import Method
-from manymatch.shards.batch import Batch
 from manymatch.shards.read import batches
-from manymatch.text.vocabulary import Vocabulary
 from manymatch.training.accumulation import encoded
 
 

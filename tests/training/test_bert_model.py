@@ -13,12 +13,12 @@ from tiny_bert import PIECES, make_bert
 from tiny_data import COLOURS, OBJECTS, RELATIONS
 from tiny_run import Run
 
+from manymatch.batch.wordpieces import WordPieces
 from manymatch.config.preset import Preset
-from manymatch.evaluation.embed import embed
-from manymatch.methods.checkpoint import load_model
+from manymatch.model.checkpoint import load_model
+from manymatch.model.embed import embed
 from manymatch.shards.read import batches
-from manymatch.system.errors import ConfigError
-from manymatch.text.wordpieces import WordPieces
+from manymatch.util.errors import ConfigError
 
 
 @pytest.fixture

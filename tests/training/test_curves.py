@@ -10,10 +10,10 @@ import pytest
 from full_disk import error_on_full_disk
 
 from manymatch.results.curves import read_curves
-from manymatch.system.errors import StorageError
 from manymatch.training import curves as curves_module
 from manymatch.training.curves import Curves
 from manymatch.training.history import History
+from manymatch.util.errors import StorageError
 
 EPOCHS = 20
 

@@ -22,10 +22,10 @@ from tiny_checkout import PRESET, Checkout, make_checkout
 from manymatch.config.preset import read_preset
 from manymatch.experiments.plan import points
 from manymatch.experiments.presets.experiment import preset_of
-from manymatch.methods.checkpoint import load_model
-from manymatch.system.errors import DataError, ManyMatchError
+from manymatch.model.checkpoint import load_model
 from manymatch.training.helpers import helped
 from manymatch.training.train import train
+from manymatch.util.errors import DataError, ManyMatchError
 
 SECONDS = 300
 """After so long a command hangs."""

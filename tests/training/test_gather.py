@@ -20,13 +20,13 @@ from tiny_data import TinyData
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from manymatch.layers.shared_rows import by_rows
+from manymatch.batch.batch import Batch
+from manymatch.batch.shared_rows import by_rows
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.methods import build_method
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.msrm import Hypergraph, MSRMSettings
-from manymatch.shards.batch import Batch
 from manymatch.shards.read import batches
-from manymatch.text.vocabulary import Vocabulary
 from manymatch.training.data import Data
 from manymatch.training.gather import gather
 from manymatch.training.validation import precision_by_score, validate

@@ -23,11 +23,11 @@ import yaml
 from small_methods import NAMES, small
 from tiny_data import TinyData, make_data, write_table
 
-from manymatch import cli
+from manymatch.batch.vocabulary import Vocabulary
+from manymatch.cli import commands
 from manymatch.config.layout import Layout
 from manymatch.datasets.base import RELEVANCE
 from manymatch.methods import build_method, method_class
-from manymatch.text.vocabulary import Vocabulary
 from manymatch.training.module import reseed
 
 RECORD = Path(__file__).with_suffix(".json")
@@ -88,7 +88,7 @@ def losses(name: str) -> dict[str, list[float]]:
     command, sys.argv = sys.argv, ["manymatch", "train", "tiny", name]
     try:
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            commands.main()
     finally:
         sys.argv = command
     assert ended.value.code == 0

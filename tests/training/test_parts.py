@@ -8,10 +8,9 @@ import pytest
 import torch
 from torch import nn
 
+from manymatch.batch.queue import Queue
 from manymatch.config.preset import ParameterGroup, Training
-from manymatch.layers.queue import Queue
 from manymatch.methods.base import Embeddings
-from manymatch.system.errors import ConfigError
 from manymatch.training import machine
 from manymatch.training.history import RSUM, History
 from manymatch.training.lightning import pl
@@ -19,6 +18,7 @@ from manymatch.training.machine import choose_machine
 from manymatch.training.module import reseed
 from manymatch.training.optimizer import make_optimizer, parameter_groups, thaw
 from manymatch.training.weight_average import WeightAverage
+from manymatch.util.errors import ConfigError
 
 
 class Net(nn.Module):

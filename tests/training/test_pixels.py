@@ -13,11 +13,11 @@ from tiny_data import TinyData, make_data, paint
 from tiny_run import Run, preset
 
 from manymatch.config.preset import Augmentation, Preset
-from manymatch.features import resnet
-from manymatch.methods.checkpoint import load_model
-from manymatch.system.errors import ConfigError
+from manymatch.model.checkpoint import load_model
+from manymatch.networks.backbones import resnet
 from manymatch.training.data import Data
 from manymatch.training.validation import validate
+from manymatch.util.errors import ConfigError
 
 CNN = {"backbone": "resnet50", "weights": "random", "crop": 32}
 STEP = "manymatch.training.module.Learner.training_step"

@@ -12,14 +12,14 @@ from sklearn.isotonic import IsotonicRegression
 from small_methods import small
 from tiny_data import TinyData
 
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.datasets.base import RELEVANCE
-from manymatch.evaluation.embed import embed
-from manymatch.foreign.parquet_file import table_writer
 from manymatch.methods import build_method
+from manymatch.model.embed import embed
 from manymatch.shards.read import batches
-from manymatch.text.vocabulary import Vocabulary
 from manymatch.training.data import Data
 from manymatch.training.validation import precision_by_score
+from manymatch.util.parquet_file import table_writer
 
 
 @pytest.mark.parametrize(

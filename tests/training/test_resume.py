@@ -17,9 +17,9 @@ from tiny_data import TinyData
 from tiny_run import Run, preset
 
 from manymatch.config.preset import Preset
-from manymatch.foreign.json_file import read_hashed_object
-from manymatch.system.errors import CheckpointError
 from manymatch.training.checkpoints import Checkpoints
+from manymatch.util.errors import CheckpointError
+from manymatch.util.json_file import read_hashed_object
 
 NewRun = Callable[[str], Run]
 
@@ -38,7 +38,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, tiny: TinyData) -> dic
 
 
 STEP = "manymatch.training.module.Learner.training_step"
-MOVE = "manymatch.system.files.move_into_place"
+MOVE = "manymatch.util.files.move_into_place"
 VALIDATE = "manymatch.training.epoch_end.validate"
 slow = partial(pytest.param, marks=pytest.mark.slow)
 REAL: dict[str, dict[str, Any]] = {

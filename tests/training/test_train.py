@@ -21,16 +21,16 @@ from full_disk import error_on_full_disk
 from tiny_data import TinyData, make_data
 from tiny_run import Run, preset
 
-from manymatch.evaluation.embed import embed
 from manymatch.evaluation.protocols.recall import recall
-from manymatch.methods.checkpoint import load_model
+from manymatch.model.checkpoint import load_model
+from manymatch.model.embed import embed
 from manymatch.shards.read import batches
-from manymatch.system.errors import ConfigError, DataError, DivergenceError
 from manymatch.training.data import Data
 from manymatch.training.optimizer import make_optimizer
 from manymatch.training.torchrun import TORCHRUN as TORCHRUN_OPTIONS
 from manymatch.training.torchrun import relaunch
 from manymatch.training.validation import validate
+from manymatch.util.errors import ConfigError, DataError, DivergenceError
 
 NewRun = Callable[[str], Run]
 

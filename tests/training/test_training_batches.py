@@ -8,12 +8,12 @@ import pytest
 import torch
 from tiny_data import TinyData
 
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset
 from manymatch.scene_graphs.verbs import with_verbs
 from manymatch.shards.read import classes_of, samples
-from manymatch.system.errors import ConfigError
-from manymatch.text.vocabulary import Vocabulary
 from manymatch.training.data import Data, TrainingBatches
+from manymatch.util.errors import ConfigError
 
 
 def training_batches(tiny: TinyData, method: str = "vsepp", **training: Any) -> TrainingBatches:

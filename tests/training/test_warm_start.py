@@ -15,13 +15,13 @@ from killing import kill_during
 from tiny_data import TinyData
 from tiny_run import Run, preset
 
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset, WarmStart
 from manymatch.methods import build_method
 from manymatch.methods.base import Method
-from manymatch.methods.checkpoint import load_model, save_model
-from manymatch.system.errors import CheckpointError
-from manymatch.text.vocabulary import Vocabulary
+from manymatch.model.checkpoint import load_model, save_model
 from manymatch.training.warm_start import find_source
+from manymatch.util.errors import CheckpointError
 
 NewRun = Callable[[str], Run]
 STEP = "manymatch.training.module.Learner.training_step"

@@ -9,14 +9,13 @@ from typing import Annotated
 
 import typer
 
-from manymatch.cli import project
+from manymatch.cli import killed_dvc, project
 from manymatch.cli.needs import has_images, needs
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Params, WarmStarted
 from manymatch.config.preset import Preset, preset_path
-from manymatch.system import killed_dvc
-from manymatch.system.errors import ConfigError, ManyMatchError, nearest
-from manymatch.system.progress import say
+from manymatch.util.errors import ConfigError, ManyMatchError, nearest
+from manymatch.util.progress import say
 
 commands = typer.Typer()
 _LARGE_GPU = 80 * 10**9

@@ -11,7 +11,7 @@ from manymatch.cli import project
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Indexed, Params
-from manymatch.system.progress import say
+from manymatch.util.progress import say
 
 commands = typer.Typer()
 
@@ -23,8 +23,8 @@ _RECORDED = "manymatch.config.params:Evaluation", "manymatch:__version__"
 @writes(LAYOUT.code, reads=[])
 def code() -> None:
     """Write the hashes of the code that each stage can reach: data/code."""
-    from manymatch.system import files
-    from manymatch.system.code_hash import installed
+    from manymatch.util import files
+    from manymatch.util.code_hash import installed
 
     stages = entries_by_stage(project.params())
     with files.replacing(LAYOUT.code) as folder:
@@ -34,7 +34,7 @@ def code() -> None:
 
 
 def entries_by_stage(params: Params) -> dict[str, list[str]]:
-    """The entries of `system.code_hash` for every stage that `params` names, by the stage's file in
+    """The entries of `util.code_hash` for every stage that `params` names, by the stage's file in
     `data/code`, without `.txt`: "train/scenes/cora".
 
     An entry `manymatch.config.params:NAME` stands for the defaults of the stage's settings.

@@ -12,7 +12,7 @@ from manymatch.cli import project
 from manymatch.cli.options import DatasetName, FeaturesName, PartName
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 commands = typer.Typer()
 

@@ -12,7 +12,7 @@ from manymatch.cli import project
 from manymatch.cli.options import DatasetName, check_name, new_name
 from manymatch.cli.outputs import result_files, show_result, writes
 from manymatch.cli.project import LAYOUT
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 commands = typer.Typer()
 

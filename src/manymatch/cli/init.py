@@ -17,8 +17,8 @@ from manymatch.cli.options import check_name
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Params
-from manymatch.system.errors import ConfigError
-from manymatch.system.progress import say
+from manymatch.util.errors import ConfigError
+from manymatch.util.progress import say
 
 if TYPE_CHECKING:
     from manymatch.datasets.own.collect import Collection
@@ -61,12 +61,12 @@ def init(
     All files are read once as a check; nothing is trained. The source goes to params.yaml, and a
     preset of each method to presets/NAME. Unusable pictures and captions are listed.
     """
+    from manymatch.cli.own_presets import preset_names, write_preset
     from manymatch.config.edit import edited
     from manymatch.datasets import DATASETS, check_settings
     from manymatch.datasets.own.collect import collect
-    from manymatch.datasets.own.presets import preset_names, write_preset
     from manymatch.datasets.own.settings import OwnSettings
-    from manymatch.system.files import write_through
+    from manymatch.util.files import write_through
 
     params = project.params()
     if name in DATASETS or "." in name or name == "all":
@@ -160,7 +160,7 @@ def _describe(name: str, collection: Collection, sizes: Counter[str]) -> None:
 
 
 def _say_what_next(name: str, params: Params, presets: Sequence[str], sizes: Counter[str]) -> None:
-    from manymatch.datasets.own.presets import epochs
+    from manymatch.cli.own_presets import epochs
 
     cores = os.cpu_count() or 1
     counts = (sizes["pictures"], sizes["captions"], sizes["pictures"])
@@ -184,7 +184,7 @@ def _say_what_next(name: str, params: Params, presets: Sequence[str], sizes: Cou
 def _say_how_to_search(
     name: str, params: Params, presets: Sequence[str], collection: Collection
 ) -> None:
-    from manymatch.datasets.own.presets import BEST_ON_PHOTOGRAPHS
+    from manymatch.cli.own_presets import BEST_ON_PHOTOGRAPHS
 
     known = [preset for preset in (*BEST_ON_PHOTOGRAPHS, *params.presets) if preset in presets]
     method = next((preset for preset in known if preset in params.presets), known[0])

@@ -92,7 +92,7 @@ def import_howto100m(
 ) -> None:
     """Import HowTo100M's published model, for presets that start from it:
     models/howto100m/released."""
-    from manymatch.methods.howto100m import import_howto100m as stage
+    from manymatch.model.howto100m import import_howto100m as stage
 
     stage(file, LAYOUT.model("howto100m", "released"))
 

@@ -12,8 +12,8 @@ from manymatch.cli import project
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Params
 from manymatch.config.preset import preset_path
-from manymatch.fetching.needs import Need, missing_file
-from manymatch.system.errors import ConfigError
+from manymatch.datasets.fetching.needs import Need, missing_file
+from manymatch.util.errors import ConfigError
 
 _GLOVE = "a file of GloVe's vectors, such as glove.840B.300d.txt (5,650 MB; 2,180 MB as a zip)"
 _WORD2VEC = "word2vec's binary file GoogleNews-vectors-negative300.bin (3,640 MB)"
@@ -60,7 +60,7 @@ def _of_dataset(params: Params, name: str) -> Iterator[Need]:
 def has_images(params: Params, name: str) -> bool:
     """Whether features can be computed from images of the data set."""
     from manymatch import datasets
-    from manymatch.fetching.gather import ImageSettings
+    from manymatch.datasets.fetching.gather import ImageSettings
 
     settings = datasets.check_settings(name, params.source(name))
     absent = isinstance(settings, ImageSettings) and settings.without_images
@@ -98,11 +98,11 @@ def _of_preset(dataset: str, name: str) -> Iterator[Need]:
 
 def _of_settings(settings: BaseModel, where: str) -> Iterator[Need]:
     """The needs of a group of a method's settings and of the groups in the group."""
-    from manymatch.encoders.bert_weights import PACKAGES
-    from manymatch.encoders.cnn import RANDOM
     from manymatch.features.weights import from_hub, needed_weights
     from manymatch.methods.image_encoder import CNNSettings
     from manymatch.methods.text_encoder import BertSettings
+    from manymatch.networks.encoders.bert_weights import PACKAGES
+    from manymatch.networks.encoders.cnn import RANDOM
 
     values: dict[str, Any] = dict(settings)
     bert = "bert" in (values.get("encoder"), values.get("concept_encoder"))

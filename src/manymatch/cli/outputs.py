@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 import manymatch
 from manymatch.cli.project import LAYOUT
-from manymatch.system.locks import lock_path, locked
-from manymatch.system.progress import say
+from manymatch.util.locks import lock_path, locked
+from manymatch.util.progress import say
 
 Command = TypeVar("Command", bound=Callable[..., None])
 Files = Path | Callable[..., Path | Sequence[Path]]

@@ -10,8 +10,8 @@ from manymatch.config.params import Params, read_params
 from manymatch.config.preset import Preset, preset_path, read_preset
 from manymatch.config.strict import yaml_value
 from manymatch.methods import check_model
-from manymatch.system.errors import ConfigError
-from manymatch.system.parts import Part, Parts
+from manymatch.util.errors import ConfigError
+from manymatch.util.parts import Part, Parts
 
 if TYPE_CHECKING:
     from manymatch.evaluation.outcome import EvaluationOptions

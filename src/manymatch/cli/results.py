@@ -49,7 +49,7 @@ def plots_page() -> None:
     'dvc config --local plots.html_template plots.html' makes DVC use the page.
     """
     from manymatch.reporting.dvc_plots import offline_page
-    from manymatch.system import files
+    from manymatch.util import files
 
     files.write_text(LAYOUT.plots_page, offline_page())
 

@@ -12,12 +12,12 @@ from manymatch.cli import project
 from manymatch.cli.options import PartName, Split, check_name
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
-from manymatch.system.errors import ConfigError
-from manymatch.system.parts import Part, Parts
-from manymatch.system.progress import say
+from manymatch.util.errors import ConfigError
+from manymatch.util.parts import Part, Parts
+from manymatch.util.progress import say
 
 if TYPE_CHECKING:
-    from manymatch.search.answer import Answer
+    from manymatch.model.answer import Answer
 
 commands = typer.Typer()
 
@@ -68,9 +68,9 @@ def index(
     part: PartName = None,
 ) -> None:
     """Index pictures or captions. Only new and changed items are embedded. Resumable."""
+    from manymatch.model.model import load
     from manymatch.search.index import build as stage
     from manymatch.search.index.sources import source_of
-    from manymatch.search.model import load
 
     if part and table:
         raise ConfigError("--table: a part holds no facts. Give the table without --part.")

@@ -19,7 +19,7 @@ from manymatch.cli.options import (
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.names import checked_name
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 commands = typer.Typer()
 
@@ -172,7 +172,7 @@ def tune(
     """
     from manymatch.reporting.sections.tuning import table
     from manymatch.reporting.terminal import show
-    from manymatch.system.packages import package_folder
+    from manymatch.util.packages import package_folder
 
     project.require_project()
     package_folder("optuna", "'manymatch[tuning]'", "set the settings of the preset by hand")

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from manymatch.system.errors import first_line
+from manymatch.util.errors import first_line
 
 MAX_BYTES = 256 * 1024
 """Limit of the size of a file. The largest file of settings has about 10 KiB."""

@@ -16,7 +16,7 @@ from ruamel.yaml.tokens import CommentToken
 
 from manymatch.config.bounded_yaml import YamlFault, parse
 from manymatch.config.strict import read_yaml
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 _LONGEST_LINE = 2**20
 """No line of a file is broken."""

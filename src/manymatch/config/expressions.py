@@ -11,7 +11,7 @@ from typing import Annotated
 import regex
 from pydantic import AfterValidator, Field
 
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 _SECONDS = 5.0
 """Limit for one expression. Ordinary expressions take milliseconds, but the time of an expression

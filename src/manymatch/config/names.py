@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 MAX_LENGTH = 200

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from manymatch.config.names import Ensemble, ModelPath, Name, ParserName
 from manymatch.config.strict import Strict, read_yaml, validate
-from manymatch.system.errors import ConfigError, nearest
+from manymatch.util.errors import ConfigError, nearest
 
 Count = Annotated[int, Field(ge=1)]
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field
 from manymatch.config.expressions import Expression
 from manymatch.config.names import ModelPath, Name, checked_name
 from manymatch.config.strict import Strict, read_yaml, validate
-from manymatch.system.errors import ConfigError, nearest
+from manymatch.util.errors import ConfigError, nearest
 
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]

@@ -14,8 +14,8 @@ from pydantic import (
 )
 
 from manymatch.config import bounded_yaml
-from manymatch.system.errors import ConfigError, nearest
-from manymatch.system.regular_file import open_regular
+from manymatch.util.errors import ConfigError, nearest
+from manymatch.util.regular_file import open_regular
 
 Settings = TypeVar("Settings", bound=BaseModel)
 _LARGEST = 2**63 - 1

@@ -13,7 +13,7 @@ from typing import Any
 
 from manymatch.config.strict import Strict, validate
 from manymatch.datasets.base import Dataset
-from manymatch.system.errors import ConfigError, nearest
+from manymatch.util.errors import ConfigError, nearest
 
 DATASETS = {
     "scenes": "Scenes",

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, TypeVar
 import pyarrow as pa
 
 from manymatch.config.strict import Strict
-from manymatch.fetching.needs import Need
-from manymatch.foreign.parquet_file import metadata_of, table_writer
+from manymatch.datasets.fetching.needs import Need
+from manymatch.util.parquet_file import metadata_of, table_writer
 
 Item = TypeVar("Item")
 SPLITS = ("train", "validation", "test")

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from manymatch.batch.caption_text import caption_fault, shown
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.datasets import dataset
 from manymatch.datasets.base import (
     CAPTION_PARSER,
@@ -23,12 +25,10 @@ from manymatch.datasets.base import (
     write_rows,
 )
 from manymatch.datasets.image_folder import image_path, read_image_folder
-from manymatch.foreign.parquet_file import table_writer
-from manymatch.system.errors import DataError
-from manymatch.system.files import replacing
-from manymatch.system.progress import say, track
-from manymatch.text.caption_text import caption_fault, shown
-from manymatch.text.vocabulary import Vocabulary
+from manymatch.util.errors import DataError
+from manymatch.util.files import replacing
+from manymatch.util.parquet_file import table_writer
+from manymatch.util.progress import say, track
 
 _KNOWN = ", ".join(SPLITS)
 

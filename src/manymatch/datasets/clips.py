@@ -13,8 +13,8 @@ from pathlib import Path
 
 from manymatch.datasets.base import Caption
 from manymatch.datasets.image_files import Line, single_spaced
-from manymatch.foreign.text_lines import numbered_lines
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
+from manymatch.util.text_lines import numbered_lines
 
 VALIDATION_EVERY = 20
 """If no validation clips are given, the clips of every 20th training video are held out."""

@@ -16,20 +16,20 @@ from typing import Annotated, TextIO
 
 from pydantic import Field
 
+from manymatch.batch.caption_text import caption_fault, placeholders_as_words
 from manymatch.datasets.base import Caption, Dataset
+from manymatch.datasets.fetching.archives import extract, whole_archive
+from manymatch.datasets.fetching.gather import Gatherer, Sources, SourceSettings, Usual
+from manymatch.datasets.fetching.needs import Need
 from manymatch.datasets.image_files import is_hidden, single_spaced
 from manymatch.datasets.image_folder import IMAGES
-from manymatch.fetching.archives import extract, whole_archive
-from manymatch.fetching.gather import Gatherer, Sources, SourceSettings, Usual
-from manymatch.fetching.needs import Need
-from manymatch.foreign.images import read_image
-from manymatch.foreign.json_file import read_object
-from manymatch.foreign.text_lines import columns, numbered_lines
-from manymatch.system.errors import DataError, SourceError
-from manymatch.system.files import remove
-from manymatch.system.progress import say, track
-from manymatch.system.regular_file import read_regular
-from manymatch.text.caption_text import caption_fault, placeholders_as_words
+from manymatch.util.errors import DataError, SourceError
+from manymatch.util.files import remove
+from manymatch.util.images import read_image
+from manymatch.util.json_file import read_object
+from manymatch.util.progress import say, track
+from manymatch.util.regular_file import read_regular
+from manymatch.util.text_lines import columns, numbered_lines
 
 TABLE = "captions.tsv"
 """File under the raw folder with the image file, split and caption of each image."""

@@ -17,6 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from manymatch.datasets.base import SPLITS, Caption, Dataset
+from manymatch.datasets.fetching.archives import extract, require_archive, whole_archive
+from manymatch.datasets.fetching.disk import copy_file
+from manymatch.datasets.fetching.gather import Gatherer, Sources, SourceSettings, Usual
+from manymatch.datasets.fetching.needs import Need
+from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.image_files import (
     Image,
     Line,
@@ -26,15 +31,10 @@ from manymatch.datasets.image_files import (
     settle_images,
 )
 from manymatch.datasets.image_folder import read_image_folder
-from manymatch.fetching.archives import extract, require_archive, whole_archive
-from manymatch.fetching.disk import copy_file
-from manymatch.fetching.gather import Gatherer, Sources, SourceSettings, Usual
-from manymatch.fetching.needs import Need
-from manymatch.fetching.sources import Source
-from manymatch.foreign.text_lines import numbered_lines
-from manymatch.system.errors import DataError, SourceError
-from manymatch.system.files import remove
-from manymatch.system.progress import say
+from manymatch.util.errors import DataError, SourceError
+from manymatch.util.files import remove
+from manymatch.util.progress import say
+from manymatch.util.text_lines import numbered_lines
 
 TEXT = "text"
 LISTS = {

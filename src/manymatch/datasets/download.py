@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from manymatch.datasets import check_settings, dataset, kind
-from manymatch.fetching.sources import downloads
-from manymatch.system.files import remove, replacing
+from manymatch.datasets.fetching.sources import downloads
+from manymatch.util.files import remove, replacing
 
 
 def download(name: str, settings: Mapping[str, Any], raw: Path) -> None:

@@ -14,16 +14,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from manymatch.datasets.base import Caption, Dataset
+from manymatch.datasets.fetching.archives import whole_archive
+from manymatch.datasets.fetching.disk import copy_file
+from manymatch.datasets.fetching.gather import Gatherer, ImageSettings, Sources, Usual
+from manymatch.datasets.fetching.needs import Need
+from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.image_files import Image, Line, caption_rows, settle_images
 from manymatch.datasets.karpathy import copy_karpathy, read_by_split, whole_karpathy
 from manymatch.datasets.precomp import copy_precomp, has_all_splits, is_precomp, read_precomp
-from manymatch.fetching.archives import whole_archive
-from manymatch.fetching.disk import copy_file
-from manymatch.fetching.gather import Gatherer, ImageSettings, Sources, Usual
-from manymatch.fetching.needs import Need
-from manymatch.fetching.sources import Source
-from manymatch.foreign.text_lines import numbered_lines
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
+from manymatch.util.text_lines import numbered_lines
 
 KARPATHY = "dataset_flickr30k.json"
 PRECOMP = "precomp"

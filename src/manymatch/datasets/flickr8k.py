@@ -16,17 +16,17 @@ from pathlib import Path, PurePosixPath
 from pydantic import model_validator
 
 from manymatch.datasets.base import SPLITS, Caption, Dataset, Relevance
+from manymatch.datasets.fetching.archives import whole_archive
+from manymatch.datasets.fetching.disk import copy_file
+from manymatch.datasets.fetching.gather import Gatherer, SourceSettings, Usual
+from manymatch.datasets.fetching.needs import Need
+from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.image_files import Image, Line, caption_rows, copy_images, unpack_images
 from manymatch.datasets.image_folder import IMAGES
 from manymatch.datasets.karpathy import read_karpathy
-from manymatch.fetching.archives import whole_archive
-from manymatch.fetching.disk import copy_file
-from manymatch.fetching.gather import Gatherer, SourceSettings, Usual
-from manymatch.fetching.needs import Need
-from manymatch.fetching.sources import Source
-from manymatch.foreign.text_lines import columns, numbered_lines
-from manymatch.system.errors import ConfigError, DataError
-from manymatch.system.progress import say
+from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.progress import say
+from manymatch.util.text_lines import columns, numbered_lines
 
 KARPATHY = "dataset_flickr8k.json"
 TOKENS = "Flickr8k.token.txt"

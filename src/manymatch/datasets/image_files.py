@@ -9,12 +9,12 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import NamedTuple
 
 from manymatch.datasets.base import Caption
+from manymatch.datasets.fetching.archives import extract, require_archive
+from manymatch.datasets.fetching.disk import copy_file, require_space
 from manymatch.datasets.image_folder import IMAGES, ImageFolder, read_image_folder
-from manymatch.fetching.archives import extract, require_archive
-from manymatch.fetching.disk import copy_file, require_space
-from manymatch.system.errors import DataError, SourceError
-from manymatch.system.files import remove
-from manymatch.system.progress import say, track
+from manymatch.util.errors import DataError, SourceError
+from manymatch.util.files import remove
+from manymatch.util.progress import say, track
 
 _SUFFIXES = (".jpg", ".jpeg", ".png")
 _HIDDEN = (".", "__MACOSX")

@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 
 from manymatch.config.strict import Strict, validate
-from manymatch.foreign.json_file import read_object
-from manymatch.system.errors import DataError
-from manymatch.system.files import write_json
+from manymatch.util.errors import DataError
+from manymatch.util.files import write_json
+from manymatch.util.json_file import read_object
 
 IMAGES = "images"
 _RECORD = "images.json"

@@ -12,13 +12,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from manymatch.datasets.base import SPLITS
+from manymatch.datasets.fetching.archives import extract, is_archive, member_names, whole_members
+from manymatch.datasets.fetching.disk import copy_file
+from manymatch.datasets.fetching.transfer import Check
 from manymatch.datasets.image_files import Image, Line
-from manymatch.fetching.archives import extract, is_archive, member_names, whole_members
-from manymatch.fetching.disk import copy_file
-from manymatch.fetching.transfer import Check
-from manymatch.foreign.json_stream import elements, field
-from manymatch.system.errors import DataError, SourceError
-from manymatch.system.files import remove
+from manymatch.util.errors import DataError, SourceError
+from manymatch.util.files import remove
+from manymatch.util.json_stream import elements, field
 
 SPLIT_NAMES = {"train": "train", "restval": "train", "val": "validation", "test": "test"}
 _SHORT_NAME = "dataset.json"

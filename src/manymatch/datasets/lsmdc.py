@@ -14,12 +14,12 @@ from pathlib import Path
 
 from manymatch.datasets.base import SPLITS, Caption, Dataset
 from manymatch.datasets.clips import Clip, clip_rows
+from manymatch.datasets.fetching.gather import Gatherer, SourceSettings, Usual
+from manymatch.datasets.fetching.needs import Need
+from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.image_files import Line
 from manymatch.datasets.image_folder import ImageFolder
-from manymatch.fetching.gather import Gatherer, SourceSettings, Usual
-from manymatch.fetching.needs import Need
-from manymatch.fetching.sources import Source
-from manymatch.foreign.text_lines import columns, numbered_lines
+from manymatch.util.text_lines import columns, numbered_lines
 
 USUAL: Usual = {
     "train": ("LSMDC16_annos_training.csv",),

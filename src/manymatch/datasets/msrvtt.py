@@ -12,15 +12,15 @@ from pathlib import Path
 
 from manymatch.datasets.base import SPLITS, Caption, Dataset
 from manymatch.datasets.clips import Clip, clip_rows, read_csv
+from manymatch.datasets.fetching.archives import whole_json
+from manymatch.datasets.fetching.disk import copy_file
+from manymatch.datasets.fetching.gather import Gatherer, SourceSettings, Usual
+from manymatch.datasets.fetching.needs import Need
+from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.image_files import Line
 from manymatch.datasets.image_folder import ImageFolder
-from manymatch.fetching.archives import whole_json
-from manymatch.fetching.disk import copy_file
-from manymatch.fetching.gather import Gatherer, SourceSettings, Usual
-from manymatch.fetching.needs import Need
-from manymatch.fetching.sources import Source
-from manymatch.foreign.json_stream import elements, field
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
+from manymatch.util.json_stream import elements, field
 
 CAPTIONS = "MSRVTT_data.json"
 LISTS = {split: f"{split}.csv" for split in SPLITS}

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from manymatch.datasets.fetching.disk import copy_file
 from manymatch.datasets.image_files import Image, Line
-from manymatch.fetching.disk import copy_file
-from manymatch.foreign.json_file import read_object
-from manymatch.foreign.text_lines import numbered_lines
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
+from manymatch.util.json_file import read_object
+from manymatch.util.text_lines import numbered_lines
 
 CAPTIONS_PER_IMAGE = 5
 _SPLITS = {"train": ("train",), "validation": ("dev",), "test": ("testall", "test")}

@@ -19,16 +19,16 @@ from pydantic import Field
 
 from manymatch.config.strict import Strict
 from manymatch.datasets.base import SPLITS, Caption, Dataset, Relevance
-from manymatch.foreign.json_stream import field
-from manymatch.foreign.parquet_file import table_writer
-from manymatch.foreign.text_lines import numbered_lines
 from manymatch.scenes.drawing.image import save
 from manymatch.scenes.forms import Form, Gallery, true_pairs
 from manymatch.scenes.twins import CaptionedScene, pair
-from manymatch.system.errors import DataError, first_line
-from manymatch.system.files import storage_errors
-from manymatch.system.processes import process_pool
-from manymatch.system.progress import track
+from manymatch.util.errors import DataError, first_line
+from manymatch.util.files import storage_errors
+from manymatch.util.json_stream import field
+from manymatch.util.parquet_file import table_writer
+from manymatch.util.processes import process_pool
+from manymatch.util.progress import track
+from manymatch.util.text_lines import numbered_lines
 
 SCENES, CAPTIONS, BOXES = "scenes.jsonl", "captions.jsonl", "boxes.parquet"
 

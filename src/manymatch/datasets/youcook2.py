@@ -12,18 +12,18 @@ from pathlib import Path
 
 from manymatch.datasets.base import Caption, Dataset
 from manymatch.datasets.clips import Clip, clip_rows
+from manymatch.datasets.fetching.archives import whole_json
+from manymatch.datasets.fetching.disk import copy_file
+from manymatch.datasets.fetching.gather import Gatherer, SourceSettings, Usual
+from manymatch.datasets.fetching.needs import Need
+from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.image_files import Line
 from manymatch.datasets.image_folder import ImageFolder
-from manymatch.fetching.archives import whole_json
-from manymatch.fetching.disk import copy_file
-from manymatch.fetching.gather import Gatherer, SourceSettings, Usual
-from manymatch.fetching.needs import Need
-from manymatch.fetching.sources import Source
-from manymatch.foreign.json_file import read_object
-from manymatch.foreign.json_stream import field
-from manymatch.foreign.pickles import read_pickle
-from manymatch.system.errors import DataError
-from manymatch.system.files import write_json
+from manymatch.util.errors import DataError
+from manymatch.util.files import write_json
+from manymatch.util.json_file import read_object
+from manymatch.util.json_stream import field
+from manymatch.util.pickles import read_pickle
 
 ANNOTATIONS = "youcookii_annotations_trainval.json"
 LISTS = {"train": "train.json", "test": "test.json"}

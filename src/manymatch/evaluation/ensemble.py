@@ -12,16 +12,16 @@ import torch
 from torch import Tensor
 
 from manymatch.config.layout import ResultFiles
-from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.outcome import EvaluationOptions, outcome, write
-from manymatch.evaluation.ranking.blocks import Score
 from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.methods.base import Embeddings
+from manymatch.model.blocks import Score
+from manymatch.model.embed import Embedded
+from manymatch.networks.device import pick_device
+from manymatch.results.machine import Clock, record
 from manymatch.shards.read import samples as samples_of
 from manymatch.shards.sample import Sample
-from manymatch.system.device import pick_device
-from manymatch.system.errors import ConfigError, DataError
-from manymatch.system.machine import Clock, record
+from manymatch.util.errors import ConfigError, DataError
 
 JOINED_BY = "+"
 """Joins the members in an ensemble's name; no preset has this sign in its name."""

@@ -13,9 +13,9 @@ from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.samples import draw_queries
 from manymatch.evaluation.sets.analysis import analyse_sets
 from manymatch.evaluation.trained import embed_split
+from manymatch.networks.device import pick_device
+from manymatch.results.machine import Clock, record
 from manymatch.shards.read import samples as stored_samples
-from manymatch.system.device import pick_device
-from manymatch.system.machine import Clock, record
 
 
 def evaluate(

@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from manymatch.config.layout import ResultFiles
-from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.protocols import suite
 from manymatch.evaluation.protocols.recall import multi_match, recall_of
 from manymatch.evaluation.protocols.relevance import Judgments, read_judgments
 from manymatch.evaluation.protocols.subject import Subject
-from manymatch.evaluation.ranking.blocks import Score
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.evaluation.run_files import write_run
 from manymatch.evaluation.samples import Stored, sample_queries
+from manymatch.model.blocks import Score
+from manymatch.model.embed import Embedded
 from manymatch.results.base import Result
 from manymatch.results.metrics import Headline, Metrics
 from manymatch.results.provenance import Provenance
-from manymatch.system import files
+from manymatch.util import files
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,16 @@ import torch
 from torch import Tensor
 
 from manymatch.config.layout import ResultFiles
-from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.ensemble import Ensemble
 from manymatch.evaluation.outcome import EvaluationOptions, outcome, write
 from manymatch.evaluation.protocols.recall import recall
-from manymatch.evaluation.ranking.blocks import Score
 from manymatch.methods.base import Embeddings, Method
-from manymatch.system.device import pick_device
-from manymatch.system.errors import ConfigError
-from manymatch.system.machine import Clock, record
-from manymatch.system.progress import track
+from manymatch.model.blocks import Score
+from manymatch.model.embed import Embedded
+from manymatch.networks.device import pick_device
+from manymatch.results.machine import Clock, record
+from manymatch.util.errors import ConfigError
+from manymatch.util.progress import track
 
 SUFFIX = "+rerank"
 """Follows the model's name in the name of the re-ranked result."""

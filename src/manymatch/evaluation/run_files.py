@@ -10,7 +10,7 @@ from urllib.parse import quote
 import torch
 
 from manymatch.evaluation.ranking.ranks import Direction
-from manymatch.system import files
+from manymatch.util import files
 
 _UNSAFE = re.compile(r"[\s%]")
 

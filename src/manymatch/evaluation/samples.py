@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from manymatch.batch.numbering import CaptionEntry
 from manymatch.evaluation.protocols.coco import differing_labels
 from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.ranking.ranks import Direction, Ranking
 from manymatch.results.retrieval import Graph, Mark, RetrievedCaption, RetrievedImage
 from manymatch.results.samples import CaptionQuery, ImageQuery, Samples
-from manymatch.shards.sample import CaptionEntry, Sample
+from manymatch.shards.sample import Sample
 
 ITEMS_PER_QUERY = 10
 """Retrieved items shown for each query."""

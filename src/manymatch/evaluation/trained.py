@@ -9,21 +9,21 @@ from typing import Any
 import torch
 
 from manymatch import __version__
+from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.galleries import is_whole
 from manymatch.config.preset import Preset, Setting
-from manymatch.evaluation.embed import Embedded, embed
 from manymatch.methods import entry_point
 from manymatch.methods.base import Method
-from manymatch.methods.checkpoint import WEIGHTS_HASH, load_model
-from manymatch.methods.facts import facts
+from manymatch.model.checkpoint import WEIGHTS_HASH, load_model
+from manymatch.model.embed import Embedded, embed
+from manymatch.model.facts import facts
 from manymatch.shards.index import NAME as INDEX
 from manymatch.shards.index import Index, read_index
 from manymatch.shards.read import batches
-from manymatch.system import files
-from manymatch.system.code_hash import code_hash
-from manymatch.system.errors import CheckpointError
-from manymatch.system.progress import track
-from manymatch.text.wordpieces import AnyVocabulary
+from manymatch.util import files
+from manymatch.util.code_hash import code_hash
+from manymatch.util.errors import CheckpointError
+from manymatch.util.progress import track
 
 _IMAGES_PER_BATCH = 64
 
@@ -42,7 +42,7 @@ class Trained:
 
     def origin(self, stage: str) -> dict[str, Any]:
         """The model, the data and the code of this model's results, for the provenance file. All of
-        it is the same on every machine; what differs from run to run is in `system.machine`.
+        it is the same on every machine; what differs from run to run is in `util.machine`.
 
         `data_sha256` is the hash of the shards' index, which holds the hash of every shard.
         `warm_start_sha256` is the hash of the model that training started from, None if there is

@@ -15,8 +15,8 @@ from manymatch.experiments.experiment import Experiment, Row
 from manymatch.experiments.plan import Point, points
 from manymatch.experiments.run_folder import Numbers, Run, key_of
 from manymatch.experiments.workers import finish_all, gpus_of
-from manymatch.system.locks import lock_path, locked
-from manymatch.system.progress import say
+from manymatch.util.locks import lock_path, locked
+from manymatch.util.progress import say
 
 
 def perform(experiment: Experiment[Any, Any]) -> Path:

@@ -12,7 +12,7 @@ from manymatch.config.layout import Layout
 from manymatch.experiments.plan import Plan, Point, Settings, points
 from manymatch.experiments.run_folder import Numbers, Run
 from manymatch.results.base import Result
-from manymatch.system.errors import ManyMatchError
+from manymatch.util.errors import ManyMatchError
 
 PlanOfKind = TypeVar("PlanOfKind", bound=Plan)
 RunSettings = TypeVar("RunSettings")

@@ -12,7 +12,7 @@ from manymatch.config.names import checked_name
 from manymatch.config.strict import read_yaml, validate, yaml_value
 from manymatch.experiments.experiment import DEFAULTS, Experiment, Options
 from manymatch.experiments.plan import PRESET
-from manymatch.system.errors import ConfigError, nearest
+from manymatch.util.errors import ConfigError, nearest
 
 KINDS = {
     "presets": "manymatch.experiments.presets.experiment:PresetExperiment",

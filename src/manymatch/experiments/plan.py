@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from manymatch.config.strict import Strict
 from manymatch.results.ablations import value_text
-from manymatch.system.errors import nearest
+from manymatch.util.errors import nearest
 
 Seed = Annotated[int, Field(ge=0)]
 Settings = dict[str, Any]

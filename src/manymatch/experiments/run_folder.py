@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from manymatch import __version__
-from manymatch.foreign.json_file import read_object
-from manymatch.system import files
-from manymatch.system.errors import DataError
-from manymatch.system.locks import locked
+from manymatch.util import files
+from manymatch.util.errors import DataError
+from manymatch.util.json_file import read_object
+from manymatch.util.locks import locked
 
 Numbers = dict[str, Any]
 """What a run measured, as JSON values."""

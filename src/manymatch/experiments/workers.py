@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 import torch
 
-from manymatch.system.device import pick_device
-from manymatch.system.errors import ManyMatchError
-from manymatch.system.processes import process_pool
-from manymatch.system.progress import say, working
+from manymatch.networks.device import pick_device
+from manymatch.util.errors import ManyMatchError
+from manymatch.util.processes import process_pool
+from manymatch.util.progress import say, working
 
 Item = TypeVar("Item", bound=Any)
 Result = TypeVar("Result")

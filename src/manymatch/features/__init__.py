@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from manymatch.system.errors import ConfigError, nearest
+from manymatch.util.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from manymatch.features.backbone import Backbone, Detector, Sources
@@ -25,7 +25,7 @@ BACKBONES = {
     "resnet50": "resnet",
     "resnet101": "resnet",
     "resnet152": "resnet",
-    "resnext101_wsl": "resnext",
+    "resnext101_wsl": "resnet",
 }
 """Name in the configuration -> module of this package."""
 

@@ -16,11 +16,11 @@ from manymatch.features.backbone import Detector, Sources
 from manymatch.features.extractors import Detection, Extracted, Extractor, stored
 from manymatch.features.image_list import ImageFile, list_images
 from manymatch.features.store import FeatureWriter
-from manymatch.system.code_hash import code_hash
-from manymatch.system.device import pick_device
-from manymatch.system.files import sha256
-from manymatch.system.parts import Part, Parts, identity_of
-from manymatch.system.progress import track
+from manymatch.networks.device import pick_device
+from manymatch.util.code_hash import code_hash
+from manymatch.util.files import sha256
+from manymatch.util.parts import Part, Parts, identity_of
+from manymatch.util.progress import track
 
 
 def extract(

@@ -18,12 +18,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manymatch.features.backbone import Backbone, Detector, channels_last
+from manymatch.batch.parallel_map import side_by_side
+from manymatch.features.backbone import Backbone, Detector
 from manymatch.features.image_list import Picture
 from manymatch.features.store import FeatureStore
-from manymatch.foreign.images import read_crops, read_image
-from manymatch.system.parallel_map import side_by_side
-from manymatch.system.prefetch import map_ahead
+from manymatch.networks.backbones.normalised import channels_last
+from manymatch.util.images import read_crops, read_image
+from manymatch.util.prefetch import map_ahead
 
 _CROP_THREADS = 4
 """Threads that decode crops; Pillow releases the interpreter lock meanwhile."""

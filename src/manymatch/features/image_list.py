@@ -9,8 +9,8 @@ from pathlib import Path
 from PIL import Image
 
 from manymatch.datasets.image_folder import image_path, read_image_folder
-from manymatch.foreign.parquet_file import open_table, table_faults
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
+from manymatch.util.parquet_file import open_table, table_faults
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from manymatch.foreign import hdf5_file
-from manymatch.system.errors import DataError, first_line
+from manymatch.util import hdf5_file
+from manymatch.util.errors import DataError, first_line
 
 FORMAT, VERSION = "manymatch-features", 1
 _AGAIN = ". Run the stage 'features' again"

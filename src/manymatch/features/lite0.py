@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from manymatch.features.backbone import GridBackbone, Sources
-from manymatch.foreign.torch_file import load_weights
-from manymatch.system.errors import ConfigError
+from manymatch.networks.torch_file import load_weights
+from manymatch.util.errors import ConfigError
 
 SIZE, WIDTH = 224, 1280
 MEAN, STD = [127.0] * 3, [128.0] * 3

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from manymatch.features import BACKBONES
-from manymatch.features.backbone import Backbone, Normalised, Sources
+from manymatch.features.backbone import Backbone, Sources
 from manymatch.features.lite0 import MEAN, STD, WIDTH, load_network
-from manymatch.foreign.parquet_file import read_table
-from manymatch.system.errors import DataError
+from manymatch.networks.backbones.normalised import Normalised
+from manymatch.util.errors import DataError
+from manymatch.util.parquet_file import read_table
 
 _BOXES = pa.schema([("image_id", pa.string()), ("boxes", pa.list_(pa.list_(pa.float32())))])
 SIZE = 128

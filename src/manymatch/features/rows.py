@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manymatch.features.layout import Layout, all_finite, inspect, row_checksum
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 Features = NDArray[Any]
 """float16, or uint8 for pixels."""

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from manymatch.features import layout
 from manymatch.features.rows import Boxes, Features, RowFile
-from manymatch.system.errors import DataError
-from manymatch.system.files import is_own, move_into_place, partial_path, remove, storage_errors
-from manymatch.system.prefetch import map_ahead
-from manymatch.system.progress import say
+from manymatch.util.errors import DataError
+from manymatch.util.files import is_own, move_into_place, partial_path, remove, storage_errors
+from manymatch.util.prefetch import map_ahead
+from manymatch.util.progress import say
 
 _HEADROOM = 2**16
 """Bytes for HDF5's own structures; an upper bound."""

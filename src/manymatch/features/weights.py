@@ -7,15 +7,10 @@ from pathlib import Path
 from huggingface_hub import try_to_load_from_cache
 from huggingface_hub.errors import HFValidationError
 
-from manymatch.fetching.needs import Need, missing_file
-from manymatch.system.errors import SourceError
+from manymatch.datasets.fetching.needs import Need, missing_file
+from manymatch.networks.backbones import HUB
+from manymatch.util.errors import SourceError
 
-HUB = {
-    "resnet50": "microsoft/resnet-50",
-    "resnet101": "microsoft/resnet-101",
-    "resnet152": "microsoft/resnet-152",
-}
-"""Backbone -> the name of its default weights on the Hugging Face hub."""
 _BYTES = {
     "microsoft/resnet-50": 102_000_000,
     "microsoft/resnet-101": 179_000_000,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from manymatch.layers.shared_rows import by_rows
+from manymatch.batch.shared_rows import by_rows
 from manymatch.similarities.pairs import full_precision
 
 _ROUNDING = 16

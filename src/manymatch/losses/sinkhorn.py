@@ -11,7 +11,7 @@ from torch import Tensor
 
 from manymatch.losses.transport_dual import solve_dual
 from manymatch.similarities.pairs import full_precision
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 _SMALLEST = -80.0
 """Smaller terms, in nats below the largest term, are raised to this value. Such terms change no

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from manymatch.layers.queue import Queue
-from manymatch.layers.shared_rows import by_rows
+from manymatch.batch.queue import Queue
+from manymatch.batch.shared_rows import by_rows
 from manymatch.losses.sinkhorn import assignments, class_potentials
 from manymatch.losses.swapped_assignment import swapped_assignment
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from manymatch.losses.equal_shares import shares_can_be_equal
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 Array = npt.NDArray[np.float64]
 

@@ -7,12 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from manymatch.config.strict import Strict, validate
-from manymatch.system.errors import ConfigError, nearest
+from manymatch.util.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
+    from manymatch.batch.vocabulary import Vocabulary
+    from manymatch.batch.wordpieces import AnyVocabulary
     from manymatch.methods.base import Method
-    from manymatch.text.vocabulary import Vocabulary
-    from manymatch.text.wordpieces import AnyVocabulary
 
 METHODS = {
     "vsepp": "manymatch.methods.vsepp:VSEPP",

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor, nn
 
+from manymatch.batch.batch import Batch
 from manymatch.config.preset import Precision
 from manymatch.config.strict import Strict
 from manymatch.methods.embeddings import Embeddings
 from manymatch.methods.text_encoder import TextSettings, text_vocabulary
 from manymatch.scene_graphs.verbs import GraphReader, as_parsed, with_verbs
-from manymatch.shards.batch import Batch
 
 if TYPE_CHECKING:
-    from manymatch.text.vocabulary import Vocabulary
-    from manymatch.text.wordpieces import AnyVocabulary
+    from manymatch.batch.vocabulary import Vocabulary
+    from manymatch.batch.wordpieces import AnyVocabulary
 
 
 class Method(nn.Module, ABC):

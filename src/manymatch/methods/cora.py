@@ -22,20 +22,11 @@ import torch
 from pydantic import model_validator
 from torch import Tensor, nn
 
+from manymatch.batch.batch import Batch, Graphs
+from manymatch.batch.vocabulary import Vocabulary
+from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Count, NonNegative, Positive, Probability
 from manymatch.config.strict import Strict
-from manymatch.encoders.image import ImageEncoder
-from manymatch.encoders.scene_graph import (
-    BertConceptEncoder,
-    ConceptEncoder,
-    EdgeForm,
-    GraphForm,
-    ObjectEdges,
-    SceneGraphEncoder,
-)
-from manymatch.encoders.word_vectors import WordVectors, word_embedding
-from manymatch.layers.gru import Directions
-from manymatch.layers.segments import scattered
 from manymatch.losses.entity_contrastive import entity_contrastive, entity_positives
 from manymatch.losses.info_nce import info_nce
 from manymatch.losses.pairs import positive_pairs, positive_scores
@@ -45,14 +36,23 @@ from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.image_encoder import CNNSettings, ImageSettings, image_encoder
 from manymatch.methods.text_encoder import BertSettings, bert_encoder, bert_vocabulary
 from manymatch.methods.weighted import check_weights, weighted
-from manymatch.pooling.gpo import GPO
+from manymatch.networks.encoders.image import ImageEncoder
+from manymatch.networks.encoders.scene_graph import (
+    BertConceptEncoder,
+    ConceptEncoder,
+    EdgeForm,
+    GraphForm,
+    ObjectEdges,
+    SceneGraphEncoder,
+)
+from manymatch.networks.encoders.word_vectors import WordVectors, word_embedding
+from manymatch.networks.layers.gru import Directions
+from manymatch.networks.layers.segments import scattered
+from manymatch.networks.pooling.gpo import GPO
 from manymatch.scene_graphs.verbs import GraphReader, as_parsed, with_verbs
-from manymatch.shards.batch import Batch, Graphs
 from manymatch.similarities.cosine import cosine
 from manymatch.similarities.unit import unit
-from manymatch.system.errors import DataError
-from manymatch.text.vocabulary import Vocabulary
-from manymatch.text.wordpieces import AnyVocabulary
+from manymatch.util.errors import DataError
 
 
 class CORASettings(Strict):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from manymatch.batch.batch import Batch
 from manymatch.config.preset import Positive
 from manymatch.losses import slot_diversity
 from manymatch.methods.base import Embeddings
@@ -22,7 +23,6 @@ from manymatch.methods.image_encoder import ImageSettings
 from manymatch.methods.set_method import SetMethod, SetMethodSettings
 from manymatch.methods.sets import SetSettings, SimilaritySettings
 from manymatch.methods.weighted import weighted
-from manymatch.shards.batch import Batch
 
 
 class DivESettings(SetMethodSettings):

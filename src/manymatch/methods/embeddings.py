@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 AnyEmbeddings = TypeVar("AnyEmbeddings", bound="Embeddings")
 

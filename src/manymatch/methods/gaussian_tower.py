@@ -7,14 +7,14 @@ from typing import Annotated, Any
 from pydantic import Field
 from torch import Tensor, nn
 
+from manymatch.batch.padding import Padding
+from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Count
 from manymatch.methods.base import Embeddings
 from manymatch.methods.image_encoder import ImageSettings, image_encoder
 from manymatch.methods.text_encoder import TextSettings, text_encoder
-from manymatch.pooling.gaussian import GaussianHead
-from manymatch.shards.padding import Padding
-from manymatch.text.wordpieces import AnyVocabulary
+from manymatch.networks.pooling.gaussian import GaussianHead
 
 
 class GaussianSettings(Grouped):

@@ -9,13 +9,13 @@ from torch import nn
 
 from manymatch.config.preset import Count, Probability
 from manymatch.config.strict import Strict
-from manymatch.encoders.cnn import CNN, Backbone
-from manymatch.encoders.image import EachRegion, ImageEncoder
-from manymatch.encoders.regions import RegionEncoder
-from manymatch.encoders.residual import ResidualEncoder
-from manymatch.layers.dropout import Dropout
-from manymatch.layers.glorot import glorot_linear
-from manymatch.pooling.masked import MaxPooling, MeanPooling
+from manymatch.networks.encoders.cnn import CNN, Backbone
+from manymatch.networks.encoders.image import EachRegion, ImageEncoder
+from manymatch.networks.encoders.regions import RegionEncoder
+from manymatch.networks.encoders.residual import ResidualEncoder
+from manymatch.networks.layers.dropout import Dropout
+from manymatch.networks.layers.glorot import glorot_linear
+from manymatch.networks.pooling.masked import MaxPooling, MeanPooling
 
 Share = Annotated[float, Field(gt=0.0, le=1.0)]
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from manymatch.batch.batch import Batch
 from manymatch.config.preset import NonNegative, Positive
 from manymatch.losses import global_discriminative, intra_set_divergence, slot_diversity
 from manymatch.methods.base import Embeddings
@@ -23,7 +24,6 @@ from manymatch.methods.image_encoder import ImageSettings
 from manymatch.methods.set_method import SetMethod, SetMethodSettings
 from manymatch.methods.sets import SetSettings, SimilaritySettings
 from manymatch.methods.weighted import weighted
-from manymatch.shards.batch import Batch
 
 
 class MaxMatchSettings(SetMethodSettings):

@@ -21,20 +21,20 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from manymatch.batch.batch import Batch
+from manymatch.batch.shared_rows import by_rows
+from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import NonNegative, Positive
-from manymatch.layers.positive import PositiveScalar
-from manymatch.layers.shared_rows import by_rows
 from manymatch.losses.pairs import positive_pairs
 from manymatch.losses.soft_match import soft_match
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.gaussian_tower import GaussianSettings, gaussian_towers
 from manymatch.methods.weighted import check_weights
-from manymatch.pooling.hypergraph import Activation, HypergraphConvolution, soft_incidence
-from manymatch.shards.batch import Batch
+from manymatch.networks.layers.positive import PositiveScalar
+from manymatch.networks.pooling.hypergraph import Activation, HypergraphConvolution, soft_incidence
 from manymatch.similarities.cosine import cosine
 from manymatch.similarities.mahalanobis import mahalanobis
 from manymatch.similarities.unit import unit
-from manymatch.text.wordpieces import AnyVocabulary
 
 
 class MSRMSettings(GaussianSettings):

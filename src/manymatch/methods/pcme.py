@@ -16,20 +16,20 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from manymatch.batch.batch import Batch
+from manymatch.batch.shared_rows import by_rows
+from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Count, NonNegative, Positive
-from manymatch.layers.positive import PositiveScalar
-from manymatch.layers.shared_rows import by_rows
 from manymatch.losses.pairs import positive_pairs
 from manymatch.losses.soft_contrastive import log_mean_probability, soft_contrastive
 from manymatch.losses.uniformity import uniformity
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.gaussian_tower import GaussianSettings, gaussian_towers
 from manymatch.methods.weighted import weighted
-from manymatch.pooling.gaussian import kl_to_standard, samples
-from manymatch.shards.batch import Batch
+from manymatch.networks.layers.positive import PositiveScalar
+from manymatch.networks.pooling.gaussian import kl_to_standard, samples
 from manymatch.similarities.cosine import cosine
 from manymatch.similarities.pair_distances import pair_distances
-from manymatch.text.wordpieces import AnyVocabulary
 
 _DISTANCES_AT_ONCE = 8_000_000
 """Distances between samples that retrieval holds at once: 32 MB."""

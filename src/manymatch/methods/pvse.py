@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from manymatch.batch.batch import Batch
 from manymatch.config.preset import NonNegative, Positive
 from manymatch.losses import gram_diversity
 from manymatch.methods.base import Embeddings
@@ -23,7 +24,6 @@ from manymatch.methods.set_method import SetMethod, SetMethodSettings
 from manymatch.methods.sets import SetSettings, SimilaritySettings
 from manymatch.methods.text_encoder import TextSettings
 from manymatch.methods.weighted import weighted
-from manymatch.shards.batch import Batch
 
 
 class PVSESettings(SetMethodSettings):

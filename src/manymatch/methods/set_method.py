@@ -7,9 +7,11 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from manymatch.batch.batch import Batch
+from manymatch.batch.shared_rows import by_rows
+from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.grouped import Grouped
 from manymatch.config.preset import NonNegative, Positive
-from manymatch.layers.shared_rows import by_rows
 from manymatch.losses import info_nce, mmd, triplet
 from manymatch.losses.triplet import Mining, mining_of_epoch
 from manymatch.methods.base import Embeddings, Method
@@ -18,10 +20,8 @@ from manymatch.methods.set_tower import SetTower
 from manymatch.methods.sets import SetSettings, SimilaritySettings, set_module
 from manymatch.methods.text_encoder import TextSettings, text_encoder
 from manymatch.methods.weighted import check_weights, weighted
-from manymatch.pooling.slot_attention import PositionCode
-from manymatch.shards.batch import Batch
+from manymatch.networks.pooling.slot_attention import PositionCode
 from manymatch.similarities.by_name import SetSimilarity
-from manymatch.text.wordpieces import AnyVocabulary
 
 
 class SetMethodSettings(Grouped):

@@ -6,9 +6,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from manymatch.batch.padding import Padding
 from manymatch.methods.base import Embeddings
-from manymatch.pooling.slot_attention import SlotAttention
-from manymatch.shards.padding import Padding
+from manymatch.networks.pooling.slot_attention import SlotAttention
 from manymatch.similarities.unit import unit
 
 

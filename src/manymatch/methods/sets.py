@@ -8,12 +8,12 @@ from pydantic import model_validator
 
 from manymatch.config.preset import Count, Positive, Probability
 from manymatch.config.strict import Strict
-from manymatch.pooling.decoder import TransformerDecoder
-from manymatch.pooling.pie_net import PIENet
-from manymatch.pooling.prediction import SetModule
-from manymatch.pooling.slot_attention import PositionCode, SlotAttention, Start, Update
+from manymatch.networks.pooling.decoder import TransformerDecoder
+from manymatch.networks.pooling.pie_net import PIENet
+from manymatch.networks.pooling.prediction import SetModule
+from manymatch.networks.pooling.slot_attention import PositionCode, SlotAttention, Start, Update
 from manymatch.similarities.by_name import InferenceRule, SimilarityName, check_inference
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 
 class SetSettings(Strict):

@@ -21,21 +21,21 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
+from manymatch.batch.batch import Batch
+from manymatch.batch.shared_rows import by_rows
+from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Count, Positive, Probability
-from manymatch.encoders.encoding import Encoding
-from manymatch.layers.shared_rows import by_rows
 from manymatch.losses.swapped_labels import objective
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.image_encoder import ImageSettings, image_encoder
 from manymatch.methods.matching import Matching, MatchingSettings
 from manymatch.methods.swapped_labels import LabelSettings, swapped_labels
 from manymatch.methods.text_encoder import TextSettings, text_encoder
-from manymatch.pooling.prototype_attention import PrototypeAttention
-from manymatch.shards.batch import Batch
+from manymatch.networks.encoders.encoding import Encoding
+from manymatch.networks.pooling.prototype_attention import PrototypeAttention
 from manymatch.similarities.cosine import cosine
 from manymatch.similarities.pairs import full_precision
-from manymatch.text.wordpieces import AnyVocabulary
 
 
 class SwAMPSettings(Grouped, MatchingSettings, LabelSettings):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
+from manymatch.batch.vocabulary import Vocabulary
+from manymatch.batch.wordpieces import AnyVocabulary, WordPieces
 from manymatch.config.preset import Count, Probability
 from manymatch.config.strict import Strict
-from manymatch.encoders.bert import BertEncoder, Tuning
-from manymatch.encoders.bert_weights import bert_folder
-from manymatch.encoders.text import BertTextEncoder, Local, TextEncoder, TextPooling
-from manymatch.encoders.word_vectors import WordVectors, word_embedding
-from manymatch.encoders.words import WordEncoder
-from manymatch.layers.gru import Directions
-from manymatch.text.vocabulary import Vocabulary
-from manymatch.text.wordpieces import AnyVocabulary, WordPieces
+from manymatch.networks.encoders.bert import BertEncoder, Tuning
+from manymatch.networks.encoders.bert_weights import bert_folder
+from manymatch.networks.encoders.text import BertTextEncoder, Local, TextEncoder, TextPooling
+from manymatch.networks.encoders.word_vectors import WordVectors, word_embedding
+from manymatch.networks.encoders.words import WordEncoder
+from manymatch.networks.layers.gru import Directions
 
 
 class BertSettings(Strict):

@@ -18,19 +18,19 @@ from typing import Annotated
 from pydantic import Field
 from torch import Tensor, nn
 
+from manymatch.batch.batch import Batch
+from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Probability
-from manymatch.encoders.encoding import Encoding
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.image_encoder import ImageSettings, image_encoder
 from manymatch.methods.matching import Matching, MatchingSettings
 from manymatch.methods.text_encoder import TextSettings, text_encoder
-from manymatch.pooling.gpo import GPO
-from manymatch.shards.batch import Batch
+from manymatch.networks.encoders.encoding import Encoding
+from manymatch.networks.pooling.gpo import GPO
 from manymatch.similarities.cosine import cosine
 from manymatch.similarities.unit import unit
-from manymatch.system.errors import ConfigError
-from manymatch.text.wordpieces import AnyVocabulary
+from manymatch.util.errors import ConfigError
 
 
 class VSEInfinitySettings(Grouped, MatchingSettings):

@@ -18,21 +18,21 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
+from manymatch.batch.batch import Batch
+from manymatch.batch.padding import PaddedRows, PaddedSequences
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Count, Probability
-from manymatch.encoders.cnn import CNN
-from manymatch.encoders.text import TextPooling
-from manymatch.encoders.word_vectors import WordVectors, word_embedding
-from manymatch.encoders.words import WordEncoder
-from manymatch.layers.gru import Directions
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.image_encoder import CNNSettings
 from manymatch.methods.matching import Matching, MatchingSettings
-from manymatch.pooling.by_name import PoolingName, pooling
-from manymatch.shards.batch import Batch
-from manymatch.shards.padding import PaddedRows, PaddedSequences
+from manymatch.networks.encoders.cnn import CNN
+from manymatch.networks.encoders.text import TextPooling
+from manymatch.networks.encoders.word_vectors import WordVectors, word_embedding
+from manymatch.networks.encoders.words import WordEncoder
+from manymatch.networks.layers.gru import Directions
+from manymatch.networks.pooling.by_name import PoolingName, pooling
 from manymatch.similarities.cosine import cosine
 from manymatch.similarities.pairs import full_precision
-from manymatch.text.vocabulary import Vocabulary
 
 
 class VSEPPSettings(MatchingSettings):

@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 
 from manymatch.results.runs import Run
-from manymatch.system.packages import package_folder
+from manymatch.util.packages import package_folder
 
 _PACKAGE = "django-js-lib-vega-embed"
 """Vega, Vega-Lite and Vega-Embed as they are published; the wheel has no code but a version."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from manymatch.system import files
-from manymatch.system.errors import DataError
+from manymatch.util import files
+from manymatch.util.errors import DataError
 
 START, END = "<!-- results -->", "<!-- /results -->"
 README_TABLE = "scenes-study"

@@ -10,10 +10,10 @@ from manymatch.reporting import ablations, claims, leaderboard, page
 from manymatch.reporting.dvc_plots import curve_tables
 from manymatch.results.ablations import Ablation
 from manymatch.results.all_results import AllResults
+from manymatch.results.machine import git_revision, read_records
 from manymatch.results.runs import Run
-from manymatch.system import files
-from manymatch.system.machine import git_revision, read_records
-from manymatch.system.progress import working
+from manymatch.util import files
+from manymatch.util.progress import working
 
 
 def report(reports: Path) -> list[Run]:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from manymatch.reporting.blocks import Block, Bullets, Heading, Note
 from manymatch.reporting.table import Column, Table
-from manymatch.system.errors import printable
+from manymatch.util.errors import printable
 
 _GAP = 2
 """Spaces between two columns."""

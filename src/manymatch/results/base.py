@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from manymatch.system import files
-from manymatch.system.errors import DataError
-from manymatch.system.regular_file import open_regular
+from manymatch.util import files
+from manymatch.util.errors import DataError
+from manymatch.util.regular_file import open_regular
 
 Count = Annotated[int, Field(ge=1)]
 

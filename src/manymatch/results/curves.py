@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 
-from manymatch.system.errors import DataError
-from manymatch.system.regular_file import open_regular
+from manymatch.util.errors import DataError
+from manymatch.util.regular_file import open_regular
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import ClassVar
 from manymatch.results.base import Result
 from manymatch.results.retrieval import BothWays, MultiMatch, Recall
 from manymatch.results.sets import SetMetrics
-from manymatch.system import files
+from manymatch.util import files
 
 
 class Metrics(Result, Recall):

@@ -15,7 +15,7 @@ from manymatch.results.rankings import PositiveRanks, read_positive_ranks
 from manymatch.results.retrieval import Ranks
 from manymatch.results.samples import Samples
 from manymatch.results.sets import SetDetails
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 Kind = Literal["ensemble", "re-ranked", "re-ranked ensemble"]
 Direction = Literal["i2t", "t2i"]

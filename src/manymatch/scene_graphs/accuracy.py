@@ -10,7 +10,7 @@ from functools import cache
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from manymatch.scene_graphs.graph import SceneGraph
+from manymatch.batch.scene_graph import SceneGraph
 from manymatch.scene_graphs.inflection import verb_base
 
 Lemmatise = Callable[[str], str]

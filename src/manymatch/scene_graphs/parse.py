@@ -22,16 +22,16 @@ import pyarrow.compute as pc
 import spacy
 from spacy.language import Language
 
+from manymatch.batch.scene_graph import PARSER, SCHEMA, SceneGraph
 from manymatch.datasets.base import caption_columns
-from manymatch.foreign.parquet_file import read_table, table_writer
-from manymatch.scene_graphs.graph import PARSER, SCHEMA, SceneGraph
 from manymatch.scene_graphs.parser import graphs, load_model
-from manymatch.system.code_hash import code_hash
-from manymatch.system.errors import DataError, first_line
-from manymatch.system.files import replacing, sha256
-from manymatch.system.parts import Parts, identity_of
-from manymatch.system.processes import process_pool
-from manymatch.system.progress import say, track
+from manymatch.util.code_hash import code_hash
+from manymatch.util.errors import DataError, first_line
+from manymatch.util.files import replacing, sha256
+from manymatch.util.parquet_file import read_table, table_writer
+from manymatch.util.parts import Parts, identity_of
+from manymatch.util.processes import process_pool
+from manymatch.util.progress import say, track
 
 Parsed = tuple[pa.RecordBatch, Counter[str]]
 """The graphs of a batch of captions (schema without the ids), and counts of dropped parts."""

@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 import spacy
 from spacy.language import Language
 
-from manymatch.scene_graphs.graph import (
+from manymatch.batch.scene_graph import (
     MAX_ATTRIBUTES,
     MAX_OBJECTS,
     MAX_RELATIONS,
@@ -17,11 +17,11 @@ from manymatch.scene_graphs.graph import (
     Relation,
     SceneGraph,
 )
+from manymatch.batch.vocabulary import tokenize
 from manymatch.scene_graphs.rules import scene_graph
 from manymatch.scene_graphs.tree import WORD_CLASSES
-from manymatch.system.errors import ConfigError
-from manymatch.system.progress import working
-from manymatch.text.vocabulary import tokenize
+from manymatch.util.errors import ConfigError
+from manymatch.util.progress import working
 
 MAX_CHARACTERS = 2000
 """The rest of a longer caption is not read. Sentences are shorter, but files may hold anything."""

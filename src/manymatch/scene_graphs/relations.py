@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 
+from manymatch.batch.scene_graph import Relation
 from manymatch.scene_graphs.attributes import bearers
 from manymatch.scene_graphs.clauses import (
     complements,
@@ -17,7 +18,6 @@ from manymatch.scene_graphs.clauses import (
     possessed,
     subjects,
 )
-from manymatch.scene_graphs.graph import Relation
 from manymatch.scene_graphs.lexicon import (
     BODY,
     COLOURS,

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from spacy.tokens import Doc
 
+from manymatch.batch.scene_graph import SceneGraph
 from manymatch.scene_graphs.actors import ACTORS
 from manymatch.scene_graphs.attachment import ATTACHMENTS
 from manymatch.scene_graphs.attributes import find_attributes
 from manymatch.scene_graphs.counting import COUNTING
-from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.scene_graphs.joining import join_close_up, join_hyphens, join_spatial, join_sports
 from manymatch.scene_graphs.negation import find_denied
 from manymatch.scene_graphs.objects import find_objects

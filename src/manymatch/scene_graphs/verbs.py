@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from manymatch.scene_graphs.graph import MAX_ATTRIBUTES, Relation, SceneGraph
+from manymatch.batch.scene_graph import MAX_ATTRIBUTES, Relation, SceneGraph
 from manymatch.scene_graphs.inflection import is_participle, present_participle
 from manymatch.scene_graphs.lexicon import DIRECTIONS, LOCATING, PREPOSITIONS, SPATIAL, words
 

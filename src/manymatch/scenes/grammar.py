@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from manymatch.scene_graphs.graph import SceneGraph
+from manymatch.batch.scene_graph import SceneGraph
 from manymatch.scenes import sentences
 from manymatch.scenes.forms import Form
 from manymatch.scenes.phrases import Draft, Focus, Inapplicable

@@ -15,7 +15,7 @@ from hashlib import blake2b
 from random import Random
 from typing import NamedTuple
 
-from manymatch.scene_graphs.graph import Relation, SceneGraph
+from manymatch.batch.scene_graph import Relation, SceneGraph
 from manymatch.scenes.forms import ATTRIBUTES, Form, FormObject
 from manymatch.scenes.kinds import CLOTHES, KINDS, PEOPLE
 from manymatch.scenes.words import (

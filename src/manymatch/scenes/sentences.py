@@ -7,7 +7,7 @@ Each function takes a `Draft` and returns the sentence without its full stop. A 
 
 from __future__ import annotations
 
-from manymatch.scene_graphs.graph import Relation
+from manymatch.batch.scene_graph import Relation
 from manymatch.scenes import choice
 from manymatch.scenes.choice import (
     background,

@@ -22,9 +22,9 @@ from typing import BinaryIO
 from webdataset.tariterators import base_plus_ext
 
 from manymatch.shards.index import NAME, REMEDY, Split
-from manymatch.system.errors import DataError
-from manymatch.system.files import sha256
-from manymatch.system.regular_file import open_regular
+from manymatch.util.errors import DataError
+from manymatch.util.files import sha256
+from manymatch.util.regular_file import open_regular
 
 MAX_MEMBER_BYTES = 64 * 2**20
 

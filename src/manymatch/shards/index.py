@@ -8,8 +8,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from manymatch.config.strict import Strict
-from manymatch.foreign.json_file import read_hashed_object
-from manymatch.system.errors import DataError, nearest
+from manymatch.util.errors import DataError, nearest
+from manymatch.util.json_file import read_hashed_object
 
 NAME = "index.json"
 REMEDY = "Run the stage 'shards' again, or 'dvc checkout --force'"

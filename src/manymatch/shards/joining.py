@@ -8,10 +8,10 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from manymatch.foreign.json_file import write_hashed_object
 from manymatch.shards.index import NAME, Split, read_index
-from manymatch.system.errors import DataError
-from manymatch.system.files import has_sha256, replacing
+from manymatch.util.errors import DataError
+from manymatch.util.files import has_sha256, replacing
+from manymatch.util.json_file import write_hashed_object
 
 
 def join(parts: Sequence[Path], folder: Path) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from manymatch.shards.batch import Batch
+from manymatch.batch.batch import Batch
 from manymatch.shards.read import Batches
-from manymatch.system.errors import ManyMatchError
+from manymatch.util.errors import ManyMatchError
 
 
 class Loader:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import torch
 
-from manymatch.shards.batch import Batch
+from manymatch.batch.batch import Batch
 from manymatch.shards.fetch import RawSample, fetch
 from manymatch.shards.index import read_index
 from manymatch.shards.order import shard_order
 from manymatch.shards.sample import BOXES, FEATURES, JSON, decode, npy_bytes
-from manymatch.system.progress import track
+from manymatch.util.progress import track
 
 
 class FeatureMemory:

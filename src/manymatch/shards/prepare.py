@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from manymatch.batch.collate import Item
+from manymatch.batch.numbering import NumberedCaption, NumberedGraph, Numbering, Phrase
+from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Augmentation
-from manymatch.shards.collate import Item
-from manymatch.shards.numbering import NumberedCaption, NumberedGraph, Numbering, Phrase
 from manymatch.shards.sample import Sample
-from manymatch.text.wordpieces import AnyVocabulary
 
 _numbering = lru_cache(maxsize=1)(Numbering)
 """The phrases of one epoch are known in the next."""

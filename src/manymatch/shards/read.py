@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 from torch.utils.data import IterableDataset, get_worker_info
 
+from manymatch.batch.batch import Batch
+from manymatch.batch.collate import collate
+from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Augmentation
 from manymatch.scene_graphs.verbs import GraphReader, as_parsed
-from manymatch.shards.batch import Batch
-from manymatch.shards.collate import collate
 from manymatch.shards.fetch import RawSample, check_shards, fetch
 from manymatch.shards.index import Index, read_index
 from manymatch.shards.order import (
@@ -25,8 +26,7 @@ from manymatch.shards.order import (
 )
 from manymatch.shards.prepare import Preparation
 from manymatch.shards.sample import BOXES, FEATURES, JSON, THUMBNAIL, Sample, decode, labels_of
-from manymatch.system.errors import DataError
-from manymatch.text.wordpieces import AnyVocabulary
+from manymatch.util.errors import DataError
 
 __all__ = [
     "Batches",

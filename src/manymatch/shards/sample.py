@@ -12,22 +12,14 @@ from typing import Any
 import numpy as np
 import orjson
 
-from manymatch.scene_graphs.graph import MAX_ATTRIBUTES, NO_GRAPH, SceneGraph
+from manymatch.batch.numbering import CaptionEntry
+from manymatch.batch.scene_graph import MAX_ATTRIBUTES, NO_GRAPH, SceneGraph
 from manymatch.scene_graphs.verbs import GraphReader, as_parsed
 from manymatch.shards.fetch import RawSample
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 JSON, FEATURES, BOXES, THUMBNAIL = "json", "features.npy", "boxes.npy", "jpg"
 _STORED = {"float16": "<f2", "uint8": "|u1"}
-
-
-@dataclass(frozen=True)
-class CaptionEntry:
-    """A caption with its scene graph."""
-
-    id: str
-    text: str
-    graph: SceneGraph
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from webdataset import TarWriter
 
 from manymatch.shards.index import Split
 from manymatch.shards.sample import Sample, encode
-from manymatch.system.files import sync
+from manymatch.util.files import sync
 
 _WRITE_BYTES = 2**20  # bytes that go to the operating system at once
 _UNDIVIDED = 2**30  # bytes of a member up to which `tarfile` does not copy the member in pieces

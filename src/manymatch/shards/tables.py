@@ -11,11 +11,12 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from manymatch.batch.numbering import CaptionEntry
+from manymatch.batch.scene_graph import SCHEMA, SceneGraph
 from manymatch.datasets.base import CAPTIONS
-from manymatch.foreign.parquet_file import open_table, table_faults
-from manymatch.scene_graphs.graph import SCHEMA, SceneGraph
-from manymatch.shards.sample import CaptionEntry, check_graph
-from manymatch.system.errors import DataError
+from manymatch.shards.sample import check_graph
+from manymatch.util.errors import DataError
+from manymatch.util.parquet_file import open_table, table_faults
 
 _ROWS = 256  # rows in memory at once; few, because the garbage collector visits all of them
 _Row = TypeVar("_Row", "_Caption", "_Graph")

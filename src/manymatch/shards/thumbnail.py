@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from manymatch.datasets.image_folder import image_path, read_image_folder
-from manymatch.foreign.images import decoding, opened, small_jpeg
+from manymatch.util.images import decoding, opened, small_jpeg
 
 _QUALITY = 80
 

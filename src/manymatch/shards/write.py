@@ -13,22 +13,22 @@ from pathlib import Path
 
 import PIL
 
+from manymatch.batch.scene_graph import PARSER
 from manymatch.features.store import FeatureStore, Rows
-from manymatch.foreign.json_file import write_hashed_object
-from manymatch.foreign.parquet_file import metadata_of
-from manymatch.scene_graphs.graph import PARSER
 from manymatch.shards.index import NAME, Index
 from manymatch.shards.joining import join
 from manymatch.shards.sample import Sample
 from manymatch.shards.split_writer import SplitWriter
 from manymatch.shards.tables import Image, distinct, read_images
 from manymatch.shards.thumbnail import Pictures
-from manymatch.system.code_hash import code_hash
-from manymatch.system.errors import DataError
-from manymatch.system.files import replacing, sha256
-from manymatch.system.parts import WHOLE, Part, Parts, identity_of
-from manymatch.system.prefetch import ahead
-from manymatch.system.progress import track
+from manymatch.util.code_hash import code_hash
+from manymatch.util.errors import DataError
+from manymatch.util.files import replacing, sha256
+from manymatch.util.json_file import write_hashed_object
+from manymatch.util.parquet_file import metadata_of
+from manymatch.util.parts import WHOLE, Part, Parts, identity_of
+from manymatch.util.prefetch import ahead
+from manymatch.util.progress import track
 
 _BLOCK = 16  # images whose features are read together
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from manymatch.batch.parallel_map import side_by_side
 from manymatch.similarities.blocks import pieces
 from manymatch.similarities.path_assignment import path_assignment
 from manymatch.similarities.subset_assignment import fits, subset_assignment
-from manymatch.system.parallel_map import side_by_side
 
 
 @torch.no_grad()

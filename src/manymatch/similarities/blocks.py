@@ -11,8 +11,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from manymatch.batch.parallel_map import side_by_side
 from manymatch.similarities.pairs import full_precision, plane_cosines
-from manymatch.system.parallel_map import side_by_side
 
 Reduce = Callable[[Tensor], Tensor]
 """Cosines `(K, L, n, m)`, planes of any strides with contiguous rows -> scores `(n, m)`. Each pair

@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.checkpoint import checkpoint
 
-from manymatch.evaluation.embed import Embedded, joined
+from manymatch.batch.batch import Batch
 from manymatch.methods.base import Embeddings, Method
-from manymatch.shards.batch import Batch
+from manymatch.model.embed import Embedded, joined
 
 
 def encoded(method: Method, parts: Sequence[Batch]) -> tuple[Embeddings, Embeddings, Tensor]:

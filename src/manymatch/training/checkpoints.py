@@ -16,16 +16,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from manymatch.config.preset import Preset
-from manymatch.foreign.json_file import read_hashed_object, write_hashed_object
 from manymatch.methods import entry_point
 from manymatch.methods.base import Method
-from manymatch.methods.checkpoint import load_weights, save_weights
+from manymatch.model.checkpoint import load_weights, save_weights
 from manymatch.shards.index import NAME as INDEX
-from manymatch.system.code_hash import code_hash
-from manymatch.system.errors import CheckpointError, DataError
-from manymatch.system.files import has_sha256, remove, replacing, sha256
 from manymatch.training.history import History
 from manymatch.training.lightning import pl
+from manymatch.util.code_hash import code_hash
+from manymatch.util.errors import CheckpointError, DataError
+from manymatch.util.files import has_sha256, remove, replacing, sha256
+from manymatch.util.json_file import read_hashed_object, write_hashed_object
 
 Fingerprint = dict[str, str]
 """The hashes of all that a training depends on; a run resumes only with an equal fingerprint."""

@@ -13,11 +13,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from manymatch.system.errors import StorageError
-from manymatch.system.files import storage_errors
-from manymatch.system.progress import say
 from manymatch.training.helpers import first_process
 from manymatch.training.history import History
+from manymatch.util.errors import StorageError
+from manymatch.util.files import storage_errors
+from manymatch.util.progress import say
 
 try:
     from dvclive import Live

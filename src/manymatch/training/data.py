@@ -10,17 +10,17 @@ from pathlib import Path
 
 import torch
 
+from manymatch.batch.batch import Batch
+from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Preset
 from manymatch.methods import check_model, method_class
-from manymatch.shards.batch import Batch
+from manymatch.results.machine import free_memory
 from manymatch.shards.loader import Loader
 from manymatch.shards.memory import FeatureMemory
 from manymatch.shards.read import Batches, batches, classes_of, read_index
-from manymatch.system.errors import ConfigError
-from manymatch.system.machine import free_memory
-from manymatch.system.progress import say
-from manymatch.text.wordpieces import AnyVocabulary
 from manymatch.training.helpers import first_process
+from manymatch.util.errors import ConfigError
+from manymatch.util.progress import say
 
 _MOST_WORKERS = 8
 _FREE_SHARE = 4

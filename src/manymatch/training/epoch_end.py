@@ -9,14 +9,14 @@ from collections.abc import Callable
 from torch import distributed
 
 from manymatch.methods.base import Method
-from manymatch.system.errors import DivergenceError
-from manymatch.system.progress import say
 from manymatch.training.checkpoints import Checkpoints
 from manymatch.training.curves import Curves
 from manymatch.training.history import RSUM, History
 from manymatch.training.lightning import pl
 from manymatch.training.module import Learner
 from manymatch.training.validation import validate
+from manymatch.util.errors import DivergenceError
+from manymatch.util.progress import say
 
 AfterEpoch = Callable[[History], None]
 """Called after each epoch, when the checkpoint of the epoch is whole. An exception ends training,

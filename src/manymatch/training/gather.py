@@ -1,6 +1,6 @@
 """Negatives from all processes: every process gets the embeddings of the whole batch.
 
-Each process has the loss of the whole batch, which is equal in all processes; `layers.shared_rows`
+Each process has the loss of the whole batch, which is equal in all processes; `batch.shared_rows`
 shares the work where a pair of samples takes much. In the backward pass a process's embeddings
 receive the SUM of the gradients of all processes, which is `world` times the true gradient.
 Data-parallel training then averages over processes. The result is the gradient of one process with
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, distributed
 from torch.nn.functional import pad
 
-from manymatch.layers.shared_rows import world_size
+from manymatch.batch.shared_rows import world_size
 from manymatch.methods.base import Embeddings
 
 _Shapes = list[list[tuple[int, ...]]]

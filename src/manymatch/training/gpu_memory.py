@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from manymatch.config.preset import Preset
-from manymatch.encoders.cnn import CNN, RANDOM
 from manymatch.methods.image_encoder import CNNSettings
+from manymatch.networks.encoders.cnn import CNN, RANDOM
 
 _BYTES_OF_A_WEIGHT = 16
 """Weight, gradient and the optimiser's two moments in float32."""

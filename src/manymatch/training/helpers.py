@@ -24,11 +24,11 @@ from typing import Any
 
 from torch import distributed
 
-from manymatch.system.errors import ManyMatchError
-from manymatch.system.files import storage_error
-from manymatch.system.parent import call_when_parent_ends
-from manymatch.system.progress import say
 from manymatch.training.lightning import LightningEnvironment
+from manymatch.util.errors import ManyMatchError
+from manymatch.util.files import storage_error
+from manymatch.util.parent import call_when_parent_ends
+from manymatch.util.progress import say
 
 _GRACE = 10.0
 """Seconds in which the first process must end after a helper has failed. It may wait for that

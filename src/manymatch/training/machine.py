@@ -10,11 +10,11 @@ import torch
 from torch import distributed
 
 from manymatch.config.preset import Precision, Training
-from manymatch.evaluation.embed import precision_on
-from manymatch.system.device import multiplies_bfloat16
-from manymatch.system.errors import ConfigError
+from manymatch.model.embed import precision_on
+from manymatch.networks.device import multiplies_bfloat16
 from manymatch.training.helpers import Started
 from manymatch.training.lightning import pl
+from manymatch.util.errors import ConfigError
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
+from manymatch.batch.batch import Batch
 from manymatch.config.preset import Preset
 from manymatch.methods.base import Method
-from manymatch.shards.batch import Batch
 from manymatch.training.accumulation import encoded
 from manymatch.training.data import Data, TrainingBatches
 from manymatch.training.gather import gather

@@ -10,8 +10,8 @@ from torch.optim import Adam, AdamW, Optimizer
 
 from manymatch.config.expressions import names_matching
 from manymatch.config.preset import ParameterGroup, Training
-from manymatch.system.errors import ConfigError
 from manymatch.training.adamp import AdamP
+from manymatch.util.errors import ConfigError
 
 _FUSABLE: dict[str, type[Optimizer]] = {"adamw": AdamW, "adam": Adam}
 

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from manymatch.system.progress import Lines
 from manymatch.training.lightning import pl
+from manymatch.util.progress import Lines
 
 Item = TypeVar("Item")
 

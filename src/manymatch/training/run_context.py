@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from manymatch.system.errors import DeviceMemoryError, memory_fault
+from manymatch.util.errors import DeviceMemoryError, memory_fault
 
 _CHATTY = ("pytorch_lightning", "lightning_fabric", "lightning.pytorch", "lightning.fabric")
 

@@ -10,8 +10,8 @@ from functools import partial
 
 from torch import distributed
 
-from manymatch.system.errors import ConfigError
-from manymatch.system.parent import call_when_parent_ends
+from manymatch.util.errors import ConfigError
+from manymatch.util.parent import call_when_parent_ends
 
 TORCHRUN = "MANYMATCH_TORCHRUN"
 """The environment variable with the options of `torchrun`, such as `--standalone --nproc-per-node

@@ -6,17 +6,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from manymatch.batch.vocabulary import Vocabulary
+from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Preset, Training
-from manymatch.encoders.cnn import CNN
 from manymatch.methods import build_method, vocabulary_of
 from manymatch.methods.base import Method
-from manymatch.methods.checkpoint import TRAINED_IN, save_model
+from manymatch.model.checkpoint import TRAINED_IN, save_model
+from manymatch.networks.encoders.cnn import CNN
+from manymatch.results.machine import Clock, record
 from manymatch.shards.read import Index, caption_texts, read_index
-from manymatch.system.errors import ConfigError
-from manymatch.system.machine import Clock, record
-from manymatch.system.progress import say
-from manymatch.text.vocabulary import Vocabulary
-from manymatch.text.wordpieces import AnyVocabulary
 from manymatch.training.checkpoints import Checkpoints, fingerprint
 from manymatch.training.curves import Curves
 from manymatch.training.data import Data
@@ -32,6 +30,8 @@ from manymatch.training.torchrun import end_with_torchrun
 from manymatch.training.validation import precision_by_score
 from manymatch.training.warm_start import Source, find_source
 from manymatch.training.weight_average import WeightAverage
+from manymatch.util.errors import ConfigError
+from manymatch.util.progress import say
 
 
 def train(
@@ -60,7 +60,7 @@ def train(
         curves: folder for dvclive's files.
         checkpoints: folder of the files from which a killed run resumes; removed at the end.
         models: the folder of the preset's `warm_start.model`.
-        usage: file for the time and memory of the training (`system.machine`); None: no file.
+        usage: file for the time and memory of the training (`util.machine`); None: no file.
         after_epoch: see `AfterEpoch`.
         relevance: the data set's judgments, for the shares of right results at scores.
 

@@ -9,11 +9,11 @@ from typing import Literal
 import numpy as np
 import torch
 
-from manymatch.evaluation.embed import Embedded, embed, inference
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.protocols.relevance import NO_JUDGMENTS, read_judgments
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.base import Method
+from manymatch.model.embed import Embedded, embed, inference
 from manymatch.shards.read import batches
 from manymatch.training.data import Data
 from manymatch.training.gather import gather

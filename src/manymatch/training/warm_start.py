@@ -15,11 +15,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from manymatch.batch.wordpieces import AnyVocabulary, WordPieces, load_vocabulary
 from manymatch.config.expressions import names_matching
 from manymatch.config.preset import Preset, WarmStart
-from manymatch.encoders.word_vectors import WordTable
 from manymatch.methods.base import Method
-from manymatch.methods.checkpoint import (
+from manymatch.model.checkpoint import (
     VOCABULARY,
     VOCABULARY_HASH,
     WEIGHTS,
@@ -27,9 +27,9 @@ from manymatch.methods.checkpoint import (
     check_files,
     read_weights,
 )
-from manymatch.methods.facts import FACTS
-from manymatch.system.errors import CheckpointError
-from manymatch.text.wordpieces import AnyVocabulary, WordPieces, load_vocabulary
+from manymatch.model.facts import FACTS
+from manymatch.networks.encoders.word_vectors import WordTable
+from manymatch.util.errors import CheckpointError
 
 _NAMED = 3
 

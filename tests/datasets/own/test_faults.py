@@ -19,7 +19,7 @@ from PIL import Image
 from manymatch.config.strict import validate
 from manymatch.datasets.own.collect import collect
 from manymatch.datasets.own.settings import OwnSettings
-from manymatch.system.errors import ManyMatchError
+from manymatch.util.errors import ManyMatchError
 
 Damage = Callable[[Birds], Settings | None]
 

@@ -15,7 +15,7 @@ from manymatch.config.strict import validate
 from manymatch.datasets.own.collect import Collection, collect
 from manymatch.datasets.own.record import texts
 from manymatch.datasets.own.settings import OwnSettings
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 SPLITS = {"train": 40, "validation": 10, "test": 10}
 WORDS = ("train", "val", "test")

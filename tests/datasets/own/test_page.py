@@ -13,7 +13,7 @@ import typer
 from own_forms import Birds
 from workspace import Workspace
 
-from manymatch.cli import app
+from manymatch.cli.commands import app
 from manymatch.datasets.own.forms import FORMATS
 
 

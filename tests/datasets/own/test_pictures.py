@@ -14,9 +14,9 @@ from PIL import Image
 
 from manymatch.datasets.own.near import near_groups, signature
 from manymatch.datasets.own.splits import crossing, draw
-from manymatch.foreign.images import read_image, upright_rgb
 from manymatch.shards.thumbnail import Pictures
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
+from manymatch.util.images import read_image, upright_rgb
 
 ORIENTATION = 0x0112
 

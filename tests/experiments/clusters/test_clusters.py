@@ -22,7 +22,7 @@ from manymatch.experiments.clusters.clusters import (
 )
 from manymatch.experiments.studies.subject import Subject
 from manymatch.scene_graphs.parser import load_model
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 PARSER = "en_core_web_sm"
 N_CLASSES = 5

@@ -20,16 +20,16 @@ from tiny_data import TinyData, make_data
 from untrained import save_untrained
 
 from manymatch import cli
+from manymatch.batch.scene_graph import SceneGraph
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.layout import Layout
 from manymatch.config.preset import Training
 from manymatch.experiments.costs import measure
 from manymatch.experiments.costs.measure import Source
 from manymatch.experiments.costs.timing import median_seconds, step_seconds, training_step
 from manymatch.results.costs import Costs
-from manymatch.scene_graphs.graph import SceneGraph
 from manymatch.shards.read import batches
-from manymatch.system.errors import CheckpointError, ConfigError, DataError, ManyMatchError
-from manymatch.text.vocabulary import Vocabulary
+from manymatch.util.errors import CheckpointError, ConfigError, DataError, ManyMatchError
 
 CPU = torch.device("cpu")
 GALLERIES = (10, 100, 10_000)

@@ -7,6 +7,7 @@ import torch
 from small_methods import builder
 from torch import Tensor
 
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.evaluation.trained import embed_split
 from manymatch.experiments.costs import query as module
@@ -15,7 +16,6 @@ from manymatch.experiments.costs.measure import Source
 from manymatch.experiments.costs.query import grown, search
 from manymatch.experiments.costs.scan import Scan
 from manymatch.methods.base import Embeddings
-from manymatch.text.vocabulary import Vocabulary
 
 
 def unit(*sizes: int) -> Tensor:

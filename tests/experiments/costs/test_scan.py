@@ -11,14 +11,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from manymatch.evaluation.embed import Embedded, embed
+from manymatch.batch.batch import Batch
 from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.experiments.costs import cost
 from manymatch.experiments.costs import scan as module
 from manymatch.experiments.costs.measure import Source
 from manymatch.experiments.costs.scan import Scan, cross_attention_cost
 from manymatch.methods.base import Embeddings
-from manymatch.shards.batch import Batch
+from manymatch.model.embed import Embedded, embed
 from manymatch.shards.read import batches
 from manymatch.similarities.cross_attention import cross_attention
 

@@ -27,8 +27,8 @@ from manymatch.experiments.presets.plan import PresetPlan
 from manymatch.experiments.run_folder import Run
 from manymatch.reporting.ablations import table
 from manymatch.results.ablations import Ablation
-from manymatch.system.errors import ConfigError, DataError, ManyMatchError
 from manymatch.training.train import train
+from manymatch.util.errors import ConfigError, DataError, ManyMatchError
 
 LR = "training.optimizer.lr"
 

@@ -11,6 +11,8 @@ import torch
 from plans import plan_of
 from small_methods import NAMES, OF_CLIPS
 
+from manymatch.batch.padding import all_real, padded_sequences
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.layout import Layout
 from manymatch.config.preset import Preset, read_preset
 from manymatch.config.strict import read_yaml, validate
@@ -21,9 +23,7 @@ from manymatch.experiments.presets.plan import PresetPlan, datasets
 from manymatch.methods import build_method, check_model, vocabulary_of
 from manymatch.methods.base import Embeddings
 from manymatch.reporting.published import OF_ABLATION
-from manymatch.shards.padding import all_real, padded_sequences
 from manymatch.similarities.by_name import SetSimilarity
-from manymatch.text.vocabulary import Vocabulary
 
 ROOT = Path(__file__).parents[3]
 FILES = [

@@ -17,7 +17,7 @@ from manymatch.experiments.kinds import experiment_of_file, experiment_of_option
 from manymatch.experiments.plan import Point, points
 from manymatch.experiments.presets.experiment import on_any_machine, preset_of
 from manymatch.experiments.run_folder import key_of
-from manymatch.system.errors import ConfigError, DataError
+from manymatch.util.errors import ConfigError, DataError
 
 
 def test_a_grid_has_every_combination_and_the_last_key_changes_fastest(

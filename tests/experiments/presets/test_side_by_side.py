@@ -18,7 +18,7 @@ from tiny_checkout import Checkout
 from typer.testing import CliRunner
 
 from manymatch import cli
-from manymatch.system.files import remove
+from manymatch.util.files import remove
 
 COMMAND = ("experiment", "tiny", "vsepp", "--jobs", "2", "--over")
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from manymatch.experiments.sketches.metrics import CUT, NAMES, retrieval
-from manymatch.system.errors import DivergenceError
+from manymatch.util.errors import DivergenceError
 
 
 def naive(queries: Tensor, labels: Tensor, gallery: Tensor, of_gallery: Tensor) -> dict[str, float]:

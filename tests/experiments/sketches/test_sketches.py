@@ -28,7 +28,7 @@ from manymatch.losses.swapped_labels import SwappedLabels
 from manymatch.losses.triplet import triplet
 from manymatch.methods.matching import Matching
 from manymatch.reporting.published import published_results
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 SMALL = {"hidden": 32, "size": 16, "epochs": 6, "batch": 32, "lr": 0.005, "n_classes": 10}
 SMALL |= {"queue": 64, "validation": 0.15}

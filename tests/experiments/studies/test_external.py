@@ -12,7 +12,7 @@ import pytest
 from tiny_data import TinyData
 from untrained import save_untrained
 
-from manymatch.cli import app
+from manymatch.cli.commands import app
 from manymatch.evaluation.external.external_scores import ExternalFiles
 from manymatch.evaluation.external.score import score
 from manymatch.evaluation.protocols.recall import recall

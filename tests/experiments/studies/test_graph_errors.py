@@ -7,6 +7,8 @@ from random import Random
 
 import pytest
 
+from manymatch.batch.numbering import CaptionEntry
+from manymatch.batch.scene_graph import MAX_ATTRIBUTES, Relation, SceneGraph
 from manymatch.experiments.studies.graph_errors import (
     ONE_KIND,
     GraphError,
@@ -16,8 +18,7 @@ from manymatch.experiments.studies.graph_errors import (
     move_edge,
 )
 from manymatch.experiments.studies.parse_errors import with_errors
-from manymatch.scene_graphs.graph import MAX_ATTRIBUTES, Relation, SceneGraph
-from manymatch.shards.sample import CaptionEntry, check_graph
+from manymatch.shards.sample import check_graph
 
 GRAPH = SceneGraph(
     objects=("construction worker", "dog", "red ball"),

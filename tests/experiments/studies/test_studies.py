@@ -11,6 +11,8 @@ import torch
 from tiny_data import TinyData
 from untrained import save_untrained
 
+from manymatch.batch.numbering import CaptionEntry
+from manymatch.batch.scene_graph import SceneGraph
 from manymatch.experiments.studies import study
 from manymatch.experiments.studies.entity_retrieval import (
     EntityVocabulary,
@@ -20,9 +22,7 @@ from manymatch.experiments.studies.entity_retrieval import (
 from manymatch.experiments.studies.parse_errors import parse_errors
 from manymatch.experiments.studies.rich_captions import rich_captions
 from manymatch.experiments.studies.subject import Subject
-from manymatch.scene_graphs.graph import SceneGraph
-from manymatch.shards.sample import CaptionEntry
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 WITHOUT_ENTITIES = ["entity_retrieval", "rich_captions"]
 

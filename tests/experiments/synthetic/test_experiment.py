@@ -16,7 +16,7 @@ from manymatch.config.layout import Layout
 from manymatch.experiments.kinds import experiment_of_file
 from manymatch.experiments.plan import points
 from manymatch.experiments.synthetic.run import RunSettings
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 ROOT = Path(__file__).parents[3]
 FILES = sorted((ROOT / "experiments").glob("synthetic-*.yaml"))

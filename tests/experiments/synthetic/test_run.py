@@ -24,7 +24,7 @@ from manymatch.experiments.synthetic.run import (
 )
 from manymatch.losses.sinkhorn import sinkhorn
 from manymatch.methods.swapped_labels import swapped_labels
-from manymatch.system.errors import DivergenceError
+from manymatch.util.errors import DivergenceError
 
 SMALL = RunSettings(n_classes=30, queue=160, epochs=1)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from full_disk import error_on_full_disk
 
-from manymatch.system.errors import DataError, StorageError
+from manymatch.util.errors import DataError, StorageError
 
 pytest.importorskip("optuna")
 

@@ -21,7 +21,7 @@ from manymatch.experiments import workers
 from manymatch.experiments.engine import perform
 from manymatch.results.tuning import TunedTrial, Tuning
 from manymatch.shards.index import read_index
-from manymatch.system.errors import ConfigError, DataError
+from manymatch.util.errors import ConfigError, DataError
 
 pytest.importorskip("optuna")
 

@@ -13,7 +13,7 @@ from manymatch import Index, Model, load
 from manymatch.search.index import build as building
 from manymatch.search.index.changes import Changes
 from manymatch.search.index.sources import source_of
-from manymatch.system.parts import Part, Parts
+from manymatch.util.parts import Part, Parts
 
 
 class Album:

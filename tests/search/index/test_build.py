@@ -13,8 +13,8 @@ from killing import kill_during
 from PIL import Image
 
 from manymatch import load
-from manymatch.foreign import images
-from manymatch.system.errors import CheckpointError, ConfigError, DataError, StorageError
+from manymatch.util import images
+from manymatch.util.errors import CheckpointError, ConfigError, DataError, StorageError
 
 from .conftest import Album
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 from .conftest import Album
 

@@ -12,11 +12,11 @@ from PIL import Image
 from tiny_data import MADE_BY, TinyData, make_data
 
 from manymatch import Model, load
+from manymatch.batch.collate import whole_item
 from manymatch.features.lite0 import WIDTH
 from manymatch.features.store import FeatureStore, FeatureWriter
 from manymatch.search.index.sources import source_of
-from manymatch.shards.collate import whole_item
-from manymatch.system.errors import ConfigError, DataError, SourceError
+from manymatch.util.errors import ConfigError, DataError, SourceError
 
 from .conftest import Album
 

@@ -22,7 +22,7 @@ from manymatch import Index
 from manymatch.evaluation.rerank import reranked
 from manymatch.search.index.facts import with_facts
 from manymatch.search.index.items import PictureFolder
-from manymatch.system.errors import ConfigError, DataError
+from manymatch.util.errors import ConfigError, DataError
 
 from .conftest import Album
 

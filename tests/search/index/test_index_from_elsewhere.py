@@ -15,8 +15,8 @@ from hashed_files import edit
 from made_indexes import made_index
 
 from manymatch import Index, Model
-from manymatch.system.errors import DataError, ManyMatchError
-from manymatch.system.files import sha256
+from manymatch.util.errors import DataError, ManyMatchError
+from manymatch.util.files import sha256
 
 ITEMS = "items.parquet"
 Refused = Callable[[], str]

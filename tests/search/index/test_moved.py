@@ -12,11 +12,11 @@ from command_line import fails
 from hashed_files import edit
 
 from manymatch import Index, Model
-from manymatch.search.hub import fetched
+from manymatch.model.hub import fetched
 from manymatch.search.index import build as building
 from manymatch.search.index.sources import source_of
-from manymatch.system.errors import CheckpointError
-from manymatch.system.parts import Parts
+from manymatch.util.errors import CheckpointError
+from manymatch.util.parts import Parts
 
 from .conftest import Album
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manymatch.search.index.where import included
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 DAY = 86_400 * 10**9
 ITEMS = pa.table(

@@ -10,7 +10,7 @@ from made_galleries import MakeModel, made_up
 
 from manymatch.search.scan.engine import EngineScanner, QdrantEdge, upload
 from manymatch.search.scan.scanner import Scanner
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 
 @pytest.mark.parametrize(

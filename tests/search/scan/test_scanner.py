@@ -18,7 +18,7 @@ from torch.nn.functional import normalize
 from manymatch import Model
 from manymatch.evaluation.rerank import reranked
 from manymatch.methods.embeddings import Embeddings
-from manymatch.search.answer import Side
+from manymatch.model.answer import Side
 from manymatch.search.scan import dots
 from manymatch.search.scan.bounds import upper_bounds
 from manymatch.search.scan.codes import Codes
@@ -27,7 +27,7 @@ from manymatch.search.scan.forms import form_of
 from manymatch.search.scan.quantiser import Quantiser
 from manymatch.search.scan.scanner import Scanner
 from manymatch.search.scan.source import BLOCK, Floats, double, weighted
-from manymatch.system.errors import ConfigError, DataError
+from manymatch.util.errors import ConfigError, DataError
 
 EXAMPLES = settings(
     deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)

@@ -20,10 +20,10 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from manymatch import Index
-from manymatch.foreign.json_file import read_hashed_object
 from manymatch.search.service.app import application
 from manymatch.search.service.served_index import ServedIndex
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
+from manymatch.util.json_file import read_hashed_object
 
 ADDRESS = "http://127.0.0.1:8000"
 PNG = {"content-type": "image/png"}

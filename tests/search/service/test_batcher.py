@@ -10,7 +10,7 @@ import pytest
 
 from manymatch.search.service import batcher
 from manymatch.search.service.batcher import LARGEST, Batcher
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 
 class Held:

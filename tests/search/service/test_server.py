@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from manymatch.search.service.server import serve
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 Started = tuple[subprocess.Popen[str], str]
 

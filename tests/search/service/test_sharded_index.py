@@ -16,12 +16,12 @@ from starlette.testclient import TestClient
 from waiting import ready
 
 from manymatch import Index
+from manymatch.model.picture_bytes import thumbnail
 from manymatch.search.index.items import PictureFolder
-from manymatch.search.picture_bytes import thumbnail
 from manymatch.search.service.app import application
 from manymatch.search.service.served_index import ServedIndex
 from manymatch.search.service.sharded_index import ShardedIndex
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 ADDRESS = "http://127.0.0.1:8000"
 

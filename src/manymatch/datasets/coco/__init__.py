@@ -22,26 +22,26 @@ from manymatch.datasets.coco.annotations import (
     read_annotations,
     read_categories,
 )
-from manymatch.datasets.image_files import Image, caption_rows, settle_images
-from manymatch.datasets.image_folder import read_image_folder
-from manymatch.datasets.karpathy import copy_karpathy, holds_karpathy, read_by_split, whole_karpathy
-from manymatch.datasets.precomp import CAPTIONS_PER_IMAGE, copy_precomp, is_precomp, read_precomp
-from manymatch.fetching.archives import (
+from manymatch.datasets.fetching.archives import (
     extract,
     is_archive,
     whole_archive,
     whole_json,
     whole_members,
 )
-from manymatch.fetching.disk import copy_file
-from manymatch.fetching.gather import Gatherer, ImageSettings, Sources, Usual
-from manymatch.fetching.needs import Need
-from manymatch.fetching.sources import Source
-from manymatch.fetching.transfer import Check
-from manymatch.foreign.json_file import read_object
-from manymatch.system.errors import DataError, SourceError
-from manymatch.system.files import remove, write_json
-from manymatch.system.progress import say
+from manymatch.datasets.fetching.disk import copy_file
+from manymatch.datasets.fetching.gather import Gatherer, ImageSettings, Sources, Usual
+from manymatch.datasets.fetching.needs import Need
+from manymatch.datasets.fetching.sources import Source
+from manymatch.datasets.fetching.transfer import Check
+from manymatch.datasets.image_files import Image, caption_rows, settle_images
+from manymatch.datasets.image_folder import read_image_folder
+from manymatch.datasets.karpathy import copy_karpathy, holds_karpathy, read_by_split, whole_karpathy
+from manymatch.datasets.precomp import CAPTIONS_PER_IMAGE, copy_precomp, is_precomp, read_precomp
+from manymatch.util.errors import DataError, SourceError
+from manymatch.util.files import remove, write_json
+from manymatch.util.json_file import read_object
+from manymatch.util.progress import say
 
 KARPATHY = "dataset_coco.json"
 CAPTIONS = "captions"

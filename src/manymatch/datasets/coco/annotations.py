@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from manymatch.datasets.image_files import Image, Line
-from manymatch.foreign.json_stream import elements, field
-from manymatch.foreign.numpy_file import load_array
-from manymatch.system.errors import DataError
-from manymatch.system.progress import say
+from manymatch.util.errors import DataError
+from manymatch.util.json_stream import elements, field
+from manymatch.util.numpy_file import load_array
+from manymatch.util.progress import say
 
 ID_FILES = {
     "coco_train_ids.npy": "train",

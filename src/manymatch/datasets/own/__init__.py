@@ -17,14 +17,14 @@ from manymatch.datasets.base import (
     parser_of,
     write_rows,
 )
+from manymatch.datasets.fetching.needs import Need, missing_file
 from manymatch.datasets.image_folder import IMAGES, ImageFolder
 from manymatch.datasets.own.collect import collect
 from manymatch.datasets.own.left_out import summary
 from manymatch.datasets.own.settings import OwnSettings
-from manymatch.fetching.needs import Need, missing_file
-from manymatch.foreign.parquet_file import read_table
-from manymatch.system.files import write_text
-from manymatch.system.progress import say
+from manymatch.util.files import write_text
+from manymatch.util.parquet_file import read_table
+from manymatch.util.progress import say
 
 TABLE = "captions.parquet"
 CONTENT = "content.txt"

@@ -8,9 +8,9 @@ from pathlib import Path
 from manymatch.datasets.image_files import image_files
 from manymatch.datasets.own.files import composed
 from manymatch.datasets.own.record import Record
-from manymatch.foreign.text_lines import numbered_lines
-from manymatch.system.errors import DataError
-from manymatch.system.regular_file import PICTURES, UNREADABLE
+from manymatch.util.errors import DataError
+from manymatch.util.regular_file import PICTURES, UNREADABLE
+from manymatch.util.text_lines import numbered_lines
 
 
 class TextFiles:

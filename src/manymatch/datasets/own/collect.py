@@ -11,6 +11,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
+from manymatch.batch.caption_text import caption_fault, has_markup, placeholders_as_words
 from manymatch.datasets.base import SPLITS, Caption
 from manymatch.datasets.image_files import single_spaced
 from manymatch.datasets.image_folder import IMAGES
@@ -21,10 +22,9 @@ from manymatch.datasets.own.left_out import LeftOut, refuse, summary, write_list
 from manymatch.datasets.own.near import Signature, near_groups, signature
 from manymatch.datasets.own.record import Record, Unusable, split_of_folders
 from manymatch.datasets.own.settings import OwnSettings
-from manymatch.foreign.images import REMEDY
-from manymatch.system.errors import DataError
-from manymatch.system.progress import say, track
-from manymatch.text.caption_text import caption_fault, has_markup, placeholders_as_words
+from manymatch.util.errors import DataError
+from manymatch.util.images import REMEDY
+from manymatch.util.progress import say, track
 
 
 @dataclass(slots=True)

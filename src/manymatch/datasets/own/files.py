@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from manymatch.datasets.image_files import image_files
 from manymatch.datasets.own.record import Unusable
-from manymatch.system.regular_file import PICTURES, UNREADABLE
+from manymatch.util.regular_file import PICTURES, UNREADABLE
 
 
 def composed(text: str) -> str:

@@ -14,9 +14,9 @@ from manymatch.datasets.own.json_files import form_of_object, read_coco_files, r
 from manymatch.datasets.own.record import Record
 from manymatch.datasets.own.table import ENDINGS, Columns, NoColumns, misfit, read_tables
 from manymatch.datasets.own.tars import has_captions, read_tars
-from manymatch.foreign.json_stream import MissingList, is_list
-from manymatch.system.errors import ConfigError, DataError, SourceError
-from manymatch.system.regular_file import PICTURES
+from manymatch.util.errors import ConfigError, DataError, SourceError
+from manymatch.util.json_stream import MissingList, is_list
+from manymatch.util.regular_file import PICTURES
 
 Format = Literal["table", "beside", "coco", "karpathy", "tars"]
 FORMATS: tuple[str, ...] = get_args(Format)

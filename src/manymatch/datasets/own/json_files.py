@@ -9,7 +9,7 @@ from typing import Literal
 from manymatch.datasets.coco.annotations import captions_by_image
 from manymatch.datasets.karpathy import read_all
 from manymatch.datasets.own.record import Record, split_of_path
-from manymatch.foreign.json_stream import elements
+from manymatch.util.json_stream import elements
 
 
 def form_of_object(path: Path) -> Literal["coco", "karpathy"] | None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from manymatch.datasets.image_files import single_spaced
-from manymatch.system.errors import DataError, printable
-from manymatch.system.files import remove, write_text
+from manymatch.util.errors import DataError, printable
+from manymatch.util.files import remove, write_text
 
 _MANY = 0.5
 """The share of unusable pictures or captions that no advice says to allow."""

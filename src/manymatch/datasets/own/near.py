@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from manymatch.foreign.images import read_small
+from manymatch.util.images import read_small
 
 _SIDE = 16
 _LOW = 8

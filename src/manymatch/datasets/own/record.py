@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 _SPLIT_WORDS = {
     **dict.fromkeys(("train", "training", "trainval", "restval"), "train"),

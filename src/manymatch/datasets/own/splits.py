@@ -11,9 +11,9 @@ from pathlib import Path, PurePosixPath
 from manymatch.datasets.base import SPLITS
 from manymatch.datasets.own.files import composed
 from manymatch.datasets.own.record import split_of_path
-from manymatch.foreign.text_lines import numbered_lines
-from manymatch.system.errors import ConfigError, DataError
-from manymatch.system.regular_file import PICTURES, UNREADABLE
+from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.regular_file import PICTURES, UNREADABLE
+from manymatch.util.text_lines import numbered_lines
 
 _SHARE = 0.1
 """The share of the pictures in a drawn validation or test split."""

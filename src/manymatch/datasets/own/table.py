@@ -26,12 +26,12 @@ from manymatch.datasets.own.record import (
     split_of_path,
     texts,
 )
-from manymatch.foreign.json_file import unique_members
-from manymatch.foreign.json_stream import list_elements
-from manymatch.foreign.parquet_file import foreign_rows
-from manymatch.foreign.text_lines import numbered_lines
-from manymatch.system.errors import DataError, first_line
-from manymatch.system.regular_file import open_regular
+from manymatch.util.errors import DataError, first_line
+from manymatch.util.json_file import unique_members
+from manymatch.util.json_stream import list_elements
+from manymatch.util.parquet_file import foreign_rows
+from manymatch.util.regular_file import open_regular
+from manymatch.util.text_lines import numbered_lines
 
 ENDINGS = (".csv", ".tsv", ".txt", ".token", ".jsonl", ".parquet")
 """Endings of tables. A file `.json` is a table if it is a list."""

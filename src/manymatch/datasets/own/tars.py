@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from manymatch.datasets.fetching.archive_members import Member, archive_faults, opened_archive
 from manymatch.datasets.image_files import is_hidden
 from manymatch.datasets.own.record import (
     Record,
@@ -19,10 +20,9 @@ from manymatch.datasets.own.record import (
     split_of_path,
     texts,
 )
-from manymatch.fetching.archive_members import Member, archive_faults, opened_archive
-from manymatch.foreign.json_file import unique_members
-from manymatch.system.errors import DataError, SourceError
-from manymatch.system.regular_file import PICTURES, UNREADABLE
+from manymatch.util.errors import DataError, SourceError
+from manymatch.util.json_file import unique_members
+from manymatch.util.regular_file import PICTURES, UNREADABLE
 
 _MAX_BYTES = {".txt": 2**20, ".json": 2**20} | dict.fromkeys((*PICTURES, *UNREADABLE), 2**28)
 _MAX_TEXTS = 2**29

@@ -13,10 +13,10 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from manymatch.foreign import hdf5_file, zip_file
-from manymatch.foreign.numpy_file import FAULTS, load_array, read_header
-from manymatch.system.errors import DataError, first_line
-from manymatch.system.regular_file import open_regular, regular_path
+from manymatch.util import hdf5_file, zip_file
+from manymatch.util.errors import DataError, first_line
+from manymatch.util.numpy_file import FAULTS, load_array, read_header
+from manymatch.util.regular_file import open_regular, regular_path
 
 KINDS = ".npy, .npz, .safetensors, .h5 or .hdf5"
 _FAULTS = (*FAULTS, *hdf5_file.FAULTS, *zip_file.FAULTS, SafetensorError)

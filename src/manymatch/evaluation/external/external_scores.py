@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.external.arrays import Array, open_array
 from manymatch.evaluation.external.split_table import SplitTable, read_ids, rows_of
-from manymatch.evaluation.ranking.blocks import Score
 from manymatch.methods.base import Embeddings
+from manymatch.model.blocks import Score
+from manymatch.model.embed import Embedded
 from manymatch.similarities.blocks import runs
 from manymatch.similarities.by_name import SetSimilarity
-from manymatch.system.errors import ConfigError, DataError, nearest
+from manymatch.util.errors import ConfigError, DataError, nearest
 
 Similarity = Literal["cosine", "dot", "mil", "chamfer", "smooth_chamfer", "max_match"]
 SIMILARITIES: tuple[Similarity, ...] = get_args(Similarity)

@@ -21,10 +21,10 @@ from manymatch.evaluation.protocols.relevance import NO_JUDGMENTS, read_judgment
 from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.evaluation.ranking.ranks import rank
-from manymatch.system import files
-from manymatch.system.code_hash import code_hash
-from manymatch.system.errors import ConfigError, nearest
-from manymatch.system.machine import Clock, record
+from manymatch.results.machine import Clock, record
+from manymatch.util import files
+from manymatch.util.code_hash import code_hash
+from manymatch.util.errors import ConfigError, nearest
 
 SETTING = "external"
 

@@ -14,11 +14,11 @@ from torch import Tensor
 
 from manymatch.datasets.base import caption_columns
 from manymatch.evaluation.protocols.labels import Labels, labels_in
-from manymatch.foreign.csv_table import is_csv, read_csv
-from manymatch.foreign.numpy_file import load_array, names_in
-from manymatch.foreign.parquet_file import read_table
-from manymatch.foreign.text_lines import numbered_lines
-from manymatch.system.errors import DataError, first_line
+from manymatch.util.csv_table import is_csv, read_csv
+from manymatch.util.errors import DataError, first_line
+from manymatch.util.numpy_file import load_array, names_in
+from manymatch.util.parquet_file import read_table
+from manymatch.util.text_lines import numbered_lines
 
 DEV, DEV_CAPTIONS = "dev", 5000
 """SCAN's validation split, and how many of its captions count: Flickr30K has 5,070."""

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from manymatch.evaluation.protocols.subject import DoesNotApply, Subject
-from manymatch.evaluation.ranking.blocks import Score, whole_rows
 from manymatch.methods.base import Embeddings
+from manymatch.model.blocks import Score, whole_rows
 
 SETTINGS = ("all_classes", "zero_shot")
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from manymatch.datasets.base import caption_columns
-from manymatch.foreign.parquet_file import read_table
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
+from manymatch.util.parquet_file import read_table
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.protocols.subject import Subject
-from manymatch.evaluation.ranking.blocks import SCORES_AT_ONCE, Score, whole_rows
 from manymatch.evaluation.ranking.metrics import (
     RelevantRanks,
     by_positives,
@@ -20,6 +19,7 @@ from manymatch.evaluation.ranking.metrics import (
 )
 from manymatch.evaluation.ranking.ranks import Ranking, rank
 from manymatch.methods.base import Embeddings
+from manymatch.model.blocks import SCORES_AT_ONCE, Score, whole_rows
 
 
 def recall(

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from manymatch.datasets.base import RELEVANCE
-from manymatch.foreign.csv_table import is_csv, read_csv
-from manymatch.foreign.parquet_file import read_table
-from manymatch.system.errors import DataError
+from manymatch.util.csv_table import is_csv, read_csv
+from manymatch.util.errors import DataError
+from manymatch.util.parquet_file import read_table
 
 
 @dataclass(frozen=True)

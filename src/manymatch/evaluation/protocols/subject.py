@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.protocols.labels import Labels
-from manymatch.evaluation.ranking.blocks import Score
 from manymatch.evaluation.ranking.ranks import Ranking, rank
-from manymatch.system.errors import DataError
+from manymatch.model.blocks import Score
+from manymatch.model.embed import Embedded
+from manymatch.util.errors import DataError
 
 
 class DoesNotApply(DataError):

@@ -10,8 +10,8 @@ from manymatch.evaluation.protocols.class_matches import classes
 from manymatch.evaluation.protocols.coco import coco_1k, cxc, eccv_caption, pmrp
 from manymatch.evaluation.protocols.labels import Labels, read_labels
 from manymatch.evaluation.protocols.subject import DoesNotApply, Subject
-from manymatch.system.errors import ConfigError, nearest
-from manymatch.system.progress import say, working
+from manymatch.util.errors import ConfigError, nearest
+from manymatch.util.progress import say, working
 
 PROTOCOLS: dict[str, Callable[[Subject], dict[str, Any]]] = {
     "coco_1k": coco_1k,

@@ -13,7 +13,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from manymatch.evaluation.ranking.blocks import (
+from manymatch.batch.parallel_map import in_background, on_one_core
+from manymatch.methods.base import Embeddings
+from manymatch.model.blocks import (
     CAPTIONS_PER_BLOCK,
     IMAGES_PER_BLOCK,
     Block,
@@ -22,9 +24,7 @@ from manymatch.evaluation.ranking.blocks import (
     checked,
     holding,
 )
-from manymatch.methods.base import Embeddings
-from manymatch.system.parallel_map import in_background, on_one_core
-from manymatch.system.progress import track
+from manymatch.util.progress import track
 
 
 class Top:

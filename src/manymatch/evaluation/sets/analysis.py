@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
+from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.params import Elements
-from manymatch.evaluation.embed import Embedded
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.ranking.metrics import rounded
@@ -27,6 +27,7 @@ from manymatch.evaluation.sets.meanings import meanings
 from manymatch.evaluation.sets.projection import project
 from manymatch.evaluation.sets.sampled_sets import sampled_sets
 from manymatch.methods.base import Method
+from manymatch.model.embed import Embedded
 from manymatch.results.retrieval import Recall
 from manymatch.results.sets import (
     ElementMetrics,
@@ -36,8 +37,7 @@ from manymatch.results.sets import (
     SetDetails,
     SetMetrics,
 )
-from manymatch.system.progress import track
-from manymatch.text.wordpieces import AnyVocabulary
+from manymatch.util.progress import track
 
 
 @dataclass(frozen=True)

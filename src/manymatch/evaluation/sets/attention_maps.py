@@ -11,10 +11,11 @@ import numpy as np
 from PIL import Image
 from torch import Tensor
 
+from manymatch.batch.numbering import CaptionEntry
+from manymatch.batch.wordpieces import AnyVocabulary
+from manymatch.model.explanation import words_read
 from manymatch.results.sets import CaptionMap, ImageMap
-from manymatch.shards.numbering import Numbering
-from manymatch.shards.sample import CaptionEntry, Sample
-from manymatch.text.wordpieces import AnyVocabulary, WordPieces
+from manymatch.shards.sample import Sample
 
 _DIGITS = 4
 
@@ -87,14 +88,6 @@ def caption_maps(
         CaptionMap(caption_id=entry.id, words=words, weights=_rounded(weights[:, : len(words)]))
         for entry, words, weights in zip(captions, texts, attention.cpu(), strict=True)
     ]
-
-
-def words_read(texts: Iterable[str], vocabulary: AnyVocabulary) -> list[list[str]]:
-    """The words or wordpieces of each text, in the order of the text encoder's local features."""
-    numbers: Iterable[Iterable[int]] = map(Numbering(vocabulary).words, texts)
-    if isinstance(vocabulary, WordPieces):
-        numbers = ([vocabulary.CLS, *pieces, vocabulary.SEP] for pieces in numbers)
-    return [[vocabulary.words[number] for number in caption] for caption in numbers]
 
 
 def _rounded(weights: Tensor) -> list[list[float]]:

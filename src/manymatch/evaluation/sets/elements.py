@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from manymatch.config.params import Elements
-from manymatch.evaluation.ranking.blocks import whole_rows
 from manymatch.methods.base import Embeddings
+from manymatch.model.blocks import whole_rows
 from manymatch.results import sets as results
 from manymatch.results.sets import Modality
 from manymatch.similarities.blocks import runs

@@ -9,7 +9,7 @@ from torch.nn.functional import normalize
 
 from manymatch.evaluation.samples import draw_queries
 from manymatch.results.sets import PLANE_SIDE, ProjectedSets, Projection
-from manymatch.system.progress import working
+from manymatch.util.progress import working
 
 _PERPLEXITY = 30
 """The usual perplexity of t-SNE; smaller with fewer than three times as many points."""

@@ -8,12 +8,14 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from manymatch.evaluation.embed import Embedded, inference
+from manymatch.batch.collate import collate
+from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.samples import Gallery, Queries, Stored
 from manymatch.evaluation.sets.attention_maps import caption_maps, image_maps
 from manymatch.evaluation.sets.elements import NearestItems, matching_elements
 from manymatch.methods.base import Method
+from manymatch.model.embed import Embedded, inference
 from manymatch.results.sets import (
     CaptionAnswers,
     ElementAnswers,
@@ -21,10 +23,8 @@ from manymatch.results.sets import (
     NearestCaption,
     NearestImage,
 )
-from manymatch.shards.collate import collate
 from manymatch.shards.prepare import Preparation
 from manymatch.shards.sample import Sample
-from manymatch.text.wordpieces import AnyVocabulary
 
 _Answer = TypeVar("_Answer")
 

@@ -23,7 +23,7 @@ from manymatch.losses.swapped_labels import SwappedLabels
 from manymatch.methods.swamp import SwAMP
 from manymatch.results.clusters import Cluster, ClusterCaption, Clusters, UsedClasses
 from manymatch.scene_graphs.parser import MAX_CHARACTERS, load_model
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 _KINDS = {"NOUN": "nouns", "PROPN": "nouns", "VERB": "verbs"}
 

@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from manymatch.evaluation.embed import Embedded, embed
+from manymatch.batch.batch import Batch
 from manymatch.evaluation.protocols.subject import part
-from manymatch.evaluation.ranking.blocks import Score
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.evaluation.trained import Trained, setting_of
 from manymatch.experiments.costs.query import Parse, query_cost
 from manymatch.experiments.costs.timing import seconds, step_seconds
 from manymatch.methods.base import Embeddings, Method
+from manymatch.model.blocks import Score
+from manymatch.model.embed import Embedded, embed
 from manymatch.results.costs import Cost, StepCost, TestCost
-from manymatch.shards.batch import Batch
 from manymatch.shards.read import batches, samples
 
 

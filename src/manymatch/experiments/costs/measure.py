@@ -16,13 +16,13 @@ from manymatch.experiments.costs.query import parser
 from manymatch.experiments.costs.scan import cross_attention_cost
 from manymatch.experiments.costs.timing import hardware
 from manymatch.methods import method_class
-from manymatch.methods.checkpoint import load_model
+from manymatch.model.checkpoint import load_model
+from manymatch.networks.device import pick_device
 from manymatch.results.costs import Cost, Costs
+from manymatch.results.machine import git_revision
 from manymatch.shards.read import read_index
-from manymatch.system.device import pick_device
-from manymatch.system.errors import ConfigError
-from manymatch.system.machine import git_revision
-from manymatch.system.progress import say, working
+from manymatch.util.errors import ConfigError
+from manymatch.util.progress import say, working
 
 GALLERIES = (10, 100, 1_000, 10_000, 100_000)
 """Sizes of the galleries that a text query searches, in images, as in CORA's section 7."""

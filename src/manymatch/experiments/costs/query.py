@@ -10,18 +10,17 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from manymatch.evaluation.ranking.blocks import Score
+from manymatch.batch.collate import collate_captions
+from manymatch.batch.numbering import CaptionEntry, Numbering
+from manymatch.batch.scene_graph import NO_GRAPH, SceneGraph
+from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.experiments.costs.timing import median_seconds
 from manymatch.methods.base import Embeddings, Method
+from manymatch.model.blocks import Score
 from manymatch.results.costs import QueryCost
-from manymatch.scene_graphs.graph import NO_GRAPH, SceneGraph
 from manymatch.scene_graphs.parser import graphs, load_model
 from manymatch.scene_graphs.verbs import as_parsed
-from manymatch.shards.collate import collate_captions
-from manymatch.shards.numbering import Numbering
-from manymatch.shards.sample import CaptionEntry
 from manymatch.similarities.blocks import runs
-from manymatch.text.wordpieces import AnyVocabulary
 
 _BLOCK = 20_000
 """Images scored at once: enough that the overhead of a block is small."""

@@ -10,21 +10,21 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from manymatch.batch.batch import Batch
+from manymatch.batch.padding import all_real
+from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Optimizer, Preset, Training
-from manymatch.encoders.words import WordEncoder
-from manymatch.evaluation.embed import embed
 from manymatch.evaluation.trained import Trained
 from manymatch.experiments.costs.cost import IMAGES_PER_BATCH, cost_of, similarity_operations
 from manymatch.losses.triplet import triplet
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.image_encoder import ImageSettings, image_encoder
+from manymatch.model.embed import embed
+from manymatch.networks.encoders.words import WordEncoder
 from manymatch.results.costs import Cost
-from manymatch.shards.batch import Batch
-from manymatch.shards.padding import all_real
 from manymatch.shards.read import batches
 from manymatch.similarities.blocks import runs
 from manymatch.similarities.cross_attention import cross_attention
-from manymatch.text.wordpieces import AnyVocabulary
 
 NAME = "cross-attention"
 _TRAINING = Training(

@@ -19,10 +19,10 @@ from manymatch.methods import check_model, entry_point, method_class
 from manymatch.results.ablations import Ablation
 from manymatch.shards.index import NAME as INDEX
 from manymatch.shards.index import read_index
-from manymatch.system import files
-from manymatch.system.code_hash import code_hash
-from manymatch.system.errors import ConfigError, DataError, nearest
 from manymatch.training.warm_start import find_source
+from manymatch.util import files
+from manymatch.util.code_hash import code_hash
+from manymatch.util.errors import ConfigError, DataError, nearest
 
 _STAGES = "manymatch.training.train", "manymatch.evaluation.evaluate"
 _DEVICES, _ONE_DEVICE = "training.devices", (1, "auto")

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from manymatch.config.names import Name
 from manymatch.config.params import Elements
 from manymatch.experiments.plan import PRESET, Plan
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 
 class PresetPlan(Plan):

@@ -15,11 +15,11 @@ from manymatch.evaluation.outcome import EvaluationOptions
 from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.ranking.metrics import CUTS
 from manymatch.experiments.run_folder import Numbers
-from manymatch.foreign.json_file import read_object
-from manymatch.methods.checkpoint import TRAINED_IN
-from manymatch.methods.facts import FACTS
-from manymatch.system.machine import MachineRecord
+from manymatch.model.checkpoint import TRAINED_IN
+from manymatch.model.facts import FACTS
+from manymatch.results.machine import MachineRecord
 from manymatch.training.train import train
+from manymatch.util.json_file import read_object
 
 _FACTS = "parameters images captions checkpoint_sha256 data_sha256 version"
 """The numbers of a run that its provenance states."""

@@ -13,9 +13,9 @@ from torch.nn.functional import normalize
 
 from manymatch.evaluation.external.arrays import open_array
 from manymatch.experiments.sketches.settings import DataSettings, Part
-from manymatch.foreign.numpy_file import load_array, names_in
-from manymatch.foreign.text_lines import numbered_lines
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
+from manymatch.util.numpy_file import load_array, names_in
+from manymatch.util.text_lines import numbered_lines
 
 _ROWS = 4096
 """The number of rows that are read at once."""

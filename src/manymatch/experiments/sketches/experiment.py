@@ -18,12 +18,12 @@ from manymatch.experiments.run_folder import Numbers
 from manymatch.experiments.sketches import run as training
 from manymatch.experiments.sketches.data import Data, Side, files_of, read_data
 from manymatch.experiments.sketches.settings import DataSettings, SketchSettings
+from manymatch.networks.device import pick_device
+from manymatch.results.machine import Clock
 from manymatch.results.over_seeds import SketchExperiment
-from manymatch.system import files
-from manymatch.system.code_hash import code_hash
-from manymatch.system.device import pick_device
-from manymatch.system.machine import Clock
-from manymatch.system.progress import say
+from manymatch.util import files
+from manymatch.util.code_hash import code_hash
+from manymatch.util.progress import say
 
 RANKS = "ranks.trec"
 

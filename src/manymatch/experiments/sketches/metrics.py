@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manymatch.evaluation.ranking.blocks import checked
+from manymatch.model.blocks import checked
 
 CUT = 200
 _SCORES = 2**24

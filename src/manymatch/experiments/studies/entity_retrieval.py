@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from manymatch.batch.numbering import CaptionEntry
+from manymatch.batch.scene_graph import SceneGraph
 from manymatch.evaluation.protocols.recall import relevant_ranks
 from manymatch.evaluation.ranking.metrics import (
     CUTS,
@@ -23,8 +25,6 @@ from manymatch.evaluation.samples import draw_queries, thumbnail
 from manymatch.experiments.studies.subject import Subject
 from manymatch.methods.base import Embeddings
 from manymatch.results.studies import Cell, EntityQuery, RetrievedEntity, Study, StudyTable
-from manymatch.scene_graphs.graph import SceneGraph
-from manymatch.shards.sample import CaptionEntry
 
 Entity = tuple[str, frozenset[str]]
 """An object's lemmatised name and its attributes."""

@@ -6,17 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from manymatch.batch.numbering import CaptionEntry
 from manymatch.evaluation.protocols.subject import Subject
 from manymatch.experiments.studies.reranking import recalls
 from manymatch.experiments.studies.rich_captions import rich_captions
 from manymatch.experiments.studies.subject import External
 from manymatch.results.studies import Studies, StudiesByName, Study
 from manymatch.scene_graphs.verbs import with_verbs
-from manymatch.shards.sample import CaptionEntry
 from manymatch.shards.tables import read_images
-from manymatch.system import files
-from manymatch.system.errors import DataError
-from manymatch.system.progress import say
+from manymatch.util import files
+from manymatch.util.errors import DataError
+from manymatch.util.progress import say
 
 
 def study_scores(

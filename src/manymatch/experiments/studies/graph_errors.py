@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from random import Random
 
-from manymatch.scene_graphs.graph import MAX_ATTRIBUTES, Relation, SceneGraph
+from manymatch.batch.scene_graph import MAX_ATTRIBUTES, Relation, SceneGraph
 
 GraphError = Callable[[SceneGraph, Random], SceneGraph | None]
 """The graph with one error, or None if the graph has no room for this error."""

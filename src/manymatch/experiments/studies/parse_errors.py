@@ -9,6 +9,7 @@ from dataclasses import replace
 from random import Random
 from statistics import fmean
 
+from manymatch.batch.numbering import CaptionEntry
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.experiments.studies.graph_errors import (
     GraphError,
@@ -21,7 +22,6 @@ from manymatch.experiments.studies.subject import Subject
 from manymatch.results import studies as results
 from manymatch.results.retrieval import Graph
 from manymatch.results.studies import Cell, Study, StudyTable
-from manymatch.shards.sample import CaptionEntry
 
 ERRORS: dict[str, GraphError] = {
     "any": any_error,

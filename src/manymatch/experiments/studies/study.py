@@ -13,8 +13,8 @@ from manymatch.experiments.studies.reranking import reranking
 from manymatch.experiments.studies.rich_captions import rich_captions
 from manymatch.experiments.studies.subject import Subject
 from manymatch.results.studies import Studies, StudiesByName, Study
-from manymatch.system.errors import ConfigError, DataError, nearest
-from manymatch.system.progress import say, working
+from manymatch.util.errors import ConfigError, DataError, nearest
+from manymatch.util.progress import say, working
 
 STUDIES: dict[str, Callable[[Subject], Study[Any]]] = {
     "rich_captions": rich_captions,

@@ -11,16 +11,16 @@ from typing import Any
 
 import torch
 
-from manymatch.evaluation.embed import Embedded, inference
+from manymatch.batch.collate import collate_captions
+from manymatch.batch.numbering import CaptionEntry, Numbering
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.ranking.ranks import Ranking, rank
 from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.methods.base import Embeddings
-from manymatch.shards.collate import collate_captions
-from manymatch.shards.numbering import Numbering
+from manymatch.model.embed import Embedded, inference
+from manymatch.networks.device import pick_device
 from manymatch.shards.read import samples
-from manymatch.shards.sample import CaptionEntry, Sample
-from manymatch.system.device import pick_device
+from manymatch.shards.sample import Sample
 
 _CAPTIONS_PER_BATCH = 320
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import torch
 from pydantic import Field
 
+from manymatch.batch.parallel_map import on_one_core
 from manymatch.config.strict import validate
 from manymatch.experiments.experiment import Experiment, Row
 from manymatch.experiments.plan import ComparedPlan, Point
@@ -17,8 +18,7 @@ from manymatch.experiments.synthetic import run as training
 from manymatch.experiments.synthetic.run import RunSettings
 from manymatch.results.over_seeds import Kind as Relevance
 from manymatch.results.over_seeds import SyntheticExperiment
-from manymatch.system.code_hash import code_hash
-from manymatch.system.parallel_map import on_one_core
+from manymatch.util.code_hash import code_hash
 
 
 class SyntheticPlan(ComparedPlan):

@@ -13,7 +13,6 @@ from torch.nn.functional import normalize
 
 from manymatch.config.preset import Count, Positive
 from manymatch.evaluation.protocols.recall import ranks_of_relevant
-from manymatch.evaluation.ranking.blocks import checked
 from manymatch.evaluation.ranking.metrics import recall_metrics
 from manymatch.experiments.fit import fit
 from manymatch.experiments.synthetic.pairs import WIDTH, Pairs, make_pairs
@@ -21,6 +20,7 @@ from manymatch.losses.sinkhorn import transport
 from manymatch.losses.swapped_labels import SwappedLabels, objective
 from manymatch.losses.triplet import triplet
 from manymatch.methods.swapped_labels import LabelSettings, swapped_labels
+from manymatch.model.blocks import checked
 
 
 class RunSettings(LabelSettings):

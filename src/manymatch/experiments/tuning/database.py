@@ -11,8 +11,8 @@ import optuna
 from sqlalchemy.exc import SQLAlchemyError
 
 from manymatch.experiments.tuning.space import Pruning
-from manymatch.system.errors import StorageError, first_line
-from manymatch.system.regular_file import open_regular
+from manymatch.util.errors import StorageError, first_line
+from manymatch.util.regular_file import open_regular
 
 _FAULTS = SQLAlchemyError, sqlite3.Error, optuna.exceptions.StorageInternalError
 

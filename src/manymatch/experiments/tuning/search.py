@@ -33,7 +33,7 @@ from manymatch.experiments.tuning.database import open_study
 from manymatch.experiments.tuning.space import Domain, Space
 from manymatch.methods import check_model
 from manymatch.results.tuning import TunedTrial
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 KIND = "tuning"
 SECONDS, EPOCHS, DIVERGED, SETTINGS = "seconds", "epochs", "diverged", "settings"

@@ -12,7 +12,7 @@ from manymatch.config.names import Name
 from manymatch.config.preset import Count
 from manymatch.config.strict import Strict
 from manymatch.experiments.plan import Settings
-from manymatch.system.errors import ConfigError, nearest
+from manymatch.util.errors import ConfigError, nearest
 
 Scalar = bool | int | float | str | None
 

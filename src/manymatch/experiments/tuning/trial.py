@@ -25,15 +25,15 @@ from manymatch.experiments.tuning.search import (
     hours,
     record,
 )
-from manymatch.foreign.json_file import read_object
-from manymatch.methods.facts import FACTS
+from manymatch.model.facts import FACTS
+from manymatch.networks.device import pick_device
 from manymatch.results.tuning import TunedTrial
-from manymatch.system import files
-from manymatch.system.device import pick_device
-from manymatch.system.errors import DeviceMemoryError, DivergenceError, ManyMatchError
-from manymatch.system.locks import locked
 from manymatch.training.history import RSUM, History
 from manymatch.training.train import train
+from manymatch.util import files
+from manymatch.util.errors import DeviceMemoryError, DivergenceError, ManyMatchError
+from manymatch.util.json_file import read_object
+from manymatch.util.locks import locked
 
 RANDOM_TRIALS = 4
 """Trials before the sampler learns from them. Optuna's ten are most of a small budget."""

@@ -29,10 +29,10 @@ from manymatch.experiments.tuning.search import (
 )
 from manymatch.experiments.tuning.trial import Repeat, Slot, repeat, try_settings
 from manymatch.experiments.workers import finish_all, gpus_of
+from manymatch.results.machine import git_revision
 from manymatch.results.tuning import TunedTrial, Tuning
-from manymatch.system import files
-from manymatch.system.errors import ConfigError, DataError, ManyMatchError
-from manymatch.system.machine import git_revision
+from manymatch.util import files
+from manymatch.util.errors import ConfigError, DataError, ManyMatchError
 
 _MARK = "# Written by 'manymatch tune"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from manymatch.features.backbone import Sources
 from manymatch.features.butd.detector import ButdDetector
 from manymatch.features.butd.network import load_network
-from manymatch.system.files import sha256
+from manymatch.util.files import sha256
 
 
 def build(name: str, sources: Sources) -> ButdDetector:

@@ -13,7 +13,7 @@ from torch import Tensor
 from manymatch.features.backbone import Detector, Regions
 from manymatch.features.butd import operations
 from manymatch.features.butd.network import Network
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 MEAN_BGR = (102.9801, 115.9465, 122.7717)
 SHORT, LONG, LEAST = 600, 1000, 16

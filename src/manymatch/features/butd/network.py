@@ -17,9 +17,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from manymatch.foreign.torch_file import load_weights
-from manymatch.system.errors import ConfigError
-from manymatch.system.regular_file import regular_path
+from manymatch.networks.torch_file import load_weights
+from manymatch.util.errors import ConfigError
+from manymatch.util.regular_file import regular_path
 
 PUBLIC = "unc-nlp/frcnn-vg-finetuned"
 _COUNTER = ".num_batches_tracked"

@@ -21,8 +21,8 @@ import pybase64
 from numpy.typing import NDArray
 
 from manymatch.features.importers.published import ImageTable, Published, Row, Wanted
-from manymatch.system.errors import DataError
-from manymatch.system.regular_file import open_regular
+from manymatch.util.errors import DataError
+from manymatch.util.regular_file import open_regular
 
 MAX_LINE_BYTES = 64 * 2**20
 """100 regions of 2,048 numbers take 1.1 MB."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from manymatch.features.importers.published import ImageTable, Published, Row, Wanted
 from manymatch.features.importers.vector_files import Streams, is_vector_file, open_vectors, vector
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 Contents = dict[Path, dict[str, int]]
 """File -> name of a clip in it -> row of the store."""

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from manymatch.features.importers import open_published
 from manymatch.features.importers.published import Published, read_image_table
 from manymatch.features.store import FeatureWriter
-from manymatch.system.errors import DataError, SourceError
-from manymatch.system.prefetch import ahead
-from manymatch.system.progress import track
+from manymatch.util.errors import DataError, SourceError
+from manymatch.util.prefetch import ahead
+from manymatch.util.progress import track
 
 
 def import_features(

@@ -13,9 +13,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from manymatch.foreign.numpy_file import read_header
-from manymatch.system.errors import DataError, first_line
-from manymatch.system.regular_file import open_regular
+from manymatch.util.errors import DataError, first_line
+from manymatch.util.numpy_file import read_header
+from manymatch.util.regular_file import open_regular
 
 MAX_ROW_BYTES = 64 * 2**20
 """Features of an image are far smaller. A larger row is a sign of a damaged header."""

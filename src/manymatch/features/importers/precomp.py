@@ -25,7 +25,7 @@ from manymatch.datasets.precomp import CAPTIONS_PER_IMAGE as CAPTIONS
 from manymatch.datasets.precomp import MAPPING, caption_lines, image_ids, read_mapping
 from manymatch.features.importers.npy_rows import NpyRows
 from manymatch.features.importers.published import ImageTable, Published, Row, Wanted
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 SPLITS = ("train", "dev", "test", "testall")
 FOLDER = "precomp"

@@ -13,7 +13,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from manymatch.features.image_list import read_columns
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 Wanted = Callable[[int], bool]
 """Whether a row of the store must still be written."""

@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manymatch.features.importers.npy_rows import MAX_ROW_BYTES, array_header
-from manymatch.foreign import hdf5_file, zip_file
-from manymatch.foreign.hdf5_file import FAULTS, open_hdf5
-from manymatch.foreign.pickles import PickledArray, read_pickle
-from manymatch.foreign.torch_file import load_tensors
-from manymatch.system.errors import DataError, first_line
-from manymatch.system.regular_file import open_regular
+from manymatch.networks.torch_file import load_tensors
+from manymatch.util import hdf5_file, zip_file
+from manymatch.util.errors import DataError, first_line
+from manymatch.util.hdf5_file import FAULTS, open_hdf5
+from manymatch.util.pickles import PickledArray, read_pickle
+from manymatch.util.regular_file import open_regular
 
 PARTS = ("2d", "3d")
 """The keys of frame features and motion features, if they are separate."""

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from manymatch.foreign.json_file import write_hashed_object
 from manymatch.methods import entry_point
 from manymatch.search.index.changes import Changes
 from manymatch.search.index.facts import with_facts
@@ -33,15 +32,16 @@ from manymatch.search.index.stored import (
 )
 from manymatch.search.scan.codes import Codes
 from manymatch.search.scan.forms import form_of
-from manymatch.system.code_hash import code_hash
-from manymatch.system.errors import DataError, StorageError
-from manymatch.system.files import beside, replacing, sha256
-from manymatch.system.parts import Parts, identity_of
-from manymatch.system.progress import say, track
+from manymatch.util.code_hash import code_hash
+from manymatch.util.errors import DataError, StorageError
+from manymatch.util.files import beside, replacing, sha256
+from manymatch.util.json_file import write_hashed_object
+from manymatch.util.parts import Parts, identity_of
+from manymatch.util.progress import say, track
 
 if TYPE_CHECKING:
     from manymatch.methods.embeddings import Embeddings
-    from manymatch.search.model import Model
+    from manymatch.model.model import Model
 
 ITEMS_AT_ONCE = 256
 """Items in a part. A kill costs at most the work on one part."""
@@ -135,7 +135,7 @@ def _identity(source: Source, model: Model, entries: Sequence[Entry]) -> str:
     for entry in track(entries, f"{source.path}: read", len(entries), quiet=True):
         with contextlib.suppress(DataError):  # the item is left out
             contents.append([entry.path, source.sha256(entry)])
-    code = code_hash("manymatch.search.model", entry_point(model.preset.method))
+    code = code_hash("manymatch.model.model", entry_point(model.preset.method))
     return identity_of(code, model_identity(model), contents)
 
 

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from manymatch.foreign.parquet_file import check_cells
-from manymatch.foreign.text_lines import numbered_lines
 from manymatch.search.index.stored import OWN
-from manymatch.system.errors import DataError, first_line
-from manymatch.system.progress import say
-from manymatch.system.regular_file import regular_path
+from manymatch.util.errors import DataError, first_line
+from manymatch.util.parquet_file import check_cells
+from manymatch.util.progress import say
+from manymatch.util.regular_file import regular_path
+from manymatch.util.text_lines import numbered_lines
 
 _KEY = "path"
 _SHOWN = 300

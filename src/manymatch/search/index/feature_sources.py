@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
+from manymatch.batch.collate import Item, whole_item
 from manymatch.features.store import FeatureStore
 from manymatch.search.index.items import Entry, Loaded, Source
 from manymatch.search.index.manifest import REMEDY
-from manymatch.shards.collate import Item, whole_item
 from manymatch.shards.fetch import fetch
 from manymatch.shards.index import read_index
 from manymatch.shards.read import samples
 from manymatch.shards.sample import JSON
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 if TYPE_CHECKING:
     from manymatch.methods.embeddings import Embeddings
-    from manymatch.search.model import Model
+    from manymatch.model.model import Model
 
 
 class _Features(Source):

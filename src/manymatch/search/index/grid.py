@@ -7,11 +7,11 @@ import tempfile
 from html import escape
 from pathlib import Path
 
-from manymatch.search.answer import Answer, Result
+from manymatch.model.answer import Answer, Result
+from manymatch.model.picture_bytes import thumbnail
 from manymatch.search.index.index import Index
-from manymatch.search.picture_bytes import thumbnail
-from manymatch.system.errors import DataError, StorageError, first_line
-from manymatch.system.files import write_text
+from manymatch.util.errors import DataError, StorageError, first_line
+from manymatch.util.files import write_text
 
 _PAGE = """<!doctype html>
 <html lang="en">

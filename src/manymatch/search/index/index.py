@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from manymatch.foreign.parquet_file import python_cells
-from manymatch.search.answer import Answer, Item, Milliseconds, Result, Right, Side
+from manymatch.batch.caption_text import caption_fault
+from manymatch.model.answer import Answer, Item, Milliseconds, Result, Right, Side
 from manymatch.search.index.items import Source
 from manymatch.search.index.manifest import Manifest
 from manymatch.search.index.sources import source_at
 from manymatch.search.index.stored import OWN, Stored
 from manymatch.search.index.where import included
-from manymatch.system.errors import ConfigError, DataError
-from manymatch.text.caption_text import caption_fault
+from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.parquet_file import python_cells
 
 if TYPE_CHECKING:
+    from manymatch.model.model import Model
+    from manymatch.model.pictures import AnyPicture
     from manymatch.search.index.queries import Queries
-    from manymatch.search.model import Model
-    from manymatch.search.pictures import AnyPicture
     from manymatch.search.scan.exact import Hits
     from manymatch.search.scan.scanner import Scanner
 
@@ -147,8 +147,8 @@ class Index:
         Raises:
             DataError: as for `search`; or `queries` is a single query.
         """
+        from manymatch.model.pictures import refuse_single
         from manymatch.search.index.queries import pictures, texts
-        from manymatch.search.pictures import refuse_single
 
         refuse_single(queries)
         for query in queries:

@@ -10,18 +10,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from manymatch.foreign.text_lines import numbered_lines
-from manymatch.search.answer import Side
-from manymatch.system.errors import DataError
-from manymatch.system.files import sha256, storage_error
-from manymatch.system.prefetch import map_ahead
-from manymatch.system.progress import say
-from manymatch.system.regular_file import PICTURES, UNREADABLE, read_regular, regular_path
-from manymatch.text.caption_text import caption_fault
+from manymatch.batch.caption_text import caption_fault
+from manymatch.model.answer import Side
+from manymatch.util.errors import DataError
+from manymatch.util.files import sha256, storage_error
+from manymatch.util.prefetch import map_ahead
+from manymatch.util.progress import say
+from manymatch.util.regular_file import PICTURES, UNREADABLE, read_regular, regular_path
+from manymatch.util.text_lines import numbered_lines
 
 if TYPE_CHECKING:
     from manymatch.methods.embeddings import Embeddings
-    from manymatch.search.model import Model
+    from manymatch.model.model import Model
 
 _ADVICE = ". Replace or remove the file"
 """The advice about a broken picture of a data set. A broken picture of a user is left out."""

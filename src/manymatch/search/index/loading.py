@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from manymatch.search.answer import Side
-from manymatch.search.hub import downloaded
+from manymatch.model.answer import Side
+from manymatch.model.hub import downloaded
+from manymatch.model.model import Model, load
 from manymatch.search.index.manifest import CODES, Manifest
 from manymatch.search.index.stored import Stored
-from manymatch.search.model import Model, load
 from manymatch.search.scan.codes import Codes
 from manymatch.search.scan.scanner import Scanner
-from manymatch.system.errors import CheckpointError, DataError
+from manymatch.util.errors import CheckpointError, DataError
 
 
 def model_of(manifest: Manifest, folder: Path, given: Model | str | Path | None) -> Model:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, ValidationError
 
-from manymatch.foreign.json_file import read_hashed_object
+from manymatch.model.answer import Side
 from manymatch.results.base import Record
-from manymatch.search.answer import Side
-from manymatch.system.errors import CheckpointError, DataError
-from manymatch.system.files import has_sha256
+from manymatch.util.errors import CheckpointError, DataError
+from manymatch.util.files import has_sha256
+from manymatch.util.json_file import read_hashed_object
 
 if TYPE_CHECKING:
-    from manymatch.search.model import Model
+    from manymatch.model.model import Model
 
 NAME, CODES = "manifest.json", "codes"
 REMEDY = "Run 'manymatch index' again"

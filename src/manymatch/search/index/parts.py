@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manymatch.foreign.json_file import read_object
 from manymatch.search.index.items import Entry
 from manymatch.search.index.stored import Stored, write_block
-from manymatch.system.errors import DataError
-from manymatch.system.files import beside, remove, replacing, storage_errors, write_json
-from manymatch.system.progress import say
+from manymatch.util.errors import DataError
+from manymatch.util.files import beside, remove, replacing, storage_errors, write_json
+from manymatch.util.json_file import read_object
+from manymatch.util.progress import say
 
 if TYPE_CHECKING:
     from manymatch.methods.embeddings import Embeddings

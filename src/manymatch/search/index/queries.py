@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from manymatch.batch.parallel_map import on_one_core
 from manymatch.methods.embeddings import Embeddings
-from manymatch.search.answer import Side
-from manymatch.search.model import Model
-from manymatch.system.parallel_map import on_one_core
+from manymatch.model.answer import Side
+from manymatch.model.model import Model
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from manymatch.search.index.items import CaptionFile, PictureFolder, Source
 from manymatch.search.index.manifest import REMEDY
-from manymatch.system.errors import ConfigError, DataError, SourceError
+from manymatch.util.errors import ConfigError, DataError, SourceError
 
 _SUFFIXES = {"store": (".h5", ".hdf5"), "captions": (".txt", ".txt.gz")}
 _LIGHT = {source.kind: source for source in (PictureFolder, CaptionFile)}

@@ -17,11 +17,11 @@ import pyarrow as pa
 from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
-from manymatch.foreign.numpy_file import load_array
-from manymatch.foreign.parquet_file import check_cells, open_table, table_faults, table_writer
 from manymatch.search.index.items import Entry
-from manymatch.system.errors import DataError
-from manymatch.system.files import sha256, sync
+from manymatch.util.errors import DataError
+from manymatch.util.files import sha256, sync
+from manymatch.util.numpy_file import load_array
+from manymatch.util.parquet_file import check_cells, open_table, table_faults, table_writer
 
 if TYPE_CHECKING:
     from manymatch.methods.embeddings import Embeddings

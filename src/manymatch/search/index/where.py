@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from manymatch.system.errors import DataError, first_line, nearest
+from manymatch.util.errors import DataError, first_line, nearest
 
 _LONGEST = 2_000
 _DEEPEST = 50

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from manymatch.batch.parallel_map import side_by_side
 from manymatch.search.scan.forms import Question
 from manymatch.search.scan.source import Source
-from manymatch.system.parallel_map import side_by_side
 
 _COLUMNS = 32
 """Vectors of queries for which one pass computes products, if a query does not have more."""

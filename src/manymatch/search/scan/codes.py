@@ -19,11 +19,9 @@ from pydantic import Field, ValidationError
 from torch import Tensor
 
 from manymatch.config.strict import Strict
-from manymatch.foreign.json_file import read_hashed_object, write_hashed_object
-from manymatch.foreign.numpy_file import load_array
 from manymatch.methods.embeddings import Embeddings
-from manymatch.search.answer import Side
-from manymatch.search.model import Model
+from manymatch.model.answer import Side
+from manymatch.model.model import Model
 from manymatch.search.scan import dots
 from manymatch.search.scan.forms import Form, Question, form_of
 from manymatch.search.scan.quantiser import Quantiser, Query
@@ -40,8 +38,10 @@ from manymatch.search.scan.source import (
     stacked,
     weighted,
 )
-from manymatch.system.errors import ConfigError, DataError
-from manymatch.system.files import replacing
+from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.files import replacing
+from manymatch.util.json_file import read_hashed_object, write_hashed_object
+from manymatch.util.numpy_file import load_array
 
 _ARRAYS = {"basis": 2, "means": 3}
 """The arrays of a quantiser, and their numbers of dimensions."""

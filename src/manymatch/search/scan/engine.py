@@ -16,12 +16,12 @@ import torch
 from numpy.typing import NDArray
 
 from manymatch.methods.embeddings import Embeddings
-from manymatch.search.model import Model
+from manymatch.model.model import Model
 from manymatch.search.scan.bounds import rounding
 from manymatch.search.scan.exact import Best, ExactScores, Hits, single
 from manymatch.search.scan.forms import Form, Question, form_of
 from manymatch.search.scan.source import BLOCK, Floats, per_item, unit
-from manymatch.system.errors import ConfigError
+from manymatch.util.errors import ConfigError
 
 
 class Engine(Protocol):

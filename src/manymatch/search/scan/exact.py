@@ -18,19 +18,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from manymatch.evaluation.embed import check_finite
-from manymatch.evaluation.ranking.blocks import Score, checked
+from manymatch.batch.parallel_map import side_by_side
 from manymatch.evaluation.rerank import reranked
 from manymatch.methods.cora import CORA
 from manymatch.methods.embeddings import Embeddings
-from manymatch.search.answer import Side
-from manymatch.search.model import Model
+from manymatch.model.answer import Side
+from manymatch.model.blocks import Score, checked
+from manymatch.model.embed import check_finite
+from manymatch.model.model import Model
 from manymatch.search.scan import dots
 from manymatch.search.scan.forms import Form
 from manymatch.search.scan.source import check_range, double, per_item
 from manymatch.similarities.blocks import runs
-from manymatch.system.errors import ConfigError
-from manymatch.system.parallel_map import side_by_side
+from manymatch.util.errors import ConfigError
 
 _NUMBERS_AT_ONCE = 2**22
 """Numbers of embeddings that are scored at once: the small operations on products cost little."""

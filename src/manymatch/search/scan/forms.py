@@ -24,10 +24,10 @@ from manymatch.methods.swamp import SwAMP
 from manymatch.methods.swamp_video import SwAMPVideo
 from manymatch.methods.vse_infinity import VSEInfinity
 from manymatch.methods.vsepp import VSEPP
-from manymatch.pooling.gaussian import samples
+from manymatch.networks.pooling.gaussian import samples
 from manymatch.search.scan.set_forms import Reduce, cosine, set_form
 from manymatch.similarities.by_name import SetSimilarity
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 ROUNDED = 2.0**-20
 """More than the relative rounding error of a few operations in float32."""

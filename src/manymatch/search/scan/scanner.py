@@ -14,16 +14,16 @@ import torch
 from numpy.typing import NDArray
 
 from manymatch.methods.embeddings import Embeddings
-from manymatch.search.answer import Side
-from manymatch.search.model import Model
+from manymatch.model.answer import Side
+from manymatch.model.model import Model
+from manymatch.model.scores import check_elements, check_origin
 from manymatch.search.scan import dots
 from manymatch.search.scan.bounds import upper_bounds
 from manymatch.search.scan.codes import Codes
 from manymatch.search.scan.exact import Best, ExactScores, Hits, single
 from manymatch.search.scan.forms import form_of
 from manymatch.search.scan.source import Floats, Source
-from manymatch.search.scores import check_elements, check_origin
-from manymatch.system.errors import ConfigError, DataError
+from manymatch.util.errors import ConfigError, DataError
 
 _MARGIN = 64
 """Items beyond k that are scored first: a second run is often not necessary."""

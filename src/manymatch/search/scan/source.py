@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manymatch.evaluation.embed import check_finite
 from manymatch.methods.embeddings import Embeddings
+from manymatch.model.embed import check_finite
 from manymatch.search.scan.forms import ROUNDED, Form, Question
-from manymatch.system.errors import DataError
+from manymatch.util.errors import DataError
 
 BLOCK = 8192
 """Items whose vectors and numbers lie together."""

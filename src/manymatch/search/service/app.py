@@ -21,7 +21,7 @@ from manymatch.search.service.metrics import Metrics
 from manymatch.search.service.rate import Rate
 from manymatch.search.service.requests import AnyIndex, Fault, fault_of
 from manymatch.search.service.served_index import ServedIndex
-from manymatch.system.errors import ConfigError, ManyMatchError
+from manymatch.util.errors import ConfigError, ManyMatchError
 
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 

@@ -13,7 +13,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from manymatch.search.service.rate import Rate
-from manymatch.system.errors import one_line
+from manymatch.util.errors import one_line
 
 _SECONDS = 120.0
 """A request whose answer is not sent by then ends; a client may read slowly for so long."""

@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 from fastapi import APIRouter, Response
 
-from manymatch.search.answer import Item
-from manymatch.search.picture_bytes import media_type, thumbnail
+from manymatch.model.answer import Item
+from manymatch.model.picture_bytes import media_type, thumbnail
 from manymatch.search.service.requests import IndexOfQuery
 
 _KEPT = {"cache-control": "private, max-age=600"}

@@ -8,11 +8,11 @@ from fastapi import Depends, HTTPException, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.functional_validators import AfterValidator
 
+from manymatch.batch.caption_text import caption_fault
 from manymatch.search.service.guard import read_body
 from manymatch.search.service.served_index import ServedIndex
 from manymatch.search.service.sharded_index import ShardedIndex
-from manymatch.system.errors import nearest
-from manymatch.text.caption_text import caption_fault
+from manymatch.util.errors import nearest
 
 AnyIndex = ServedIndex | ShardedIndex
 

@@ -9,8 +9,8 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from PIL import Image
 from starlette.concurrency import run_in_threadpool
 
-from manymatch.search.answer import Answer, Explanation
-from manymatch.search.picture_bytes import MOST_PIXELS, decoded
+from manymatch.model.answer import Answer, Explanation
+from manymatch.model.picture_bytes import MOST_PIXELS, decoded
 from manymatch.search.service.guard import read_body
 from manymatch.search.service.requests import (
     AnyIndex,

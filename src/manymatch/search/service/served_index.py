@@ -15,10 +15,10 @@ from fastapi import HTTPException
 from PIL import Image
 
 from manymatch.config.names import checked_name
-from manymatch.search.picture_bytes import decoded
+from manymatch.model.picture_bytes import decoded
 from manymatch.search.service.batcher import Batcher
-from manymatch.system.errors import CheckpointError, ConfigError, DataError, ManyMatchError
-from manymatch.system.progress import say
+from manymatch.util.errors import CheckpointError, ConfigError, DataError, ManyMatchError
+from manymatch.util.progress import say
 
 if TYPE_CHECKING:
     from manymatch.search.index.index import Index

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Event
 
-from manymatch.system.errors import ConfigError
-from manymatch.system.progress import say
+from manymatch.util.errors import ConfigError
+from manymatch.util.progress import say
 
 _LONGEST_ADDRESS = 1024**2
 """Bytes of an address with headers. Longer ones end the connection; shorter ones get an answer."""

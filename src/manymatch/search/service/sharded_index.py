@@ -21,10 +21,10 @@ from PIL import Image
 from starlette.concurrency import run_in_threadpool
 
 from manymatch.config.names import checked_name
-from manymatch.search.answer import Answer, Explanation, Item, Milliseconds, Result
+from manymatch.model.answer import Answer, Explanation, Item, Milliseconds, Result
 from manymatch.search.service.served_index import Explain, Search
-from manymatch.system.errors import ConfigError, first_line
-from manymatch.system.progress import say
+from manymatch.util.errors import ConfigError, first_line
+from manymatch.util.progress import say
 
 _BETWEEN = "."
 """Stands between the number of a shard and the id of its item."""

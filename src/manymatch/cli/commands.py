@@ -1,0 +1,122 @@
+"""The command line: every stage of dvc.yaml is a subcommand that runs alone.
+
+A command imports its libraries when it runs, so `--help` and small stages start at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any, NoReturn, TextIO
+
+import typer
+
+from manymatch.cli import check, code, data, external, init, models, results, search, studies
+from manymatch.util.errors import ConfigError, ManyMatchError, memory_fault
+from manymatch.util.files import storage_error
+from manymatch.util.parent import end_with_dvc
+from manymatch.util.progress import say, working
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Image-text retrieval where an image has many captions and a caption many images. "
+    "Run the whole pipeline with 'dvc repro'; each stage below also runs by hand, in the folder "
+    "that holds params.yaml.",
+)
+for _group in (init, check, code, data, models, external, studies, results, search):
+    app.add_typer(_group.commands)
+
+_INTERRUPTED = 130
+"""Typer ends an interrupted command with this exit code and prints no message."""
+_EMPTY = re.compile(r"|--[a-z-]+=")
+_MANY_OBJECTS = 100_000
+"""New objects after which garbage is searched during loading. Nearly all objects that an import
+makes stay, and Python's usual search after 700 takes a fifth of the time of loading."""
+
+
+def main() -> None:
+    """Run the command line; a user's error is printed in one line, with exit code 1.
+
+    Faults of the file system count as a user's errors, because the file's name says more than a
+    traceback.
+    """
+    end_with_dvc()
+    try:
+        _refuse_empty(sys.argv[1:])
+        with loading(" ".join(sys.argv[1:])):
+            app()
+    except ManyMatchError as error:
+        _failed(error)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        _failed(storage_error(error))
+    except (MemoryError, RuntimeError) as error:
+        what = memory_fault(error)
+        if not what:
+            raise
+        _failed(ManyMatchError(f"the memory is not enough ({what}). Lower sizes or numbers"))
+    except KeyboardInterrupt:
+        _interrupted()
+    except SystemExit as end:
+        if end.code != _INTERRUPTED:
+            raise
+        _interrupted()
+
+
+def _refuse_empty(arguments: list[str]) -> None:
+    """An empty text, such as that of an unset variable of the shell, is not the default."""
+    for before, argument in pairwise(["manymatch", *arguments]):
+        if _EMPTY.fullmatch(argument):
+            place = argument or f"after '{before}'"
+            raise ConfigError(f"{place}: the value is empty. Give a value, or leave it out.")
+
+
+def _failed(error: ManyMatchError) -> NoReturn:
+    say(f"error: {error}")
+    sys.exit(1)
+
+
+def _interrupted() -> NoReturn:
+    say("interrupted; finished work is kept. Run the same command to go on.")
+    sys.exit(_INTERRUPTED)
+
+
+class _Watched:
+    """A stream that calls `before_write` before the main thread writes."""
+
+    def __init__(self, stream: TextIO, before_write: Callable[[], None]) -> None:
+        self._stream, self._before_write = stream, before_write
+
+    def write(self, text: str) -> int:
+        if threading.current_thread() is threading.main_thread():
+            self._before_write()
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def loading(command: str) -> Iterator[None]:
+    """Say after ten seconds, then at most every minute, that `command` loads its libraries and
+    inputs, until the command itself prints something on standard error. Meanwhile garbage is
+    searched seldom."""
+    stream, usual = sys.stderr, gc.get_threshold()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(working(f"{command}: loading libraries and inputs"))
+        gc.set_threshold(_MANY_OBJECTS)
+        stack.callback(gc.set_threshold, *usual)
+        sys.stderr = _Watched(stream, stack.close)
+        try:
+            yield
+        finally:
+            sys.stderr = stream

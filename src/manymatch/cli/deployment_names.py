@@ -1,0 +1,145 @@
+"""`prefect deployment run train-cora --watch`: what Prefect's command lacks.
+
+A plug-in of Prefect (entry point in the group `prefect.plugins`, switched on in `prefect.toml`). In
+the command `prefect deployment run`, and nowhere else,
+
+- the client looks a name without "/" up among all deployments;
+- a new run is named after what it runs, `train-cora scenes/cora 1`, unless it is given a name;
+- `--watch` shows the progress of the run (`run_watch.py`).
+
+Where Prefect no longer has a function that is replaced here, the command behaves as Prefect's own.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from prefect.plugins import HookContext, register_hook
+
+from manymatch.cli.run_watch import watch_flow_run
+from manymatch.util.errors import first_line, nearest
+
+_READ = "read_deployment_by_name"
+_CREATE = "create_flow_run_from_deployment"
+_WATCH = "watch_flow_run"
+_ALL = "all"
+"""The value of the parameter `dataset` that names no data set."""
+
+
+@register_hook
+def setup_environment(*, ctx: HookContext) -> None:
+    """Called by Prefect when any of its commands starts."""
+    if ("deployment", "run") not in zip(sys.argv, sys.argv[1:], strict=False):
+        return
+    from prefect.cli import deployment
+
+    changed = [
+        wrap(_client(), _READ, _resolving),
+        wrap(_client(), _CREATE, _naming),
+        wrap(deployment, _WATCH, lambda inner: watch_flow_run),
+    ]
+    if not all(changed):
+        ctx.logger_factory(__name__).warning(
+            "this Prefect lacks a function of %s, %s, %s: FLOW/DEPLOYMENT names, the names of runs "
+            "and --watch are Prefect's own",
+            *(_READ, _CREATE, _WATCH),
+        )
+
+
+def _client() -> type:
+    from prefect.client.orchestration import PrefectClient
+
+    return PrefectClient
+
+
+def wrap(owner: Any, name: str, wrapper: Callable[[Any], Any]) -> bool:
+    """Replace the async function `name` of `owner` by `wrapper` of it; whether it was there."""
+    inner = getattr(owner, name, None)
+    if not inspect.iscoroutinefunction(inner):
+        return False
+    setattr(owner, name, wrapper(inner))
+    return True
+
+
+def run_title(deployment: str, parameters: Mapping[str, Any]) -> str:
+    """What a run runs: `train-cora scenes/cora`, `prepare-data scenes`, `report`."""
+    names = [str(parameters[key]) for key in ("dataset", "preset") if parameters.get(key)]
+    return " ".join([deployment, "/".join(name for name in names if name != _ALL)]).strip()
+
+
+def earlier_runs(title: str) -> dict[str, Any]:
+    """The filter of the runs that have this title."""
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterName
+
+    return {"flow_run_filter": FlowRunFilter(name=FlowRunFilterName(like_=f"{title} "))}
+
+
+def _naming(inner: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    @functools.wraps(inner)
+    async def create(self: Any, deployment_id: Any, **options: Any) -> Any:
+        if options.get("name") is None:
+            given = options.get("parameters") or {}
+            options["name"] = await _run_name(self, deployment_id, given)
+        return await inner(self, deployment_id, **options)
+
+    return create
+
+
+async def _run_name(client: Any, deployment_id: Any, given: Mapping[str, Any]) -> str:
+    deployment = await client.read_deployment(deployment_id)
+    schema = (deployment.parameter_openapi_schema or {}).get("properties", {})
+    defaults = {key: field.get("default") for key, field in schema.items()}
+    title = run_title(deployment.name, {**defaults, **deployment.parameters, **given})
+    return f"{title} {await client.count_flow_runs(**earlier_runs(title)) + 1}"
+
+
+def _resolving(inner: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    @functools.wraps(inner)
+    async def read(self: Any, name: str) -> Any:
+        if "/" not in name:
+            name = await _full_name(self, name)
+        return await inner(self, name)
+
+    return read
+
+
+async def _full_name(client: Any, name: str) -> str:
+    """FLOW/DEPLOYMENT of the one deployment called `name`; else the command ends with one line."""
+    import httpx
+    from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
+
+    # A server gives out so many deployments at a time: those of the name are asked for.
+    called_so = DeploymentFilter(name=DeploymentFilterName(any_=[name]))
+    try:
+        deployments = await client.read_deployments(deployment_filter=called_so)
+        full = sorted(
+            [
+                f"{(await client.read_flow(deployment.flow_id)).name}/{name}"
+                for deployment in deployments
+            ]
+        )
+        others = [] if full else await client.read_deployments()
+    except httpx.ConnectError:
+        raise SystemExit(f"error: no server at {client.api_url}; 'make serve' starts one") from None
+    except (httpx.HTTPError, ValueError, ExceptionGroup) as error:
+        # An invalid port raises a group of one exception.
+        cause = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
+        if isinstance(cause, httpx.HTTPStatusError) and cause.response.status_code == 401:
+            raise SystemExit(
+                f"error: the server at {client.api_url} asks for a password. Run the command in "
+                "the folder of 'make serve', without PREFECT_API_AUTH_STRING and PREFECT_PROFILE"
+            ) from None
+        reason = first_line(cause)
+        raise SystemExit(
+            f"error: {client.api_url} does not answer as Prefect's server does ({reason}): see "
+            "PREFECT_API_URL, or api.url in prefect.toml"
+        ) from None
+    if len(full) == 1:
+        return full[0]
+    if full:
+        raise SystemExit(f"error: '{name}' is ambiguous, give one of: {', '.join(full)}")
+    raise SystemExit(f"error: no deployment '{name}'{nearest(name, {o.name for o in others})}")

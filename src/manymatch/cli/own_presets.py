@@ -1,0 +1,63 @@
+"""Presets of the small kind for a data set of one's own, from those of Flickr8k."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from manymatch.config.edit import edited
+from manymatch.config.preset import Preset, read_preset
+from manymatch.methods import METHODS
+from manymatch.util.files import write_text
+
+TEMPLATES = "flickr8k"
+"""The data set of photographs whose presets are adapted: 6,000 training pictures."""
+BEST_ON_PHOTOGRAPHS = ("vsepp", "pcme", "dive", "vse_infinity", "pvse", "maxmatch")
+"""The methods in the order of their rsum on Flickr8k (docs/results.md, flickr8k-study)."""
+_HEADER = re.compile(r"\A(?:#.*\n)+")
+_SEEN = 96_000
+"""Pictures that training sees, counted once an epoch, in Flickr8k's presets."""
+_EPOCHS = 30
+"""The maximum number of epochs of a small data set."""
+_LARGE = 500_000
+"""The maximum for `_SEEN` of a large data set, unless three epochs are more."""
+_FEW_CAPTIONS = 4_000
+"""Training captions below which the vectors are half as long."""
+
+
+def preset_names(presets: Path, wanted: Iterable[str]) -> list[str]:
+    """Return the methods with a preset to adapt, then the presets among `wanted` with one."""
+    known = {path.stem for path in (presets / TEMPLATES).glob("*.yaml")}
+    return [name for name in dict.fromkeys((*METHODS, *wanted)) if name in known]
+
+
+def epochs(pictures: int) -> int:
+    """Return the number of epochs for a number of training pictures."""
+    if pictures * 10 > _LARGE:
+        return max(3, _LARGE // pictures)
+    return min(_EPOCHS, max(10, _SEEN // max(1, pictures)))
+
+
+def write_preset(presets: Path, dataset: str, name: str, pictures: int, captions: int) -> Preset:
+    """Write `presets/DATASET/NAME.yaml`, fitted to the numbers of training pictures and captions.
+
+    An existing preset is kept.
+    """
+    source, target = presets / TEMPLATES / f"{name}.yaml", presets / dataset / f"{name}.yaml"
+    if not target.exists():
+        changes: dict[str, object] = {"training.epochs": epochs(pictures)}
+        model = read_preset(source).model
+        if captions < _FEW_CAPTIONS and "size" in model:
+            changes["model.size"] = model["size"] // 2
+        if "n_classes" in model:
+            changes["model.n_classes"] = min(model["n_classes"], max(10, pictures // 6))
+        header = (
+            f"# {name} on {dataset}: {pictures:,} training pictures with {captions:,} captions.\n"
+            f"#\n#   dvc repro evaluate@{dataset}-{name}\n#\n"
+            f"# The command works if 'presets' in params.yaml lists {name}.\n"
+            f"# Made by `manymatch init` from presets/{TEMPLATES}/{name}.yaml, which says what "
+            f"differs from the paper.\n# Changed: {', '.join(changes)}.\n"
+        )
+        write_text(target, _HEADER.sub(header, edited(source, changes)))
+    return read_preset(target)

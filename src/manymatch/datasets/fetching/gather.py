@@ -1,0 +1,201 @@
+"""The files of a data set: set one by one in params.yaml, or in a folder under their usual names.
+
+A path in params.yaml comes before the folder, and the folder before the web, so that nobody
+downloads a file they have. If a setting names several files, only the missing ones are downloaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+from manymatch.config.strict import Strict
+from manymatch.datasets.fetching.disk import copy_file
+from manymatch.datasets.fetching.needs import Need
+from manymatch.datasets.fetching.sources import (
+    Source,
+    downloads,
+    file_name,
+    local_path,
+    needed,
+    obtain,
+)
+from manymatch.datasets.fetching.transfer import Check
+from manymatch.util.errors import ConfigError, SourceError
+
+
+def _several(value: object) -> object:
+    """A single source becomes a tuple of one source."""
+    return (value,) if isinstance(value, str | Mapping) else value
+
+
+Sources = Annotated[tuple[Source, ...], BeforeValidator(_several)]
+"""In params.yaml, one source or a list of sources."""
+
+Usual = Mapping[str, Sequence[str | tuple[str, ...]]]
+"""Setting -> file names in a folder: patterns, or tuples of names that must all exist. The first
+choice that exists counts. A file without a usual name has no choices."""
+
+
+ADVICE = "set this key to the path of the file"
+
+
+class Gatherer:
+    """Gets the files of the data set `name` by the names of their settings.
+
+    Args:
+        usual: the keys of `settings` that name files, with the files' usual names.
+        has_all: whether a file has everything that its setting needs. Such a file is preferred if
+            the folder has several candidates.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        settings: SourceSettings,
+        raw: Path,
+        usual: Usual,
+        has_all: Callable[[Path], bool] = lambda path: True,
+    ) -> None:
+        self._name, self._folder, self._usual = name, settings.folder, usual
+        self._waiting = downloads(raw, name)
+        self._sources: dict[str, Sequence[Source]] = {}
+        path = None if settings.folder is None else _folder_path(name, settings.folder)
+        if path is not None:
+            self._sources |= _in_folder(path, usual, has_all)
+        for key in usual:
+            value: Sequence[Source] | Source | None = getattr(settings, key)
+            sources = (value,) if isinstance(value, Source) else value or ()
+            if sources and (key not in self._sources or _is_local(sources)):
+                self._sources[key] = [
+                    _local_copy(source, path, f"{name} {key}") for source in sources
+                ]
+
+    def is_local(self, key: str) -> bool:
+        """Whether the file of the setting `key` is on this machine."""
+        return self.has(key) and _is_local(self._sources[key])
+
+    def has(self, key: str) -> bool:
+        """Whether the setting `key` has a source."""
+        return key in self._sources
+
+    def needs(
+        self, optional: Collection[str] = (), advice: Mapping[str, str] | None = None
+    ) -> Iterator[Need]:
+        """What is not on this machine, the images first.
+
+        Args:
+            optional: settings that may have no file.
+            advice: what to do if there is no source, for each setting with advice of its own.
+        """
+        for key in sorted(self._usual, key=lambda key: key != "images"):
+            if key in self._sources:
+                what = f"{self._name} {key}"
+                needs = [need for source in self._sources[key] if (need := needed(source, what))]
+                sizes = [need.size for need in needs]
+                faulty = [need for need in needs if need.fault]
+                if needs:
+                    size = None if None in sizes else sum(filter(None, sizes))
+                    yield faulty[0] if faulty else Need(what, size)
+            elif key not in optional:
+                fault = self._without_source(key, (advice or {}).get(key, ADVICE))
+                yield Need(f"{self._name} {key}", fault=fault)
+
+    def _without_source(self, key: str, advice: str) -> ConfigError:
+        looked = f"not found under its usual name in {self._folder}; " if self._folder else ""
+        return ConfigError(f"params.yaml: sources.{self._name}: '{key}': {looked}{advice}")
+
+    def all(self, key: str, advice: str = ADVICE, check: Check | None = None) -> list[Path]:
+        """The local paths of all files of the setting `key`; see `each`."""
+        return list(self.each(key, advice, check))
+
+    def each(self, key: str, advice: str = ADVICE, check: Check | None = None) -> Iterator[Path]:
+        """The local paths of the files of the setting `key`, one after another.
+
+        A file from the web is downloaded when its turn comes.
+
+        Args:
+            advice: what to do if there is no source.
+            check: downloads without a checksum must pass this check, or the next mirror is tried.
+        """
+        if key not in self._sources:
+            raise self._without_source(key, advice)
+        for number, source in enumerate(self._sources[key]):
+            yield obtain(source, f"{self._name} {key}", self._waiting / key / str(number), check)
+
+    def one(self, key: str, advice: str = ADVICE, check: Check | None = None) -> Path:
+        """The local path of the only file of the setting `key`; see `each`."""
+        return self.all(key, advice, check)[0]
+
+    def copy(
+        self,
+        names: Mapping[str, str],
+        raw: Path,
+        optional: Collection[str] = (),
+        advice: str = ADVICE,
+    ) -> None:
+        """Copy the file of every setting to `raw`, under the setting's name in `names`. `optional`
+        are settings that may have no file."""
+        for key, name in names.items():
+            if key not in optional or self.has(key):
+                copy_file(self.one(key, advice), raw / name)
+
+
+def _is_local(sources: Sequence[Source]) -> bool:
+    addresses = [address for source in sources for address in source.addresses]
+    return any(local_path(address) is not None for address in addresses)
+
+
+def _local_copy(source: Source, folder: Path | None, what: str) -> Source:
+    """The `source`, or the file of the same name in the folder, with the same size and checksum."""
+    if folder is None or _is_local([source]):
+        return source
+    path = folder / file_name(source.url, what)
+    return source.model_copy(update={"url": str(path), "mirrors": ()}) if path.exists() else source
+
+
+def _folder_path(name: str, folder: str) -> Path:
+    path = local_path(folder)
+    if path is None or not path.is_dir():
+        raise SourceError(f"params.yaml: sources.{name}.folder: {folder} is not a folder here")
+    return path
+
+
+def _in_folder(
+    path: Path, usual: Usual, has_all: Callable[[Path], bool]
+) -> dict[str, Sequence[Source]]:
+    sources: dict[str, Sequence[Source]] = {}
+    for key, choices in usual.items():
+        hits = [hit for hit in (_matches(path, choice) for choice in choices) if hit]
+        if hits:
+            best = max(hits, key=lambda hit: all(map(has_all, hit)))  # the first of equals
+            sources[key] = tuple(Source(url=str(match)) for match in best)
+    return sources
+
+
+def _matches(folder: Path, choice: str | tuple[str, ...]) -> list[Path]:
+    if isinstance(choice, str):
+        return sorted(folder.glob(choice))
+    paths = [folder / name for name in choice]
+    return paths if all(path.exists() for path in paths) else []
+
+
+class SourceSettings(Strict):
+    """`sources.NAME` of params.yaml: a folder, a source for each file, or both.
+
+    `folder` holds files under their usual names.
+    """
+
+    folder: str | None = None
+
+
+class ImageSettings(SourceSettings):
+    """Settings of a dataset whose images may be absent or incomplete."""
+
+    without_images: bool = False
+    """Use the dataset without images, with published features."""
+    only_present: bool = False
+    """Leave out images whose image file is missing."""

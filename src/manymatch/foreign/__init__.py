@@ -1,1 +1,0 @@
-"""Readers of files that may be damaged or hostile, and writers of files that reveal damage."""

@@ -1,0 +1,1 @@
+"""A trained model: its folder, its card, its embeddings, scores and explanations."""

@@ -1,0 +1,82 @@
+"""Why a picture and a text have their score: elements, attention, entities, variances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from manymatch.batch.numbering import CaptionEntry, Numbering
+from manymatch.batch.wordpieces import AnyVocabulary, WordPieces
+from manymatch.methods.embeddings import Embeddings
+from manymatch.model.answer import Explanation, Table
+from manymatch.results.retrieval import Graph
+from manymatch.similarities.assignment import best_columns
+
+
+def explanation(
+    score: Callable[[Embeddings, Embeddings], Tensor],
+    image: Embeddings,
+    text: Embeddings,
+    boxes: np.ndarray | None,
+    caption: CaptionEntry,
+    vocabulary: AnyVocabulary,
+) -> Explanation:
+    """Explain the score of one picture and one text.
+
+    Args:
+        score: the score by which retrieval ranks.
+        image, text: their embeddings, with all parts.
+        boxes: `(R, 4)` the picture's regions, if known.
+        caption: the text with its scene graph, which is empty if the method reads none.
+        vocabulary: numbers the text's words.
+    """
+    (words,) = words_read([caption.text], vocabulary)
+    cosines = normalize(image.vectors[0], dim=1) @ normalize(text.vectors[0], dim=1).T
+    entities = None
+    if text.entities is not None:
+        entities = score(image, Embeddings(text.entities[:, None]))[0].tolist()
+    return Explanation(
+        score=float(score(image, text)),
+        cosines=cosines.tolist(),
+        matched=_assignment(cosines),
+        image_attention=_attention(image, None if boxes is None else len(boxes)),
+        boxes=None if boxes is None else boxes.tolist(),
+        words=words,
+        text_attention=_attention(text, len(words)),
+        image_variance=_variance(image),
+        text_variance=_variance(text),
+        graph=Graph.model_validate(caption.graph.to_dict()) if caption.graph.objects else None,
+        entity_scores=entities,
+    )
+
+
+def _assignment(cosines: Tensor) -> list[tuple[int, int]]:
+    """The pairs (row, column) of the best one-to-one assignment."""
+    wide = cosines if cosines.shape[0] <= cosines.shape[1] else cosines.T
+    pairs = list(enumerate(best_columns(wide[:, :, None, None]).flatten().tolist()))
+    return pairs if wide is cosines else sorted((row, column) for column, row in pairs)
+
+
+def _attention(embeddings: Embeddings, inputs: int | None) -> Table | None:
+    """The attention over the first `inputs` regions or words; None: over all."""
+    if embeddings.attention is None:
+        return None
+    table: Table = embeddings.attention[0, :, :inputs].tolist()
+    return table
+
+
+def _variance(embeddings: Embeddings) -> float | None:
+    if embeddings.log_variance is None:
+        return None
+    return embeddings.log_variance.exp().mean().item()
+
+
+def words_read(texts: Iterable[str], vocabulary: AnyVocabulary) -> list[list[str]]:
+    """The words or wordpieces of each text, in the order of the text encoder's local features."""
+    numbers: Iterable[Iterable[int]] = map(Numbering(vocabulary).words, texts)
+    if isinstance(vocabulary, WordPieces):
+        numbers = ([vocabulary.CLS, *pieces, vocabulary.SEP] for pieces in numbers)
+    return [[vocabulary.words[number] for number in caption] for caption in numbers]

@@ -1,0 +1,58 @@
+"""Trained models on the Hugging Face hub."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from manymatch.model.checkpoint import FILES
+from manymatch.util.errors import CheckpointError, first_line
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
+"""OWNER/MODEL or OWNER/MODEL@REVISION."""
+
+
+def fetched(name: str, *, local_files_only: bool = False) -> Path:
+    """The folder of the model `name` on the hub, copied to this machine.
+
+    Args:
+        local_files_only: whether only a copy that is here already counts.
+
+    Raises:
+        CheckpointError: there is no such model, or the hub does not answer.
+    """
+    advice = "Name the folder of a trained model, such as models/scenes/cora"
+    if not _NAME.fullmatch(name):
+        raise CheckpointError(f"{name}: no such folder. {advice}, or OWNER/MODEL on the hub.")
+    from huggingface_hub import snapshot_download
+
+    repository, _, revision = name.partition("@")
+    try:
+        folder = snapshot_download(
+            repository,
+            revision=revision or None,
+            allow_patterns=FILES,
+            local_files_only=local_files_only,
+        )
+    except (OSError, ValueError) as error:
+        raise CheckpointError(
+            f"{name}: neither a folder nor available from the hub ({first_line(error)}). {advice}."
+        ) from None
+    return Path(folder)
+
+
+def downloaded(name: str) -> Path | None:
+    """The folder of a model on the hub that was copied to this machine before."""
+    with suppress(CheckpointError):
+        return fetched(name, local_files_only=True)
+    return None
+
+
+def uploaded(folder: Path, name: str, private: bool) -> str:
+    """Upload the model in `folder` to the hub as `name`; return its address."""
+    from huggingface_hub import HfApi
+
+    hub = HfApi()
+    hub.create_repo(name, private=private, exist_ok=True)
+    return hub.upload_folder(repo_id=name, folder_path=folder, allow_patterns=FILES).commit_url

@@ -1,0 +1,154 @@
+"""Pictures of any kind, with the image features that a trained model expects."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from numbers import Integral
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+from manymatch.batch.collate import Item, whole_item
+from manymatch.features import BACKBONES, build_backbone
+from manymatch.features.backbone import Detector, Sources
+from manymatch.features.extractors import Detection, Extractor
+from manymatch.features.image_list import Picture
+from manymatch.util.errors import CheckpointError, ConfigError, DataError
+from manymatch.util.images import read_crops, read_image
+
+AnyPicture = str | Path | Image.Image | NDArray[Any]
+"""A file, a PIL image, or an array `(h, w, 3)` or `(h, w)` of bytes."""
+
+_PICTURES_AT_ONCE = 32
+_Item = TypeVar("_Item")
+
+
+class Pictures:
+    """Extracts the image features of a trained model.
+
+    Args:
+        features: name of the features in the model's preset, such as `lite0`.
+        extraction: backbone, preprocessing and hash of the weights, as the model's training saw
+            them.
+        device: where the backbone runs.
+        weights: the weights of the backbone, if not its default ones.
+        regions: the fewest and the most regions of a picture, for a detector.
+    """
+
+    def __init__(
+        self,
+        features: str,
+        extraction: dict[str, str],
+        device: torch.device,
+        weights: str | None,
+        regions: tuple[int, int],
+    ) -> None:
+        self._features = features
+        self._extraction = extraction
+        self._device = device
+        self._sources = Sources(Path(), weights, regions)
+
+    def items(self, images: Iterable[AnyPicture]) -> Iterator[Item]:
+        """The pictures as items of a batch without captions, in the given order.
+
+        Raises:
+            ConfigError: the features cannot be extracted here.
+            DataError: a picture cannot be read.
+        """
+        extractor = self._extractor
+        opened = (_opened(number, image) for number, image in enumerate(images))
+        for picture, features, boxes in extractor.run(opened):
+            if extractor.backbone.dtype == "float16":  # as feature stores hold them
+                features = features.astype(np.float16)
+            yield whole_item(picture.image_id, features, boxes)
+
+    def reader(self) -> Callable[[Path], Image.Image]:
+        """A function that reads a file as the picture that the backbone sees, for several threads.
+
+        Raises:
+            ConfigError, CheckpointError: the features cannot be extracted here.
+        """
+        backbone = self._extractor.backbone
+        if isinstance(backbone, Detector):  # it takes a picture of any size
+            return lambda file: Image.fromarray(read_image(file))
+        # The same crop of a picture of the backbone's size changes nothing.
+        crops = backbone.crops("")
+        return lambda file: Image.fromarray(read_crops(file, crops, backbone.size)[0])
+
+    @cached_property
+    def _extractor(self) -> Extractor | Detection:
+        """The backbone, which must be the one that the model was trained with."""
+        name, trained = self._features, self._extraction
+        if name not in BACKBONES or trained.get("preprocessing", "").startswith("published"):
+            raise ConfigError(
+                f"the model was trained on '{name}' features that others published, and nothing "
+                "here extracts these from a picture. Train a model on features that are extracted "
+                "here, such as lite0."
+            )
+        if name == "objects":
+            raise ConfigError(
+                "the model was trained on 'objects' features, which need the boxes of a data set. "
+                "Train a model on other features, such as lite0."
+            )
+        built = build_backbone(name, self._sources)
+        for fact in ("preprocessing", "weights_sha256"):
+            if trained.get(fact) != getattr(built, fact):
+                raise CheckpointError(
+                    f"image features '{name}': {fact} is '{getattr(built, fact)}', but the model "
+                    f"was trained with '{trained.get(fact)}'. Load the model with the weights and "
+                    "the regions of its training."
+                )
+        if isinstance(built, Detector):
+            return Detection(name, built, self._device)
+        return Extractor(name, built, self._device, _PICTURES_AT_ONCE)
+
+
+def refuse_single(items: Any) -> None:
+    """Refuse one item in place of several: its letters or rows would be taken for items.
+
+    Raises:
+        DataError: `items` is a text, a path, a PIL image or the array of one picture, or no list.
+    """
+    if not isinstance(items, Iterable):
+        raise DataError(f"expected several items in a list, not {type(items).__name__}")
+    array = isinstance(items, np.ndarray) and items.shape[2:] in ((), (3,))
+    if array or isinstance(items, str | bytes | Path | Image.Image):
+        raise DataError("expected several items, not a single one. Put the item in a list: [ITEM]")
+
+
+def batches_of(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
+    """The items in lists of `size`; the last list may be shorter.
+
+    Raises:
+        ConfigError: `size` is no number of at least 1.
+    """
+    if not isinstance(size, Integral) or size < 1:
+        raise ConfigError(f"batch_size = {size!r}: expected a number of at least 1.")
+    iterator, most = iter(items), min(size, sys.maxsize)
+    while batch := list(itertools.islice(iterator, most)):
+        yield batch
+
+
+def _opened(number: int, image: AnyPicture) -> Picture:
+    """The image with its file, or its number as its id."""
+    if isinstance(image, str | Path):
+        return Picture(str(image), Path(image))
+    if isinstance(image, Image.Image):
+        return Picture(str(number), image)
+    try:
+        array = np.asarray(image)
+    except ValueError:  # lists of unequal length, and what only seems to be a list
+        raise DataError(f"image {number}: {type(image).__name__} instead of a picture") from None
+    if array.dtype != np.uint8 or array.ndim not in (2, 3) or array.shape[2:] not in ((), (3,)):
+        raise DataError(
+            f"image {number}: an array {array.dtype} {array.shape}. Expected bytes (uint8) of the "
+            "shape (height, width, 3) or (height, width)."
+        )
+    return Picture(str(number), Image.fromarray(array))

@@ -1,0 +1,107 @@
+"""Scores of all pairs, and which embeddings a model may score: its own, and arrays from elsewhere,
+which have no origin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from manymatch.methods.base import Method
+from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.set_method import SetMethod
+from manymatch.model.answer import Side
+from manymatch.model.blocks import CAPTIONS_PER_BLOCK, IMAGES_PER_BLOCK
+from manymatch.model.embed import check_finite
+from manymatch.similarities.blocks import runs
+from manymatch.util.errors import ConfigError, DataError
+
+
+def of_all_pairs(
+    block: Callable[[Embeddings, Embeddings], Tensor], images: Embeddings, texts: Embeddings
+) -> Tensor:
+    """`(n_images, n_texts)`, put together of the scores of blocks.
+
+    Two sides of float64 are scored in float64, all others in float32.
+    """
+    if {images.vectors.dtype, texts.vectors.dtype} != {torch.float64}:
+        images, texts = images.float(), texts.float()
+    text_runs = runs(len(texts), CAPTIONS_PER_BLOCK)
+    return torch.cat(
+        [
+            torch.cat([block(images.rows(i), texts.rows(j)) for j in text_runs], 1)
+            for i in runs(len(images), IMAGES_PER_BLOCK)
+        ]
+    )
+
+
+def check_origin(embeddings: Embeddings, model: str, side: Side | None = None) -> None:
+    """Refuse embeddings of another model than `model`, or of another side than `side`.
+
+    Args:
+        model: `Model.identity`.
+
+    Raises:
+        DataError: these are no embeddings, or those of another model or side. Embeddings without
+            an origin pass.
+    """
+    if not isinstance(embeddings, Embeddings):
+        raise DataError(
+            f"expected embeddings, not {type(embeddings).__name__}. Give what encode_images or "
+            "encode_texts returns, or Embeddings(vectors) with vectors (n, K, D)"
+        )
+    if embeddings.origin is None:
+        return
+    of_side, of_model = embeddings.origin
+    if side is not None and of_side != side:
+        raise DataError(f"embeddings of {of_side} where those of {side} belong. Swap them")
+    if of_model != model:
+        raise DataError("embeddings of another model. Embed the items with this model")
+
+
+def check_pair(images: Embeddings, texts: Embeddings, method: Method, model: str) -> None:
+    """Refuse embeddings that have no score by `model`, which has the `method`: those of another
+    model or of the other side, of different sizes, or with numbers that are not finite. Each is a
+    `DataError`."""
+    check_origin(images, model, "images")
+    check_origin(texts, model, "texts")
+    for name, embeddings in (("images", images), ("texts", texts)):
+        _check_numbers(name, embeddings)
+        check_elements(method, embeddings)
+    sizes = images.vectors.shape[2], texts.vectors.shape[2]
+    if sizes[0] != sizes[1]:
+        raise DataError(
+            f"images of {sizes[0]} numbers and texts of {sizes[1]}: embeddings of different models "
+            "have no score"
+        )
+
+
+def check_elements(method: Method, embeddings: Embeddings) -> None:
+    """Refuse several vectors of an item where the method gives one: a `DataError`."""
+    elements = embeddings.vectors.shape[1]
+    if not isinstance(method, SetMethod) and elements != 1:
+        raise DataError(f"{elements} vectors of each item: the method gives one vector")
+
+
+def _check_numbers(name: str, embeddings: Embeddings) -> None:
+    vectors: object = embeddings.vectors
+    if not isinstance(vectors, Tensor):
+        raise DataError(
+            f"{name}: vectors in a {type(vectors).__name__}, but expected a tensor (n, K, D). Use "
+            "torch.as_tensor"
+        )
+    if vectors.ndim != 3 or not vectors.is_floating_point():
+        shape = tuple(vectors.shape)
+        raise DataError(f"{name}: vectors {shape} {vectors.dtype}, but expected float (n, K, D)")
+    if not vectors.numel():
+        raise DataError(f"{name}: vectors {tuple(vectors.shape)} are empty")
+    for part in embeddings.scored_parts().values():
+        if part.is_floating_point():
+            check_finite(part, [f"{name} {number}" for number in range(len(part))])
+
+
+def check_asking(query: str) -> None:
+    """Refuse an unknown side that asks: a `ConfigError`."""
+    if query not in ("text", "image"):
+        raise ConfigError(f"query = {query!r}: the side that asks is 'text' or 'image'.")

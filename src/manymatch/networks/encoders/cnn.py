@@ -1,0 +1,180 @@
+"""A CNN in the training loop, which is fine-tuned: from stored pixels to a feature map.
+
+The CNN computes from `features: pixels256` what a frozen CNN has stored as features (`features:
+resnet152`), so that every method takes either.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils.checkpoint import checkpoint
+
+from manymatch.batch.padding import PaddedRows, all_real
+from manymatch.networks.encoders import pretrained
+from manymatch.util.errors import ConfigError
+
+Backbone = Literal["resnet50", "resnet101", "resnet152", "resnext101_wsl"]
+RANDOM = "random"
+_DRAWS = 10
+
+
+class CNN(nn.Module):
+    """`(n, S * S, 3)` pixels as bytes -> cells `(n, h * w, 2048)` of the network's last map.
+
+    Args:
+        backbone: the network.
+        weights: a folder, file or hub name, as for the extraction of features with this backbone;
+            None: the backbone's default; "random": fresh weights.
+        crop: side of the square that the network sees: in training a random square, mirrored half
+            of the time, else the middle one.
+        crop_area: the smallest and the largest share of a picture that a training crop covers, see
+            `resized_crops`; None: the random squares have `crop` pixels a side.
+        fixed_statistics: batch norms keep their first statistics, in training too.
+        checkpointing: activations inside the network's stages are computed twice instead of kept.
+            It needs `fixed_statistics`: batch norms would see each batch twice.
+    """
+
+    width = 2048
+
+    def __init__(
+        self,
+        backbone: Backbone = "resnet152",
+        weights: str | None = None,
+        crop: int = 224,
+        crop_area: tuple[float, float] | None = None,
+        fixed_statistics: bool = False,
+        checkpointing: bool = False,
+    ) -> None:
+        super().__init__()
+        self.crop, self.crop_area, self.fixed_statistics = crop, crop_area, fixed_statistics
+        # Weights stay in torch's own order: AdamP cannot read other orders.
+        self.network = _network(backbone, weights, checkpointing)
+
+    def forward(self, features: Tensor) -> tuple[Tensor, PaddedRows]:
+        """The cells, and that all of them are real.
+
+        Raises:
+            ConfigError: `features` are not pixels, or the pictures are smaller than a crop.
+        """
+        pixels = square(features)
+        if self.training and self.crop_area is not None:
+            pixels = resized_crops(pixels, self.crop, self.crop_area)
+        else:
+            pixels = cropped(pixels, self.crop, at_random=self.training)
+        # A view of (n, S, S, 3) as (n, 3, S, S) has the channels last, the fastest memory format.
+        cells = self.network(pixels.permute(0, 3, 1, 2))
+        return cells, all_real(len(cells), cells.shape[1], cells.device)
+
+    def train(self, mode: bool = True) -> CNN:
+        super().train(mode)
+        if self.fixed_statistics:
+            for module in self.network.modules():
+                if isinstance(module, _BatchNorm):
+                    module.eval()
+        return self
+
+
+def square(features: Tensor) -> Tensor:
+    """Pixels row by row, `(n, S * S, 3)`, as pictures `(n, S, S, 3)`."""
+    count, cells, width = features.shape
+    side = math.isqrt(cells)
+    if features.dtype != torch.uint8 or width != 3 or side * side != cells:
+        raise ConfigError(
+            f"a CNN reads pixels, but these features are {cells} of size {width}. "
+            "Set the preset's features to pixels256 or pixels512."
+        )
+    return features.view(count, side, side, 3)
+
+
+def cropped(pixels: Tensor, side: int, at_random: bool) -> Tensor:
+    """Squares `(n, side, side, 3)` of pictures `(n, S, S, 3)`: the middle squares, or `at_random` a
+    square anywhere in each picture, mirrored half of the time.
+
+    Raises:
+        ConfigError: the pictures are smaller than `side`.
+    """
+    count, whole = pixels.shape[:2]
+    if side > whole:
+        raise ConfigError(
+            f"cnn.crop: {side} pixels, but pictures have {whole}. Set at most {whole}."
+        )
+    if not at_random:
+        start = (whole - side) // 2
+        return pixels[:, start : start + side, start : start + side]
+    device = pixels.device
+    corner = torch.randint(whole - side + 1, (2, count, 1), device=device)
+    rows, columns = corner + torch.arange(side, device=device)
+    mirrored = torch.rand(count, 1, device=device) < 0.5
+    columns = torch.where(mirrored, columns.flip(1), columns)
+    picture = torch.arange(count, device=device)[:, None, None]
+    return pixels[picture, rows[:, :, None], columns[:, None]]
+
+
+def resized_crops(pixels: Tensor, side: int, area: tuple[float, float]) -> Tensor:
+    """Crops `(n, side, side, 3)` of pictures `(n, S, S, 3)`, in float32: each of a size, shape and
+    place drawn at random, resized bilinearly, and mirrored half of the time.
+
+    The share of the picture is uniform in `area`, the logarithm of width over height in
+    log 3/4 .. log 4/3. The first of ten draws that fits in the picture counts, else the whole
+    picture. No crop is reduced by more than S / side, so that nothing is smoothed.
+
+    References:
+        torchvision's `RandomResizedCrop`, which the released code of DivE uses.
+    """
+    count, whole = pixels.shape[:2]
+    draws = torch.rand(4, _DRAWS, count, device=pixels.device)
+    share = area[0] + (area[1] - area[0]) * draws[0]
+    shape = torch.exp(math.log(4 / 3) * (2 * draws[1] - 1))
+    sizes = torch.stack([(share / shape).sqrt(), (share * shape).sqrt()]) * whole
+    sizes = sizes.round().clamp_min(1)  # (2, draws, n): heights and widths
+    fits = (sizes <= whole).all(0)
+    first = fits.to(torch.uint8).argmax(0, keepdim=True)
+    sizes = torch.where(fits.any(0), sizes.gather(1, first.expand(2, 1, -1))[:, 0], whole)
+    starts = (draws[2:, 0] * (whole - sizes + 1)).floor()
+    steps = (torch.arange(side, device=pixels.device) + 0.5) / side
+    places = (steps * sizes[..., None] - 0.5).clamp_min(0)  # within the crop, (2, n, side)
+    rows, columns = starts[..., None] + torch.minimum(places, sizes[..., None] - 1)
+    mirrored = torch.rand(count, 1, device=pixels.device) < 0.5
+    columns = torch.where(mirrored, columns.flip(1), columns)
+    grid = torch.stack(
+        [columns[:, None].expand(-1, side, -1), rows[..., None].expand(-1, -1, side)], -1
+    )
+    grid = (2 * grid + 1) / whole - 1
+    planes = pixels.permute(0, 3, 1, 2).float()
+    crops = functional.grid_sample(planes, grid, padding_mode="border", align_corners=False)
+    return crops.permute(0, 2, 3, 1)
+
+
+class _Recomputed(nn.Sequential):
+    """Stages whose blocks keep only their inputs for the backward pass, and compute the rest again.
+
+    One block at a time: the 23 blocks of ResNeXt-101's third stage together would need 50 GB.
+    """
+
+    def forward(self, maps: Tensor) -> Tensor:
+        for stage in self:
+            for block in stage if isinstance(stage, nn.Sequential) else [stage]:
+                maps = checkpoint(block, maps, use_reentrant=False, preserve_rng_state=False)
+        return maps
+
+
+def _network(backbone: Backbone, weights: str | None, checkpointing: bool) -> nn.Module:
+    # Imported only where a preset has a CNN: transformers takes seconds.
+    from manymatch.networks.backbones import resnet, resnext
+    from manymatch.networks.backbones.normalised import Normalised
+
+    source = resnext if backbone == "resnext101_wsl" else resnet
+    if weights == RANDOM or not pretrained.are_loaded():
+        stages = source.fresh(backbone)
+    else:
+        stages = source.pretrained(backbone, weights)
+    if checkpointing:
+        stages = _Recomputed(OrderedDict(stages.named_children()))
+    return Normalised(stages, resnet.MEAN, resnet.STD)

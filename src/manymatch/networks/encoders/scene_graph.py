@@ -1,0 +1,267 @@
+"""CORA's encoder of scene graphs: concepts, then attributes to objects, then objects to objects."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from manymatch.batch.batch import Graphs
+from manymatch.batch.padding import PaddedRows, Sequences
+from manymatch.networks.encoders.bert import BertEncoder
+from manymatch.networks.layers.dropout import Dropout
+from manymatch.networks.layers.glorot import glorot_linear, side_by_side
+from manymatch.networks.layers.gru import BiGRU, Directions
+from manymatch.networks.layers.segments import segment_mean, segment_sum
+from manymatch.networks.pooling.graph_attention import GraphAttention
+from manymatch.networks.pooling.masked import MeanPooling
+
+EdgeForm = Literal["paper", "code"]
+ObjectEdges = Literal["both_ways", "subject_to_object"]
+GraphForm = Literal["steps", "joint", "sums", "phrases"]
+
+_LENGTHS = (0, 1, 2, 4, 8)
+"""Phrases whose lengths are between two neighbours of this list are read together."""
+
+
+class Encoded(NamedTuple):
+    """`entities (V, D)`: objects with their attributes, in the order of `Graphs.objects`.
+
+    `nodes` are what a caption consists of, and `padding` has their places in the caption: `(V, D)`
+    objects in the context of the whole graph, or all phrases in the order of `Graphs.by_caption`.
+    """
+
+    entities: Tensor
+    nodes: Tensor
+    padding: PaddedRows
+
+
+class ConceptEncoder(nn.Module):
+    """Phrases to vectors: word vectors, a GRU, its final state, and a linear layer to D.
+
+    Args:
+        words: the word vectors.
+        hidden: size of the final state, both directions together (CORA: 300). None, not in the
+            paper: no GRU; the mean of the word vectors takes the place of the final state.
+        size: D.
+        directions: of the GRU (CORA: forward).
+        dropout: of the word vectors' elements.
+
+    References:
+        Pham et al., CORA, CVPR 2024, sections 3.2 and 6.2.
+    """
+
+    def __init__(
+        self,
+        words: nn.Embedding,
+        hidden: int | None,
+        size: int,
+        directions: Directions = "forward",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.words = words
+        self.dropout = Dropout(dropout)
+        width = words.embedding_dim
+        self.gru = BiGRU(width, hidden, directions) if hidden else None
+        self.pool = MeanPooling()
+        self.project = glorot_linear(hidden or width, size)
+
+    def forward(self, phrases: Tensor, words: Sequences) -> Tensor:
+        """`phrases (P, T)` word ids, each with a word -> `(P, D)`."""
+        vectors = self.dropout(self.words(phrases))
+        if self.gru is None:
+            return self.project(self.pool(vectors, words.mask)[:, 0])
+        return self.project(self.gru(vectors, words).final)
+
+
+class BertConceptEncoder(nn.Module):
+    """Phrases to vectors: BERT, the mean of its last hidden states, and a linear layer to D.
+
+    Most phrases have one or two words, a few have eight. Phrases of similar length are read
+    together, which avoids most of the padding.
+    """
+
+    def __init__(self, bert: BertEncoder, size: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.bert, self.pool = bert, MeanPooling()
+        self.dropout = Dropout(dropout)
+        self.project = glorot_linear(bert.width, size)
+
+    def forward(self, phrases: Tensor, words: Sequences) -> Tensor:
+        """`phrases (P, T)` wordpiece ids, each with a wordpiece -> `(P, D)`."""
+        width = phrases.shape[1]
+        longest_first, means, rows_of_means = words.rows[: len(phrases)] // width, [], []
+        for shorter, longest in pairwise((*_LENGTHS, max(_LENGTHS[-1], width))):
+            # At position p are the phrases that are longer than p.
+            start, end = (sum(words.steps[at : at + 1]) for at in (longest, shorter))
+            if start < end:
+                rows = longest_first[start:end].sort().values
+                read = self.bert(phrases[rows, :longest], words.mask[rows, :longest])
+                means.append(self.pool(*read)[:, 0])
+                rows_of_means.append(rows)
+        return self.project(self.dropout(torch.cat(means)[torch.cat(rows_of_means).argsort()]))
+
+
+class EdgeContext(nn.Module):
+    """The messages that an object gets from its labelled relations (eq. 6).
+
+    `e'_i = e_i + mean over i's active edges of W_A [r_ij ; e_j]
+                + mean over i's passive edges of W_P [r_ji ; e_i]`.
+    An edge joins its label with the embedding of its passive entity. The passive entity is the
+    relation's object: the other end j of an active edge of i, and i itself on a passive edge of i.
+    The form "code" is one mean over active and passive edges together, each through Linear and
+    ReLU. `dropout` applies to the messages.
+
+    References:
+        Pham et al., CORA, CVPR 2024, section 3.3.2.
+    """
+
+    def __init__(self, size: int, form: EdgeForm = "paper", dropout: float = 0.0) -> None:
+        super().__init__()
+        self.form = form
+        self.dropout = Dropout(dropout)
+        self.active = glorot_linear(2 * size, size)
+        self.passive = glorot_linear(2 * size, size)
+
+    def forward(self, entities: Tensor, labels: Tensor, subject: Tensor, object_: Tensor) -> Tensor:
+        """`entities (V, D)`, `labels (E, D)`, rows `(E,)` of both ends -> `(V, D)`."""
+        edges = torch.cat([labels, entities.index_select(0, object_)], 1)
+        active, passive = map(self.dropout, side_by_side(edges, self.active, self.passive))
+        messages, count = torch.cat([active, passive]), len(entities)
+        if self.form == "code":
+            ends = torch.cat([subject, object_])
+            return entities + segment_mean(messages.relu(), ends, count)
+        ends = torch.cat([subject, object_ + count])  # the means of both kinds are apart
+        return entities + segment_mean(messages, ends, 2 * count).unflatten(0, (2, count)).sum(0)
+
+
+class SceneGraphEncoder(nn.Module):
+    """Two steps of graph attention: object-attribute, then object-object with edge context.
+
+    Args:
+        concepts: encoder of the phrases, `(P, T)` ids and which of them are real -> `(P, D)`.
+        size: D, a multiple of `heads`.
+        attribute_layers, object_layers: GATv2 layers of the two steps (CORA: 1 and 2).
+        edge_form: see `EdgeContext`.
+        object_edges: whether objects exchange along a relation both ways, or only from a subject
+            to its object. Two objects are neighbours once, even with several relations.
+        last_activation: whether the last layer ends in a ReLU (CORA: it does).
+        dropout: of the phrases' vectors, of the messages of edges, of objects before the
+            object-object attention, and of nodes between two layers (released code).
+        form: `steps`, the two steps. `joint`: the same number of layers over objects and
+            attributes together, after edge context; entities and objects are then the same.
+            `sums`: no attention; an entity is the sum of its phrases, and an object the sum of its
+            entity and the labels of the relations whose subject it is. `phrases`: no graph; a
+            caption consists of all its phrases, and an entity is the sum of its phrases.
+        fully_connected: attention along all pairs of objects, and of objects and attributes, of a
+            caption instead of the parsed edges. Relations still give edge context.
+
+    References:
+        Pham et al., CORA, CVPR 2024, section 3.2; table 3 for `joint` and `fully_connected`.
+        `sums` and `phrases` are not in the paper.
+    """
+
+    def __init__(
+        self,
+        concepts: nn.Module,
+        size: int,
+        heads: int = 16,
+        attribute_layers: int = 1,
+        object_layers: int = 2,
+        edge_form: EdgeForm = "paper",
+        object_edges: ObjectEdges = "both_ways",
+        last_activation: bool = True,
+        dropout: float = 0.0,
+        form: GraphForm = "steps",
+        fully_connected: bool = False,
+    ) -> None:
+        super().__init__()
+        self.concepts, self.dropout = concepts, Dropout(dropout)
+        self.object_edges = object_edges
+        self.form, self.fully_connected = form, fully_connected
+        if form in ("sums", "phrases"):
+            return
+        first, second = attribute_layers, object_layers
+        if form == "joint":
+            first, second = 0, attribute_layers + object_layers
+        self.object_attribute = _layers(size, heads, first)
+        self.edge_context = EdgeContext(size, edge_form, dropout)
+        self.object_object = _layers(size, heads, second, last_activation)
+
+    def forward(self, graphs: Graphs) -> Encoded:
+        concepts = self.dropout(self.concepts(graphs.phrases, graphs.phrase_words))
+        if self.form in ("sums", "phrases"):
+            return _without_attention(graphs, concepts, self.form)
+        if self.form == "joint":
+            return self._joint(graphs, concepts)
+        return self._two_steps(graphs, concepts)
+
+    def _two_steps(self, graphs: Graphs, concepts: Tensor) -> Encoded:
+        """Objects and attributes exchange along their edges, then the objects alone."""
+        nodes, labels = _nodes(graphs, concepts)
+        nodes = self._through(self.object_attribute, nodes, self._binding(graphs))
+        entities = nodes[: len(graphs.objects)]
+        objects = self._in_context(graphs, labels, entities)
+        objects = self._through(self.object_object, objects, self._between(graphs))
+        return Encoded(entities, objects, graphs.caption_objects)
+
+    def _joint(self, graphs: Graphs, concepts: Tensor) -> Encoded:
+        """All nodes exchange along all edges at once."""
+        (nodes, labels), n_objects = _nodes(graphs, concepts), len(graphs.objects)
+        objects = self._in_context(graphs, labels, nodes[:n_objects])
+        edges = torch.cat([self._binding(graphs), self._between(graphs)], 1)
+        nodes = self._through(self.object_object, torch.cat([objects, nodes[n_objects:]]), edges)
+        return Encoded(nodes[:n_objects], nodes[:n_objects], graphs.caption_objects)
+
+    def _in_context(self, graphs: Graphs, labels: Tensor, objects: Tensor) -> Tensor:
+        ends = graphs.relation_subject, graphs.relation_object
+        return self.dropout(self.edge_context(objects, labels, *ends))
+
+    def _through(self, layers: nn.ModuleList, nodes: Tensor, edges: Tensor) -> Tensor:
+        for number, layer in enumerate(layers):
+            nodes = layer(self.dropout(nodes) if number else nodes, edges)
+        return nodes
+
+    def _binding(self, graphs: Graphs) -> Tensor:
+        """`(2, E)` edges between objects and attributes; attributes are numbered after objects."""
+        return graphs.edges.all_binding if self.fully_connected else graphs.edges.binding
+
+    def _between(self, graphs: Graphs) -> Tensor:
+        """`(2, E)` edges between objects."""
+        if self.fully_connected:
+            return graphs.edges.all_objects
+        if self.object_edges == "both_ways":
+            return graphs.edges.related
+        return graphs.edges.subject_to_object
+
+
+def _without_attention(graphs: Graphs, concepts: Tensor, form: GraphForm) -> Encoded:
+    """An entity is the sum of an object and its attributes. A node is the sum of an entity and the
+    labels of the relations whose subject it is, or any phrase of the caption."""
+    (nodes, labels), n_objects = _nodes(graphs, concepts), len(graphs.objects)
+    source, target = graphs.edges.binding
+    bound = nodes + segment_sum(nodes.index_select(0, source), target, len(nodes))
+    entities = bound[:n_objects]
+    if form == "phrases":
+        phrases = torch.cat([nodes, labels]).index_select(0, graphs.by_caption)
+        return Encoded(entities, phrases, graphs.caption_nodes)
+    of_relations = segment_sum(labels, graphs.relation_subject, n_objects)
+    return Encoded(entities, entities + of_relations, graphs.caption_objects)
+
+
+def _nodes(graphs: Graphs, concepts: Tensor) -> tuple[Tensor, Tensor]:
+    """The vectors of all objects and attributes, and of the relations' labels."""
+    rows = torch.cat([graphs.objects, graphs.attributes, graphs.relations])
+    labels = len(graphs.relations)
+    nodes, of_labels = concepts.index_select(0, rows).split([len(rows) - labels, labels])
+    return nodes, of_labels
+
+
+def _layers(size: int, heads: int, count: int, last_activation: bool = True) -> nn.ModuleList:
+    return nn.ModuleList(
+        GraphAttention(size, size, heads, activate=last_activation or layer < count - 1)
+        for layer in range(count)
+    )

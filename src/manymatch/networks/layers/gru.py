@@ -1,0 +1,94 @@
+"""A GRU, by default bidirectional, that never sees padding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from manymatch.batch.padding import Sequences
+from manymatch.networks.layers.recurrence import read_on_cpu
+from manymatch.networks.layers.segments import scattered
+
+Directions = Literal["average", "concatenate", "forward"]
+
+
+@dataclass(frozen=True)
+class Read:
+    """What the GRU has read. Few networks need both the states and the final states."""
+
+    rows: Tensor  # (V, d H): the states of the d directions side by side, in the order of reading
+    last: Tensor  # (d, n, H), the longest sequence first
+    sequences: Sequences
+    average: bool
+
+    @property
+    def states(self) -> Tensor:
+        """`(n, L, D)`, zero where padded."""
+        parts = self.rows.chunk(2, 1) if self.average else [self.rows]
+        return scattered(self._joined(*parts), self.sequences)
+
+    @property
+    def final(self) -> Tensor:
+        """`(n, D)`."""
+        return self._joined(*self.last.index_select(1, self.sequences.ranks))
+
+    def _joined(self, *parts: Tensor) -> Tensor:
+        if self.average:
+            return (parts[0] + parts[1]) / 2
+        return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
+
+
+class BiGRU(nn.Module):
+    """One GRU layer, whose two directions are averaged or concatenated; "forward" has one
+    direction.
+
+    With "concatenate" each direction has size / 2, so that D = `size` in all three forms. The final
+    state joins the forward direction's state at the last real position and the backward direction's
+    state at the first. Biases start at zero, because torch's own biases outweigh fresh word vectors
+    and make words similar.
+
+    Args:
+        width: size of the inputs.
+        size: D.
+        directions: how the directions are joined.
+    """
+
+    def __init__(self, width: int, size: int, directions: Directions = "average") -> None:
+        super().__init__()
+        hidden = size // 2 if directions == "concatenate" else size
+        self.directions = directions
+        both = directions != "forward"
+        self.gru = nn.GRU(width, hidden, batch_first=True, bidirectional=both)
+        for name, parameter in self.gru.named_parameters():
+            if name.startswith("bias"):
+                nn.init.zeros_(parameter)
+
+    def forward(self, sequence: Tensor, sequences: Sequences) -> Read:
+        """`sequence (n, L, width)` -> `Read`. Every sequence has a real position."""
+        average = self.directions == "average"
+        if not len(sequence):
+            none = sequence.new_zeros(1 + self.gru.bidirectional, 0, self.gru.hidden_size)
+            return Read(torch.cat(list(none), 1), none, sequences, average)
+        rows = sequence.flatten(0, 1).index_select(0, sequences.rows)
+        device, kind = rows.device.type, next(self.gru.parameters()).dtype
+        half = torch.is_autocast_enabled(device)
+        # In half precision gradients vanish without loss scaling; under CUDA's autocast cuDNN reads
+        # in float16.
+        with torch.autocast(device, enabled=False):
+            rows = rows.to(kind)
+            if device == "cpu" and torch.is_grad_enabled():
+                factors = torch.get_autocast_dtype(device) if half else kind
+                states, last = read_on_cpu(self.gru, rows, sequences.steps, factors)
+            else:
+                states, last = read_by_torch(self.gru, rows, sequences.steps)
+        return Read(states, last, sequences, average)
+
+
+def read_by_torch(gru: nn.GRU, rows: Tensor, steps: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """What `read_on_cpu` returns, by torch's GRU."""
+    packed, final = gru(PackedSequence(rows, torch.tensor(steps)))
+    return packed.data, final

@@ -1,0 +1,62 @@
+"""Generalised pooling operator: learned weights over the sorted values of each dimension."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from manymatch.batch.padding import PaddedRows, Padding, padded_rows
+from manymatch.networks.layers.gru import BiGRU
+from manymatch.networks.layers.position_code import sine_code
+from manymatch.networks.layers.precise import precise
+from manymatch.networks.pooling.masked import Mask, real_rows
+
+
+class GPO(nn.Module):
+    """Sorts each dimension in descending order and sums with weights that depend on the set's size.
+
+    A bi-GRU reads the sine position code of length n and gives n scores. Their softmax is the
+    weight of the largest, second largest, ... value. GPO can learn mean, max and top-k pooling.
+
+    Args:
+        code_size: size of the position code.
+        hidden: size of the bi-GRU, whose directions are averaged.
+        temperature: of the softmax.
+
+    References:
+        Chen et al., Learning the Best Pooling Strategy for Visual Semantic Embedding
+        (VSE-infinity), CVPR 2021, section 4.
+    """
+
+    def __init__(self, code_size: int = 32, hidden: int = 32, temperature: float = 0.1) -> None:
+        super().__init__()
+        self.code_size, self.temperature = code_size, temperature
+        self.gru = BiGRU(code_size, hidden, directions="average")
+        self.score = nn.Linear(hidden, 1, bias=False)
+
+    def forward(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Tensor:
+        """`local (n, R, D)`, `mask (n, R)` -> `(n, 1, D)`; real rows may have any positions.
+
+        `globals` are ignored.
+        """
+        padding = mask if isinstance(mask, Padding) else padded_rows(real_rows(local, mask))
+        if isinstance(padding, PaddedRows) and padding.all_real:
+            ordered = local.sort(1, descending=True).values
+        else:
+            ordered = local.masked_fill(~padding.mask[:, :, None], -torch.inf)
+            ordered = ordered.sort(1, descending=True).values
+            behind = (~padding.sizes.mask).index_select(0, padding.size_row)
+            ordered = ordered.masked_fill(behind[:, :, None], 0.0)
+        weights = self.weights(padding)[:, None].to(ordered.dtype)
+        with torch.autocast(local.device.type, enabled=False):
+            return weights @ ordered
+
+    def weights(self, padding: Padding) -> Tensor:
+        """`(n, R)` weights for sets of as many rows as are real; rows sum to 1 and are 0 behind
+        the size."""
+        real, weight = padding.sizes.mask, self.score.weight
+        codes = sine_code(real.shape[1], self.code_size, weight.device, weight.dtype)
+        states = self.gru(codes.expand(len(real), -1, -1), padding.sizes).states
+        scores = precise(self.score, states).squeeze(2) / self.temperature
+        weights = scores.masked_fill(~real, -torch.inf).softmax(1)
+        return weights.index_select(0, padding.size_row)

@@ -1,0 +1,68 @@
+"""Reading files of `torch.save` as data, without running code."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.pickles import MAX_BYTES
+from manymatch.util.regular_file import regular_path
+
+
+def load_tensors(path: Path) -> Any:
+    """The tensors and plain data that torch saved at `path`.
+
+    The tensors are mapped from the disk. Files in torch's format of before 2020 are read into
+    memory.
+
+    Raises:
+        DataError: the file is missing or damaged, or contains more than tensors and plain data.
+    """
+    try:
+        with regular_path(path) as name:
+            zipped = zipfile.is_zipfile(name)
+            if zipped:
+                _refuse_packed(name, path)
+            elif Path(name).stat().st_size > MAX_BYTES:
+                raise DataError(
+                    f"{path}: larger than {MAX_BYTES:,} B, which is the limit for this old format"
+                )
+            return torch.load(name, "cpu", weights_only=True, mmap=zipped)
+    except DataError:
+        raise
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except Exception:  # torch raises almost any exception, and advises running the code.
+        raise DataError(
+            f"{path}: not a file of torch.save, damaged, or more than tensors and plain data, "
+            "which is refused because it would run code"
+        ) from None
+
+
+def load_weights(path: Path, network: str) -> dict[str, Tensor]:
+    """The tensors by name that torch saved at `path`, the weights of `network`.
+
+    Raises:
+        ConfigError: the file is missing or damaged, or contains something else.
+    """
+    try:
+        tensors = load_tensors(path)
+    except DataError as error:
+        raise ConfigError(f"{error}. Set weights to those of {network}") from None
+    if isinstance(tensors, dict) and all(
+        isinstance(name, str) and isinstance(value, Tensor) for name, value in tensors.items()
+    ):
+        return tensors
+    raise ConfigError(f"{path}: not the weights of {network}: no tensors by name")
+
+
+def _refuse_packed(name: str, path: Path) -> None:
+    """Refuse compressed archives: torch does not write any, and one could fill the memory."""
+    with zipfile.ZipFile(name) as archive:
+        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+            raise DataError(f"{path}: a compressed archive, which torch does not write")

@@ -1,1 +1,0 @@
-"""Files, processes, threads and progress: what every other room uses."""

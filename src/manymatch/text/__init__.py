@@ -1,1 +1,0 @@
-"""Captions to the ids of words or wordpieces."""

@@ -1,0 +1,73 @@
+"""Small tables of text with named columns in CSV files that other programs wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+
+from manymatch.util.regular_file import open_regular
+from manymatch.util.text_lines import numbered_lines
+
+_DELIMITERS = ",;\t|"
+_SHOWN = 300
+"""Characters of the names of the columns in a message."""
+
+
+def is_csv(path: Path) -> bool:
+    """Return whether a file is a table of text, and not one in Parquet."""
+    return path.suffix.lower() in (".csv", ".tsv", ".txt")
+
+
+def read_csv(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) -> pa.Table:
+    """Read columns of text. The delimiter is a comma, a semicolon, a tab or a bar.
+
+    Spaces around names and cells and the case of names do not count.
+
+    Args:
+        needed: names of columns that the file must have.
+        optional: names of columns that are read if the file has them.
+
+    Raises:
+        ValueError: a needed column is missing; the message names the columns of the file.
+        DataError: the text is not UTF-8; the message names the line.
+        OSError, pa.ArrowException: the file cannot be read as a table.
+    """
+    number, header = next(numbered_lines(path), (1, ""))
+    names, delimiter = max(
+        ((_names(header, delimiter), delimiter) for delimiter in _DELIMITERS),
+        key=lambda found: len({*needed} & {*found[0]}),
+    )
+    missing = [name for name in needed if name not in names]
+    if missing:
+        listed = ", ".join(filter(None, names)) or "none"
+        raise ValueError(f"no column {', '.join(missing)}; the columns are {listed[:_SHOWN]}")
+    wanted = [name for name in (*needed, *optional) if name in names]
+    twice = next((name for name in wanted if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"two columns {twice}")
+    try:
+        with open_regular(path) as stream:
+            table = pa_csv.read_csv(
+                stream,
+                read_options=pa_csv.ReadOptions(column_names=names, skip_rows=number),
+                parse_options=pa_csv.ParseOptions(delimiter=delimiter),
+                convert_options=pa_csv.ConvertOptions(
+                    column_types=dict.fromkeys(wanted, pa.string()),
+                    include_columns=wanted,
+                    strings_can_be_null=False,
+                ),
+            )
+    except pa.ArrowInvalid:
+        for _ in numbered_lines(path):  # refuses a text that is not UTF-8, with the line
+            pass
+        raise
+    columns = {name: pc.utf8_trim_whitespace(table[name]) for name in wanted}
+    return pa.table(columns)
+
+
+def _names(header: str, delimiter: str) -> list[str]:
+    return [name.strip().strip('"').strip().lower() for name in header.split(delimiter)]

@@ -1,0 +1,60 @@
+"""HDF5 files of other programs. An HDF5 file can name bytes of other files: these are refused."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from manymatch.util.errors import DataError
+from manymatch.util.regular_file import regular_path
+
+FAULTS = (OSError, RuntimeError, KeyError, ValueError, TypeError)
+"""What h5py raises for damaged files."""
+_MAX_CHUNK_BYTES = 2**30
+"""A chunk is decompressed as a whole, even if only one number of it is read."""
+_MAX_EXPANSION, _SMALL = 1100, 2**26
+"""HDF5's compression reaches a factor of 1,032. Arrays up to 64 MiB may be of any factor."""
+
+
+def open_hdf5(path: Path) -> h5py.File:
+    """Open a file for reading.
+
+    Raises:
+        DataError: the path is not a regular file.
+        OSError: the file is missing or damaged.
+    """
+    with regular_path(path) as name:
+        return h5py.File(name, "r", locking=False)
+
+
+def member(group: h5py.Group, name: str, where: str) -> Any:
+    """The group or dataset `name` of `group`.
+
+    Raises:
+        DataError: the name is a link, or `check_dataset` refuses the dataset.
+        KeyError: there is no such name.
+    """
+    if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+        raise DataError(f"{where} is a link to elsewhere. Copy the data into the file")
+    item = group[name]
+    if isinstance(item, h5py.Dataset):
+        check_dataset(item, where)
+    return item
+
+
+def check_dataset(dataset: h5py.Dataset, where: str) -> None:
+    """Check that the bytes of a dataset are in the file itself, and as many as its shape needs.
+
+    Raises:
+        DataError: the bytes are in other files, or the array is much larger than its bytes.
+    """
+    if dataset.external or dataset.is_virtual:
+        raise DataError(f"{where} is stored in another file. Copy the data into the file")
+    chunk = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
+    size = math.prod(dataset.shape or ()) * dataset.dtype.itemsize
+    stored = dataset.id.get_storage_size()
+    if chunk > _MAX_CHUNK_BYTES or size > max(_SMALL, _MAX_EXPANSION * stored):
+        raise DataError(f"{where} claims {size:,} B, but the file has {stored:,} B of it")

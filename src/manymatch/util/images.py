@@ -1,0 +1,146 @@
+"""Reading images safely: a file may be damaged or malicious."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from manymatch.util.errors import DataError, first_line
+from manymatch.util.regular_file import open_regular
+
+MAX_PIXELS = 64_000_000
+"""Larger images are refused before decoding: a small file can decode to more than the memory."""
+_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
+"""Formats of photographs. Some of Pillow's other readers start programs."""
+_Box = tuple[float, float, float, float]
+"""x1 y1 x2 y2 in pixels."""
+REMEDY = "Replace or remove the file and run the stage 'download' again"
+
+
+# Pillow's remarks about single files, such as damaged EXIF data. What matters is an error.
+warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")
+
+
+def read_crops(
+    source: Path | Image.Image, crops: NDArray[np.float32] | None, size: int
+) -> NDArray[np.uint8]:
+    """(c, size, size, 3) RGB: every crop (x1 y1 x2 y2 in 0..1), resized to a square, bicubic.
+
+    `crops` None is one crop, the largest square in the middle of the image.
+    """
+    with decoding(source):
+        image = _open(source)
+        boxes = [_middle_square(image)] if crops is None else _in_pixels(image, crops)
+        return np.stack([_crop(image, box, size) for box in boxes])
+
+
+def read_image(source: Path | Image.Image) -> NDArray[np.uint8]:
+    """(h, w, 3) RGB, in the size of the image."""
+    with decoding(source):
+        return np.array(_open(source))
+
+
+def read_small(source: Path | bytes, side: int) -> NDArray[np.uint8]:
+    """(side, side, 3) RGB of the whole image. Every byte of the image is decoded as a check.
+
+    Raises:
+        DataError: the image cannot be decoded, or has fewer than `side` rows or columns.
+    """
+    with decoding(source):
+        image = _open(source, draft=2 * side)
+        if min(image.size) < side:
+            size = f"{image.width} x {image.height} pixels"
+            raise DataError(f"an image of {size}, at least {side} x {side} are needed")
+        return np.asarray(image.resize((side, side), Image.Resampling.BOX))
+
+
+@contextlib.contextmanager
+def opened(
+    source: Path | bytes, most: int | None = None, remedy: str = REMEDY
+) -> Iterator[Image.Image]:
+    """An image in a format of photographs, not yet decoded; `most`: pixels, else `MAX_PIXELS`."""
+    most = most or MAX_PIXELS
+    stream = io.BytesIO(source) if isinstance(source, bytes) else open_regular(source)
+    with stream, Image.open(stream, formats=_FORMATS) as image:
+        if image.width * image.height > most:
+            size = f"{image.width} x {image.height} pixels"
+            raise DataError(f"{_name(source)}: {size}, at most {most:,} are read. {remedy}")
+        yield image
+
+
+def small_jpeg(image: Image.Image, side: int, quality: int) -> bytes:
+    """An opened image as an upright JPEG with at most `side` pixels on its longest side."""
+    image.draft("RGB", (side, side))
+    small = upright_rgb(image)
+    small.thumbnail((side, side), Image.Resampling.BICUBIC)
+    file = io.BytesIO()
+    small.save(file, "JPEG", quality=quality)
+    return file.getvalue()
+
+
+def upright_rgb(image: Image.Image) -> Image.Image:
+    """8-bit RGB, turned as the EXIF data say. Of an animation: the current frame."""
+    with contextlib.suppress(Exception):  # Damaged EXIF data do not make an image unusable.
+        image = ImageOps.exif_transpose(image)
+    if image.mode == "P" and "transparency" in image.info:  # Pillow asks for this step
+        image = image.convert("RGBA")
+    if image.mode.startswith("I"):  # 16 bits, which Pillow would cut off at 255
+        values = np.clip(np.asarray(image), 0, 2**16 - 1)
+        image = Image.fromarray((values >> 8).astype(np.uint8))
+    return image.convert("RGB")
+
+
+@contextlib.contextmanager
+def decoding(source: Path | bytes | Image.Image) -> Iterator[None]:
+    """Turn the faults of an image into one line that says what to do."""
+    path = _name(source)
+    try:
+        yield
+    except DataError:
+        raise
+    except UnidentifiedImageError:
+        empty = (
+            "is empty"
+            if isinstance(path, Path) and not path.stat().st_size
+            else "is not an image that can be read"
+        )
+        raise DataError(f"{path}: {empty}. {REMEDY}") from None
+    except Exception as error:  # Pillow's decoders raise almost anything on damaged files.
+        reason = first_line(error)
+        raise DataError(f"{path}: cannot be decoded ({reason}). {REMEDY}") from None
+
+
+def _name(source: Path | bytes | Image.Image) -> Path | str:
+    return source if isinstance(source, Path) else "an image in memory"
+
+
+def _open(source: Path | bytes | Image.Image, draft: int | None = None) -> Image.Image:
+    """`draft`: a side in pixels; a JPEG may be decoded in a smaller size, but not below it."""
+    if isinstance(source, Image.Image):
+        return upright_rgb(source)
+    with opened(source) as image:
+        if draft:
+            image.draft("RGB", (draft, draft))
+        return upright_rgb(image)
+
+
+def _middle_square(image: Image.Image) -> _Box:
+    side = min(image.size)
+    left, top = (image.width - side) / 2, (image.height - side) / 2
+    return left, top, left + side, top + side
+
+
+def _in_pixels(image: Image.Image, crops: NDArray[np.float32]) -> list[_Box]:
+    width, height = image.size
+    return [(x1 * width, y1 * height, x2 * width, y2 * height) for x1, y1, x2, y2 in crops.tolist()]
+
+
+def _crop(image: Image.Image, box: _Box, size: int) -> NDArray[np.uint8]:
+    return np.asarray(image.resize((size, size), Image.Resampling.BICUBIC, box=box))

@@ -1,0 +1,185 @@
+"""Lists in JSON files that are too large for memory, read element by element with ijson.
+
+COCO's instances and Karpathy's JSON files have hundreds of megabytes, and take several times as
+much as Python objects. Such a file is one object that contains a few lists, or one list.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import ijson
+
+from manymatch.util.errors import DataError
+from manymatch.util.regular_file import open_regular
+
+MAX_DEPTH = 100
+"""Lists and objects inside each other. No data set nests more than ten."""
+_READ_BYTES = 2**16
+_OPENING, _CLOSING = {"start_map", "start_array"}, {"end_map", "end_array"}
+Event = tuple[str, Any]
+"""What ijson calls it: "start_array", "map_key", "number", ..., and the value."""
+
+
+class MissingList(DataError):
+    """A JSON object without the wanted lists."""
+
+
+def elements(path: Path, lists: Collection[str]) -> Iterator[tuple[str, int, Any]]:
+    """(name, number, element) for every element of the `lists` of the object in a UTF-8 file.
+
+    The elements are in the file's order. Only one element is in memory at a time.
+
+    Raises:
+        DataError: the file is not JSON (the message names the place), a list is missing, or values
+            are nested deeper than `MAX_DEPTH`.
+    """
+    missing = set(lists)
+    with open_regular(path) as stream, _faults(path):
+        events = _events(stream)
+        if next(events)[0] != "start_map":
+            raise DataError(f"{path}: expected a JSON object that contains lists")
+        for event, name in events:
+            if event == "end_map":
+                continue
+            opening = next(events)
+            if name in lists and opening[0] == "start_array":
+                missing.discard(name)
+                for number, element in enumerate(_elements(events, 2, name)):
+                    yield name, number, element
+            else:
+                _skip(opening, events)
+    if missing:
+        raise MissingList(f"{path}: expected a list '{min(missing)}' at the top level")
+
+
+def list_elements(path: Path) -> Iterator[Any]:
+    """The elements of a UTF-8 file that is one JSON list; raises the same as `elements`."""
+    with open_regular(path) as stream, _faults(path):
+        events = _events(stream)
+        if next(events)[0] != "start_array":
+            raise DataError(f"{path}: expected a JSON list")
+        yield from _elements(events, 1, "")
+        next(events, None)  # what follows the list is a fault
+
+
+def is_list(path: Path) -> bool:
+    """Whether a JSON file begins as a list."""
+    with open_regular(path) as stream:
+        return stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+
+
+def _events(stream: BinaryIO) -> Iterator[Event]:
+    _skip_byte_order_mark(stream)
+    return iter(ijson.basic_parse(stream, buf_size=_READ_BYTES, use_float=True))
+
+
+def field(value: Any, key: str, kind: type, where: str) -> Any:
+    """`value[key]`, which must have the type `kind`.
+
+    Raises:
+        DataError: the key is missing or has another type; the message starts with `where`.
+    """
+    item = value.get(key) if isinstance(value, dict) else None
+    if not isinstance(item, kind) or isinstance(item, bool):
+        raise DataError(f"{where}: expected '{key}' of type {kind.__name__}, found {item!r:.60}")
+    return item
+
+
+class _Refused(Exception):
+    """Valid JSON that is not read."""
+
+
+def _elements(events: Iterator[Event], depth: int, name: str | None = None) -> Iterator[Any]:
+    """The remaining elements of a list that lies in `depth` lists and objects, itself included.
+
+    `name`: of a list whose elements are named in messages.
+    """
+    for number, (event, value) in enumerate(events):
+        if event == "end_array":
+            return
+        try:
+            element = _value(event, value, events, depth) if event in _OPENING else value
+        except _Refused as fault:
+            raise fault if name is None else _Refused(f"{name}[{number}]: {fault}") from None
+        yield element
+
+
+def _value(event: str, value: Any, events: Iterator[Event], depth: int) -> Any:
+    """The value that begins with `event`."""
+    if event not in _OPENING:
+        return value
+    if depth == MAX_DEPTH:
+        raise _Refused(f"more than {MAX_DEPTH} lists and objects inside each other")
+    if event == "start_array":
+        return list(_elements(events, depth + 1))
+    members: dict[str, Any] = {}
+    for event, key in events:
+        if event == "end_map":
+            break
+        if key in members:
+            raise _Refused(f"the key {key[:60]!a} stands twice in one object")
+        members[key] = _value(*next(events), events, depth + 1)
+    return members
+
+
+def _skip(first: Event, events: Iterator[Event]) -> None:
+    """Pass over the value that begins with the event `first`."""
+    depth = int(first[0] in _OPENING)
+    while depth:
+        event = next(events)[0]
+        depth += (event in _OPENING) - (event in _CLOSING)
+
+
+def _skip_byte_order_mark(stream: BinaryIO) -> None:
+    if stream.read(3) != b"\xef\xbb\xbf":
+        stream.seek(0)
+
+
+@contextlib.contextmanager
+def _faults(path: Path) -> Iterator[None]:
+    """Turn an error of ijson into a `DataError` that names the line and the byte in the line."""
+    try:
+        yield
+    except _Refused as fault:
+        raise DataError(f"{path}: {fault}. Correct the file") from None
+    except ijson.JSONError as error:
+        reason = re.split(r"\\n|\n", str(error).removeprefix("b'"))[0]
+        line, byte = _place_of_fault(path)
+        where = f"{path}:{line}"
+        if "UTF8" in reason:
+            raise DataError(
+                f"{where}: the text is not UTF-8 at byte {byte} of the line. Convert the file to "
+                "UTF-8"
+            ) from None
+        raise DataError(f"{where}: not valid JSON at byte {byte} of the line: {reason}") from None
+
+
+def _place_of_fault(path: Path) -> tuple[int, int]:
+    """The line, and the byte in the line, both from 1, at which ijson refuses the file.
+
+    ijson itself does not tell them, so the file is parsed again, and then the last piece byte by
+    byte.
+    """
+    line = byte = 1
+    accepted = 0
+    for single in (False, True):
+        events = ijson.sendable_list()
+        parser = ijson.basic_parse_coro(events, use_float=True)
+        line, byte, left = 1, 1, accepted
+        with open_regular(path) as stream:
+            _skip_byte_order_mark(stream)
+            while piece := stream.readline(1 if single and not left else _READ_BYTES):
+                try:
+                    parser.send(piece)
+                except ijson.JSONError:
+                    break
+                events.clear()
+                accepted += not single
+                left = max(0, left - 1)
+                line, byte = (line + 1, 1) if piece.endswith(b"\n") else (line, byte + len(piece))
+    return line, byte

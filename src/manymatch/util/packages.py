@@ -1,0 +1,23 @@
+"""Packages that bring data, such as pretrained weights."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from manymatch.util.errors import ConfigError
+
+
+def package_folder(package: str, requirement: str, advice: str) -> Path:
+    """The folder of an installed `package`, which is not imported.
+
+    Raises:
+        ConfigError: the package is not installed. The message ends with the installation of
+            `requirement`, or `advice`.
+    """
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise ConfigError(
+            f"the package {package} is not installed. Run: pip install {requirement}, or {advice}"
+        )
+    return Path(spec.origin).parent

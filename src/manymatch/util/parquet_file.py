@@ -1,0 +1,275 @@
+"""Tables that an earlier stage or another program wrote.
+
+Parquet's page checksums leave out the footer and the headers of the pages, where a flipped bit
+gives another table. So our tables also hold the SHA-256 of the whole file, between the last page
+and the footer, where no reader looks. Tables of other programs have none and are read without.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from manymatch.util.errors import DataError, first_line
+from manymatch.util.regular_file import regular_path
+
+_MARK = b"manymatch-sha256:"
+_HASH_BYTES = 64  # hexadecimal
+_PIECE = 2**20
+_MOST_ROWS, _MOST_BYTES = 64, 2**22
+"""Limits for the table of another program in memory."""
+_UNPACKED, _RATIO = 2**26, 100
+"""A column of pictures or captions unpacks to this number of bytes, or to this multiple."""
+_REPEATED = 20
+"""A column that unpacks to more than this multiple may have very large equal cells."""
+_FOOTER_END = 8  # the length of the footer in four bytes, and "PAR1"
+
+
+@contextlib.contextmanager
+def table_writer(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
+    """A writer of a table whose damage is noticed when the table is read."""
+    with pq.ParquetWriter(path, schema, write_page_checksum=True) as writer:
+        yield writer
+    with path.open("r+b") as file:
+        pages, footer = _parts(file)
+        file.seek(pages)
+        file.write(_MARK + _hash(file, pages, footer) + footer)
+
+
+def _parts(file: BinaryIO) -> tuple[int, bytes]:
+    """The length of the pages in bytes, and the footer, which is at the end of the file."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - _FOOTER_END))
+    length = int.from_bytes(file.read(4), "little") + _FOOTER_END
+    pages = file.seek(max(0, size - length))
+    return pages, file.read()
+
+
+def _hash(file: BinaryIO, pages: int, footer: bytes) -> bytes:
+    """Hexadecimal SHA-256 of the pages, which are read in pieces, and the footer."""
+    digest = hashlib.sha256()
+    file.seek(0)
+    while pages:
+        piece = file.read(min(pages, _PIECE))
+        digest.update(piece)
+        pages -= len(piece)
+    digest.update(footer)
+    return digest.hexdigest().encode()
+
+
+def _check_hash(path: Path) -> None:
+    """Raise an `OSError` if the table holds another hash than its own."""
+    with path.open("rb") as file:
+        end, footer = _parts(file)
+        pages = max(0, end - len(_MARK) - _HASH_BYTES)
+        file.seek(pages)
+        mark = file.read(end - pages)
+        if mark.startswith(_MARK) and mark[len(_MARK) :] != _hash(file, pages, footer):
+            raise OSError("damaged: the content does not have the hash that the file holds")
+
+
+def check_cells(rows: pa.Table, path: Path) -> None:
+    """Refuse rows of another program's table at `path` if a cell is damaged or a text not UTF-8.
+
+    Raises:
+        DataError: there is such a cell.
+    """
+    try:
+        rows.validate(full=True)
+    except pa.ArrowException as error:
+        raise DataError(
+            f"{path}: a damaged cell ({first_line(error)}). Write the table again, with texts in "
+            "UTF-8"
+        ) from None
+
+
+def python_cells(rows: pa.Table, path: Path) -> pa.Table:
+    """Rows of another program's table at `path` in types that Python has.
+
+    Times are in microseconds. If a column has a time that Python does not have, such as one of the
+    year 10,000, all times of the column are texts, in UTC.
+
+    Raises:
+        DataError: a text is not UTF-8, or a cell is damaged or has no Python value.
+    """
+    check_cells(rows, path)
+    for number, field in enumerate(rows.schema):
+        if pa.types.is_temporal(field.type) or pa.types.is_nested(field.type) or _coded(field.type):
+            try:
+                rows = rows.set_column(number, field.name, _python_times(rows[number]))
+            except (pa.ArrowException, ValueError, OverflowError) as error:
+                raise DataError(
+                    f"{path}: column '{field.name}' ({field.type}) cannot be read "
+                    f"({first_line(error)}). Write the column as text"
+                ) from None
+    return rows
+
+
+_coded = pa.types.is_dictionary
+
+
+def _python_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+    try:
+        column.to_pylist()
+    except (OverflowError, ValueError, LookupError):  # LookupError: an unknown time zone
+        column = column.cast(_typed(column.type, _in_utc)).cast(_typed(column.type, _as_text))
+        column.to_pylist()  # a structure with two fields of one name has no Python value
+    return column
+
+
+def _typed(kind: pa.DataType, changed: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """`kind` with other types of the times in it."""
+    if _coded(kind):
+        return _typed(kind.value_type, changed)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_typed(field.type, changed)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_typed(kind.key_type, changed), _typed(kind.item_type, changed))
+    if isinstance(kind, _LISTS):
+        return pa.list_(_typed(kind.value_type, changed))
+    return changed(kind)
+
+
+_LISTS = (
+    *(pa.ListType, pa.LargeListType, pa.FixedSizeListType),
+    *(pa.ListViewType, pa.LargeListViewType),
+)
+
+
+def _in_utc(kind: pa.DataType) -> pa.DataType:
+    zoned = pa.types.is_timestamp(kind) and kind.tz
+    return pa.timestamp(kind.unit, "UTC") if zoned else kind
+
+
+def _as_text(kind: pa.DataType) -> pa.DataType:
+    return pa.string() if pa.types.is_temporal(kind) else kind
+
+
+def foreign_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of another program's table, one at a time, as Python values.
+
+    Memory holds the cells of at most 64 rows, and of fewer rows if the cells are large.
+
+    Raises:
+        DataError: the table is damaged, or a few bytes unpack to very large cells.
+    """
+    try:
+        with regular_path(path) as name, pq.ParquetFile(name, pre_buffer=False) as table:
+            _check_names(table.schema_arrow.names, path)
+            cell = _largest_cell(table.metadata, path)
+            rows_at_once = max(1, min(_MOST_ROWS, _MOST_BYTES // cell))
+            for batch in table.iter_batches(rows_at_once, use_threads=False):
+                yield from python_cells(pa.Table.from_batches([batch]), path).to_pylist()
+    except (OSError, ValueError, OverflowError, MemoryError, pa.ArrowException) as error:
+        raise DataError(f"{path}: not a Parquet table ({first_line(error)})") from None
+
+
+def _check_names(names: Sequence[str], path: Path) -> None:
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise DataError(
+            f"{path}: two columns are called '{repeated[0]}'. Give each column a name of its own"
+        )
+
+
+def _largest_cell(stored: pq.FileMetaData, path: Path) -> int:
+    """An estimate of the bytes of the largest text or picture, from the sizes of the columns.
+
+    A column whose equal cells are stored once may hold a single cell.
+    """
+    largest = 1
+    for column in range(stored.num_columns):
+        if stored.schema.column(column).physical_type != "BYTE_ARRAY":
+            continue
+        for group in map(stored.row_group, range(stored.num_row_groups)):
+            chunk = group.column(column)
+            packed, unpacked = chunk.total_compressed_size, chunk.total_uncompressed_size
+            if unpacked > max(_UNPACKED, _RATIO * packed):
+                raise DataError(
+                    f"{path}: the column {chunk.path_in_schema} unpacks from {packed:,} to "
+                    f"{unpacked:,} bytes, which no pictures or captions do. Write the table again"
+                )
+            once = chunk.has_dictionary_page and unpacked > _REPEATED * packed
+            largest = max(largest, unpacked if once else unpacked // max(1, group.num_rows))
+    return largest
+
+
+@contextlib.contextmanager
+def table_faults(path: Path, stage: str) -> Iterator[None]:
+    """Turn faults while reading the table at `path`, which `stage` writes, into a `DataError`."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file. Run the stage '{stage}' first") from None
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(
+            f"{path}: not a table ({first_line(error)}). Run the stage '{stage}' again"
+        ) from None
+
+
+def open_table(path: Path, columns: Sequence[str], stage: str) -> pq.ParquetFile:
+    """The table at `path`, which the stage `stage` writes and which has at least `columns`.
+
+    Raises:
+        DataError: the file is missing or damaged, or lacks a column.
+    """
+    with table_faults(path, stage), regular_path(path) as name:
+        _check_hash(Path(name))
+        table = pq.ParquetFile(name, page_checksum_verification=True)
+    missing = set(columns) - set(table.schema_arrow.names)
+    if missing:
+        raise DataError(
+            f"{path}: no column {', '.join(sorted(missing))}. Run the stage '{stage}' again"
+        )
+    return table
+
+
+def metadata_of(path: Path, key: bytes, stage: str) -> str | None:
+    """The text under `key` in the metadata of the table that `stage` writes, or None."""
+    text: bytes | None = (open_table(path, (), stage).schema_arrow.metadata or {}).get(key)
+    return None if text is None else text.decode()
+
+
+def read_table(
+    path: Path,
+    schema: pa.Schema,
+    remedy: str = "Run the stage 'captions' again.",
+    read: Callable[[Path], pa.Table] | None = None,
+) -> pa.Table:
+    """The columns of `schema`, in its types: whole numbers become ids too. Metadata is kept.
+
+    Args:
+        remedy: a sentence that says how to make the table again, for error messages.
+        read: reads a file that is not Parquet.
+
+    Raises:
+        DataError: the file is missing or unreadable, lacks a column, or has cells of another type
+            or empty cells. Only a list may be empty.
+    """
+    try:
+        if read is None:
+            with regular_path(path) as name:
+                _check_hash(Path(name))
+                columns = schema.names
+                table = pq.read_table(name, columns=columns, page_checksum_verification=True)
+        else:
+            table = read(path)
+        columns = {field.name: table[field.name].cast(field.type) for field in schema}
+        for name, column in columns.items():
+            if column.null_count and not pa.types.is_list(column.type):
+                raise ValueError(f"{column.null_count:,} cells of the column {name} are empty")
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file. {remedy}") from None
+    except (OSError, KeyError, ValueError, OverflowError, pa.ArrowException) as error:
+        fault = first_line(error).strip("'\"")
+        names = ", ".join(schema.names)
+        raise DataError(f"{path}: not a table of {names}: {fault}. {remedy}") from None
+    return pa.table(columns).replace_schema_metadata(table.schema.metadata)

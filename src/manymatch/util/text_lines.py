@@ -1,0 +1,63 @@
+"""Text files line by line, with line numbers for error messages."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from manymatch.util.errors import DataError
+from manymatch.util.regular_file import open_regular
+
+_LONGEST = 2**20
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a UTF-8 file that are not blank, with their numbers from 1, without line ends.
+
+    A file with the suffix .gz is decompressed. A byte order mark is skipped.
+
+    Raises:
+        DataError: the file is damaged or not UTF-8, or has a line of a million bytes.
+    """
+    for number, line in enumerate(_raw_lines(path), start=1):
+        if len(line) == _LONGEST:
+            raise DataError(
+                f"{path}:{number}: a line of a million bytes. Check that this is a text file"
+            )
+        text = _decoded(line, path, number).rstrip("\r\n")
+        if text.strip():
+            yield number, text
+
+
+def _raw_lines(path: Path) -> Iterator[bytes]:
+    with open_regular(path) as file:
+        stream = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+        try:
+            yield from iter(lambda: stream.readline(_LONGEST), b"")
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise DataError(
+                f"{path}: damaged or cut off ({error}). Download the file again"
+            ) from None
+
+
+def _decoded(line: bytes, path: Path, number: int) -> str:
+    try:
+        return line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        encoding = "UTF-16" if line.startswith(_UTF16) else "CP1252"
+        raise DataError(
+            f"{path}:{number}: byte 0x{line[error.start]:02x} at column {error.start + 1} is not "
+            "UTF-8. Save the file as UTF-8 (Excel calls this CSV UTF-8), or convert the file: "
+            f"iconv -f {encoding} -t UTF-8 OLD > NEW"
+        ) from None
+
+
+def columns(text: str, count: int, where: str) -> list[str]:
+    """The `count` parts of a line, which are separated by tabs."""
+    parts = text.split("\t")
+    if len(parts) != count:
+        raise DataError(f"{where}: expected {count} parts separated by tabs, found {len(parts)}")
+    return parts

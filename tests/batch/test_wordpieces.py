@@ -1,0 +1,161 @@
+"""A BERT's wordpieces work in place of words, and are loaded from a model's folder."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from random import Random
+
+import pytest
+from tiny_bert import SPECIAL, make_bert
+from tokenizers import Tokenizer
+
+from manymatch.batch.numbering import CaptionEntry, Numbering
+from manymatch.batch.scene_graph import SceneGraph
+from manymatch.batch.vocabulary import Vocabulary
+from manymatch.batch.wordpieces import WordPieces, load_vocabulary
+from manymatch.config.preset import Augmentation
+from manymatch.shards.prepare import CaptionAugmenter
+from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.json_file import write_hashed_object
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_bert(tmp_path_factory.mktemp("bert"))
+
+
+@pytest.fixture(scope="module")
+def pieces(folder: Path) -> WordPieces:
+    return WordPieces.from_folder(folder)
+
+
+def spelt(pieces: WordPieces, text: str) -> list[str]:
+    return [pieces.words[number] for number in pieces.encode(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Two  dogs", ["two", "dog", "##s"]),
+        ("a t-dog's boat.", ["a", "t", "-", "dog", "'", "s", "boat", "[UNK]"]),
+        ("d\u00f6g", ["dog"]),
+        ("[SEP]", ["[UNK]"] * 3),
+        ("  ", []),
+    ],
+)
+def test_text_becomes_the_berts_pieces(pieces: WordPieces, text: str, expected: list[str]) -> None:
+    assert spelt(pieces, text) == expected
+
+
+def test_ids_are_those_of_the_file(pieces: WordPieces, folder: Path) -> None:
+    listed = (folder / "vocab.txt").read_text().split()
+    assert list(pieces.words) == listed
+    special = (pieces.PAD, pieces.UNK, pieces.CLS, pieces.SEP, pieces.MASK)
+    assert special == tuple(
+        listed.index(f"[{name}]") for name in ("PAD", "UNK", "CLS", "SEP", "MASK")
+    )
+
+
+def test_random_words_are_never_special(pieces: WordPieces) -> None:
+    assert [pieces.words[number] for number in pieces.ordinary] == list(
+        pieces.words[len(SPECIAL) :]
+    )
+    numbered = Numbering(pieces).caption(
+        CaptionEntry("c", "a red dog beside two cats", SceneGraph(("dog",), ("dog",), ((),), ()))
+    )
+    augment = CaptionAugmenter(
+        Augmentation(word_drop=0.9), pieces.MASK, pieces.ordinary, pieces.UNK
+    )
+    words = {word for seed in range(300) for word in augment(numbered, Random(seed)).words}
+    assert len(words - set(numbered.words)) > 20
+    assert {pieces.words[word] for word in words} & set(SPECIAL) == {"[MASK]"}
+
+
+def test_the_pieces_that_continue_a_word_are_known(pieces: WordPieces) -> None:
+    listed = {pieces.words[number] for number in pieces.continuing}
+    assert listed == {word for word in pieces.words if word.startswith("##")} and "##s" in listed
+    assert pickle.loads(pickle.dumps(pieces)).continuing == pieces.continuing
+
+
+def test_more_than_the_network_can_read_is_left_out(pieces: WordPieces) -> None:
+    assert len(pieces.encode("dog " * 100)) == 40 - 2
+
+
+def test_text_without_a_piece_is_one_unknown(pieces: WordPieces) -> None:
+    assert Numbering(pieces).words("") == (pieces.UNK,)
+
+
+def test_there_and_back(pieces: WordPieces, tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary.json"
+    pieces.save(path)
+    result = load_vocabulary(path)
+    assert isinstance(result, WordPieces)
+    assert (result.words, result.network, result.pretrained) == (pieces.words, pieces.network, None)
+    assert result.encode("two Dogs") == pieces.encode("two Dogs")
+
+
+def test_words_come_back_as_words(tmp_path: Path) -> None:
+    Vocabulary([*Vocabulary.SPECIAL, "dog"]).save(tmp_path / "v.json")
+    result = load_vocabulary(tmp_path / "v.json")
+    assert isinstance(result, Vocabulary)
+    assert (result.words[3:], result.trained) == (("dog",), True)
+
+
+def test_worker_processes_get_the_same(pieces: WordPieces) -> None:
+    copy = pickle.loads(pickle.dumps(pieces))
+    assert copy.encode("[MASK] dogs") == pieces.encode("[MASK] dogs")
+    assert copy.pretrained == pieces.pretrained
+
+
+def test_a_whole_tokeniser_is_preferred_to_a_list(folder: Path, tmp_path: Path) -> None:
+    copy = make_bert(tmp_path / "bert")
+    WordPieces.from_folder(copy).save(tmp_path / "saved.json")
+    whole = json.loads((tmp_path / "saved.json").read_text())["wordpieces"]
+    whole["normalizer"]["lowercase"] = False
+    Tokenizer.from_str(json.dumps(whole)).save(str(copy / "tokenizer.json"))
+    assert spelt(WordPieces.from_folder(copy), "dog Dog") == ["dog", "[UNK]"]
+
+
+def test_an_older_folder_says_whether_it_is_lower_cased(tmp_path: Path) -> None:
+    folder = make_bert(tmp_path)
+    (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    assert spelt(WordPieces.from_folder(folder), "dog Dog") == ["dog", "[UNK]"]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("config.json", "{", "config.json: not valid JSON"),
+        ("config.json", "[]", "config.json: expected a JSON object"),
+        ("config.json", '{"model_type": "roberta"}', "'roberta', not a BERT"),
+        ("config.json", '{"model_type": "bert", "max_position_embeddings": ""}', "cannot be used"),
+        ("vocab.txt", "[PAD]\n[UNK]\ndog\n", r"\[CLS\] is missing"),
+        ("vocab.txt", None, "No such file"),
+        ("tokenizer.json", "{}", "not a tokeniser"),
+    ],
+)
+def test_an_unusable_folder_is_one_line(
+    tmp_path: Path, file: str, content: str | None, message: str
+) -> None:
+    folder = make_bert(tmp_path)
+    if content is None:
+        (folder / file).unlink()
+    else:
+        (folder / file).write_text(content)
+    with pytest.raises((ConfigError, DataError), match=message) as caught:
+        WordPieces.from_folder(folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"wordpieces": {}}, {"wordpieces": {}, "network": {}}, {"wordpieces": 1, "network": 2}],
+)
+def test_a_damaged_file_is_one_line(tmp_path: Path, value: dict) -> None:
+    path = tmp_path / "vocabulary.json"
+    write_hashed_object(path, value)
+    with pytest.raises(DataError, match="cannot be read as wordpieces") as caught:
+        load_vocabulary(path)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,283 @@
+"""The command line: a user's fault is one line and exit code 1, in any stage."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import io
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from command_line import configured, ends, fails
+
+from manymatch import cli
+from manymatch.util import progress
+
+STAGES = {
+    "captions scenes": "download scenes",
+    "features scenes lite0": "the stage 'captions'",
+    "scene-graphs scenes": "the stage 'captions'",
+    "shards scenes lite0": "captions",
+    "train scenes vsepp": "shards",
+    "evaluate scenes vsepp": "train",
+    "ensemble scenes vsepp cora": "train",
+    "experiment scenes vsepp --over size=4,8": "shards",
+    "score scenes --scores s.npy": "captions",
+    "clusters scenes swamp": "train",
+    "efficiency scenes": "dvc repro",
+    "efficiency scenes vsepp": "train",
+    "report": "dvc repro",
+    "readme": "manymatch report",
+}
+"""Stage -> what its message tells to run when nothing is there yet."""
+FAULTS = STAGES | {
+    "download flickr9k": "did you mean 'flickr8k'?",
+    "features scenes lite": "did you mean 'lite0'?",
+    "features scene lite0": "did you mean 'scenes'?",
+    "scene-graphs scene": "did you mean 'scenes'?",
+    "shards scene lite0": "did you mean 'scenes'?",
+    "shards scenes lite": "did you mean 'lite0'?",
+    "efficiency scene": "did you mean 'scenes'?",
+    "experiment scene vsepp --over size=4": "did you mean 'scenes'?",
+    "train scenes vsep": "did you mean 'vsepp'?",
+    "train scenes vsepp --set training.epoch=3": "did you mean 'epochs'?",
+    "train scenes vsepp --set epochs": "expected KEY=VALUE",
+    "train scenes vsepp --set seed=[1": "--set seed=[1: not a YAML value",
+    "train scenes vsepp --as a+b": "is not a name",
+    "experiment scenes vsepp --over size=4} --set seed=1": "--over size=4}: not a YAML value",
+    "evaluate scenes vsep": "did you mean 'vsepp'?",
+    "score scenes --similarity cosin": "did you mean 'cosine'?",
+    "score scenes --scores s.npy --as a+b": "is not a name",
+    "clusters scenes swam": "did you mean 'swamp'?",
+    "ensemble scenes vsep cora": "did you mean 'vsepp'?",
+    "experiment scenes vsep --over size=4": "did you mean 'vsepp'?",
+    "experiment scenes vsepp --over siz=4": "did you mean 'size'?",
+    "experiment scenes vsepp --over size": "expected KEY=VALUE",
+    "experiment scenes vsepp": "--over KEY=V1,V2",
+    "experiment what.yaml --over size=4": "Leave out PRESET and --over",
+    "experiment scenes vsepp cora --over preset=cora": "given twice",
+    "experiment scenes vsepp --dataset scenes": "Leave out --dataset",
+    "efficiency scenes vsepp vsep": "did you mean 'vsepp'?",
+}
+
+
+@pytest.fixture
+def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with configuration and nothing else."""
+    return configured(root, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("command", FAULTS)
+def test_a_missing_input_and_a_mistyped_name_are_one_line(
+    checkout: Path,
+    command: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert FAULTS[command] in fails(command, monkeypatch, capfd)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "hint"),
+    [
+        ("presets", ["corra"], "did you mean 'cora'?"),
+        ("features", ["lite0", "lite"], "did you mean 'lite0'?"),
+        ("dataset", [], "did you mean 'datasets'?"),
+        ("datasets", [], "datasets"),
+        ("datasets", ["scenes", "scenes"], "listed twice: scenes"),
+        ("presets", ["vsepp", "cora", "vsepp"], "listed twice: vsepp"),
+        ("presets", ["../scenes/vsepp"], "presets.0"),
+        ("datasets", ["../elsewhere"], "datasets.0"),
+        ("ensembles", ["vsepp+.."], "ensembles.0"),
+        ("ensembles", ["vsepp+dive"], "no stage trains 'dive'"),
+        ("indexes", {"a": {"source": "b", "model": "scenes/coraa"}}, "did you mean 'cora'?"),
+        ("warm_starts", {"a": {"dataset": "a", "preset": "b", "model": "../c"}}, "model"),
+        ("experiments", {"../x": "scenes"}, "experiments"),
+        ("shards", {"images_per_shard": True}, "expected a number"),
+        ("evaluation", {"elements": {"images": [[1, True]]}}, "expected a number"),
+    ],
+)
+def test_check_finds_what_would_fail_later(
+    checkout: Path,
+    key: str,
+    value: list[str],
+    hint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    path = checkout / "params.yaml"
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), key: value}))
+    assert hint in fails("check", monkeypatch, capfd)
+
+
+def test_check_shows_all_faults(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = checkout / "params.yaml"
+    names = {"datasets": ["scenez", "scenes"], "presets": ["corra", "swampp"], "features": ["x"]}
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **names}))
+    shown = ends("check", 1, monkeypatch, capfd).err
+    for hint in ("'scenes'", "'cora'", "'swamp'", "extraction.x"):
+        assert hint in shown
+
+
+def test_a_mistyped_command_gets_the_nearest(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert "Did you mean 'evaluate'?" in ends("evalute", 2, monkeypatch, capfd).err
+
+
+def test_check_refuses_an_unknown_method_and_its_unknown_settings(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = checkout / "presets" / "scenes" / "cora.yaml"
+    preset = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**preset, "method": "coral"}))
+    assert "did you mean 'cora'?" in fails("check", monkeypatch, capfd)
+    path.write_text(yaml.safe_dump({**preset, "model": {"siz": 64}}))
+    assert "did you mean 'size'?" in fails("check", monkeypatch, capfd)
+
+
+def test_check_passes_what_is_committed(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(root)
+    assert "all known" in ends("check", 0, monkeypatch, capfd).err
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "message"),
+    [
+        (KeyboardInterrupt(), 130, "the same command"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 bytes"), 1, "the memory is"),
+        (MemoryError(), 1, "the memory is not enough ("),
+        (PermissionError(errno.EACCES, "Permission denied", "secret\x1b[2J.json"), 1, "permission"),
+    ],
+)
+def test_a_fault_in_any_place_is_no_traceback(
+    fault: BaseException,
+    code: int,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def failing() -> None:
+        raise fault
+
+    monkeypatch.setattr(cli, "app", failing)
+    line = ends("report", code, monkeypatch, capfd).err.strip()
+    assert message in line and line.isprintable()
+
+
+def test_a_command_is_loading_until_it_prints_something(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    thresholds = [gc.get_threshold()]
+
+    def loads_then_works() -> None:
+        thresholds.append(gc.get_threshold())
+        while "\n" not in shown.getvalue():
+            time.sleep(0.001)
+        progress.say("epoch 1")
+        thresholds.append(gc.get_threshold())
+        time.sleep(0.05)
+
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.001)
+    monkeypatch.setattr(sys, "argv", ["manymatch", "train", "scenes"])
+    monkeypatch.setattr(cli, "app", loads_then_works)
+    cli.main()
+    assert shown.getvalue().startswith("train scenes: loading")
+    assert shown.getvalue().splitlines()[-1] == "epoch 1"
+    usual, loading, working = thresholds  # of the search for garbage
+    assert loading[0] > usual[0] and working == usual
+
+
+@pytest.mark.parametrize("stage", ["", *sorted({command.split()[0] for command in STAGES})])
+def test_help_explains_every_stage(
+    stage: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shown = ends(f"{stage} --help", 0, monkeypatch, capfd).out
+    assert "Usage" in shown and len(shown.splitlines()) > 5
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("--help", "Usage"),
+        ("train scenes vsepp --set method=milnce", "error: method 'milnce' does not exist"),
+    ],
+)
+def test_what_needs_no_heavy_library_loads_none(command: str, words: str, root: Path) -> None:
+    code = f"""
+import runpy, sys
+sys.argv = ["manymatch", *"{command}".split()]
+try:
+    runpy.run_module("manymatch", run_name="__main__")
+finally:
+    print("loaded:", {{"torch", "spacy"}} & sys.modules.keys())
+"""
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root)
+    assert words in shown.stdout + shown.stderr and "loaded: set()" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("check", "code", "download scenes", "captions scenes", "features scenes lite0"),
+        *("scene-graphs scenes", "shards scenes lite0", "train scenes vsepp", "readme", "report"),
+        *("evaluate scenes vsepp", "rerank scenes cora", "ensemble scenes vsepp cora"),
+        *("score scenes", "study scenes cora", "clusters scenes swamp", "efficiency scenes"),
+        "experiment scenes vsepp --over size=4",
+    ],
+)
+def test_outside_a_project_every_command_says_so(
+    tmp_path: Path,
+    command: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = fails(command, monkeypatch, capfd)
+    assert "no project here" in line and "To start a project" in line
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [Path.touch, lambda data: data.symlink_to("nowhere"), lambda data: data.symlink_to("data")],
+    ids=["file", "dangling link", "circle"],
+)
+def test_an_output_that_cannot_be_written_is_one_line(
+    checkout: Path,
+    damage: Callable[[Path], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    damage(checkout / "data")
+    line = fails("code", monkeypatch, capfd)
+    assert "data" in line and "Remove" in line
+
+
+@pytest.fixture
+def mounted(checkout: Path) -> Iterator[Path]:
+    """The output of the stage `code` as a disk of its own of 4 KiB."""
+    folder = checkout / "data" / "code"
+    folder.mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(folder)]
+    if not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("no right to mount a disk")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_mount_point_as_output_is_one_line(
+    mounted: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert "mount" in fails("code", monkeypatch, capfd)

@@ -1,0 +1,77 @@
+"""Every name on the command line is checked before it becomes a path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from command_line import configured, fails
+
+from manymatch.cli import commands
+
+HOSTILE = [
+    *("", ".", "..", "../flickr8k/vsepp", "/tmp/x", "a/b", "-x", ".hidden", "x.partial"),
+    *("a\0b", "a\n", "\x1b[31m", "\u202e", "\udc80", "x" * 300),
+]
+"""Texts that are not names."""
+NAMES = {
+    *("dataset", "preset", "features", "split", "name", "part", "shard_of"),
+    "presets",  # several names
+}
+"""The parameters of commands that are names."""
+OTHERS = {
+    *("overrides", "over", "as_json", "seeds", "jobs", "processes", "device", "keep", "extend"),
+    *("accept_stale", "trials", "hours", "count", "where", "least", "beta", "open_page", "seed"),
+    *("host", "port", "rate", "shards", "text", "form", "language", "allow", "only_settings"),
+    *("only", "similarity", "protocol"),  # names that are looked up in a list of our own
+    # A user's own files.
+    *("file", "subject", "scores", "images", "texts", "image_ids", "caption_ids", "captions"),
+    *("relevance", "source", "model", "to", "table", "index", "indexes", "query", "image"),
+}
+GOOD = {"dataset": "scenes", "preset": "vsepp", "features": "lite0", "presets": "vsepp"}
+GOOD |= {"source": "missing", "model": "missing", "to": "made", "indexes": "missing"}
+COMMANDS = typer.main.get_command(commands.app).commands  # type: ignore[attr-defined]
+PLACES = [
+    (command, parameter.name)
+    for command in COMMANDS
+    for parameter in COMMANDS[command].params
+    if parameter.name in NAMES
+]
+FIRST = {name: command for command, name in reversed(PLACES)}
+"""A command for each parameter. The other commands have the same check for the parameter."""
+
+
+def test_every_parameter_is_known_as_a_name_or_another_value() -> None:
+    known = NAMES | OTHERS
+    assert {part.name for command in COMMANDS.values() for part in command.params} <= known
+
+
+@pytest.fixture(scope="module")
+def checkout(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield configured(root, tmp_path_factory.mktemp("checkout"), patch)
+
+
+@pytest.mark.parametrize(("command", "name"), PLACES)
+def test_no_name_is_a_path(
+    checkout: Path,
+    command: str,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    before = sorted(checkout.rglob("*"))
+    for value in HOSTILE if FIRST[name] == command else ("", "-x", "../flickr8k/vsepp"):
+        options, arguments = [], []
+        for part in COMMANDS[command].params:
+            text = value if part.name == name else GOOD.get(part.name)
+            if part.param_type_name == "argument" and text is not None:
+                arguments.append(text)
+            elif part.name == name or part.required:
+                options.append(f"{part.opts[-1]}={text}")
+        line = fails([command, *options, "--", *arguments], monkeypatch, capfd)
+        assert line.isprintable() and len(line) < 1100
+        assert "is not a name" in line or "empty" in line or name == "part"
+    assert sorted(checkout.rglob("*")) == before

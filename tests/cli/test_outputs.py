@@ -1,0 +1,149 @@
+"""Every command holds the locks of what it writes; the same work is not done twice."""
+
+import contextlib
+import os
+import threading
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+
+from manymatch.cli import outputs
+from manymatch.cli.commands import app
+from manymatch.cli.outputs import writes
+from manymatch.util.errors import DataError
+
+WITHOUT = {
+    "check": "writes nothing",
+    "version": "writes nothing",
+    "search": "writes at most a page that the user names",
+    "serve": "writes nothing",
+    "experiment": "locks every run and its file of results",
+}
+ARGUMENTS = {
+    "dataset": "scenes",
+    "preset": "cora",
+    "features": "lite0",
+    "presets": ["cora", "vsepp"],
+    "name": None,
+    "to": Path("data/indexes/${key}"),
+}
+
+
+def test_every_command_has_its_outputs():
+    commands = typer.main.get_group(app).commands
+    assert {name for name, command in commands.items() if not written(command)} == set(WITHOUT)
+
+
+def test_the_outputs_are_those_of_dvc(root):
+    """All outputs of a stage must be there, or the stage is not finished."""
+    commands = typer.main.get_group(app).commands
+    stages = yaml.safe_load((root / "dvc.yaml").read_text())["stages"]
+    for name, stage in stages.items():
+        stage = stage.get("do", stage)
+        command = commands[stage["cmd"].split()[1]]
+        if command.name in WITHOUT:
+            continue
+        listed = [*stage["outs"], *stage.get("plots", ()), *stage.get("metrics", ())]
+        paths = [entry if isinstance(entry, str) else next(iter(entry)) for entry in listed]
+        known = {str(path) for path in outputs._paths(written(command), ARGUMENTS)}
+        for path in paths:
+            assert filled(path) in known, name
+
+
+def written(command):
+    return getattr(command.callback, "outputs", None)
+
+
+def filled(path):
+    for name, value in {**ARGUMENTS, "ensemble": "cora+vsepp"}.items():
+        path = path.replace(f"${{item.{name}}}", str(value))
+    return path
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A folder with an input and settings."""
+    monkeypatch.chdir(tmp_path)
+    Path("params.yaml").touch()
+    Path("input").write_text("1")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("change", "ends", "times"),
+    [
+        ("nothing", "well", 1),
+        ("input", "well", 2),
+        ("arguments", "well", 2),
+        ("output", "well", 2),
+        ("nothing", "badly", 2),
+    ],
+)
+@pytest.mark.usefixtures("project")
+def test_the_second_of_two_commands_works_only_if_something_is_left(change, ends, times, capsys):
+    begun, go_on, calls = threading.Event(), threading.Event(), []
+
+    @writes(Path("output"), reads=[Path("input")])
+    def command(dataset):
+        calls.append(dataset)
+        begun.set()
+        assert go_on.wait(20)
+        if ends == "badly" and len(calls) == 1:
+            raise DataError("damaged")
+        if change != "output" or len(calls) > 1:
+            Path("output").touch()
+
+    def run(dataset):
+        with contextlib.suppress(DataError):
+            command(dataset=dataset)
+
+    first = threading.Thread(target=run, args=["a"])
+    first.start()
+    assert begun.wait(20)
+    if change == "input":
+        Path("input").write_text("22")
+    second = threading.Thread(target=run, args=["b" if change == "arguments" else "a"])
+    second.start()
+    second.join(0.3)
+    assert second.is_alive() and len(calls) == 1
+    go_on.set()
+    first.join(20)
+    second.join(20)
+    assert len(calls) == times
+    assert Path("output").exists() and not list(Path().glob("*.partial"))
+    assert ("nothing is left" in capsys.readouterr().err) == (times == 1)
+
+
+@pytest.mark.usefixtures("project")
+def test_parts_and_the_processes_of_torchrun_run_side_by_side(monkeypatch):
+    @writes(Path("output"), reads=[])
+    def command(part=None):
+        held.append(Path("output.lock.partial").exists())
+
+    held = []
+    command(part="1/2")
+    command(part=None)
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
+    for rank in ("0", "1"):
+        monkeypatch.setitem(os.environ, "RANK", rank)
+        command(part=None)
+    assert held == [False, True, True, False]
+
+
+@pytest.mark.slow
+def test_a_stage_twice_at_once_ends_well_twice(finished):
+    before = contents(finished)
+    command = ("manymatch", "shards", "scenes", "lite0")
+    first, second = (finished.start(*command) for _ in range(2))
+    texts = [process.communicate(timeout=600)[0] for process in (first, second)]
+    assert [first.returncode, second.returncode] == [0, 0], texts
+    assert not any("Traceback" in text for text in texts)
+    assert contents(finished) == before
+
+
+def contents(workspace):
+    """Every file of the shards."""
+    paths = sorted((workspace.folder / "data" / "shards").rglob("*"))
+    return {str(path): path.read_bytes() for path in paths if path.is_file()}

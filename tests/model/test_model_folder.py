@@ -1,0 +1,203 @@
+"""A model folder gives back its method, or one line that says what is wrong with it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hashed_files import edit, flipped_bits
+from safetensors.torch import load_file, save_file
+from tiny_data import TinyData
+from tiny_run import preset
+from torch.testing import assert_close
+
+from manymatch.batch.vocabulary import Vocabulary
+from manymatch.methods import build_method
+from manymatch.model.checkpoint import (
+    PRESET,
+    VOCABULARY,
+    WEIGHTS,
+    load_model,
+    load_weights,
+    read_weights,
+    save_model,
+    save_weights,
+)
+from manymatch.model.facts import FACTS, facts
+from manymatch.util.errors import CheckpointError
+from manymatch.util.files import sha256
+from manymatch.util.json_file import read_hashed_object
+
+
+@pytest.fixture
+def vocabulary(tiny: TinyData) -> Vocabulary:
+    return Vocabulary.load(tiny.vocabulary)
+
+
+def build(vocabulary: Vocabulary, width: int = 24, **model: Any) -> Any:
+    return build_method("tiny", model, vocabulary=vocabulary, feature_width=width)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, vocabulary: Vocabulary) -> Path:
+    save_model(tmp_path / "model", build(vocabulary), preset(), vocabulary, 24, rsum=12.5)
+    return tmp_path / "model"
+
+
+def edit_weights(folder: Path, change: Any, method: str = "tiny") -> None:
+    state = load_file(folder / WEIGHTS)
+    change(state)
+    save_file(state, folder / WEIGHTS, metadata={"method": method})
+    edit(folder / FACTS, weights_sha256=sha256(folder / WEIGHTS))
+
+
+def test_there_and_back(tmp_path: Path, vocabulary: Vocabulary) -> None:
+    method = build(vocabulary)
+    save_model(tmp_path / "model", method, preset(), vocabulary, 24, rsum=12.5)
+    result, run_preset, words = load_model(tmp_path / "model")
+    assert run_preset == preset()
+    assert words.words == vocabulary.words
+    assert not result.training
+    for key, value in method.state_dict().items():
+        assert torch.equal(result.state_dict()[key], value)
+    assert facts(tmp_path / "model")["feature_width"] == 24
+    assert json.loads((tmp_path / "model" / "model.json").read_text())["rsum"] == 12.5
+
+
+def test_saving_replaces_the_whole_folder(folder: Path, vocabulary: Vocabulary) -> None:
+    (folder / "stale").touch()
+    save_model(folder, build(vocabulary), preset(), vocabulary, 24)
+    assert not (folder / "stale").exists()
+
+
+def test_tied_modules_are_saved(tmp_path: Path, vocabulary: Vocabulary) -> None:
+    def tied() -> Any:
+        method = build(vocabulary)
+        method.again = method.image
+        return method
+
+    saved, loaded = tied(), tied()
+    with torch.no_grad():
+        saved.image.weight += 1
+    save_weights(tmp_path / "w", saved, "tiny")
+    load_weights(tmp_path / "w", loaded, "tiny")
+    assert loaded.again is loaded.image
+    for key, value in saved.state_dict().items():
+        assert torch.equal(loaded.state_dict()[key], value)
+
+
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "preset.yaml", "vocabulary.json", "model.json"]
+)
+def test_missing_file(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    with pytest.raises(CheckpointError, match=f"not a trained model, because {name} is missing"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff" * 100, b"{}"])
+def test_unreadable_weights(folder: Path, content: bytes) -> None:
+    (folder / WEIGHTS).write_bytes(content)
+    with pytest.raises(CheckpointError, match="not readable as safetensors") as caught:
+        read_weights(folder / WEIGHTS)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [WEIGHTS, PRESET, VOCABULARY, FACTS])
+def test_every_flipped_bit_is_one_line_that_names_the_file(folder: Path, name: str) -> None:
+    expected = load_model(folder)[0].state_dict()
+    for _ in flipped_bits(folder / name, 60):
+        with pytest.raises(CheckpointError, match=name) as caught:
+            load_model(folder)
+        assert "\n" not in str(caught.value)
+    assert_close(load_model(folder)[0].state_dict(), expected, rtol=0, atol=0)
+
+
+def test_weights_of_another_method(folder: Path) -> None:
+    edit_weights(folder, dict, "cora")
+    with pytest.raises(CheckpointError, match="weights of the method 'cora', but the preset is of"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda state: state.pop("image.weight"), "lacks 'image.weight'"),
+        (lambda state: state.clear(), r"lacks 'image.bias' and 4 more"),
+        (lambda state: state.update(x=torch.ones(1)), "has an unknown 'x'"),
+        (
+            lambda state: state.update({"image.weight": torch.ones(16, 3)}),
+            r"another shape of 'image.weight \(16, 3\) for \(16, 24\)'",
+        ),
+    ],
+)
+def test_weights_that_do_not_fit(folder: Path, change: Any, message: str) -> None:
+    edit_weights(folder, change)
+    with pytest.raises(CheckpointError, match=message) as caught:
+        load_model(folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"feature_width": 24}'])
+def test_unusable_facts(folder: Path, content: str) -> None:
+    (folder / FACTS).write_text(content)
+    with pytest.raises(CheckpointError, match=FACTS) as caught:
+        load_model(folder)
+    assert "\n" not in str(caught.value)
+
+
+CURVE = [[0.1, 0.2], [0.0, 1.0]]
+EXTRACTION = {"preprocessing": "squashed", "weights_sha256": "0" * 64}
+
+
+def curves(**sides: Any) -> dict[str, Any]:
+    return {"precision": {"image": CURVE, "text": CURVE} | sides}
+
+
+@pytest.mark.parametrize(
+    "lies",
+    [
+        *({"feature_width": width} for width in ("many", -5, 0, 2**21, 1e308, 24.5, True, None)),
+        *({"parser": name} for name in ("pip", "torch", "spacy", "../x", 5, ["en_core_web_sm"])),
+        *({"extraction": value} for value in ("x", [1], {"preprocessing": None})),
+        {"extraction": EXTRACTION | {"preprocessing": 5}},
+        {"extraction": EXTRACTION | {"backbone": {"name": "lite0"}}},
+        *({"precision": value} for value in ("x", [], {}, {"text": CURVE}, {"t2i": CURVE})),
+        curves(text=[[0.1], [0.0, 1.0]]),
+        curves(text=[["low", "high"], [0.0, 1.0]]),
+        curves(text=[[], []]),
+        curves(text=CURVE[:1]),
+        curves(text=[[0.2, 0.1], [0.0, 1.0]]),
+        curves(image=[[0.1, float("nan")], [0.0, 1.0]]),
+        curves(image=[[0.1, float("inf")], [0.0, 1.0]]),
+        curves(image=[[0.1, 0.2], [0.0, 1.5]]),
+        curves(more=CURVE),
+        *({"precision_of": lie} for lie in ("x", {}, {"images": 0, "right": "all"})),
+        {"precision_of": {"images": 5, "right": "some"}},
+        {"rsum": "high"},
+        {"rsum": float("nan")},
+        {"epoch": "2"},
+        {"method": 5},
+        {"dataset": ["scenes"]},
+        {"weights_sha256": 5},
+        {"vocabulary_sha256": "0" * 63},
+    ],
+    ids=str,
+)
+def test_lies_in_the_facts_are_one_line(folder: Path, lies: dict[str, Any]) -> None:
+    content = read_hashed_object(folder / FACTS, "") | lies
+    own_hash = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    (folder / FACTS).write_text(json.dumps(content | {"content_sha256": own_hash}))  # NaN, too
+    with pytest.raises(CheckpointError, match=FACTS) as caught:
+        load_model(folder)
+    assert str(caught.value).isprintable() and next(iter(lies)) in str(caught.value)
+
+
+def test_facts_of_a_later_version_are_kept(folder: Path) -> None:
+    edit(folder / FACTS, **curves(), extraction=EXTRACTION | {"backbone": "lite0"}, later=[[1]])
+    load_model(folder)
+    assert facts(folder)["later"] == [[1]]

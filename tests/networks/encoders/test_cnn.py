@@ -1,0 +1,248 @@
+"""The CNN in the training loop: which pixels it sees, what it makes of them, whose weights."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import ResNetConfig, ResNetModel
+
+from manymatch.batch.padding import PaddedRows, padded_rows
+from manymatch.methods.image_encoder import CNNSettings, ImageSettings, image_encoder
+from manymatch.networks.backbones import resnet, resnext
+from manymatch.networks.encoders.cnn import CNN, cropped, square
+from manymatch.networks.encoders.pretrained import structure_only
+from manymatch.util.errors import ConfigError
+
+SMALL = {"backbone": "resnet50", "weights": "random", "crop": 32}
+
+
+@pytest.fixture(autouse=True)
+def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One block a stage is as good as three."""
+    monkeypatch.setitem(resnet.DEPTHS, "resnet50", [1, 1, 1, 1])
+    monkeypatch.setattr(resnext, "BLOCKS", (2, 1, 1, 1))
+
+
+def pixels(count: int, side: int, seed: int = 0) -> Tensor:
+    """`(count, side * side, 3)` bytes."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = (count, side * side, 3)
+    return torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
+
+
+def real(features: Tensor) -> PaddedRows:
+    return padded_rows(torch.ones(features.shape[:2], dtype=torch.bool))
+
+
+def cnn(seed: int = 0, **settings: Any) -> CNN:
+    torch.manual_seed(seed)
+    return CNN(**(SMALL | settings))
+
+
+def test_the_middle_is_cut_out_in_evaluation() -> None:
+    whole = square(pixels(2, 9))
+    assert torch.equal(cropped(whole, 5, at_random=False), whole[:, 2:7, 2:7])
+    assert torch.equal(cropped(whole, 9, at_random=False), whole)
+
+
+def test_random_crops_lie_anywhere_and_half_of_them_are_mirrored() -> None:
+    torch.manual_seed(0)
+    row, column = torch.meshgrid(torch.arange(6), torch.arange(6), indexing="ij")
+    places = torch.stack([row, column, row], 2).expand(400, 6, 6, 3)
+    result = cropped(places, 4, at_random=True)
+    assert result.shape == (400, 4, 4, 3)
+    seen = set()
+    for crop in result:
+        top, step = int(crop[0, 0, 0]), int(crop[0, 1, 1] - crop[0, 0, 1])
+        left = int(crop[0, :, 1].min())
+        expected = places[0, top : top + 4, left : left + 4]
+        assert torch.equal(crop, expected if step == 1 else expected.flip(1))
+        seen.add((top, left, step))
+    assert len(seen) == 3 * 3 * 2
+    torch.manual_seed(0)
+    assert torch.equal(cropped(places, 4, at_random=True), result)
+
+
+def test_the_map_is_that_of_the_network_on_normalised_pixels(tmp_path: Path) -> None:
+    config = ResNetConfig(embedding_size=8, hidden_sizes=[8, 8, 8, 2048], depths=[1, 1, 1, 1])
+    torch.manual_seed(0)
+    ResNetModel(config).save_pretrained(tmp_path)
+    network = ResNetModel.from_pretrained(tmp_path).eval()
+    features = pixels(2, 64)
+    result, padding = cnn(weights=str(tmp_path), crop=64).eval()(features)
+    seen = features.view(2, 64, 64, 3) / 255
+    seen = (seen - torch.tensor([0.485, 0.456, 0.406])) / torch.tensor([0.229, 0.224, 0.225])
+    expected = network(seen.permute(0, 3, 1, 2)).last_hidden_state
+    assert result.shape == (2, 4, 2048)
+    everything = padded_rows(torch.ones(2, 4, dtype=torch.bool))
+    torch.testing.assert_close(asdict(padding), asdict(everything))
+    torch.testing.assert_close(result, expected.flatten(2).transpose(1, 2), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_batch_norms_keep_their_statistics_if_told(fixed: bool) -> None:
+    network, features = cnn(fixed_statistics=fixed).train(), pixels(2, 32)
+    before = {name: value.clone() for name, value in network.named_buffers()}
+    network(features)
+    after = dict(network.named_buffers())
+    changed = [name for name in before if not torch.equal(before[name], after[name])]
+    assert bool(changed) != fixed
+    assert network.training and not cnn().eval().training
+
+
+def test_recomputed_activations_change_no_number() -> None:
+    features, gradients, outputs = pixels(2, 32), [], []
+    for checkpointing in (False, True):
+        network = cnn(fixed_statistics=True, checkpointing=checkpointing)
+        torch.manual_seed(0)
+        cells, _ = network(features)
+        cells.square().mean().backward()
+        outputs.append(cells.detach())
+        gradients.append({name: value.grad for name, value in network.named_parameters()})
+    torch.testing.assert_close(*outputs)
+    torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("backbone", ["resnet50", "resnext101_wsl"])
+def test_any_image_encoder_takes_pixels_as_it_takes_a_map(backbone: str) -> None:
+    torch.manual_seed(0)
+    settings = {"encoder": "linear", "cnn": SMALL | {"backbone": backbone}}
+    encoder = image_encoder(ImageSettings.model_validate(settings), 3, 16).eval()
+    assert encoder.cnn is not None
+    features = pixels(3, 70)
+    result = encoder(features, real(features))
+    expected = encoder.local(*encoder.cnn(features))
+    assert result.local.shape == (3, 1, 16) and result.globals().shape == (3, 16)
+    torch.testing.assert_close(result.local, expected)
+    alone = encoder(features[:1], real(features[:1]))
+    torch.testing.assert_close(alone.globals(), result.globals()[:1], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("features", [torch.zeros(1, 49, 2048), torch.zeros(1, 50, 3).byte()])
+def test_features_that_are_no_pixels_are_refused(features: Tensor) -> None:
+    with pytest.raises(ConfigError, match=r"a CNN reads pixels.* Set the preset's features to"):
+        cnn()(features)
+
+
+def test_a_crop_larger_than_the_picture_is_refused() -> None:
+    with pytest.raises(ConfigError, match="crop: 32 pixels, but pictures have 16"):
+        cnn()(pixels(1, 16))
+
+
+def test_checkpointing_needs_fixed_statistics() -> None:
+    with pytest.raises(ValueError, match="needs fixed_statistics"):
+        CNNSettings(checkpointing=True)
+
+
+def test_a_trained_model_needs_no_published_weights(tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "nowhere")
+    with pytest.raises(ConfigError, match="nowhere"):
+        cnn(weights=nowhere)
+    with structure_only():
+        assert cnn(weights=nowhere).state_dict().keys() == cnn().state_dict().keys()
+
+
+# --- ResNeXt-101 ------------------------------------------------------------------------------
+
+
+def published(path: Path, **changes: Tensor) -> Path:
+    """A file of weights in the published form, with its classifier."""
+    torch.manual_seed(0)
+    state = resnext.fresh("resnext101_wsl").state_dict()
+    classifier = {"fc.weight": torch.zeros(1000, 2048), "fc.bias": torch.zeros(1000)}
+    torch.save({**state, **classifier, **changes}, path)
+    return path
+
+
+def test_resnext_has_the_size_and_names_of_the_published_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(resnext, "BLOCKS", (3, 4, 23, 3))
+    with torch.device("meta"):
+        network = resnext.fresh("resnext101_wsl")
+    classifier = 2048 * 1000 + 1000
+    assert sum(value.numel() for value in network.parameters()) + classifier == 88_791_336
+    shapes = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    assert len(shapes) == 624
+    assert shapes["conv1.weight"] == (64, 3, 7, 7)
+    assert shapes["layer1.0.downsample.0.weight"] == (256, 64, 1, 1)
+    assert shapes["layer1.0.conv2.weight"] == (256, 8, 3, 3)
+    assert shapes["layer3.22.bn3.running_var"] == (1024,)
+    assert shapes["layer4.2.conv2.weight"] == (2048, 64, 3, 3)
+
+
+def naive_block(maps: Tensor, state: dict[str, Tensor], name: str, stride: int) -> Tensor:
+    """Grouped convolution as one convolution a group, batch norm as its formula."""
+
+    def norm(values: Tensor, part: str) -> Tensor:
+        weight, bias, mean, variance = (
+            state[f"{name}.{part}.{key}"].view(1, -1, 1, 1)
+            for key in ("weight", "bias", "running_mean", "running_var")
+        )
+        return (values - mean) / (variance + 1e-5).sqrt() * weight + bias
+
+    inner = norm(functional.conv2d(maps, state[f"{name}.conv1.weight"]), "bn1").relu()
+    filters = state[f"{name}.conv2.weight"].chunk(32)
+    groups = zip(inner.chunk(32, 1), filters, strict=True)
+    parts = [functional.conv2d(part, kernel, stride=stride, padding=1) for part, kernel in groups]
+    inner = norm(torch.cat(parts, 1), "bn2").relu()
+    inner = norm(functional.conv2d(inner, state[f"{name}.conv3.weight"]), "bn3")
+    if f"{name}.downsample.0.weight" in state:
+        maps = functional.conv2d(maps, state[f"{name}.downsample.0.weight"], stride=stride)
+        maps = norm(maps, "downsample.1")
+    return (inner + maps).relu()
+
+
+def test_resnext_is_its_formula(tmp_path: Path) -> None:
+    network = resnext.pretrained("resnext101_wsl", str(published(tmp_path / "w.pth"))).double()
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.running_mean.normal_(0, 0.1)  # type: ignore[union-attr]
+            module.running_var.uniform_(0.5, 2)  # type: ignore[union-attr]
+    network.eval()
+    state = network.state_dict()
+    maps = torch.randn(2, 3, 64, 64, dtype=torch.float64)
+    result = network(maps)
+    stem = nn.Sequential(*list(network.children())[:4])
+    expected = stem(maps)
+    for stage, blocks in enumerate((2, 1, 1, 1), start=1):
+        for block in range(blocks):
+            stride = 2 if block == 0 and stage > 1 else 1
+            expected = naive_block(expected, state, f"layer{stage}.{block}", stride)
+    assert result.shape == (2, 2048, 2, 2)
+    torch.testing.assert_close(result, expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"conv1.weight": torch.zeros(1)}, "not the weights of a ResNeXt-101"),
+        ({"more": torch.zeros(1)}, "not the weights of a ResNeXt-101"),
+    ],
+)
+def test_weights_of_another_network_are_refused(
+    tmp_path: Path, change: dict[str, Tensor], message: str
+) -> None:
+    path = published(tmp_path / "w.pth", **change)
+    with pytest.raises(ConfigError, match=message) as caught:
+        resnext.pretrained("resnext101_wsl", str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_that_are_missing_or_hold_code_are_refused(tmp_path: Path) -> None:
+    torch.save({"conv1.weight": Path("code")}, tmp_path / "code.pth")
+    torch.save(torch.zeros(3), tmp_path / "tensor.pth")
+    for weights, message in (
+        (None, "weights to the file"),
+        (str(tmp_path / "none.pth"), "no such file"),
+        (str(tmp_path / "code.pth"), "not a file of torch.save"),
+        (str(tmp_path / "tensor.pth"), "no tensors by name"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            resnext.pretrained("resnext101_wsl", weights)

@@ -1,0 +1,101 @@
+"""Training crops of random size, shape and place, beside torchvision's rules by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional
+
+from manymatch.methods.image_encoder import CNNSettings
+from manymatch.networks.encoders.cnn import CNN, resized_crops
+
+SIDE, COUNT = 32, 3000
+
+
+def places(count, whole):
+    """Pictures whose pixels hold their row and column (the third channel is 7)."""
+    row, column = torch.meshgrid(torch.arange(whole), torch.arange(whole), indexing="ij")
+    picture = torch.stack([row, column, torch.full_like(row, 7)], 2).to(torch.uint8)
+    return picture.expand(count, -1, -1, -1)
+
+
+def edges(crops):
+    """First and last row and column of each crop, the columns as if not mirrored."""
+    rows, columns = crops[:, :, 0, 0], crops[:, 0, :, 1]
+    return rows[:, 0], rows[:, -1], columns.amin(1), columns.amax(1)
+
+
+@pytest.mark.parametrize("area", [(0.08, 1.0), (0.36, 1.0), (0.5, 0.5)])
+def test_size_shape_and_place_are_drawn_as_torchvision_does(area):
+    torch.manual_seed(0)
+    whole = 100
+    crops = resized_crops(places(COUNT, whole), SIDE, area)
+    assert crops.shape == (COUNT, SIDE, SIDE, 3) and crops.dtype == torch.float32
+    torch.testing.assert_close(crops[..., 2], torch.full_like(crops[..., 2], 7.0))
+    top, bottom, left, right = edges(crops)
+    assert min(top.min(), left.min()) >= 0 and max(bottom.max(), right.max()) <= whole - 1
+    # Between the centres of the first and the last pixel lie (SIDE - 1) / SIDE of the crop.
+    height, width = (
+        (last - first) * SIDE / (SIDE - 1) for first, last in ((top, bottom), (left, right))
+    )
+    shares = height * width / whole**2
+    assert shares.min() > 0.9 * area[0] - 0.02 and shares.max() <= 1.02
+    ratios = (width / height).log() / math.log(4 / 3)
+    assert ratios.abs().max() < 1.3 and ratios.mean().abs() < 0.05
+    if area[0] == area[1]:
+        assert shares.mean() == pytest.approx(area[0], rel=0.05)
+    else:
+        assert len(shares[shares < 0.5]) > COUNT / 10 < len(shares[shares > 0.6])
+    mirrored = (crops[:, 0, 0, 1] > crops[:, 0, -1, 1]).float().mean()
+    assert abs(mirrored - 0.5) < 0.05
+
+
+def test_a_crop_is_the_part_of_the_picture_resized():
+    torch.manual_seed(1)
+    whole, side = 48, 24
+    pictures = torch.randint(0, 256, (20, whole, whole, 3), dtype=torch.uint8)
+    state = torch.get_rng_state()
+    crops = resized_crops(pictures, side, (0.1, 0.9))
+    torch.set_rng_state(state)
+    where = resized_crops(places(20, whole), side, (0.1, 0.9))
+    for crop, place, picture in zip(crops, where, pictures, strict=True):
+        plain, place = (
+            (crop, place) if place[0, 0, 1] <= place[0, -1, 1] else (crop.flip(1), place.flip(1))
+        )
+        bounds = []
+        for values in (place[:, 0, 0], place[0, :, 1]):
+            step = values[side // 2] - values[side // 2 - 1]
+            size = round(float(step) * side)
+            start = round(float(values[side // 2]) + 0.5 - float(step) * (side // 2 + 0.5))
+            bounds.append((start, size))
+        (top, height), (left, width) = bounds
+        part = picture[top : top + height, left : left + width].permute(2, 0, 1)[None].float()
+        expected = functional.interpolate(part, (side, side), mode="bilinear", align_corners=False)
+        torch.testing.assert_close(plain, expected[0].permute(1, 2, 0), atol=0.05, rtol=0)
+
+
+def test_only_training_draws_sizes():
+    cnn = CNN("resnet50", weights="random", crop=32, crop_area=(0.3, 1.0))
+    seen = []
+    cnn.network.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    features = places(2, 40).reshape(2, 1600, 3)
+    with torch.no_grad():
+        cnn.train()(features), cnn.eval()(features)
+    assert seen[0].shape == seen[1].shape == (2, 3, 32, 32)
+    assert seen[0].dtype == torch.float32
+    assert torch.equal(seen[1].permute(0, 2, 3, 1), places(2, 40)[:, 4:36, 4:36])
+
+
+def test_a_crop_may_be_as_large_as_the_picture():
+    whole = places(3, 16)
+    crops = resized_crops(whole, 16, (1.0, 1.0))
+    top, bottom, left, right = edges(crops)
+    assert crops.shape == whole.shape and (bottom - top).min() > 10 and (right - left).min() > 10
+
+
+@pytest.mark.parametrize("area", [(0.5, 0.2), (0.0, 1.0), (0.5, 1.5)])
+def test_areas_that_are_none_are_refused(area):
+    with pytest.raises(ValueError, match="crop_area"):
+        CNNSettings(crop_area=area)

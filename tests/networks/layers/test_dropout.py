@@ -1,0 +1,50 @@
+"""Dropout: the mask, and what stays torch's."""
+
+import pytest
+import torch
+from torch.nn import functional
+
+from manymatch.networks.layers.dropout import Dropout
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 1e-12])
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float64])
+def test_elements_are_zero_or_scaled_at_random_and_so_are_gradients(share, kind):
+    inputs = torch.ones(300, 301, dtype=kind, requires_grad=True)
+    outputs = Dropout(share)(inputs)
+    kept = outputs != 0
+    assert outputs.dtype == kind
+    assert (outputs[kept] == torch.ones((), dtype=kind) / (1 - share)).all()
+    spread = (share * (1 - share) / kept.numel()) ** 0.5
+    assert 1 - kept.float().mean().item() == pytest.approx(share, abs=4 * spread + 1e-6)
+    rows, columns = kept.float().mean(1), kept.float().mean(0)
+    assert max(rows.std(), columns.std()) < 1.3 * (share * (1 - share) / 300) ** 0.5 + 1e-6
+    outputs.sum().backward()
+    assert torch.equal(inputs.grad, outputs)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (0, 4), (2**15 + 1,)])
+def test_the_seed_decides_the_mask(shape):
+    dropout, inputs, masks = Dropout(0.5), torch.ones(shape), []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        masks.append([dropout(inputs), dropout(inputs)])
+    assert all(torch.equal(one, other) for one, other in zip(*masks[:2], strict=True))
+    if inputs.numel():
+        assert not torch.equal(masks[0][0], masks[0][1])
+        assert not torch.equal(masks[0][0], masks[2][0])
+
+
+def test_columns_are_dropped_as_torch_drops_them():
+    inputs = torch.randn(40, 30).T
+    torch.manual_seed(2)
+    expected = functional.dropout(inputs, 0.5)
+    torch.manual_seed(2)
+    assert torch.equal(Dropout(0.5)(inputs), expected)
+
+
+def test_evaluation_changes_and_draws_nothing():
+    inputs, state = torch.randn(4), torch.get_rng_state()
+    assert torch.equal(Dropout(0.5).eval()(inputs), inputs)
+    assert torch.equal(Dropout(0.0)(inputs), inputs)
+    assert torch.equal(torch.get_rng_state(), state)

@@ -1,0 +1,90 @@
+"""The code of grid cells: a naive loop over the formula, and which cells are near each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from naive_sets import grid_code, naive_sets
+
+from manymatch.batch.padding import padded_rows
+from manymatch.features.backbone import grid_boxes
+from manymatch.networks.layers.position_code import grid_sine_code, square_grid_ends
+from manymatch.networks.pooling import SlotAttention
+from manymatch.util.errors import ConfigError
+
+
+def boxes_of(rows, columns):
+    """`(1, rows * columns, 4)`: the cells of a grid, row by row."""
+    cells = [(x, y, x + 1, y + 1) for y in range(rows) for x in range(columns)]
+    sides = torch.tensor([columns, rows, columns, rows])
+    return (torch.tensor(cells, dtype=torch.float64) / sides)[None]
+
+
+@pytest.mark.parametrize("size", [1, 6, 7, 32])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (7, 7), (2, 5), (16, 3)])
+def test_the_code_is_the_released_one(rows, columns, size):
+    code = grid_sine_code(boxes_of(rows, columns)[..., 2:], size, torch.float64)[0]
+    torch.testing.assert_close(code, grid_code(rows, columns, size), atol=1e-5, rtol=0)
+    half = grid_sine_code(boxes_of(rows, columns)[..., 2:], size, torch.bfloat16)[0]
+    assert half.dtype == torch.bfloat16
+    torch.testing.assert_close(half.double(), code, atol=4e-3, rtol=0)
+
+
+@pytest.mark.parametrize("side", [7, 16])
+def test_neighbours_are_near_in_both_directions_and_row_ends_are_not(side):
+    code = grid_sine_code(square_grid_ends(side * side, torch.device("cpu")), 1024)
+    code = code.view(side, side, -1)
+
+    def apart(first, second):
+        return (code[first] - code[second]).norm().item()
+
+    right, below = apart((2, 2), (2, 3)), apart((2, 2), (3, 2))
+    assert right == pytest.approx(below, rel=1e-4)
+    assert apart((2, side - 1), (3, 0)) > 2 * right
+    assert apart((1, 2), (4, 2)) == pytest.approx(apart((2, 1), (2, 4)), rel=1e-4)
+
+
+def test_a_square_grid_has_the_places_of_its_boxes():
+    for side in (1, 7, 16):
+        ends = square_grid_ends(side * side, torch.device("cpu"))
+        np.testing.assert_allclose(ends[0], grid_boxes(side)[:, 2:], atol=1e-7)
+    with pytest.raises(ConfigError, match="the images have 48 features each without boxes"):
+        square_grid_ends(48, torch.device("cpu"))
+
+
+def sets(dtype=torch.float64):
+    torch.manual_seed(0)
+    return SlotAttention(6, 8, 3, 2, heads=2, position_code="grid").to(dtype)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(3, 3), (2, 3), (1, 4)])
+def test_slots_on_a_grid_equal_the_naive_loop(rows, columns):
+    module = sets()
+    local, whole = torch.randn(1, rows * columns, 6).double(), torch.randn(1, 8).double()
+    vectors, _, seen = naive_sets(module, local[0], whole[0], (rows, columns))
+    result = module.predict(local, None, whole, boxes_of(rows, columns))
+    torch.testing.assert_close(result.vectors[0], vectors, atol=1e-5, rtol=0)
+    torch.testing.assert_close(result.attention[0], seen, atol=1e-5, rtol=0)
+    if rows == columns:  # known without boxes
+        alone = module.predict(local, None, whole).vectors
+        torch.testing.assert_close(alone, result.vectors, atol=1e-6, rtol=0)
+
+
+def test_neither_dropped_cells_nor_other_grids_move_a_cell():
+    """Images of two grids in one batch, with padding, and a cell of the first one dropped."""
+    module, wide, tall = sets(), boxes_of(2, 3), boxes_of(2, 2)
+    local, boxes = torch.randn(2, 6, 6).double(), torch.zeros(2, 6, 4).double()
+    boxes[0], boxes[1, :4] = wide, tall
+    mask = torch.tensor([[1, 0, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0]]).bool()
+    together = module(local, padded_rows(mask), None, boxes)
+    kept = mask[0]
+    first = module(local[:1, kept], None, None, wide[:, kept])
+    second = module(local[1:, :4], None, None, tall)
+    torch.testing.assert_close(together, torch.cat([first, second]), atol=1e-9, rtol=0)
+
+
+def test_padding_without_boxes_is_refused():
+    mask = padded_rows(torch.tensor([[True] * 4, [True] * 3 + [False]]))
+    with pytest.raises(ConfigError, match="Store the features with boxes"):
+        sets()(torch.randn(2, 4, 6).double(), mask)

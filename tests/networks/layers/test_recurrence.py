@@ -1,0 +1,58 @@
+"""The GRU that is trained on a CPU is torch's."""
+
+import pytest
+import torch
+from torch import nn
+
+from manymatch.batch.padding import padded_sequences
+from manymatch.networks.layers.gru import BiGRU, read_by_torch
+from manymatch.networks.layers.recurrence import read_on_cpu
+
+
+@pytest.mark.parametrize("both", [True, False])
+@pytest.mark.parametrize("steps", [(4, 4, 3, 1, 1), (3,), (1, 1)])
+@pytest.mark.parametrize("used", [(0, 1), (0,), (1,)], ids=["both", "states", "final"])
+def test_states_and_gradients_are_those_of_torch(both, steps, used):
+    torch.manual_seed(0)
+    gru = nn.GRU(5, 3, bidirectional=both, dtype=torch.float64)
+    rows = torch.randn(sum(steps), 5, dtype=torch.float64, requires_grad=True)
+    expected = read_by_torch(gru, rows, steps)
+    actual = read_on_cpu(gru, rows, steps, torch.float64)
+    parameters = [rows, *gru.parameters()]
+    factors = [torch.randn_like(part) for part in expected]
+    torch.testing.assert_close(actual, expected)
+
+    def gradients(read):
+        parts = [(read[n] * factors[n]).sum() for n in used]
+        return torch.autograd.grad(sum(parts), parameters)
+
+    torch.testing.assert_close(gradients(actual), gradients(expected))
+
+
+def test_rounded_factors_give_nearly_the_same():
+    torch.manual_seed(0)
+    gru, rows, steps = nn.GRU(32, 16, bidirectional=True), torch.randn(40, 32), (9, 9, 9, 8, 5)
+    weights = [rows.requires_grad_(), *gru.parameters()]
+
+    def gradients(read):
+        states, final = read
+        assert states.dtype == final.dtype == torch.float32
+        return torch.autograd.grad(states.square().sum() + final.sum(), weights)
+
+    exact, rounded = (
+        gradients(read_on_cpu(gru, rows, steps, kind)) for kind in (torch.float32, torch.bfloat16)
+    )
+    for one, other in zip(exact, rounded, strict=True):
+        assert other.dtype == torch.float32 and not torch.equal(one, other)
+        torch.testing.assert_close(other, one, rtol=0, atol=0.02 * one.abs().max().item())
+
+
+def test_autocast_rounds_factors_and_leaves_the_states_in_float32():
+    torch.manual_seed(0)
+    gru, rows = BiGRU(32, 16), torch.randn(5, 8, 32)
+    words = padded_sequences(torch.tensor([8, 3, 5, 1, 8]), 8).sequences
+    plain = gru(rows, words).states
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = gru(rows, words).states
+    assert rounded.dtype == torch.float32 and not torch.equal(plain, rounded)
+    torch.testing.assert_close(rounded, plain, rtol=0, atol=0.02)

@@ -1,0 +1,75 @@
+"""Graph attention against torch_geometric's, against a naive loop, and its gradients."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import leaky_relu
+
+from manymatch.networks.pooling.graph_attention import GATv2, GraphAttention
+
+EDGES = torch.tensor([[0, 1, 2, 2, 4, 4], [1, 0, 0, 1, 3, 3]])
+"""Two graphs; node 5 stands alone; a double edge."""
+
+
+def nodes(count=6, size=8, dtype=torch.float64):
+    return torch.randn(count, size, generator=torch.Generator().manual_seed(0), dtype=dtype)
+
+
+@pytest.mark.parametrize("edges", [EDGES, EDGES[:, :0]], ids=["edges", "no edges"])
+def test_gatv2_equals_torch_geometric(edges):
+    geometric = pytest.importorskip("torch_geometric.nn")
+    ours, nothing = GATv2(8, 12, heads=4).double(), nn.Linear(8, 12).double()
+    nn.init.zeros_(nothing.weight), nn.init.zeros_(nothing.bias)
+    oracle = geometric.GATv2Conv(8, 3, heads=4, negative_slope=0.2).double()
+    torch.nn.init.normal_(ours.bias)
+    with torch.no_grad():
+        oracle.lin_l.load_state_dict(ours.source.state_dict())
+        oracle.lin_r.load_state_dict(ours.target.state_dict())
+        oracle.att.copy_(ours.attention[None])
+        oracle.bias.copy_(ours.bias)
+    ours_in, oracle_in = nodes().requires_grad_(), nodes().requires_grad_()
+    result, expected = ours(ours_in, edges, nothing), oracle(oracle_in, edges)
+    torch.testing.assert_close(result, expected, atol=1e-9, rtol=0)
+    result.square().sum().backward()
+    expected.square().sum().backward()
+    torch.testing.assert_close(ours_in.grad, oracle_in.grad, atol=1e-9, rtol=0)
+
+
+def test_gatv2_equals_the_naive_loop():
+    layer, residual, x = GATv2(8, 8, heads=2).double(), nn.Linear(8, 8).double(), nodes()
+    result = layer(x, EDGES, residual) - residual(x)
+    for i in range(len(x)):
+        sources = [int(s) for s, t in EDGES.T if t == i] + [i]
+        values = [layer.source(x[j]).view(2, 4) for j in sources]
+        query = layer.target(x[i]).view(2, 4)
+        scores = torch.stack(
+            [(leaky_relu(value + query, 0.2) * layer.attention).sum(1) for value in values]
+        )
+        weights = scores.softmax(0)
+        expected = sum(w[:, None] * v for w, v in zip(weights, values, strict=True)).flatten()
+        torch.testing.assert_close(result[i], expected + layer.bias, atol=1e-9, rtol=0)
+
+
+def test_gradients():
+    layer = GraphAttention(4, 4, heads=2).double()
+    assert torch.autograd.gradcheck(lambda x: layer(x, EDGES), nodes(6, 4).requires_grad_())
+
+
+def test_a_graph_gives_the_same_alone_and_beside_others():
+    layer, x = GraphAttention(8, 8, heads=4), nodes(dtype=torch.float32)
+    alone = layer(x[:3], EDGES[:, :4])
+    torch.testing.assert_close(layer(x, EDGES)[:3], alone)
+
+
+def test_large_scores_do_not_overflow():
+    layer = GraphAttention(8, 8, heads=2)
+    with torch.no_grad():
+        layer.gather.attention.mul_(1e6)
+    assert layer(nodes(dtype=torch.float32), EDGES).isfinite().all()
+
+
+def test_heads_must_divide_the_size():
+    with pytest.raises(ValueError, match="10 is not a multiple of 4"):
+        GATv2(8, 10, heads=4)

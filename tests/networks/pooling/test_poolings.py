@@ -1,0 +1,137 @@
+"""Poolings equal naive loops, and padding never matters to them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional
+
+from manymatch.batch.padding import padded_sequences
+from manymatch.networks.layers.position_code import sine_code
+from manymatch.networks.layers.segments import segment_max, segment_mean, segment_sum
+from manymatch.networks.pooling.by_name import pooling
+from manymatch.networks.pooling.gpo import GPO
+
+SIZES = [3, 1, 5, 3]
+
+
+def ragged(size=6, garbage=7.0):
+    generator = torch.Generator().manual_seed(0)
+    sets = [torch.randn(n, size, generator=generator) for n in SIZES]
+    local = torch.full((len(sets), max(SIZES) + 2, size), garbage)
+    mask = torch.zeros(local.shape[:2], dtype=torch.bool)
+    for row, members in enumerate(sets):
+        local[row, : len(members)], mask[row, : len(members)] = members, True
+    return sets, local, mask
+
+
+@pytest.mark.parametrize("name", ["mean", "max", "gpo"])
+@pytest.mark.parametrize("garbage", [7.0, -1e8, torch.inf, torch.nan])
+def test_a_set_is_pooled_alike_alone_and_padded(name, garbage):
+    sets, local, mask = ragged(garbage=garbage)
+    pool = pooling(name)
+    together = pool(local, mask)
+    assert together.shape == (len(sets), 1, 6)
+    for row, members in enumerate(sets):
+        alone = pool(members[None], torch.ones(1, len(members), dtype=torch.bool))
+        torch.testing.assert_close(together[row], alone[0], atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["mean", "max", "gpo"])
+@pytest.mark.parametrize("garbage", [7.0, torch.nan])
+def test_what_stands_in_the_padding_gets_no_gradient(name, garbage):
+    _, local, mask = ragged(garbage=garbage)
+    local.requires_grad_()
+    pooling(name)(local, mask).square().sum().backward()
+    assert (local.grad[~mask] == 0).all()
+    assert (local.grad[mask] != 0).any()
+    assert local.grad.isfinite().all()
+
+
+def test_mean_and_max_are_what_they_say():
+    sets, local, mask = ragged()
+    means = torch.stack([members.mean(0) for members in sets])
+    torch.testing.assert_close(pooling("mean")(local, mask)[:, 0], means)
+    highest = torch.stack([members.amax(0) for members in sets])
+    torch.testing.assert_close(pooling("max")(local, mask)[:, 0], highest)
+
+
+def naive_gpo(pool: GPO, members: torch.Tensor) -> torch.Tensor:
+    """VSE-infinity's operator on one set, dimension by dimension."""
+    states, _ = pool.gru.gru(sine_code(len(members), 32)[None])
+    averaged = (states[0, :, :32] + states[0, :, 32:]) / 2
+    weights = functional.softmax(averaged @ pool.score.weight[0] / 0.1, 0)
+    pooled = []
+    for values in members.T.tolist():
+        ordered = sorted(values, reverse=True)
+        pooled.append(sum(w * v for w, v in zip(weights, ordered, strict=True)))
+    return torch.stack(pooled)
+
+
+def test_gpo_equals_the_naive_loop():
+    torch.manual_seed(0)
+    pool = GPO()
+    sets, local, mask = ragged()
+    expected = torch.stack([naive_gpo(pool, members) for members in sets])
+    torch.testing.assert_close(pool(local, mask)[:, 0], expected)
+
+
+def test_gpo_does_not_mind_where_the_real_rows_stand():
+    pool = GPO()
+    _, local, mask = ragged()
+    order = torch.randperm(local.shape[1], generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(pool(local[:, order], mask[:, order]), pool(local, mask))
+
+
+def test_gpo_takes_values_however_low():
+    pool = GPO()
+    sets, local, mask = ragged()
+    low = torch.full_like(sets[0], -1e6)
+    local[0, :3] = low
+    torch.testing.assert_close(pool(local, mask)[0, 0], low[0])
+
+
+def test_gpo_weights_are_distributions_over_the_real_places():
+    weights = GPO().weights(padded_sequences(torch.tensor([2, 5, 2]), 5))
+    torch.testing.assert_close(weights.sum(1), torch.ones(3))
+    assert (weights[0, 2:] == 0).all()
+    assert torch.equal(weights[0], weights[2])
+
+
+def test_the_position_code_is_the_papers():
+    with torch.inference_mode():
+        code = sine_code(4, 6)
+    assert not code.is_inference()  # a code that validation has made serves training
+    for position in range(4):
+        for i in range(3):
+            angle = torch.tensor(position / 10000 ** (2 * i / 6))
+            torch.testing.assert_close(code[position, 2 * i], angle.sin())
+            torch.testing.assert_close(code[position, 2 * i + 1], angle.cos())
+
+
+def test_the_position_code_is_as_exact_as_its_type():
+    position, size = 700, 8
+    angles = [position / 10000 ** (2 * i / size) for i in range(size // 2)]
+    exact = [part for angle in angles for part in (math.sin(angle), math.cos(angle))]
+    for dtype, error in ((torch.float64, 1e-12), (torch.bfloat16, 4e-3)):
+        code = sine_code(position + 1, size, dtype=dtype)
+        assert code.dtype == dtype
+        expected = torch.tensor(exact, dtype=torch.float64)
+        torch.testing.assert_close(code[position].double(), expected, atol=error, rtol=0)
+
+
+SEGMENT = torch.tensor([0, 0, 2, 2, 2, 3])
+
+
+def test_segment_operations_equal_loops_also_over_an_empty_segment():
+    rows = torch.randn(6, 3, dtype=torch.float64)
+    members = [rows[k == SEGMENT] for k in range(4)]
+    torch.testing.assert_close(
+        segment_sum(rows, SEGMENT, 4), torch.stack([m.sum(0) for m in members])
+    )
+    means = torch.stack([m.mean(0) if len(m) else torch.zeros(3).double() for m in members])
+    torch.testing.assert_close(segment_mean(rows, SEGMENT, 4), means)
+    largest = [m.amax(0) if len(m) else torch.full((3,), -torch.inf).double() for m in members]
+    torch.testing.assert_close(segment_max(rows, SEGMENT, 4), torch.stack(largest))

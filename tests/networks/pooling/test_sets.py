@@ -1,0 +1,372 @@
+"""Set modules and prototype attention: naive loops, padding, maps, gradients."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from naive_sets import naive_sets, naive_slots, position_code
+from torch import nn
+from torch.nn import functional
+
+from manymatch.methods.sets import SetSettings, set_module
+from manymatch.networks.layers.position_code import relative_sine_code
+from manymatch.networks.pooling import PIENet, PrototypeAttention, SlotAttention, TransformerDecoder
+from manymatch.networks.pooling.slot_attention import competing_weights
+from manymatch.util.errors import ConfigError
+
+WIDTH, SIZE = 6, 8
+LENGTHS = [3, 1, 5, 2]
+SETS = {
+    "slots": lambda: SlotAttention(WIDTH, SIZE, 3, 2, heads=2),
+    "wide slots": lambda: SlotAttention(WIDTH, SIZE, 4, 4, heads=4, attention_size=12),
+    "one slot": lambda: SlotAttention(WIDTH, SIZE, 1, 3, heads=2),
+    "one pass": lambda: SlotAttention(WIDTH, SIZE, 3, 1, heads=1),
+    "slots in order": lambda: SlotAttention(WIDTH, SIZE, 3, 2, heads=2, position_code="sequence"),
+    "random slots": lambda: SlotAttention(WIDTH, SIZE, 3, 2, heads=2, start="random").eval(),
+    "slots by gru": lambda: SlotAttention(WIDTH, SIZE, 3, 2, heads=2, update="gru"),
+    "pie_net": lambda: PIENet(WIDTH, SIZE, 3),
+    "one element": lambda: PIENet(WIDTH, SIZE, 1, hidden=5),
+    "decoder": lambda: TransformerDecoder(WIDTH, SIZE, 3, 2, heads=2),
+    "one query": lambda: TransformerDecoder(WIDTH, SIZE, 1, 1, heads=1),
+}
+every_set = pytest.mark.parametrize("name", SETS)
+PROTOTYPES = {
+    "prototypes": lambda: PrototypeAttention(WIDTH, 4),
+    "sharp prototypes": lambda: PrototypeAttention(WIDTH, 3, temperature=0.1),
+    "one prototype": lambda: PrototypeAttention(WIDTH, 1),
+}
+ALL = SETS | PROTOTYPES
+
+
+def build(name):
+    """The module in double precision, no parameter at a start that would hide a fault."""
+    torch.manual_seed(0)
+    module = ALL[name]().double()
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return module
+
+
+def samples(garbage=50.0):
+    """Local features of each sample, the same padded with `garbage`, mask and globals."""
+    generator = torch.Generator().manual_seed(1)
+    members = [torch.randn(n, WIDTH, generator=generator).double() for n in LENGTHS]
+    local = torch.full((len(members), max(LENGTHS) + 2, WIDTH), garbage, dtype=torch.float64)
+    mask = torch.zeros(local.shape[:2], dtype=torch.bool)
+    for row, real in enumerate(members):
+        local[row, : len(real)], mask[row, : len(real)] = real, True
+    return members, local, mask, torch.randn(len(members), SIZE, generator=generator).double()
+
+
+@every_set
+def test_a_set_module_equals_the_naive_loop(name):
+    module = build(name)
+    members, local, mask, wholes = samples()
+    result = module.predict(local, mask, wholes)
+    torch.testing.assert_close(module(local, mask, wholes), result.vectors)
+    for row, inputs in enumerate(members):
+        vectors, slots, seen = naive_sets(module, inputs, wholes[row])
+        torch.testing.assert_close(result.vectors[row], vectors, atol=1e-9, rtol=0)
+        torch.testing.assert_close(result.slots[row], slots, atol=1e-9, rtol=0)
+        seen = functional.pad(seen, (0, local.shape[1] - len(inputs)))
+        torch.testing.assert_close(result.attention[row], seen, atol=1e-9, rtol=0)
+
+
+@every_set
+def test_without_globals_nothing_is_added(name):
+    module = build(name)
+    _, local, mask, _ = samples()
+    alone = module.predict(local, mask)
+    expected = module.norm(alone.slots) if isinstance(module, PIENet) else alone.slots
+    torch.testing.assert_close(alone.vectors, expected)
+
+
+@every_set
+def test_maps_are_distributions_over_the_real_inputs(name):
+    module = build(name)
+    _, local, mask, wholes = samples()
+    seen = module.predict(local, mask, wholes).attention
+    assert seen.shape == (len(LENGTHS), module(local, mask, wholes).shape[1], local.shape[1])
+    torch.testing.assert_close(seen.sum(2), torch.ones_like(seen[:, :, 0]), atol=1e-5, rtol=0)
+    assert (seen.mT[~mask] == 0).all()
+    assert (seen >= 0).all()
+
+
+def call(module, local, mask, wholes):
+    if isinstance(module, PrototypeAttention):
+        return module(local, mask)
+    return module(local, mask, wholes)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_padding_never_matters(name):
+    module = build(name)
+    for garbage in (1e8, torch.nan):
+        members, local, mask, wholes = samples(garbage)
+        local.requires_grad_()
+        together = call(module, local, mask, wholes)
+        for row, inputs in enumerate(members):
+            real = torch.ones(1, len(inputs), dtype=torch.bool)
+            alone = call(module, inputs[None], real, wholes[row : row + 1])
+            torch.testing.assert_close(together[row], alone[0], atol=1e-12, rtol=1e-12)
+        together.square().sum().backward()
+        assert (local.grad[~mask] == 0).all()
+        assert local.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("size", [1, 6, 7])
+def test_the_relative_code_is_the_released_one(size):
+    mask = torch.arange(9) < torch.tensor([[1], [4], [9]])
+    code = relative_sine_code(mask, size, torch.float64)
+    for row, length in zip(code, (1, 4, 9), strict=True):
+        torch.testing.assert_close(row[:length], position_code(length, size), atol=1e-12, rtol=0)
+    assert relative_sine_code(mask, size, torch.bfloat16).dtype == torch.bfloat16
+
+
+def test_padding_moves_no_place():
+    """Neither padding behind a sample's inputs nor padding between them."""
+    real = torch.ones(1, 4, dtype=torch.bool)
+    exact = relative_sine_code(real, WIDTH)[0]
+    mask = torch.tensor([[True, False, True, True, False, True, False, False]])
+    torch.testing.assert_close(relative_sine_code(mask, WIDTH)[0, mask[0]], exact, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("kind", ["slot_attention", "pie_net", "decoder"])
+def test_dropout_is_of_training_alone(kind):
+    module = set_module(SetSettings(module=kind, dropout=0.5), WIDTH, SIZE).double()
+    same = set_module(SetSettings(module=kind), WIDTH, SIZE).double()
+    same.load_state_dict(module.state_dict())
+    _, local, mask, wholes = samples()
+    assert (module(local, mask, wholes) - module(local, mask, wholes)).abs().max() > 1e-3
+    module.eval()
+    torch.testing.assert_close(module(local, mask, wholes), same(local, mask, wholes))
+
+
+def test_slot_attention_drops_where_the_released_code_does():
+    """What attention gathers, after its last layer, and the MLP's hidden units, after GELU."""
+    block = SlotAttention(WIDTH, SIZE, dropout=0.5).block
+    assert [type(layer) for layer in block.mlp] == [nn.Linear, nn.GELU, nn.Dropout, nn.Linear]
+    with torch.no_grad():
+        block.mlp[3].weight.zero_(), block.mlp[3].bias.zero_(), block.gather.bias.fill_(1.0)
+        block.gather.weight.zero_()
+    slots, inputs = torch.zeros(50, 4, SIZE), block.read(torch.randn(50, 3, WIDTH), None, None)
+    gathered, _ = block(slots, inputs, block.linear_layers())
+    assert set(gathered.flatten().tolist()) == {0.0, 2.0}
+
+
+def test_the_gradient_of_competing_weights():
+    real = torch.tensor([[True] * 4, [True, True, False, False]])
+    block = build("slots").block
+    inputs = block.read(torch.randn(2, 4, WIDTH).double(), real, None)
+    scores = torch.randn(2, 2, 3, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(
+        lambda values: competing_weights(values, inputs, block.least), scores
+    )
+
+
+@pytest.mark.parametrize("name", [*PROTOTYPES, "slots", "pie_net", "decoder"])
+def test_sets_do_not_mind_the_order_of_the_inputs(name):
+    module = build(name)
+    _, local, mask, wholes = samples()
+    order = torch.randperm(local.shape[1], generator=torch.Generator().manual_seed(2))
+    moved = call(module, local[:, order], mask[:, order], wholes)
+    torch.testing.assert_close(moved, call(module, local, mask, wholes), atol=1e-10, rtol=0)
+
+
+def test_slots_in_order_do_mind_it():
+    module = build("slots in order")
+    _, local, mask, wholes = samples()
+    moved = module(local[2:3, :5].flip(1), mask[2:3, :5], wholes[2:3])
+    assert (moved - module(local, mask, wholes)[2]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("name", [name for name in SETS if "slot" in name or "pass" in name])
+def test_slot_attention_shows_the_maps_of_every_pass(name):
+    module = build(name)
+    members, local, mask, wholes = samples()
+    slots, maps = module.attend(local, mask)
+    torch.testing.assert_close(slots, module.predict(local, mask, wholes).slots)
+    assert maps.shape == (module.iterations, len(members), slots.shape[1], local.shape[1])
+    for row, inputs in enumerate(members):
+        for result, expected in zip(maps[:, row], naive_slots(module, inputs)[1], strict=True):
+            torch.testing.assert_close(result[:, : len(inputs)], expected, atol=1e-9, rtol=0)
+
+
+GRADIENTS = [
+    "slots",
+    "slots in order",
+    "random slots",
+    "slots by gru",
+    "pie_net",
+    "sharp prototypes",
+]
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients(name):
+    module = build(name)
+    _, local, mask, wholes = samples()
+    parameters = [p for p in module.parameters() if p.numel() <= 64]
+    leaves = [local[[0, 1], :4].requires_grad_(), wholes[:2].requires_grad_(), *parameters]
+
+    def run(local, wholes, *_):
+        return call(module, local, mask[[0, 1], :4], wholes)
+
+    assert torch.autograd.gradcheck(run, leaves, fast_mode=True)
+
+
+def test_every_pass_shares_one_block():
+    once, often = (SlotAttention(WIDTH, SIZE, iterations=passes) for passes in (1, 6))
+    assert sum(p.numel() for p in once.parameters()) == sum(p.numel() for p in often.parameters())
+    often.load_state_dict(once.state_dict())
+    _, local, mask, _ = samples()
+    first, last = (m.double().attend(local, mask)[1] for m in (once, often))
+    torch.testing.assert_close(first[0], last[0])
+
+
+def test_slots_start_from_a_standard_normal():
+    slots = SlotAttention(WIDTH, 512, n_slots=64).slots
+    assert slots.requires_grad
+    assert abs(slots.mean().item()) < 0.03 and abs(slots.std().item() - 1) < 0.03
+
+
+def test_random_slots_are_drawn_in_training_and_fixed_in_evaluation():
+    slots = SlotAttention(WIDTH, 64, 40, start="random").random
+    with torch.no_grad():
+        slots.mean.fill_(3.0), slots.log_std.fill_(-1.0)
+    first, second = slots(50), slots(50)
+    assert (first - second).abs().max() > 1 and (first[0] - first[1]).abs().max() > 1
+    for drawn in (first, slots.eval()(50)):
+        assert abs(drawn.mean().item() - 3) < 0.05
+        assert abs(drawn.std().item() - math.exp(-1)) < 0.02
+    fixed = slots(50)
+    assert torch.equal(fixed, slots(7)[:1].expand(50, -1, -1))
+    assert torch.equal(SlotAttention(WIDTH, 64, 40, start="random").random.noise, slots.noise)
+    assert (fixed[0, 0] - fixed[0, 1]).abs().max() > 0.1
+
+
+def test_random_slots_and_gru_are_slot_attentions_alone():
+    for setting in ({"slots": "random"}, {"update": "gru"}):
+        module = set_module(SetSettings(**setting), WIDTH, SIZE)
+        assert (module.random is not None, module.block.gru is not None) == (
+            "slots" in setting,
+            "update" in setting,
+        )
+        with pytest.raises(ValueError, match="is an option of the module 'slot_attention' alone"):
+            SetSettings(module="pie_net", **setting)
+
+
+def test_one_slot_takes_the_mean_of_all():
+    """With no one to compete with, a slot is given every input whole."""
+    _, local, mask, _ = samples()
+    maps = build("one slot").attend(local, mask)[1]
+    uniform = mask / mask.sum(1, keepdim=True)
+    torch.testing.assert_close(maps[-1, :, 0], uniform.double(), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("name", PROTOTYPES)
+def test_prototype_attention_equals_the_naive_loop(name):
+    """In values and gradients; the length of a local feature does not matter."""
+    module = build(name)
+    members, local, mask, _ = samples()
+    leaves = [module.queries, local.requires_grad_()]
+    result = module(local, mask)
+    expected = torch.zeros_like(result)
+    for row, inputs in enumerate(members):
+        units = [local[row, r] / local[row, r].norm() for r in range(len(inputs))]
+        for j, query in enumerate(module.queries):
+            weights = torch.stack([query @ x / module.temperature for x in units]).softmax(0)
+            expected[row, j] = sum(w * x for w, x in zip(weights, units, strict=True))
+    torch.testing.assert_close(result, expected, atol=1e-9, rtol=0)
+    torch.testing.assert_close(module(7 * local, mask), expected, atol=1e-9, rtol=0)
+    gradients = [torch.autograd.grad(x.sin().sum(), leaves) for x in (result, expected)]
+    torch.testing.assert_close(*gradients, atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_half_precision_keeps_near_to_single(name):
+    """Modules in half precision, and under autocast, whose scores no half could hold."""
+    _, local, mask, wholes = samples()
+    local, wholes = local.float(), wholes.float()
+    exact = call(build(name).float(), local, mask, wholes)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        outputs = [call(build(name).float(), local, mask, wholes)]
+    for dtype in (torch.float16, torch.bfloat16):
+        module = build(name).float().to(dtype)
+        outputs.append(call(module, local.to(dtype), mask, wholes.to(dtype)))
+    for output in outputs:
+        assert output.isfinite().all()
+        assert (output.float() - exact).abs().mean() < 0.05
+
+
+EXPORTED = ["slots in order", "pie_net", "decoder"]
+EXPORTED += [
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in ("random slots", "slots by gru", "prototypes")
+]
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+def test_nothing_depends_on_the_data_but_the_numbers(name):
+    """The module can be exported whole: no control flow looks at a tensor's values."""
+    module = build(name)
+    _, local, mask, wholes = samples()
+    inputs = (local, mask) if name in PROTOTYPES else (local, mask, wholes)
+    exported = torch.export.export(module, inputs, strict=False).module()
+    torch.testing.assert_close(exported(*inputs), module(*inputs))
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "count"),
+    [
+        ({}, SlotAttention, 4),
+        ({"size": 2, "iterations": 3, "attention_size": 4}, SlotAttention, 2),
+        ({"module": "pie_net", "size": 5, "hidden": 3}, PIENet, 5),
+        ({"module": "decoder", "iterations": 2}, TransformerDecoder, 4),
+    ],
+)
+def test_a_set_module_is_built_from_its_settings(settings, kind, count):
+    module = set_module(SetSettings(**settings), WIDTH, SIZE).double()
+    _, local, mask, wholes = samples()
+    assert type(module) is kind
+    assert module(local, mask, wholes).shape == (len(LENGTHS), count, SIZE)
+    if kind is SlotAttention:
+        assert module.block.key.out_features == settings.get("attention_size", SIZE)
+        assert module.iterations == settings.get("iterations", 4)
+    if kind is TransformerDecoder:
+        assert len(module.layers) == 2
+    if kind is PIENet:
+        assert module.attention.first.out_features == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "size", "message"),
+    [
+        ({"heads": 3}, 8, "attention_size 8 is not a multiple of 3 heads"),
+        ({"attention_size": 10}, 8, "attention_size 10 is not a multiple of 4 heads"),
+        ({"module": "decoder", "heads": 3}, 8, "size 8 is not a multiple of 3 heads"),
+    ],
+)
+def test_heads_must_divide_what_they_share(settings, size, message):
+    with pytest.raises(ConfigError, match=message):
+        set_module(SetSettings(**settings), WIDTH, size)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SlotAttention(6, 8, heads=3),
+        lambda: TransformerDecoder(6, 8, heads=3),
+    ],
+)
+def test_a_module_refuses_heads_that_do_not_divide(make):
+    with pytest.raises(ValueError, match="is not a multiple of 3 heads"):
+        make()
+
+
+def test_pie_net_is_half_as_wide_inside_by_default():
+    assert PIENet(300, SIZE, 2).attention.first.out_features == 150
+    assert isinstance(PIENet(1, SIZE, 2).attention.first, nn.Linear)

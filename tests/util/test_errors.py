@@ -1,0 +1,30 @@
+"""Texts from outside are printed as one safe line."""
+
+import pytest
+
+from manymatch.util.errors import ConfigError, one_line, printable
+from manymatch.util.progress import say
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a caf\xe9, 犬", "a caf\xe9, 犬"),
+        ("a\nerror: b", r"a\nerror: b"),
+        ("\x1b[2J\x9b\0\x7f", r"\x1b[2J\x9b\x00\x7f"),
+        ("\u202egpj.exe\u2066", r"\u202egpj.exe\u2066"),
+        ("\udc80\u2028", r"\udc80\u2028"),
+    ],
+)
+def test_control_characters_are_escaped(text, shown, capsys):
+    say(text)
+    print("first", printable(text), sep="\n")
+    printed = capsys.readouterr()
+    assert printed.err == f"{shown}\n" and printed.out.endswith(f"{shown}\n")
+    assert str(ConfigError(text)) == one_line(text) == shown
+
+
+@pytest.mark.parametrize("sign", ["x", "\U000e0001"])
+def test_a_long_line_keeps_its_start_and_end(sign):
+    line = one_line("start" + sign * 1_000_000 + "end")
+    assert line.startswith("start") and line.endswith("end") and len(line) < 1100

@@ -1,0 +1,116 @@
+"""Files are whole or not there."""
+
+import errno
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from manymatch.util.errors import StorageError, nearest
+from manymatch.util.files import replacing, sha256, write_json, write_through
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_what_is_finished_replaces_the_old_one_whole(tmp_path, is_folder):
+    target = tmp_path / "deep" / "a"
+    for name in ("old", "new"):
+        with replacing(target) as partial:
+            if is_folder:
+                partial.mkdir()
+            (partial / name if is_folder else partial).write_text(name)
+    (path,) = target.iterdir() if is_folder else [target]
+    assert path.read_text() == "new"
+    assert list(target.parent.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("old_exists", [True, False])
+def test_what_killed_processes_left_is_removed(tmp_path, old_exists):
+    target = tmp_path / "folder"
+    left = ["folder.partial", "folder.old.partial", *(["folder"] if old_exists else [])]
+    for name in left:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "old").touch()
+    with replacing(target) as partial:
+        partial.mkdir()
+    assert list(tmp_path.rglob("*")) == [target]
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("x"), KeyboardInterrupt()])
+def test_a_fault_leaves_the_old_file_and_nothing_else(tmp_path, fault):
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+    with pytest.raises(type(fault)), replacing(target) as partial:
+        partial.write_text("half")
+        raise fault
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+OTHERS = (errno.EACCES, errno.EROFS, errno.EIO, errno.EMFILE, errno.EBUSY)
+
+
+@pytest.mark.parametrize("code", [*FULL, *OTHERS])
+def test_a_fault_of_the_file_system_is_one_line_with_the_file(tmp_path, code):
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+    words = "no space left" if code in FULL else str(tmp_path)
+    with pytest.raises(StorageError, match=words) as error, replacing(target):
+        raise OSError(code, os.strerror(code))
+    assert "\n" not in str(error.value) and target.read_text() == "old"
+    with pytest.raises(FileNotFoundError), replacing(target):  # another kind of fault
+        (tmp_path / "missing").read_text()
+
+
+@pytest.mark.parametrize("step", ["rename", "replace", "rmtree"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_interrupt_leaves_the_old_or_the_new_folder_alone(tmp_path, monkeypatch, step, when):
+    owner = shutil if step == "rmtree" else Path
+    usual, left = getattr(owner, step), ["once"]
+
+    def interrupted(*arguments):
+        if not left:
+            return usual(*arguments)
+        left.pop()
+        if when == "after":
+            usual(*arguments)
+        raise KeyboardInterrupt
+
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "old").touch()
+    with pytest.raises(KeyboardInterrupt), replacing(target) as partial:
+        partial.mkdir()
+        (partial / "new").touch()
+        monkeypatch.setattr(owner, step, interrupted)
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+    assert len(list(target.iterdir())) == 1
+
+
+def test_json_has_no_nan_and_one_form(tmp_path):
+    write_json(tmp_path / "a.json", {"b": 1, "a": 2})
+    write_json(tmp_path / "b.json", {"a": 2, "b": 1})
+    assert sha256(tmp_path / "a.json") == sha256(tmp_path / "b.json")
+    with pytest.raises(ValueError, match="JSON"):
+        write_json(tmp_path / "a.json", {"a": float("nan")})
+
+
+def test_the_nearest_name_is_suggested_only_if_near():
+    assert nearest("corra", ["cora", "vsepp"]) == "; did you mean 'cora'? (known: cora, vsepp)"
+    assert nearest("zzz", ["cora"]) == " (known: cora)"
+    assert nearest("x", []) == " (known: none)"
+
+
+@pytest.mark.parametrize("chain", [["link"], ["first", "link"]])
+def test_a_link_of_the_user_stays_and_its_file_changes(tmp_path, chain):
+    kept = tmp_path / "elsewhere" / "kept.yaml"
+    kept.parent.mkdir()
+    kept.write_text("old")
+    target = kept
+    for name in chain:
+        (tmp_path / name).symlink_to(target)
+        target = tmp_path / name
+    write_through(target, "new")
+    assert target.is_symlink() and kept.read_text() == "new" and not kept.is_symlink()
+    assert len(list(tmp_path.rglob("*"))) == 2 + len(chain)

@@ -1,0 +1,106 @@
+"""Lists of JSON files read element by element, against the standard library."""
+
+import json
+import tracemalloc
+
+import pytest
+
+from manymatch.util import json_stream
+from manymatch.util.errors import DataError
+from manymatch.util.json_stream import elements, is_list, list_elements
+
+VALUE = {
+    "info": {"note": '{"b": [1]} \\ " é ☃ 𝄞', "b": [0]},
+    "a": [1, -2.5e3, "x]", None, True, [[]], {}, 1234567],
+    "number": 12,
+    "skipped": [{"b": [1, 2]}, "}"],
+    "b": [{"k": [1.5, {"z": "\n"}]}, "é"],
+    "empty": [],
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "x.json"
+
+
+@pytest.mark.parametrize("style", [{}, {"indent": 2}, {"ensure_ascii": False}])
+def test_the_same_elements_as_the_standard_library(path, monkeypatch, style):
+    path.write_text("\ufeff" + json.dumps(VALUE, **style) + " \n", encoding="utf-8")
+    expected = [(key, n, v) for key in ("a", "b") for n, v in enumerate(VALUE[key])]
+    for size in (1, 2, 3, 7, 64, 2**18):
+        monkeypatch.setattr(json_stream, "_READ_BYTES", size)
+        assert list(elements(path, ("b", "a", "empty"))) == expected, size
+
+
+def test_memory_does_not_grow_with_the_file(path):
+    with path.open("w") as stream:
+        stream.write('{"a": [')
+        stream.writelines(f'{{"id": {n}, "text": "{"x" * 100}"}},' for n in range(20_000))
+        stream.write("0]}")
+    tracemalloc.start()
+    count = sum(1 for _ in elements(path, ("a",)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == 20_001 and peak < path.stat().st_size / 2
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "not valid JSON"),
+        (b"[1]", "expected a JSON object"),
+        (b'{"a": 1}', "expected a list 'a'"),
+        (b'{"a": {"item": 1}}', "expected a list 'a'"),
+        (b'{"a": [1,\n2,\n]}', ":3: not valid JSON"),
+        (b'{"a": [1\n', ":2: not valid JSON"),
+        (b'{"a": [1 2]}', ":1: not valid JSON"),
+        (b'{"a": [1]', ":1: not valid JSON"),
+        (b'{"a" [1]}', ":1: not valid JSON"),
+        (b"{1: [1]}", ":1: not valid JSON"),
+        (b'{"a": [1]}\n}', ":2: not valid JSON"),
+        (b'{"a": ["caf\xe9"]}', ":1: the text is not UTF-8"),
+        (b'{"a": [1, {"b": NaN}]}', ":1: not valid JSON at byte 17 of the line"),
+        (b'{"a": [1],\n"b" 2}', ":2: not valid JSON at byte 6 of the line"),
+        (b'{"a": [1, {"b": 1, "b": 2}]}', "a[1]: the key 'b' stands twice"),
+        (b'{"a": ["\xe2\x98', "not UTF-8"),
+        (b'{"a": [' + b"[" * 100_000, "inside each other"),
+        (b'{"a": [' + b'{"b":' * 100_000, "inside each other"),
+    ],
+)
+def test_a_faulty_file_is_one_line(path, monkeypatch, content, words):
+    path.write_bytes(content)
+    for size in (1, 2**16):
+        monkeypatch.setattr(json_stream, "_READ_BYTES", size)
+        with pytest.raises(DataError) as caught:
+            list(elements(path, ("a",)))
+        line = str(caught.value)
+        assert line.startswith(str(path)) and words in line and "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'{"a": 1}', "expected a JSON list"),
+        (b"[1, 2", "not valid JSON at byte 6"),
+        (b"[1] 2", "not valid JSON at byte 6"),
+        (b'[1, {"b": 1, "b": 2}]', "[1]: the key 'b' stands twice"),
+        (b"[" * 100_000, "[0]: more than 100 lists"),
+    ],
+)
+def test_a_faulty_list_is_one_line(path, content, words):
+    path.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        list(list_elements(path))
+    assert words in str(caught.value)
+
+
+def test_the_elements_of_a_list(path):
+    path.write_text('\ufeff \n[1, {"a": [2]}, null]\n', encoding="utf-8")
+    assert list(list_elements(path)) == [1, {"a": [2]}, None]
+    assert is_list(path)
+
+
+def test_lists_that_are_not_wanted_may_be_nested_deeply(path):
+    path.write_text('{"b": ' + "[" * 100_000 + "]" * 100_000 + ', "a": [1]}')
+    assert list(elements(path, ("a",))) == [("a", 0, 1)]

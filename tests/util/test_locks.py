@@ -1,0 +1,162 @@
+"""A lock file keeps out other threads and processes, and a process that dies releases the lock."""
+
+import errno
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from manymatch.util import files, locks
+from manymatch.util.errors import StorageError
+from manymatch.util.locks import lock_path, locked
+
+HOLD = """
+import sys
+from pathlib import Path
+from manymatch.util.locks import locked
+with locked(Path(sys.argv[1]), Path("output"), "work"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+Process = subprocess.Popen[bytes]
+
+
+@contextmanager
+def holder(path):
+    """A process that does the work `work` under the lock until its input ends."""
+    command = [sys.executable, "-c", HOLD, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout and process.stdout.readline() == b"held\n"
+        yield process
+
+
+@pytest.mark.parametrize(
+    ("end", "work", "expected"),
+    [("finish", "work", True), ("finish", "other", False), ("kill", "work", False)],
+)
+def test_a_lock_is_waited_for_and_tells_whether_the_work_is_done(
+    tmp_path, capsys, end, work, expected
+):
+    path = tmp_path / "new" / "x.lock"
+    answers = []
+
+    def wait():
+        with locked(path, Path("output"), work) as finished:
+            answers.append(finished)
+
+    with holder(path) as process:
+        thread = threading.Thread(target=wait)
+        thread.start()
+        thread.join(0.5)
+        assert answers == []
+        if end == "kill":
+            process.kill()
+        else:
+            process.communicate()
+    thread.join(10)
+    assert answers == [expected]
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1 and str(process.pid) in lines[0] and str(path) in lines[0]
+    assert list(path.parent.iterdir()) == []
+
+
+def test_the_file_of_a_killed_process_is_no_lock(tmp_path, capsys):
+    path = tmp_path / "x.lock"
+    with holder(path) as process:
+        process.kill()
+    assert path.exists()
+    with locked(path, Path("output"), "work") as finished:
+        assert not finished
+    assert not path.exists() and capsys.readouterr().err == ""
+
+
+def test_threads_hold_one_lock_in_turn(tmp_path):
+    inside, most = [0], [0]
+
+    def enter():
+        for _ in range(3):
+            with locked(tmp_path / "x.lock", Path("output")):
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                time.sleep(0.01)
+                inside[0] -= 1
+
+    threads = [threading.Thread(target=enter) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] and list(tmp_path.iterdir()) == []
+    with pytest.raises(ZeroDivisionError), locked(tmp_path / "x.lock", Path("output")):
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_ends_the_wait(tmp_path, monkeypatch):
+    def interrupt(seconds):
+        raise KeyboardInterrupt
+
+    path = tmp_path / "x.lock"
+    with holder(path) as process:
+        monkeypatch.setattr(locks.time, "sleep", interrupt)
+        with pytest.raises(KeyboardInterrupt), locked(path, Path("output")):
+            pass
+        assert path.exists()
+        process.communicate()
+
+
+@pytest.mark.parametrize("folder", ["file", "link"])
+def test_a_folder_that_cannot_hold_the_file_is_one_line(tmp_path, folder):
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "not mounted" / "here")
+    path = lock_path(tmp_path / folder / "output")
+    with pytest.raises(StorageError) as error:
+        locked(path, Path("output")).__enter__()
+    assert str(tmp_path / folder) in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("path", ["/", "."])
+def test_a_path_without_a_name_has_no_lock_and_no_temporary_file(path):
+    for named in (lock_path, files.partial_path):
+        with pytest.raises(StorageError, match="Add a name"):
+            named(Path(path))
+
+
+def test_a_file_that_cannot_be_created_in_its_folder_is_one_line(monkeypatch):
+    monkeypatch.setattr(locks, "_PATIENCE", 0.3)
+    with pytest.raises(StorageError, match=r"^/proc/x: .* cannot be created"):
+        locked(Path("/proc/x"), Path("output")).__enter__()
+
+
+def test_a_holder_without_a_note_is_waited_for_aloud(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(locks, "_PATIENCE", 0.3)
+    path = tmp_path / "x.lock"
+
+    def hold():
+        with FileLock(path):
+            held.set()
+            time.sleep(1)
+
+    held = threading.Event()
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(10)
+    with locked(path, Path("output")):
+        pass
+    thread.join()
+    assert capsys.readouterr().err == f"output: waiting for the holder of {path}\n"
+
+
+def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch, capsys):
+    def refuse(*_, **__):
+        raise OSError(errno.ENOSYS, "no locks")
+
+    monkeypatch.setattr(FileLock, "acquire", refuse)
+    with locked(tmp_path / "x.lock", Path("output")):
+        pass
+    assert "no locks" in capsys.readouterr().err

@@ -1,0 +1,174 @@
+"""Every reader of files from elsewhere refuses pipes, devices, sockets and folders at once."""
+
+import os
+import signal
+import socket
+
+import pytest
+
+from manymatch.config.strict import read_yaml
+from manymatch.datasets.fetching.archives import count_whole, extract, is_archive, member_names
+from manymatch.datasets.fetching.disk import copy_file
+from manymatch.datasets.fetching.sources import Source, obtain
+from manymatch.datasets.image_files import copy_images
+from manymatch.datasets.karpathy import holds_karpathy
+from manymatch.evaluation.external.arrays import open_array
+from manymatch.evaluation.external.split_table import read_ids, read_split
+from manymatch.evaluation.protocols.relevance import RELEVANCE
+from manymatch.experiments.run_folder import Run
+from manymatch.features import lite0
+from manymatch.features.butd import network
+from manymatch.features.importers.butd_tsv import open_butd_tsv
+from manymatch.features.importers.npy_rows import NpyRows
+from manymatch.features.importers.published import ImageTable
+from manymatch.features.importers.vector_files import open_vectors
+from manymatch.features.layout import inspect
+from manymatch.model.checkpoint import read_weights
+from manymatch.networks.backbones import resnext
+from manymatch.networks.encoders.bert_weights import _load
+from manymatch.networks.encoders.glove_file import read_glove
+from manymatch.networks.encoders.word2vec_file import read_word2vec
+from manymatch.networks.torch_file import load_tensors
+from manymatch.results.curves import _read_curve
+from manymatch.results.machine import MachineRecord
+from manymatch.results.metrics import Metrics
+from manymatch.shards.fetch import check_shards
+from manymatch.shards.index import Split
+from manymatch.util.errors import ManyMatchError
+from manymatch.util.files import sha256
+from manymatch.util.images import read_image
+from manymatch.util.json_file import read_object
+from manymatch.util.json_stream import elements
+from manymatch.util.numpy_file import load_array
+from manymatch.util.parquet_file import open_table, read_table
+from manymatch.util.pickles import read_pickle
+from manymatch.util.regular_file import open_regular, read_regular
+from manymatch.util.text_lines import numbered_lines
+
+
+def vectors(path):
+    with open_vectors(path):
+        pass
+
+
+SUM = "0" * 64
+SPLIT = Split(shards=["shard.tar"], shard_images=[1], sha256=[SUM], images=1, captions=1)
+READERS = {
+    "archive": lambda path: extract(path, path.with_name("out")),
+    "archive, checked": count_whole,
+    "archive, listed": member_names,
+    "copy": lambda path: copy_file(path, path.with_name("out")),
+    "copy of images.jpg": lambda path: copy_images(path.parent, path.with_name("out")),
+    "source": lambda path: obtain(Source(url=str(path), sha256=SUM), "it", path.with_name("out")),
+    "YAML": read_yaml,
+    "JSON": read_object,
+    "JSON stream": lambda path: list(elements(path, ["a"])),
+    "lines": lambda path: list(numbered_lines(path)),
+    "lines.gz": lambda path: list(numbered_lines(path)),
+    "image": read_image,
+    "array": load_array,
+    "mapped array": lambda path: load_array(path, mapped=True),
+    "rows of an array": NpyRows,
+    "pickle": read_pickle,
+    "tensors": load_tensors,
+    "Parquet": lambda path: open_table(path, ["a"], "captions"),
+    "Parquet, whole": lambda path: read_table(path, RELEVANCE),
+    "feature store": inspect,
+    "regions": lambda path: open_butd_tsv(path, ImageTable(path), 1),
+    "GloVe": lambda path: read_glove(path, ["a"], 2),
+    "word2vec": lambda path: read_word2vec(path, ["a"], 2),
+    "BERT": lambda path: _load(SimpleNetwork(), path),
+    "lite0": lambda path: lite0.load_network(str(path)),
+    "resnext": lambda path: resnext.pretrained("resnext101", str(path)),
+    "detector": network._read,
+    "detector.safetensors": network._read,
+    "ids": read_ids,
+    "ids.npy": read_ids,
+    "captions.csv": lambda path: read_split(path, "test"),
+    "hash": sha256,
+    "weights.safetensors": read_weights,
+    "result": Metrics.read,
+    "curve.tsv": lambda path: _read_curve(path, path.parent),
+    "shard.tar": lambda path: check_shards(path.parent, SPLIT),
+    "captions.parquet": lambda path: read_split(path, "test"),
+    **{f"vectors.{end}": vectors for end in ("pkl", "pt", "npz", "h5")},
+    **{
+        f"scores.{end}": lambda path: open_array(str(path))
+        for end in ("npy", "npz", "safetensors", "h5")
+    },
+}
+CANDIDATES = {"archive?": is_archive, "captions?": lambda path: holds_karpathy(path, "a.json")}
+"""Checks of files that may have another form: the answer is no."""
+
+
+class SimpleNetwork:
+    def state_dict(self):
+        return {}
+
+
+def pipe(path):
+    os.mkfifo(path)
+
+
+def endless(path):
+    path.symlink_to("/dev/zero")
+
+
+def listening(path):
+    with socket.socket(socket.AF_UNIX) as opened:
+        opened.bind(os.path.relpath(path))
+
+
+@pytest.fixture(params=[pipe, endless, listening], ids=lambda make: make.__name__)
+def special(request, tmp_path, monkeypatch):
+    """Makes a special file. What blocks for 20 s fails."""
+    monkeypatch.setattr(resnext, "fresh", lambda name: None)  # takes a second
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+
+    def interrupt(*_):
+        pytest.fail("still reading")
+
+    signal.signal(signal.SIGALRM, interrupt)
+    signal.alarm(20)
+    yield lambda name: (request.param(tmp_path / name), tmp_path / name)[1]
+    signal.alarm(0)
+
+
+# The kinds of special files cannot fail apart: one reader tries all of them.
+EVERY = [(pipe, name) for name in READERS] + [(endless, "lines"), (listening, "lines")]
+
+
+@pytest.mark.parametrize(("special", "name"), EVERY, indirect=["special"])
+def test_special_files_are_refused_in_one_line(special, name):
+    with pytest.raises(ManyMatchError) as caught:
+        READERS[name](special(name.rpartition(" ")[2]))
+    line = str(caught.value)
+    assert "\n" not in line and ("not a regular file" in line or "cannot be read" in line)
+
+
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_special_files_are_no_candidates(special, name):
+    assert not CANDIDATES[name](special("file"))
+
+
+def test_special_files_are_no_results_of_earlier_runs(special):
+    assert MachineRecord.read(special("record.json")).root == {}
+    run = Run("run", None, 0, "code", special("result.json").parent)
+    assert run.numbers() is None
+
+
+def test_a_link_to_a_regular_file_is_read(tmp_path):
+    (tmp_path / "file").write_bytes(b"content")
+    (tmp_path / "link").symlink_to("file")
+    assert read_regular(tmp_path / "link") == b"content"
+
+
+@pytest.mark.parametrize("name", [".", "x" * 300, "file/x", "loop", "secret", "a\0b"])
+def test_what_cannot_be_opened_is_one_line(tmp_path, name):
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "secret").touch(0)
+    if name == "secret" and os.geteuid() == 0:
+        pytest.skip("root reads every file")
+    with pytest.raises(ManyMatchError, match=r"cannot be read|folder"):
+        open_regular(tmp_path / name)
