@@ -19,6 +19,7 @@ LEAST_F1 = {
     "flickr30k_unseen.tsv": {"objects": 0.96, "attributes": 0.89, "relations": 0.81},
     "flickr8k_fresh.tsv": {"objects": 0.98, "attributes": 0.97, "relations": 0.84},
     "flickr8k_last.tsv": {"objects": 0.96, "attributes": 0.88, "relations": 0.85},
+    "flickr8k_unread.tsv": {"objects": 0.95, "attributes": 0.91, "relations": 0.78},
 }
 
 
