@@ -21,7 +21,7 @@ from torch.nn.functional import normalize
 
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.base import Embeddings
-from manymatch.similarities.smooth_chamfer import smooth_chamfer
+from manymatch.similarities.sets import smooth_chamfer
 
 ROWS = 4000
 """Rows of the bare product at once: it writes to one buffer, not to 8 GB of fresh memory."""

@@ -28,8 +28,13 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.experiments.costs.timing import seconds
 from manymatch.experiments.synthetic.pairs import make_pairs
 from manymatch.experiments.synthetic.run import RunSettings, train
-from manymatch.losses.sinkhorn import assignments, class_potentials, marginal_error, transport
-from manymatch.losses.swapped_labels import SwappedLabels
+from manymatch.losses.optimal_transport import (
+    assignments,
+    class_potentials,
+    marginal_error,
+    transport,
+)
+from manymatch.losses.pseudo_labels import SwappedLabels
 from manymatch.methods import build_method
 from manymatch.methods.base import Method
 from manymatch.methods.swamp import SwAMP

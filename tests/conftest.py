@@ -62,9 +62,9 @@ def _no_waiting_for_the_disk() -> Iterator[None]:
 @pytest.fixture
 def one_thread() -> Iterator[None]:
     """Sums depend on how many threads share them, and a forked process can have only one."""
-    from manymatch.batch.parallel_map import on_one_core  # torch takes a second to load
+    from manymatch.batch.parallel_map import single_core  # torch takes a second to load
 
-    with on_one_core():
+    with single_core():
         yield
 
 

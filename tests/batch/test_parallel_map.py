@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from manymatch.batch.parallel_map import side_by_side
+from manymatch.batch.parallel_map import map_parallel
 
 
 @pytest.fixture(autouse=True)
@@ -22,22 +22,22 @@ def _several_threads() -> Iterator[None]:
 def test_results_have_the_order_of_the_items_and_pieces_may_be_divided_again() -> None:
     def work(item: int) -> list[int]:
         assert torch.get_num_threads() == 1 and torch.is_inference_mode_enabled()
-        return side_by_side(lambda part: item + part, range(item))
+        return map_parallel(lambda part: item + part, range(item))
 
-    assert side_by_side(work, range(50)) == [[n + part for part in range(n)] for n in range(50)]
+    assert map_parallel(work, range(50)) == [[n + part for part in range(n)] for n in range(50)]
     assert torch.get_num_threads() == 3 and not torch.is_inference_mode_enabled()
 
 
 @pytest.mark.parametrize("faulty", [0, 7])
 def test_an_error_of_a_piece_is_raised(faulty: int) -> None:
     with pytest.raises(ZeroDivisionError):
-        side_by_side(lambda item: 1 // (item - faulty), range(8))
+        map_parallel(lambda item: 1 // (item - faulty), range(8))
     assert torch.get_num_threads() == 3
 
 
 def test_a_forked_process_has_threads_of_its_own() -> None:
-    side_by_side(abs, range(8))
-    child = multiprocessing.get_context("fork").Process(target=side_by_side, args=(abs, range(8)))
+    map_parallel(abs, range(8))
+    child = multiprocessing.get_context("fork").Process(target=map_parallel, args=(abs, range(8)))
     child.start()
     child.join(60)
     assert child.exitcode == 0

@@ -20,7 +20,7 @@ from manymatch.results.metrics import Metrics
 from manymatch.results.provenance import Provenance
 from manymatch.results.samples import Samples
 from manymatch.similarities.blocks import runs
-from manymatch.similarities.cosine import cosine
+from manymatch.similarities.vectors import cosine
 from manymatch.util.errors import ConfigError, DataError
 
 INDEX = torch.tensor([0, 0, 0, 1, 2, 2, 3])

@@ -25,7 +25,7 @@ from manymatch.methods import build_method
 from manymatch.methods.base import Embeddings
 from manymatch.model.embed import Embedded
 from manymatch.shards.sample import Sample
-from manymatch.similarities.smooth_chamfer import smooth_chamfer
+from manymatch.similarities.sets import smooth_chamfer
 
 GRAPH = SceneGraph(("dog",), ("dog",), ((),), ())
 VOCABULARY = Vocabulary([*Vocabulary.SPECIAL, "a", "dog", "runs"])

@@ -11,7 +11,7 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.strict import Strict
 from manymatch.methods import METHODS
 from manymatch.methods.base import Embeddings, Method
-from manymatch.similarities.mil import mil
+from manymatch.similarities.sets import mil
 
 METHODS["tiny_sets"] = "tiny_sets:TinySets"  # so that presets can name it
 SMALL["tiny_sets"] = {}

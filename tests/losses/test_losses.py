@@ -6,10 +6,8 @@ import pytest
 import torch
 from same_gradients import assert_same
 
-from manymatch.losses.entity_contrastive import entity_contrastive, entity_positives
-from manymatch.losses.info_nce import info_nce
-from manymatch.losses.specificity import specificity
-from manymatch.losses.triplet import triplet
+from manymatch.losses.contrastive import entity_contrastive, entity_positives, info_nce
+from manymatch.losses.triplets import specificity, triplet
 
 IMAGE_INDEX = {
     "one caption each": [0, 1, 2, 3],

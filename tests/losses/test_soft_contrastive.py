@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from manymatch.losses.soft_contrastive import log_mean_probability, soft_contrastive
+from manymatch.losses.probabilistic import log_mean_probability, soft_contrastive
 
 SHAPES = [(3, 5, 4), (1, 2, 1), (2, 1, 9)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from manymatch.losses.soft_match import soft_match
+from manymatch.losses.probabilistic import soft_match
 
 IMAGE_INDICES = [[0, 1, 2, 3], [0, 0, 1, 1, 1, 2, 3, 3], [0, 0, 0], [0]]
 

@@ -9,10 +9,9 @@ import torch
 from torch.nn.functional import normalize
 
 from manymatch.config.strict import validate
-from manymatch.losses.sinkhorn import sinkhorn
-from manymatch.losses.swapped_assignment import swapped_assignment
-from manymatch.losses.swapped_labels import SwappedLabels, objective
-from manymatch.losses.triplet import triplet
+from manymatch.losses.optimal_transport import sinkhorn
+from manymatch.losses.pseudo_labels import SwappedLabels, objective, swapped_assignment
+from manymatch.losses.triplets import triplet
 from manymatch.methods.swapped_labels import LabelSettings
 from manymatch.util.errors import ConfigError
 

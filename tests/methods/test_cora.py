@@ -9,8 +9,8 @@ import torch
 from small_methods import encode
 
 from manymatch.batch.batch import name_id
-from manymatch.losses.info_nce import info_nce
-from manymatch.losses.triplet import triplet
+from manymatch.losses.contrastive import info_nce
+from manymatch.losses.triplets import triplet
 from manymatch.methods.base import Embeddings
 from manymatch.scene_graphs.verbs import as_parsed, with_verbs
 from manymatch.util.errors import ConfigError, DataError

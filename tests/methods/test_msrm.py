@@ -12,11 +12,11 @@ from small_methods import encode
 
 from manymatch.config.preset import read_preset
 from manymatch.evaluation.ranking.ranks import rank
-from manymatch.losses.soft_match import soft_match
+from manymatch.losses.probabilistic import soft_match
 from manymatch.methods import check_model
 from manymatch.methods.base import Embeddings
 from manymatch.methods.msrm import Hypergraph, MSRMSettings
-from manymatch.similarities.mahalanobis import mahalanobis
+from manymatch.similarities.gaussians import mahalanobis
 from manymatch.util.errors import ConfigError
 
 PRESETS = sorted((Path(__file__).parents[2] / "presets").glob("*/msrm*.yaml"))

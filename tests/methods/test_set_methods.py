@@ -20,8 +20,7 @@ from manymatch.losses import (
 from manymatch.methods import check_model
 from manymatch.methods.base import Embeddings
 from manymatch.networks.pooling import PIENet, SlotAttention
-from manymatch.similarities.mil import mil
-from manymatch.similarities.smooth_chamfer import smooth_chamfer
+from manymatch.similarities.sets import mil, smooth_chamfer
 from manymatch.util.errors import ConfigError
 
 SET_METHODS = ["dive", "maxmatch", "pvse"]

@@ -10,9 +10,9 @@ from small_methods import WIDTH, encode
 from torch.nn.functional import normalize
 
 from manymatch.config.preset import Preset, WarmStart
-from manymatch.losses.info_nce import info_nce
-from manymatch.losses.swapped_labels import SwappedLabels
-from manymatch.losses.triplet import triplet
+from manymatch.losses.contrastive import info_nce
+from manymatch.losses.pseudo_labels import SwappedLabels
+from manymatch.losses.triplets import triplet
 from manymatch.model.checkpoint import save_model
 from manymatch.training.warm_start import find_source
 

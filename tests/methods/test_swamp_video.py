@@ -15,7 +15,7 @@ from manymatch.config.layout import Layout
 from manymatch.config.preset import Preset, WarmStart
 from manymatch.experiments.plan import points
 from manymatch.experiments.presets.experiment import preset_of
-from manymatch.losses.triplet import triplet
+from manymatch.losses.triplets import triplet
 from manymatch.methods import build_method, vocabulary_of
 from manymatch.methods.swamp_video import WordMaximum
 from manymatch.model.howto100m import import_howto100m

@@ -7,8 +7,8 @@ import torch
 from small_methods import encode
 from torch.nn.functional import normalize
 
-from manymatch.losses.info_nce import info_nce
-from manymatch.losses.triplet import triplet
+from manymatch.losses.contrastive import info_nce
+from manymatch.losses.triplets import triplet
 from manymatch.util.errors import ConfigError
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from small_methods import encode
 
-from manymatch.losses.info_nce import info_nce
-from manymatch.losses.triplet import triplet
+from manymatch.losses.contrastive import info_nce
+from manymatch.losses.triplets import triplet
 
 
 def test_vsepp_sums_over_all_negatives_in_its_first_epoch(build, make_batch):

@@ -8,9 +8,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from manymatch.similarities.assignment import best_columns
-from manymatch.similarities.path_assignment import path_assignment
-from manymatch.similarities.subset_assignment import fits, subset_assignment
+from manymatch.similarities.matchings import best_columns, fits, scipy_assignment, subset_assignment
 
 SIZES = [(1, 1), (1, 4), (2, 2), (3, 5), (4, 4), (4, 7), (6, 6), (8, 8)]
 LARGE = [(9, 10), (5, 20), (12, 12), (20, 23)]
@@ -72,7 +70,7 @@ def check(columns: Tensor, values: Tensor, tolerance: float) -> None:
 def test_every_pair_as_scipy(kind) -> None:
     for size in (*SIZES, *LARGE):
         values = kind((*size, *PAIRS), torch.Generator().manual_seed(0))
-        check(path_assignment(values), values, 1e-12)
+        check(scipy_assignment(values), values, 1e-12)
         check(best_columns(values), values, 3e-8)
         if size in SIZES:
             check(subset_assignment(values), values, 3e-8)
@@ -94,7 +92,7 @@ def test_which_solver_takes_which_sizes() -> None:
     assert not fits(torch.zeros(36, 36, 1, 1))
 
 
-@pytest.mark.parametrize("solve", [path_assignment, subset_assignment])
+@pytest.mark.parametrize("solve", [scipy_assignment, subset_assignment])
 def test_ties_are_broken_the_same_way_in_any_company(solve) -> None:
     values = ties((4, 4, 30, 7), torch.Generator().manual_seed(1))
     together = solve(values)
@@ -102,7 +100,7 @@ def test_ties_are_broken_the_same_way_in_any_company(solve) -> None:
     torch.testing.assert_close(solve(values), together)
 
 
-@pytest.mark.parametrize("solve", [path_assignment, subset_assignment])
+@pytest.mark.parametrize("solve", [scipy_assignment, subset_assignment])
 @pytest.mark.parametrize("size", [(3, 3), (3, 5)], ids=str)
 def test_values_that_are_no_numbers_disturb_no_other_pair(solve, size) -> None:
     values = uniform((*size, 4, 2), torch.Generator().manual_seed(2))

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from manymatch.similarities import blocked_smooth_chamfer as module
-from manymatch.similarities.smooth_chamfer import smooth_chamfer
+from manymatch.similarities import sets
+from manymatch.similarities.sets import factors_per_log, smooth_chamfer
 
 
 def _sets(n: int, size: int, seed: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -88,7 +88,7 @@ def test_one_long_vector_is_enough_and_may_hide_a_short_sum(length: float) -> No
 def test_what_is_of_unit_length_takes_the_fast_path(
     monkeypatch: pytest.MonkeyPatch, cosine: float
 ) -> None:
-    monkeypatch.setattr(module, "by_logsumexp", None)
+    monkeypatch.setattr(sets, "logsumexp_scores", None)
     images = _sets(5, 3, 0)
     smooth_chamfer(images, cosine * images)
     smooth_chamfer(images.bfloat16(), cosine * images.bfloat16())
@@ -110,7 +110,7 @@ def test_no_texts() -> None:
 
 
 def test_how_many_sums_one_logarithm_may_take() -> None:
-    assert module.factors_per_log(16.0, 4, torch.float32) >= 4
-    assert module.factors_per_log(64.0, 4, torch.float32) == 1
-    assert module.factors_per_log(300.0, 4, torch.float32) == 0
-    assert module.factors_per_log(300.0, 4, torch.float64) >= 1
+    assert factors_per_log(16.0, 4, torch.float32) >= 4
+    assert factors_per_log(64.0, 4, torch.float32) == 1
+    assert factors_per_log(300.0, 4, torch.float32) == 0
+    assert factors_per_log(300.0, 4, torch.float64) >= 1

@@ -18,7 +18,7 @@ from manymatch.similarities import (
     smooth_chamfer,
     top_match,
 )
-from manymatch.similarities.pairs import pair_cosines, plane_cosines
+from manymatch.similarities.vectors import pair_cosines, plane_cosines
 
 SIMILARITIES = {
     "mil": mil,

@@ -17,7 +17,7 @@ from manymatch.similarities import (
     smooth_chamfer,
     top_match,
 )
-from manymatch.similarities.by_name import SetSimilarity
+from manymatch.similarities.set_similarity import SetSimilarity
 from manymatch.util.errors import ConfigError
 
 GENERATOR = torch.Generator().manual_seed(0)

@@ -7,7 +7,7 @@ import torch
 from same_gradients import assert_same
 from torch.nn.functional import normalize
 
-from manymatch.similarities.mahalanobis import mahalanobis
+from manymatch.similarities.gaussians import mahalanobis
 
 SHAPES = [(3, 5, 6), (1, 4, 3), (4, 1, 1), (2, 2, 8)]
 

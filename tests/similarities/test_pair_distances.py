@@ -6,7 +6,7 @@ import pytest
 import torch
 from same_gradients import assert_same
 
-from manymatch.similarities.pair_distances import pair_distances
+from manymatch.similarities.gaussians import pair_distances
 
 SHAPES = [(3, 4, 5, 2), (1, 1, 2, 1), (9, 4, 10, 3)]
 """The last is large enough to expand the square."""

@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional
 
-from manymatch.similarities.unit import unit
+from manymatch.similarities.vectors import unit
 
 
 def test_values_and_gradients_are_those_of_normalize():

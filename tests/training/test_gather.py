@@ -21,7 +21,7 @@ from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from manymatch.batch.batch import Batch
-from manymatch.batch.shared_rows import by_rows
+from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.methods import build_method
 from manymatch.methods.base import Embeddings, Method
@@ -207,8 +207,8 @@ def test_processes_share_rows(tmp_path: Path, rows: int, share: int) -> None:
             seen.append(len(part))
             return part.square()
 
-        squares = by_rows(square, x)
-        products = by_rows(lambda part: part * squares.cumsum(0).sum(), x)
+        squares = share_rows(square, x)
+        products = share_rows(lambda part: part * squares.cumsum(0).sum(), x)
         products.square().sum().backward()
         return seen, products.detach(), x.grad
 
@@ -227,7 +227,7 @@ def test_processes_share_a_hypergraph(tmp_path: Path) -> None:
         hypergraph = Hypergraph(MSRMSettings(size=6)).double()
         inputs = [torch.rand(6, 6, dtype=torch.float64, requires_grad=True) for _ in range(3)]
         queries, candidates, roots = inputs
-        d2, match = by_rows(torch.square, roots), torch.eye(6, dtype=torch.bool)
+        d2, match = share_rows(torch.square, roots), torch.eye(6, dtype=torch.bool)
         loss = hypergraph(queries, candidates, d2, match).logsumexp(1).sum()
         return torch.autograd.grad(loss, [*inputs, *hypergraph.parameters()])
 

@@ -149,9 +149,9 @@ def collate_graphs(graphs: Sequence[NumberedGraph]) -> Graphs:
         object_names=_numbers([name for graph in graphs for name in graph.names]),
         object_attributes=_table(attribute_names, attribute_object, len(objects)),
         object_caption=object_caption,
-        caption_objects=_side_by_side(counts),
+        caption_objects=_count_padding(counts),
         by_caption=node_caption.argsort(stable=True),
-        caption_nodes=_side_by_side(torch.bincount(node_caption, minlength=len(counts))),
+        caption_nodes=_count_padding(torch.bincount(node_caption, minlength=len(counts))),
         attributes=attribute_rows,
         relations=relation_rows,
         relation_subject=relation_subject,
@@ -160,7 +160,7 @@ def collate_graphs(graphs: Sequence[NumberedGraph]) -> Graphs:
     )
 
 
-def _side_by_side(counts: Tensor) -> PaddedRows:
+def _count_padding(counts: Tensor) -> PaddedRows:
     """The places of each caption's rows, of which there are `counts (m,)`."""
     return padded_rows(torch.arange(int(counts.max())) < counts[:, None])
 

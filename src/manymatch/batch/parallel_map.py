@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def side_by_side(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+def map_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """`work(item)` for every item, without gradients, in as many threads as torch may use.
 
     A small operation that is divided among all cores must wait for the slowest core. Whole pieces
@@ -43,7 +43,7 @@ def side_by_side(work: Callable[[Item], Result], items: Iterable[Item]) -> list[
     return [results[number] for number in range(len(pieces))]
 
 
-def in_background(work: Callable[[], Result]) -> Future[Result]:
+def start_background(work: Callable[[], Result]) -> Future[Result]:
     """Start `work` in the background thread of this process, which does one work at a time."""
     return _pool(os.getpid(), 1).submit(work)
 
@@ -60,7 +60,7 @@ def _pool(process: int, threads: int | None = None) -> ThreadPoolExecutor:
 
 
 @contextlib.contextmanager
-def on_one_core() -> Iterator[None]:
+def single_core() -> Iterator[None]:
     """Run the operations of the block on one core.
 
     torch's threads keep their cores for a while after an operation, and would take the cores from

@@ -15,15 +15,15 @@ def world_size() -> int:
     return distributed.get_world_size() if initialised else 1
 
 
-def by_rows(compute: Callable[..., Tensor], *rows: Tensor) -> Tensor:
+def share_rows(compute: Callable[..., Tensor], *rows: Tensor) -> Tensor:
     """`compute(*rows)`; each process of a training computes an equal share of the rows.
 
-    The processes have the same rows, of the whole batch, and the same loss. What a process computes
-    of a gradient may be a part of the gradient. For all that every process has (parameters, the
-    embeddings of `training.gather`, the result of `by_rows`), the MEAN over processes is the true
-    gradient. A share exists in one process alone: its gradient there is `world` times the true one,
-    the SUM over processes of what they have for these rows of the result. Therefore `compute` may
-    read the result of another `by_rows`.
+    The processes have the same rows, of the whole batch, and the same loss. A process may compute
+    only a part of a gradient. For tensors that every process has (parameters, the embeddings of
+    `training.gather`, the result of `share_rows`), the MEAN over processes is the true gradient. A
+    share exists in one process alone: its gradient there is `world` times the true gradient, the
+    SUM of the gradients that the processes have for these rows of the result. Therefore `compute`
+    may read the result of another `share_rows`.
 
     Args:
         compute: gives equally many rows for each share, without regard to other rows.
@@ -40,7 +40,7 @@ def by_rows(compute: Callable[..., Tensor], *rows: Tensor) -> Tensor:
 
 
 class _Shared(torch.autograd.Function):
-    """Joins the shares of all processes; see `by_rows` for the gradients."""
+    """Joins the shares of all processes; see `share_rows` for the gradients."""
 
     @staticmethod
     def forward(ctx: Any, share: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor, nn
 
-from manymatch.losses.swapped_labels import SwappedLabels
+from manymatch.losses.pseudo_labels import SwappedLabels
 
 Losses = Callable[[int], Iterable[dict[str, Tensor]]]
 """`losses(epoch)` yields the terms of each batch; epochs count from 0."""

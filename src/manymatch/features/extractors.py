@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manymatch.batch.parallel_map import side_by_side
+from manymatch.batch.parallel_map import map_parallel
 from manymatch.features.backbone import Backbone, Detector
 from manymatch.features.image_list import Picture
 from manymatch.features.store import FeatureStore
@@ -79,7 +79,7 @@ class Extractor:
         count = self.crops_at_once
         parts = [pixels[start : start + count] for start in range(0, len(pixels), count)]
         # The layers are small: dividing a layer among the cores costs more than it saves.
-        run = side_by_side if self.device.type == "cpu" else map
+        run = map_parallel if self.device.type == "cpu" else map
         return np.concatenate(list(run(self._forward_part, parts)))
 
     def _forward_part(self, part: NDArray[np.uint8]) -> NDArray[np.float32]:

@@ -1,19 +1,18 @@
-"""Losses: functions that return a scalar, one per file, named after the term in its paper."""
+"""Losses: functions that return a scalar, in modules by family, named after the paper's term."""
 
-from manymatch.losses.entity_contrastive import entity_contrastive
-from manymatch.losses.global_discriminative import global_discriminative
-from manymatch.losses.gram_diversity import gram_diversity
-from manymatch.losses.info_nce import info_nce
-from manymatch.losses.intra_set_divergence import intra_set_divergence
-from manymatch.losses.mmd import mmd
-from manymatch.losses.sinkhorn import sinkhorn
-from manymatch.losses.slot_diversity import slot_diversity
-from manymatch.losses.soft_contrastive import soft_contrastive
-from manymatch.losses.soft_match import soft_match
-from manymatch.losses.specificity import specificity
-from manymatch.losses.swapped_assignment import swapped_assignment
-from manymatch.losses.triplet import triplet
-from manymatch.losses.uniformity import uniformity
+from manymatch.losses.contrastive import entity_contrastive, info_nce
+from manymatch.losses.distributions import mmd
+from manymatch.losses.diversity import (
+    global_discriminative,
+    gram_diversity,
+    intra_set_divergence,
+    slot_diversity,
+    uniformity,
+)
+from manymatch.losses.optimal_transport import sinkhorn
+from manymatch.losses.probabilistic import soft_contrastive, soft_match
+from manymatch.losses.pseudo_labels import swapped_assignment
+from manymatch.losses.triplets import specificity, triplet
 
 __all__ = [
     "entity_contrastive",

@@ -1,9 +1,120 @@
-"""The term of contrastive losses with several positives for an anchor."""
+"""Contrastive losses: InfoNCE, and CORA's loss between images, captions and entities."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+
+from manymatch.losses.terms import mean, positive_pairs, positive_scores
+
+
+def info_nce(scores: Tensor, image_index: Tensor, temperature: float) -> Tensor:
+    """Cross-entropy of each positive pair against its negatives, both directions added.
+
+    With `z = scores / temperature` and i the image of caption j, the mean over all captions j of
+    `-log(exp z(i, j) / (exp z(i, j) + sum_k exp z(i, k)))`, k over captions of OTHER images, plus
+    the mean over j of `-log(exp z(i, j) / sum_k exp z(k, j))`, k over all images. The other
+    captions of an image are neither negatives nor terms of the denominator. The sum of the two
+    directions is not halved. Without captions the loss is 0.
+
+    Args:
+        scores: `(n, m)`, images by captions.
+        image_index: `(m,)` row of each caption's image.
+        temperature: > 0.
+
+    Relations:
+        `entity_contrastive` takes any positives and averages over each anchor first.
+
+    References:
+        van den Oord et al., Representation Learning with Contrastive Predictive Coding, 2018;
+        MaxMatch's `L_con`.
+    """
+    if not len(image_index):
+        return scores.sum()  # 0, and part of the graph
+    positive = positive_pairs(scores, image_index)
+    logits = scores / temperature
+    to_texts = contrastive_terms(logits, positive)
+    to_images = contrastive_terms(logits.T, positive.T).T
+    own_texts, own_images = (positive_scores(part, image_index) for part in (to_texts, to_images))
+    return own_texts.mean() + own_images.mean()
+
+
+def entity_contrastive(scores: Tensor, positive: Tensor, temperature: float) -> Tensor:
+    """Supervised contrastive loss of images and concepts (captions and entities).
+
+    The mean over images of the mean over the image's positives of
+    `-log(exp z / (exp z + sum over its negatives of exp z))`, `z = scores / temperature`, plus
+    the same with concepts as anchors and images as candidates.
+
+    Args:
+        scores: `(n, C)` images by concepts.
+        positive: `(n, C)` bool; a row or a column without any True counts as 0 in its mean.
+        temperature: > 0; 0.01 in CORA.
+
+    Relations:
+        With captions alone, equally many of each image, this loss is `info_nce`. The mean over
+        each anchor first keeps an entity such as "man", a positive of half the batch, from
+        outweighing the others.
+
+    References:
+        Pham et al., CORA, CVPR 2024, L_CON; Khosla et al., Supervised Contrastive Learning,
+        NeurIPS 2020, eq. 2.
+    """
+    logits = scores / temperature
+    return _anchored(logits, positive) + _anchored(logits.T, positive.T)
+
+
+def _anchored(logits: Tensor, positive: Tensor) -> Tensor:
+    terms = contrastive_terms(logits, positive).masked_fill(~positive, 0.0)
+    return mean(terms.sum(1) / positive.sum(1).clamp(min=1))
+
+
+def entity_positives(image: Tensor, names: Tensor, attributes: Tensor, n_images: int) -> Tensor:
+    """The entities that are positives of each image, by the captions of the batch.
+
+    An entity is a positive of an image that has an entity of the same name with at least the same
+    attributes: "dog" and "black dog" are positives of an image with a "big black dog".
+
+    Args:
+        image: `(V,)` row of the image of each entity's caption.
+        names: `(V,)` ids, equal for equal names.
+        attributes: `(V, A)` ids, 0 where an entity has no more attributes.
+        n_images: number of images.
+
+    Returns:
+        `(n_images, V)` bool; every entity is a positive of its own image.
+    """
+    keys = _keys(names, attributes)
+    whole = keys[:, -1].sort().values
+    column = torch.searchsorted(whole, keys).clamp(max=len(whole) - 1)
+    own = column[:, -1]  # entities with equal names and attributes share a column
+    # Keys that no entity has are collected in an extra last column.
+    column = column.masked_fill(whole[column] != keys, len(whole))
+    present = image.new_zeros(n_images, len(whole) + 1, dtype=torch.bool)
+    present = present.index_put((image[:, None], column), present.new_ones(()))
+    return present.index_select(1, own)
+
+
+def _keys(names: Tensor, attributes: Tensor) -> Tensor:
+    """`(V, 2^A)`: a number for each name with each subset of its attributes, the whole set last.
+
+    Equal names and sets have equal numbers. Different ones have equal numbers with a probability of
+    2^-63. A comparison of all pairs of entities would take far longer, and would wait for a GPU to
+    count equal ones.
+    """
+    size = attributes.shape[1]
+    repeated = (attributes[:, :, None] == attributes[:, None]).tril(-1).any(2)
+    values = _scrambled(attributes).masked_fill(repeated | (attributes == 0), 0)
+    columns = torch.arange(size, device=names.device)
+    subsets = torch.arange(2**size, device=names.device)[:, None] >> columns & 1
+    return names[:, None] ^ (values[:, None] * subsets).sum(2)
+
+
+def _scrambled(numbers: Tensor) -> Tensor:
+    """Splitmix64's bijection of `numbers`, by which their sums are like random numbers."""
+    for shift, factor in ((30, -0x40A7B892E31B1A47), (27, -0x6B2FB644ECCEEE15)):
+        numbers = (numbers ^ numbers >> shift) * factor
+    return numbers ^ numbers >> 31
 
 
 def contrastive_terms(logits: Tensor, positive: Tensor) -> Tensor:

@@ -27,11 +27,9 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Count, NonNegative, Positive, Probability
 from manymatch.config.strict import Strict
-from manymatch.losses.entity_contrastive import entity_contrastive, entity_positives
-from manymatch.losses.info_nce import info_nce
-from manymatch.losses.pairs import positive_pairs, positive_scores
-from manymatch.losses.specificity import specificity
-from manymatch.losses.triplet import triplet
+from manymatch.losses.contrastive import entity_contrastive, entity_positives, info_nce
+from manymatch.losses.terms import positive_pairs, positive_scores
+from manymatch.losses.triplets import specificity, triplet
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.image_encoder import CNNSettings, ImageSettings, image_encoder
 from manymatch.methods.text_encoder import BertSettings, bert_encoder, bert_vocabulary
@@ -50,8 +48,7 @@ from manymatch.networks.layers.gru import Directions
 from manymatch.networks.layers.segments import scattered
 from manymatch.networks.pooling.gpo import GPO
 from manymatch.scene_graphs.verbs import GraphReader, as_parsed, with_verbs
-from manymatch.similarities.cosine import cosine
-from manymatch.similarities.unit import unit
+from manymatch.similarities.vectors import cosine, unit
 from manymatch.util.errors import DataError
 
 

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from manymatch.config.preset import Positive
 from manymatch.config.strict import Strict
-from manymatch.losses.info_nce import info_nce
-from manymatch.losses.triplet import Mining, mining_of_epoch, triplet
+from manymatch.losses.contrastive import info_nce
+from manymatch.losses.triplets import Mining, mining_of_epoch, triplet
 
 
 class MatchingSettings(Strict):

@@ -22,19 +22,18 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from manymatch.batch.batch import Batch
-from manymatch.batch.shared_rows import by_rows
+from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import NonNegative, Positive
-from manymatch.losses.pairs import positive_pairs
-from manymatch.losses.soft_match import soft_match
+from manymatch.losses.probabilistic import soft_match
+from manymatch.losses.terms import positive_pairs
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.gaussian_tower import GaussianSettings, gaussian_towers
 from manymatch.methods.weighted import check_weights
 from manymatch.networks.layers.positive import PositiveScalar
 from manymatch.networks.pooling.hypergraph import Activation, HypergraphConvolution, soft_incidence
-from manymatch.similarities.cosine import cosine
-from manymatch.similarities.mahalanobis import mahalanobis
-from manymatch.similarities.unit import unit
+from manymatch.similarities.gaussians import mahalanobis
+from manymatch.similarities.vectors import cosine, unit
 
 
 class MSRMSettings(GaussianSettings):
@@ -127,7 +126,7 @@ class MSRM(Method):
     ) -> dict[str, Tensor]:
         settings = self.settings
         points = candidates.vectors[:, 0]
-        d2 = by_rows(
+        d2 = share_rows(
             lambda mean, log_variance: mahalanobis(mean, log_variance, points),
             queries.vectors[:, 0],
             queries.part("log_variance"),
@@ -171,7 +170,7 @@ class Hypergraph(nn.Module):
         for layer in self.layers:
             candidates = layer(candidates, incidence)
         vectors = unit(candidates)[:, None]
-        return self.sharpness() * by_rows(lambda rows: cosine(rows[:, None], vectors), queries)
+        return self.sharpness() * share_rows(lambda rows: cosine(rows[:, None], vectors), queries)
 
     def alone(self, candidates: Tensor) -> Tensor:
         """`candidates (c, D)` -> `(c, D)`, L2-normalised: the output of the last layer where each

@@ -17,19 +17,19 @@ import torch
 from torch import Tensor, nn
 
 from manymatch.batch.batch import Batch
-from manymatch.batch.shared_rows import by_rows
+from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Count, NonNegative, Positive
-from manymatch.losses.pairs import positive_pairs
-from manymatch.losses.soft_contrastive import log_mean_probability, soft_contrastive
-from manymatch.losses.uniformity import uniformity
+from manymatch.losses.diversity import uniformity
+from manymatch.losses.probabilistic import log_mean_probability, soft_contrastive
+from manymatch.losses.terms import positive_pairs
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.gaussian_tower import GaussianSettings, gaussian_towers
 from manymatch.methods.weighted import weighted
 from manymatch.networks.layers.positive import PositiveScalar
 from manymatch.networks.pooling.gaussian import kl_to_standard, samples
-from manymatch.similarities.cosine import cosine
-from manymatch.similarities.pair_distances import pair_distances
+from manymatch.similarities.gaussians import pair_distances
+from manymatch.similarities.vectors import cosine
 
 _DISTANCES_AT_ONCE = 8_000_000
 """Distances between samples that retrieval holds at once: 32 MB."""
@@ -104,7 +104,7 @@ class PCME(Method):
         def of_rows(rows: Tensor, match: Tensor) -> Tensor:
             return soft_contrastive(self._logits(rows, text_samples), match)[None]
 
-        return {"match": by_rows(of_rows, image_samples, match).mean()} | weighted(
+        return {"match": share_rows(of_rows, image_samples, match).mean()} | weighted(
             kl=(self.settings.kl_weight / n_terms, lambda: _kl(images) + _kl(texts)),
             uniformity=(
                 self.settings.uniformity_weight / n_terms,

@@ -8,12 +8,12 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from manymatch.batch.batch import Batch
-from manymatch.batch.shared_rows import by_rows
+from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.grouped import Grouped
 from manymatch.config.preset import NonNegative, Positive
 from manymatch.losses import info_nce, mmd, triplet
-from manymatch.losses.triplet import Mining, mining_of_epoch
+from manymatch.losses.triplets import Mining, mining_of_epoch
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.image_encoder import ImageSettings, image_encoder
 from manymatch.methods.set_tower import SetTower
@@ -21,7 +21,7 @@ from manymatch.methods.sets import SetSettings, SimilaritySettings, set_module
 from manymatch.methods.text_encoder import TextSettings, text_encoder
 from manymatch.methods.weighted import check_weights, weighted
 from manymatch.networks.pooling.slot_attention import PositionCode
-from manymatch.similarities.by_name import SetSimilarity
+from manymatch.similarities.set_similarity import SetSimilarity
 
 
 class SetMethodSettings(Grouped):
@@ -119,7 +119,7 @@ class SetMethod(Method):
                 "the losses of set methods take sets of one size, but a mask leaves elements out"
             )
         x, y = images.vectors, texts.vectors
-        scores = by_rows(lambda rows: self.similarity(rows, y), x)
+        scores = share_rows(lambda rows: self.similarity(rows, y), x)
         return weighted(
             triplet=(
                 settings.triplet_weight,

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from manymatch.batch.padding import Padding
 from manymatch.methods.base import Embeddings
 from manymatch.networks.pooling.slot_attention import SlotAttention
-from manymatch.similarities.unit import unit
+from manymatch.similarities.vectors import unit
 
 
 class SetTower(nn.Module):

@@ -12,7 +12,7 @@ from manymatch.networks.pooling.decoder import TransformerDecoder
 from manymatch.networks.pooling.pie_net import PIENet
 from manymatch.networks.pooling.prediction import SetModule
 from manymatch.networks.pooling.slot_attention import PositionCode, SlotAttention, Start, Update
-from manymatch.similarities.by_name import InferenceRule, SimilarityName, check_inference
+from manymatch.similarities.set_similarity import InferenceRule, SimilarityName, check_inference
 from manymatch.util.errors import ConfigError
 
 

@@ -19,14 +19,13 @@ from typing import Annotated
 
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn import functional
 
 from manymatch.batch.batch import Batch
-from manymatch.batch.shared_rows import by_rows
+from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Count, Positive, Probability
-from manymatch.losses.swapped_labels import objective
+from manymatch.losses.pseudo_labels import objective
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.image_encoder import ImageSettings, image_encoder
 from manymatch.methods.matching import Matching, MatchingSettings
@@ -34,8 +33,7 @@ from manymatch.methods.swapped_labels import LabelSettings, swapped_labels
 from manymatch.methods.text_encoder import TextSettings, text_encoder
 from manymatch.networks.encoders.encoding import Encoding
 from manymatch.networks.pooling.prototype_attention import PrototypeAttention
-from manymatch.similarities.cosine import cosine
-from manymatch.similarities.pairs import full_precision
+from manymatch.similarities.vectors import cosine, unit
 
 
 class SwAMPSettings(Grouped, MatchingSettings, LabelSettings):
@@ -83,7 +81,7 @@ class SwAMP(Method):
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         # An embedding is so long that the cosines take more than the exchange of their rows.
-        scores = by_rows(lambda rows: cosine(rows, texts.vectors), images.vectors)
+        scores = share_rows(lambda rows: cosine(rows, texts.vectors), images.vectors)
         contrastive = self.matching.terms(scores, batch.image_index)
         # A pair is a caption and its image: an image with five captions is in five pairs.
         pairs = images.vectors[batch.image_index, 0], texts.vectors[:, 0]
@@ -94,4 +92,4 @@ class SwAMP(Method):
 
     def _embedded(self, encoded: Encoding) -> Embeddings:
         read = self.dropout(self.read(encoded.local, encoded.padding)).flatten(1)
-        return Embeddings(functional.normalize(full_precision(read), dim=1)[:, None])
+        return Embeddings(unit(read)[:, None])

@@ -21,15 +21,15 @@ from manymatch.batch.batch import Batch
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Count, NonNegative, Positive
-from manymatch.losses.swapped_labels import Reduction, objective
-from manymatch.losses.triplet import triplet
+from manymatch.losses.pseudo_labels import Reduction, objective
+from manymatch.losses.triplets import triplet
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.swapped_labels import LabelSettings, swapped_labels
 from manymatch.networks.encoders.fixed_words import fixed_embedding
 from manymatch.networks.encoders.word_vectors import WordTable, WordVectors, word_embedding
 from manymatch.networks.pooling.gated_embedding import GatedEmbedding
 from manymatch.networks.pooling.masked import MaxPooling
-from manymatch.similarities.cosine import cosine
+from manymatch.similarities.vectors import cosine
 
 
 class SwAMPVideoSettings(LabelSettings):

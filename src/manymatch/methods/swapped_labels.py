@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.config.strict import Strict
-from manymatch.losses.swapped_labels import SwappedLabels
+from manymatch.losses.pseudo_labels import SwappedLabels
 
 
 class LabelSettings(Strict):

@@ -28,8 +28,7 @@ from manymatch.methods.matching import Matching, MatchingSettings
 from manymatch.methods.text_encoder import TextSettings, text_encoder
 from manymatch.networks.encoders.encoding import Encoding
 from manymatch.networks.pooling.gpo import GPO
-from manymatch.similarities.cosine import cosine
-from manymatch.similarities.unit import unit
+from manymatch.similarities.vectors import cosine, unit
 from manymatch.util.errors import ConfigError
 
 

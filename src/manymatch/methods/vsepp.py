@@ -16,7 +16,6 @@ from typing import Annotated
 
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn import functional
 
 from manymatch.batch.batch import Batch
 from manymatch.batch.padding import PaddedRows, PaddedSequences
@@ -31,8 +30,7 @@ from manymatch.networks.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.networks.encoders.words import WordEncoder
 from manymatch.networks.layers.gru import Directions
 from manymatch.networks.pooling.by_name import PoolingName, pooling
-from manymatch.similarities.cosine import cosine
-from manymatch.similarities.pairs import full_precision
+from manymatch.similarities.vectors import cosine, unit
 
 
 class VSEPPSettings(MatchingSettings):
@@ -82,7 +80,7 @@ class VSEPP(Method):
         self.matching.start_epoch(epoch)
 
     def _embedded(self, vectors: Tensor) -> Embeddings:
-        return Embeddings(functional.normalize(full_precision(self.dropout(vectors)), dim=2))
+        return Embeddings(unit(self.dropout(vectors)))
 
 
 class ImageTower(nn.Module):

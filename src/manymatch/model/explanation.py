@@ -13,7 +13,7 @@ from manymatch.batch.wordpieces import AnyVocabulary, WordPieces
 from manymatch.methods.embeddings import Embeddings
 from manymatch.model.answer import Explanation, Table
 from manymatch.results.retrieval import Graph
-from manymatch.similarities.assignment import best_columns
+from manymatch.similarities.matchings import best_columns
 
 
 def explanation(

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from manymatch.batch.parallel_map import side_by_side
-from manymatch.similarities.pairs import full_precision, plane_cosines
+from manymatch.batch.parallel_map import map_parallel
+from manymatch.similarities.vectors import full_precision, plane_cosines
 
 Reduce = Callable[[Tensor], Tensor]
 """Cosines `(K, L, n, m)`, planes of any strides with contiguous rows -> scores `(n, m)`. Each pair
@@ -34,7 +34,7 @@ def scored(images: Tensor, texts: Tensor, reduce: Reduce, *learned: Tensor) -> T
     """
     if needs_gradient(images, texts, *learned):
         return reduce(plane_cosines(images, texts))
-    return in_blocks(images, texts, reduce)
+    return blockwise(images, texts, reduce)
 
 
 def needs_gradient(*tensors: Tensor) -> bool:
@@ -42,7 +42,7 @@ def needs_gradient(*tensors: Tensor) -> bool:
 
 
 @torch.no_grad()
-def in_blocks(images: Tensor, texts: Tensor, reduce: Reduce, scale: float = 1.0) -> Tensor:
+def blockwise(images: Tensor, texts: Tensor, reduce: Reduce, scale: float = 1.0) -> Tensor:
     """`reduce` of `scale` times the cosines, without gradient and in bounded memory."""
     images, texts = full_precision(images), full_precision(texts)
     on_cpu = images.device.type == "cpu"
@@ -65,7 +65,7 @@ def in_blocks(images: Tensor, texts: Tensor, reduce: Reduce, scale: float = 1.0)
                 scores[rows, columns][part] = reduce(cosines[:, :, part])
 
     if on_cpu:
-        side_by_side(score, tasks)
+        map_parallel(score, tasks)
     else:
         for task in tasks:
             score(task)

@@ -23,7 +23,7 @@ from manymatch.experiments.presets.plan import PresetPlan, datasets
 from manymatch.methods import build_method, check_model, vocabulary_of
 from manymatch.methods.base import Embeddings
 from manymatch.reporting.published import OF_ABLATION
-from manymatch.similarities.by_name import SetSimilarity
+from manymatch.similarities.set_similarity import SetSimilarity
 
 ROOT = Path(__file__).parents[3]
 FILES = [

@@ -24,8 +24,8 @@ from manymatch.experiments.sketches import experiment as module
 from manymatch.experiments.sketches.data import class_of, read_data
 from manymatch.experiments.sketches.run import Partners, loss, run
 from manymatch.experiments.sketches.settings import DataSettings, SketchSettings
-from manymatch.losses.swapped_labels import SwappedLabels
-from manymatch.losses.triplet import triplet
+from manymatch.losses.pseudo_labels import SwappedLabels
+from manymatch.losses.triplets import triplet
 from manymatch.methods.matching import Matching
 from manymatch.reporting.published import published_results
 from manymatch.util.errors import DataError

@@ -22,7 +22,7 @@ from manymatch.experiments.synthetic.run import (
     run,
     train,
 )
-from manymatch.losses.sinkhorn import sinkhorn
+from manymatch.losses.optimal_transport import sinkhorn
 from manymatch.methods.swapped_labels import swapped_labels
 from manymatch.util.errors import DivergenceError
 

@@ -13,7 +13,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from manymatch.batch.parallel_map import in_background, on_one_core
+from manymatch.batch.parallel_map import single_core, start_background
 from manymatch.methods.base import Embeddings
 from manymatch.model.blocks import (
     CAPTIONS_PER_BLOCK,
@@ -124,7 +124,7 @@ def rank(
     pairs = [(first[0], second[1]) for first, second in order]
     directions = [score] if t2i_score is None else [score, t2i_score]
     threads = torch.get_num_threads()
-    with torch.inference_mode(), on_one_core():
+    with torch.inference_mode(), single_core():
         scored = _prefetched(directions, images, texts, pairs, threads)
         what = f"rank {len(images)} images and {len(texts)} captions (blocks)"
         for number, scores in enumerate(track(scored, what, len(pairs), quiet=True)):
@@ -155,12 +155,12 @@ def _prefetched(
             parts = images.rows(pair[0]), texts.rows(pair[1])
             return [score(*parts) for score in directions]
 
-    pending = in_background(partial(scores_of, pairs[0]))
+    pending = start_background(partial(scores_of, pairs[0]))
     try:
         for pair in [*pairs[1:], None]:
             scores = pending.result()
             if pair is not None:
-                pending = in_background(partial(scores_of, pair))
+                pending = start_background(partial(scores_of, pair))
             yield scores
     finally:
         wait([pending])

@@ -18,7 +18,7 @@ from manymatch.model.blocks import whole_rows
 from manymatch.results import sets as results
 from manymatch.results.sets import Modality
 from manymatch.similarities.blocks import runs
-from manymatch.similarities.mil import mil
+from manymatch.similarities.sets import mil
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from torch import Tensor
 from manymatch.evaluation.samples import thumbnail
 from manymatch.evaluation.trained import Trained
 from manymatch.experiments.studies.subject import Subject
-from manymatch.losses.swapped_labels import SwappedLabels
+from manymatch.losses.pseudo_labels import SwappedLabels
 from manymatch.methods.swamp import SwAMP
 from manymatch.results.clusters import Cluster, ClusterCaption, Clusters, UsedClasses
 from manymatch.scene_graphs.parser import MAX_CHARACTERS, load_model

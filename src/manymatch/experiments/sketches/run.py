@@ -17,7 +17,7 @@ from manymatch.experiments.fit import fit
 from manymatch.experiments.sketches.data import Data, Side
 from manymatch.experiments.sketches.metrics import CUT, retrieval
 from manymatch.experiments.sketches.settings import SketchSettings
-from manymatch.losses.swapped_labels import SwappedLabels, objective
+from manymatch.losses.pseudo_labels import SwappedLabels, objective
 from manymatch.methods.matching import Matching
 from manymatch.methods.swapped_labels import swapped_labels
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from pydantic import Field
 
-from manymatch.batch.parallel_map import on_one_core
+from manymatch.batch.parallel_map import single_core
 from manymatch.config.strict import validate
 from manymatch.experiments.experiment import Experiment, Row
 from manymatch.experiments.plan import ComparedPlan, Point
@@ -50,7 +50,7 @@ class SyntheticPairs(Experiment[SyntheticPlan, RunSettings]):
     def run(self, settings: RunSettings, seed: int, folder: Path) -> Numbers:
         # A sharp softmax makes many subnormal numbers, which slow a CPU down several times.
         torch.set_flush_denormal(True)
-        with on_one_core():  # sums depend on the number of cores that share them
+        with single_core():  # sums depend on the number of cores that share them
             return training.run(settings, seed)
 
     def headline(self, numbers: Numbers) -> str:

@@ -16,9 +16,9 @@ from manymatch.evaluation.protocols.recall import ranks_of_relevant
 from manymatch.evaluation.ranking.metrics import recall_metrics
 from manymatch.experiments.fit import fit
 from manymatch.experiments.synthetic.pairs import WIDTH, Pairs, make_pairs
-from manymatch.losses.sinkhorn import transport
-from manymatch.losses.swapped_labels import SwappedLabels, objective
-from manymatch.losses.triplet import triplet
+from manymatch.losses.optimal_transport import transport
+from manymatch.losses.pseudo_labels import SwappedLabels, objective
+from manymatch.losses.triplets import triplet
 from manymatch.methods.swapped_labels import LabelSettings, swapped_labels
 from manymatch.model.blocks import checked
 

@@ -12,7 +12,7 @@ from manymatch.batch.batch import Graphs
 from manymatch.batch.padding import PaddedRows, Sequences
 from manymatch.networks.encoders.bert import BertEncoder
 from manymatch.networks.layers.dropout import Dropout
-from manymatch.networks.layers.glorot import glorot_linear, side_by_side
+from manymatch.networks.layers.glorot import glorot_linear, joint_linear
 from manymatch.networks.layers.gru import BiGRU, Directions
 from manymatch.networks.layers.segments import segment_mean, segment_sum
 from manymatch.networks.pooling.graph_attention import GraphAttention
@@ -129,7 +129,7 @@ class EdgeContext(nn.Module):
     def forward(self, entities: Tensor, labels: Tensor, subject: Tensor, object_: Tensor) -> Tensor:
         """`entities (V, D)`, `labels (E, D)`, rows `(E,)` of both ends -> `(V, D)`."""
         edges = torch.cat([labels, entities.index_select(0, object_)], 1)
-        active, passive = map(self.dropout, side_by_side(edges, self.active, self.passive))
+        active, passive = map(self.dropout, joint_linear(edges, self.active, self.passive))
         messages, count = torch.cat([active, passive]), len(entities)
         if self.form == "code":
             ends = torch.cat([subject, object_])

@@ -19,7 +19,7 @@ def glorot_linear(width: int, size: int) -> nn.Linear:
     return layer
 
 
-def side_by_side(inputs: Tensor, *layers: nn.Linear) -> tuple[Tensor, ...]:
+def joint_linear(inputs: Tensor, *layers: nn.Linear) -> tuple[Tensor, ...]:
     """The outputs of `layers` that read the same `inputs (..., W)`; by one matrix product where
     gradients are needed. Without gradients, copying the weights would take longer than it saves."""
     if not torch.is_grad_enabled():

@@ -91,7 +91,7 @@ class _GRU(torch.autograd.Function):
             *read, *of_input, *of_state, torch.cat(gates, 1), torch.cat(candidates, 1), joined
         )
         ctx.set_materialize_grads(False)
-        return _side_by_side(joined, order), joined.index_select(1, order.last)
+        return _sequence_order(joined, order), joined.index_select(1, order.last)
 
     @staticmethod
     @once_differentiable
@@ -139,6 +139,6 @@ class _GRU(torch.autograd.Function):
         return None, None, of_rows, *(part for parts in of_weights for part in parts)
 
 
-def _side_by_side(states: Tensor, order: _Order) -> Tensor:
+def _sequence_order(states: Tensor, order: _Order) -> Tensor:
     """`(V, d H)`: the states `(d, V, H)` of all directions at the same row."""
     return torch.cat([states[0], *(one.index_select(0, order.mirrored) for one in states[1:])], 1)

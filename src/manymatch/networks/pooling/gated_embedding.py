@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
-from torch.nn import functional
 
-from manymatch.similarities.pairs import full_precision
+from manymatch.similarities.vectors import unit
 
 
 class GatedEmbedding(nn.Module):
@@ -28,4 +27,4 @@ class GatedEmbedding(nn.Module):
         """`(n, F)` -> `(n, D)` of length 1."""
         projected = self.project(vectors)
         gated = projected * self.gate(projected).sigmoid()
-        return functional.normalize(full_precision(gated), dim=1)
+        return unit(gated)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from torch import Tensor, nn
-from torch.nn import functional
 
 from manymatch.networks.layers.glorot import glorot_linear
 from manymatch.networks.pooling.masked import Mask
 from manymatch.networks.pooling.pie_net import HeadAttention, PIENet
-from manymatch.similarities.pairs import full_precision
+from manymatch.similarities.vectors import full_precision, unit
 
 
 class Gaussian(NamedTuple):
@@ -64,7 +63,7 @@ class GaussianHead(nn.Module):
         means = self.mean.predict(local, mask, globals)
         attended, _ = self.attention(local, mask)
         log_variance = self.of_attended(attended[:, 0]) + self.of_global(globals)
-        mean = functional.normalize(full_precision(means.vectors[:, 0]), dim=1)
+        mean = unit(means.vectors[:, 0])
         return Gaussian(mean, full_precision(log_variance), means.attention)
 
 

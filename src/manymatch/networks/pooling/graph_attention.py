@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from manymatch.networks.layers.glorot import glorot_linear, side_by_side
+from manymatch.networks.layers.glorot import glorot_linear, joint_linear
 from manymatch.networks.layers.segments import segment_max, segment_sum
 
 
@@ -39,7 +39,7 @@ class GATv2(nn.Module):
         count = len(nodes)
         loops = torch.arange(count, device=edges.device).expand(2, -1)
         source, target = torch.cat([edges, loops], 1)
-        kept, values, queries = side_by_side(nodes, residual, self.source, self.target)
+        kept, values, queries = joint_linear(nodes, residual, self.source, self.target)
         values = values.index_select(0, source).unflatten(1, (self.heads, -1))
         queries = queries.index_select(0, target).unflatten(1, (self.heads, -1))
         scores = (functional.leaky_relu(values + queries, self.slope) * self.attention).sum(2)

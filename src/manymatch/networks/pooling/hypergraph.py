@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from manymatch.batch.shared_rows import by_rows
+from manymatch.batch.shared_rows import share_rows
 from manymatch.networks.layers.glorot import glorot_linear
 
 Activation = Callable[[Tensor], Tensor]
@@ -56,7 +56,7 @@ class HypergraphConvolution(nn.Module):
             return self.activation(to_vertex * (incidence @ edges)).T
 
         # Processes share the numbers of the new vectors, which no step mixes: one exchange.
-        return by_rows(columns, self.linear.weight, self.linear.bias).T
+        return share_rows(columns, self.linear.weight, self.linear.bias).T
 
 
 def _power(degrees: Tensor, exponent: float) -> Tensor:

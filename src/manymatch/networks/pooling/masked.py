@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from manymatch.batch.padding import PaddedRows, Padding
-from manymatch.similarities.pairs import full_precision
+from manymatch.similarities.vectors import full_precision
 
 Mask = Tensor | Padding | None
 """The real rows of `(n, R, ...)`: `(n, R)` of bool, or of 0 and 1 in any other type; None: all."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from manymatch.networks.pooling.masked import Mask, masked_softmax, real_rows, zeroed
-from manymatch.similarities.unit import unit
+from manymatch.similarities.vectors import unit
 
 
 class PrototypeAttention(nn.Module):

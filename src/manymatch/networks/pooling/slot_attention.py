@@ -7,7 +7,6 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from manymatch.batch.padding import PaddedRows
 from manymatch.networks.layers.position_code import (
@@ -265,26 +264,6 @@ def competing_weights(scores: Tensor, inputs: Inputs, least: Tensor) -> Tensor:
     to the sums.
     """
     shares = scores.softmax(2, dtype=inputs.real.dtype)
-    result: Tensor = _Relative.apply(shares, inputs, least.to(shares.dtype))
-    return result
-
-
-class _Relative(torch.autograd.Function):
-    """Shares over their sum over the real inputs. Its backward pass is half of autograd's
-    operations."""
-
-    @staticmethod
-    def forward(ctx: Any, shares: Tensor, inputs: Inputs, least: Tensor) -> Tensor:
-        with torch.autocast(shares.device.type, enabled=False):
-            sums = torch.baddbmm(least, shares.flatten(1, 2), inputs.real)
-        sums = sums.view(*shares.shape[:3], 1)
-        result = shares / sums
-        ctx.save_for_backward(result, sums, inputs.real)
-        return result.to(inputs.values.dtype)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        result, sums, real = ctx.saved_tensors
-        along = (gradient * result).sum(3, keepdim=True)
-        return torch.addcmul(gradient, along, real.mT[:, None], value=-1).div_(sums), None, None
+    with torch.autocast(scores.device.type, enabled=False):
+        sums = torch.baddbmm(least.to(shares.dtype), shares.flatten(1, 2), inputs.real)
+    return (shares / sums.view(*shares.shape[:3], 1)).to(inputs.values.dtype)

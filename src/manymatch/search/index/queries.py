@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from manymatch.batch.parallel_map import on_one_core
+from manymatch.batch.parallel_map import single_core
 from manymatch.methods.embeddings import Embeddings
 from manymatch.model.answer import Side
 from manymatch.model.model import Model
@@ -48,7 +48,7 @@ def texts(model: Model, given: Sequence[Any]) -> Queries:
     captions = model.parse(given)
     parsed = time.perf_counter()
     # One text is too little for two cores, and torch's threads would slow the scan.
-    with on_one_core() if len(given) == 1 else nullcontext():
+    with single_core() if len(given) == 1 else nullcontext():
         embeddings = model.encode_captions(captions)
     return Queries(
         given,

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from manymatch.batch.parallel_map import side_by_side
+from manymatch.batch.parallel_map import map_parallel
 from manymatch.search.scan.forms import Question
 from manymatch.search.scan.source import Source
 
@@ -52,7 +52,7 @@ def _one_pass(source: Source, questions: Sequence[Question]) -> NDArray[np.float
                 scores = questions[row].reduce(own, mask)
                 torch.add(scores, slack[row], out=bounds[row, items])
 
-        side_by_side(work, source.runs(torch.get_num_threads()))
+        map_parallel(work, source.runs(torch.get_num_threads()))
     return bounds.numpy()
 
 

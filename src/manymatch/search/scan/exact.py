@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from manymatch.batch.parallel_map import side_by_side
+from manymatch.batch.parallel_map import map_parallel
 from manymatch.evaluation.rerank import reranked
 from manymatch.methods.cora import CORA
 from manymatch.methods.embeddings import Embeddings
@@ -84,7 +84,7 @@ class ExactScores:
         numbers = _NUMBERS_AT_ONCE if self._of_products else _DOUBLES_AT_ONCE
         at_once = max(1, numbers // self._gallery.vectors[0].numel())
         parts = (rows[run] for run in runs(len(rows), at_once))
-        scores = side_by_side(partial(self._scores, query), parts)
+        scores = map_parallel(partial(self._scores, query), parts)
         return rows, np.concatenate([np.empty(0, np.float32), *scores])
 
     def _scores(self, query: Embeddings, rows: NDArray[np.int64]) -> NDArray[np.float32]:

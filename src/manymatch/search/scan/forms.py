@@ -13,7 +13,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from manymatch.losses.soft_contrastive import log_mean_probability
+from manymatch.losses.probabilistic import log_mean_probability
 from manymatch.methods.base import Method
 from manymatch.methods.cora import CORA
 from manymatch.methods.embeddings import Embeddings
@@ -26,7 +26,7 @@ from manymatch.methods.vse_infinity import VSEInfinity
 from manymatch.methods.vsepp import VSEPP
 from manymatch.networks.pooling.gaussian import samples
 from manymatch.search.scan.set_forms import Reduce, cosine, set_form
-from manymatch.similarities.by_name import SetSimilarity
+from manymatch.similarities.set_similarity import SetSimilarity
 from manymatch.util.errors import DataError
 
 ROUNDED = 2.0**-20

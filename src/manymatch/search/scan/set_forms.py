@@ -13,8 +13,8 @@ from functools import cache, partial
 import torch
 from torch import Tensor
 
-from manymatch.similarities.by_name import SetSimilarity
-from manymatch.similarities.top_match import largest_planes
+from manymatch.similarities.matchings import largest_planes
+from manymatch.similarities.set_similarity import SetSimilarity
 
 Reduce = Callable[[Tensor, Tensor | None], Tensor]
 """Products `(K, L, n)` and a mask `(K, n)` or None -> bounds `(n,)`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from manymatch.similarities.cross_attention import cross_attention
+from manymatch.experiments.costs.scan import cross_attention
 
 REGION_MASK = torch.tensor([[True, True, True, False], [True] * 4, [True] + [False] * 3])
 WORD_MASK = torch.tensor([[True, True, False], [True, True, True]])

@@ -1,4 +1,4 @@
-"""Triplet loss over the score matrix of a batch, with the hardest or all negatives."""
+"""Losses with a margin: the triplet loss of a batch, and CORA's specificity loss."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from manymatch.losses.pairs import positive_pairs, positive_scores
+from manymatch.losses.terms import mean, positive_pairs, positive_scores
 
 Mining = Literal["hardest", "all", "mean"]
 
@@ -55,13 +55,30 @@ def triplet(
         texts, images = negatives.amax(1).index_select(0, image_index), negatives.amax(0)
         return _hinge(texts - positive, margin).mean() + _hinge(images - positive, margin).mean()
     texts, images = negatives[image_index] - positive[:, None], negatives - positive
-    of_texts, of_images = _hinge(texts, margin).sum(1), _hinge(images, margin).sum(0)
+    text_terms, image_terms = _hinge(texts, margin).sum(1), _hinge(images, margin).sum(0)
     if mining == "mean":
         wrong = ~positive_pairs(scores, image_index)
-        of_texts = of_texts / wrong.sum(1).clamp_min(1)[image_index]
-        of_images = of_images / wrong.sum(0).clamp_min(1)
-    return of_texts.mean() + of_images.mean()
+        text_terms = text_terms / wrong.sum(1).clamp_min(1)[image_index]
+        image_terms = image_terms / wrong.sum(0).clamp_min(1)
+    return text_terms.mean() + image_terms.mean()
 
 
 def _hinge(difference: Tensor, margin: float) -> Tensor:
     return (margin + difference).relu()
+
+
+def specificity(captions: Tensor, entities: Tensor, caption: Tensor, margin: float) -> Tensor:
+    """The mean over entities e_k of `[margin + s(v, e_k) - s(v, t)]+`, t the entity's caption, v
+    its image.
+
+    Args:
+        captions: `(m,)` scores s(v, t) of captions with their own image.
+        entities: `(V,)` scores s(v, e_k) of entities with the image of their caption.
+        caption: `(V,)` row of each entity's caption.
+        margin: the paper's alpha.
+
+    References:
+        Pham et al., Composing Object Relations and Attributes for Image-Text Matching (CORA),
+        CVPR 2024, L_SPEC.
+    """
+    return mean((margin + entities - captions[caption]).relu())

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manymatch.batch.queue import Queue
-from manymatch.batch.shared_rows import by_rows
-from manymatch.losses.sinkhorn import assignments, class_potentials
-from manymatch.losses.swapped_assignment import swapped_assignment
+from manymatch.batch.shared_rows import share_rows
+from manymatch.losses.optimal_transport import assignments, class_potentials
+from manymatch.losses.terms import mean
 
 Assignment = Literal["soft", "hard"]
 Reduction = Literal["sum", "mean"]
@@ -107,10 +107,10 @@ class SwappedLabels(nn.Module):
         return self._log_p(vectors, functional.normalize(self.prototypes, dim=1))
 
     def _log_p(self, vectors: Tensor, prototypes: Tensor) -> Tensor:
-        def of_rows(rows: Tensor) -> Tensor:
+        def log_softmax(rows: Tensor) -> Tensor:
             return (rows @ prototypes.T / self.tau).log_softmax(1)
 
-        return by_rows(of_rows, vectors)
+        return share_rows(log_softmax, vectors)
 
     @torch.no_grad()
     def _labels(self, memory: Memory, vectors: Tensor, log_p: Tensor, prototypes: Tensor) -> Tensor:
@@ -140,3 +140,22 @@ class Memory(nn.Module):
         self.queue = Queue(queue, size)
         self.register_buffer("potentials", torch.zeros(remembered, dtype=torch.float64))
         self.potentials: Tensor
+
+
+def swapped_assignment(log_p: Tensor, q: Tensor) -> Tensor:
+    """Cross-entropy of predictions under assignments: `-mean_i sum_y q_iy log p_iy`.
+
+    Args:
+        log_p: `(N, n_classes)` log-probabilities of the samples of one modality.
+        q: `(N, n_classes)` assignments of their partners in the other modality; rows sum to 1. The
+            loss has no gradient with respect to q.
+
+    Relations:
+        `SwappedLabels` computes both from embeddings, prototypes and queues, and adds the two
+        directions.
+
+    References:
+        Kim, SwAMP: Swapped Assignment of Multi-Modal Pairs for Cross-Modal Retrieval,
+        AISTATS 2023, eq. 4 (one of its two directions).
+    """
+    return -mean((q.detach() * log_p).sum(1))

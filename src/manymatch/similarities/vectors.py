@@ -1,9 +1,38 @@
-"""Cosines between all elements of all sets, from which set similarities are made."""
+"""Vectors: full precision, length 1, and the cosines and distances of all pairs."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional
+
+
+def full_precision(vectors: Tensor) -> Tensor:
+    """`vectors`, converted to float32 if they have half precision."""
+    return vectors.float() if vectors.dtype in (torch.float16, torch.bfloat16) else vectors
+
+
+def unit(vectors: Tensor) -> Tensor:
+    """`vectors (..., D)` divided by their lengths, in float32 or better."""
+    return functional.normalize(full_precision(vectors), dim=-1)
+
+
+def cosine(images: Tensor, texts: Tensor) -> Tensor:
+    """The cosine of two vectors; for two sets, the mean cosine over all pairs of elements.
+
+    Args:
+        images: `(n, K, D)`, L2-normalised.
+        texts: `(m, L, D)`, L2-normalised.
+
+    Returns:
+        `(n, m)` in [-1, 1]. With K = L = 1 this is the score of VSE++, VSE-infinity and CORA.
+    """
+    return pair_cosines(_mean(images), _mean(texts)).squeeze((2, 3))
+
+
+def _mean(sets: Tensor) -> Tensor:
+    """The mean `(n, 1, D)` of each set `(n, K, D)`; a single vector is not copied."""
+    return sets if sets.shape[1] == 1 else full_precision(sets).mean(1, keepdim=True)
 
 
 def pair_cosines(images: Tensor, texts: Tensor) -> Tensor:
@@ -30,8 +59,3 @@ def plane_cosines(images: Tensor, texts: Tensor) -> Tensor:
 def _product(rows: Tensor, columns: Tensor) -> Tensor:
     with torch.autocast(rows.device.type, enabled=False):
         return full_precision(rows) @ full_precision(columns).T
-
-
-def full_precision(vectors: Tensor) -> Tensor:
-    """`vectors`, converted to float32 if they have half precision."""
-    return vectors.float() if vectors.dtype in (torch.float16, torch.bfloat16) else vectors

@@ -1,4 +1,4 @@
-"""MSRM's matching loss: the probabilities of all candidates to match a query."""
+"""Losses of the probability that a pair matches: PCME's and MSRM's."""
 
 from __future__ import annotations
 
@@ -6,9 +6,37 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from manymatch.losses.contrastive import contrastive_terms
-from manymatch.losses.mean import mean
+from manymatch.losses.terms import mean
+
+
+def soft_contrastive(logits: Tensor, match: Tensor) -> Tensor:
+    """The mean over all pairs of `-log p` for a match and `-log(1 - p)` otherwise.
+
+    `p = mean_s sigmoid(logits_s)` over the pair's samples. The loss is computed from log
+    probabilities, so that it is exact for p near 0 and 1.
+
+    Args:
+        logits: `(n, m, S)` of S samples of each pair; in PCME `-a ||x_s - y_s|| + b`.
+        match: `(n, m)` bool.
+
+    Relations:
+        `soft_match` lets the candidates of a query share one probability; here every pair has
+        its own.
+
+    References:
+        Chun et al., Probabilistic Embeddings for Cross-Modal Retrieval (PCME), CVPR 2021,
+        eq. 2 to 4; Oh et al., Hedged Instance Embedding, ICLR 2019.
+    """
+    right = logits.where(match[:, :, None], -logits)
+    return -mean(log_mean_probability(right))
+
+
+def log_mean_probability(logits: Tensor) -> Tensor:
+    """`log mean_s sigmoid(logits_s)` over the last dimension."""
+    return logsigmoid(logits).logsumexp(-1) - math.log(logits.shape[-1])
 
 
 def soft_match(logits: Tensor, match: Tensor) -> Tensor:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
+from scipy.optimize import minimize
 from torch import Tensor
 
-from manymatch.losses.transport_dual import solve_dual
-from manymatch.similarities.pairs import full_precision
+from manymatch.similarities.vectors import full_precision
 from manymatch.util.errors import DataError
 
 _SMALLEST = -80.0
@@ -20,6 +23,14 @@ _ROWS_AT_ONCE = 64
 """Rows that a CPU handles at once: they fit into its cache, which halves the time."""
 _ROUNDS = 3
 """The default number of rounds, without a tolerance; SwAMP's default in this project."""
+_NEAR = 1e-6
+"""The error from which plain Newton steps converge. The decrease of the dual, by which the trust
+region decides, is less than its rounding error there."""
+_MOST_STEPS, _LAST_STEPS = 2000, 5
+_RADIUS = 5.0
+"""Nats by which the first Newton step may change a potential, in the quadratic mean."""
+
+Array = npt.NDArray[np.float64]
 
 
 class Transport(NamedTuple):
@@ -112,10 +123,7 @@ def class_potentials(
     The arguments are those of `transport`, but `log_p` is not checked.
     """
     if rounds is None and tolerance is not None:
-        scores = log_p.double().cpu().numpy() * eta
-        near = None if start is None else start.double().cpu().numpy()
-        potentials, taken = solve_dual(scores, tolerance, near)
-        return torch.from_numpy(potentials).to(log_p.device), taken
+        return _to_tolerance(log_p, eta, tolerance, start)
     rounds = _ROUNDS if rounds is None else rounds
     if rounds < 1:
         raise ValueError(f"sinkhorn: {rounds} rounds. Set 1 or more.")
@@ -168,6 +176,80 @@ def _after_rounds(
             return columns, taken
         columns = columns + (share / sums).log()
     return columns, rounds
+
+
+def _to_tolerance(
+    log_p: Tensor, eta: float, tolerance: float, start: Tensor | None
+) -> tuple[Tensor, int]:
+    """The potentials of the classes at which the error is at most `tolerance`, and the number of
+    Newton steps.
+
+    Where q is sharp, thousands of rounds would be needed: mass moves along chains of nearly tied
+    rows, one link a round. With normalised rows the potentials g are the only unknowns. They
+    minimise the convex dual `sum_i log sum_j exp(eta log p_ij + g_j) - t sum_j g_j` with `t = N /
+    n_classes`. Its gradient is `c - t`, where c are the sums of the columns of q. Its Hessian is
+    `diag(c) - q'q`.
+
+    References:
+        Steihaug, The Conjugate Gradient Method and Trust Regions in Large Scale Optimization, SIAM
+        Journal on Numerical Analysis, 1983.
+    """
+    scores, share = log_p.double() * eta, log_p.shape[0] / log_p.shape[1]
+
+    @lru_cache(maxsize=2)  # the Hessian is evaluated where the gradient was, at the last two points
+    def dual(point: bytes) -> tuple[float, Tensor, Tensor]:
+        potentials = torch.tensor(np.frombuffer(point), device=scores.device)
+        shifted = scores + potentials
+        log_rows = shifted.logsumexp(1, keepdim=True)
+        q = shifted.sub_(log_rows).clamp_(min=_SMALLEST).exp_()
+        return float(log_rows.sum() - share * potentials.sum()), q.sum(0), q
+
+    def value_and_gradient(potentials: Array) -> tuple[float, Array]:
+        value, sums, _ = dual(potentials.tobytes())
+        return value, (sums - share).cpu().numpy()
+
+    def hessian_product(potentials: Array, vector: Array) -> Array:
+        _, sums, q = dual(potentials.tobytes())
+        factor = torch.from_numpy(vector).to(q.device)
+        product: Array = (sums * factor - q.T @ (q @ factor)).cpu().numpy()
+        return product
+
+    def error(potentials: Array) -> float:
+        return float(_share_error(dual(potentials.tobytes())[1], share))
+
+    def stop_early(potentials: Array) -> None:
+        if error(potentials) <= max(tolerance, _NEAR):
+            raise StopIteration
+
+    first, _ = _after_rounds(log_p.double(), eta, _ROUNDS, None, start)
+    solution = minimize(
+        value_and_gradient,
+        (first - first.mean()).cpu().numpy(),
+        method="trust-ncg",
+        jac=True,
+        hessp=hessian_product,
+        callback=stop_early,
+        options={
+            "gtol": 1e-3 * tolerance * min(1.0, share),
+            "maxiter": _MOST_STEPS,
+            "initial_trust_radius": _RADIUS * math.sqrt(len(first)),
+            "max_trust_radius": 1e5,
+        },
+    )
+    potentials, taken = solution.x, solution.nit
+    while tolerance < error(potentials) <= _NEAR and taken < solution.nit + _LAST_STEPS:
+        _, sums, q = dual(potentials.tobytes())
+        # The share in each entry makes the matrix regular: equal changes of all g change nothing.
+        change = torch.linalg.solve(torch.diag(sums) - q.T @ q + share, share - sums)
+        potentials, taken = potentials + change.cpu().numpy(), taken + 1
+    if (reached := error(potentials)) > tolerance:
+        raise DataError(
+            f"sinkhorn: the error stays at {reached:.1e} and does not reach the tolerance "
+            f"{tolerance:.1e}: the tolerance is too fine, or -inf in log p leaves too few classes "
+            "to too many samples. Set a larger tolerance, or rounds"
+        )
+    result = torch.from_numpy(potentials).to(log_p.device)
+    return result - result.mean(), taken
 
 
 def _log_column_sums(parts: Sequence[Tensor], eta: float, potentials: Tensor | None) -> Tensor:

@@ -10,14 +10,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from manymatch.similarities.chamfer import chamfer
-from manymatch.similarities.cosine import cosine
-from manymatch.similarities.match_probability import match_probability
-from manymatch.similarities.max_match import max_match
-from manymatch.similarities.mil import mil
-from manymatch.similarities.smooth_chamfer import smooth_chamfer
-from manymatch.similarities.top_match import top_match
-from manymatch.similarities.unequal import of_unequal
+from manymatch.similarities.matchings import max_match, top_match
+from manymatch.similarities.sets import chamfer, match_probability, mil, smooth_chamfer
+from manymatch.similarities.vectors import cosine, full_precision
 
 SimilarityName = Literal["cosine", "mil", "mp", "chamfer", "smooth_chamfer", "max_match"]
 InferenceRule = Literal["matching", "topk", "max", "smooth_chamfer"]
@@ -71,7 +66,7 @@ class SetSimilarity(nn.Module):
         `image_mask (n, K)` and `text_mask (m, L)` are True for the real elements of sets of
         unequal size; None: all elements are real.
         """
-        return of_unequal(self._similarity(), images, texts, image_mask, text_mask)
+        return masked_scores(self._similarity(), images, texts, image_mask, text_mask)
 
     def _similarity(self) -> Similarity:
         if self.name == "mp":
@@ -99,3 +94,48 @@ def check_inference(name: SimilarityName, inference: InferenceRule | None) -> No
     """Refuse an inference rule of a similarity other than `max_match` (a `ValueError`)."""
     if inference is not None and name != "max_match":
         raise ValueError(f"'{inference}' is a rule of max_match, not of {name}")
+
+
+def masked_scores(
+    similarity: Callable[[Tensor, Tensor], Tensor],
+    images: Tensor,
+    texts: Tensor,
+    image_mask: Tensor | None,
+    text_mask: Tensor | None,
+) -> Tensor:
+    """The `similarity` of each pair of sets, of their real elements alone.
+
+    Sets of equal size are compared together, without padding. The result is exact for every
+    similarity. The cost grows with the number of distinct sizes.
+
+    Args:
+        similarity: `(n, K, D), (m, L, D) -> (n, m)`; the score of a pair depends on no other pair.
+        images: `(n, K, D)`.
+        texts: `(m, L, D)`.
+        image_mask, text_mask: `(n, K)` and `(m, L)` bool, True for real elements; None: all are.
+
+    Raises:
+        ValueError: a set has no real element.
+    """
+    if image_mask is None and text_mask is None:
+        return similarity(images, texts)
+    scores = full_precision(images).new_empty(len(images), len(texts))
+    columns = _by_size(texts, text_mask)
+    for row, cut_images in _by_size(images, image_mask):
+        for column, cut_texts in columns:
+            scores[row[:, None], column] = similarity(cut_images, cut_texts)
+    return scores
+
+
+def _by_size(sets: Tensor, mask: Tensor | None) -> list[tuple[Tensor, Tensor]]:
+    """For each size the rows `(s,)` of the sets of this size, and their elements `(s, size, D)`."""
+    if mask is None:
+        mask = torch.ones(sets.shape[:2], dtype=torch.bool, device=sets.device)
+    sizes = mask.sum(1)
+    if not sizes.all():
+        raise ValueError("a set has no real element: its mask is False throughout")
+    groups = []
+    for size in sizes.unique().tolist():
+        rows = (sizes == size).nonzero()[:, 0]
+        groups.append((rows, sets[rows][mask[rows]].view(len(rows), size, -1)))
+    return groups
