@@ -53,14 +53,14 @@ Change = Callable[[str], str]
 WITHOUT_EFFECT: dict[str, Change] = {
     "training/train.py": append("\n# A remark.\n"),
     "methods/vsepp.py": replace('"""', '"""Well: '),
-    "losses/triplet.py": replace("\n\n\ndef ", "\n\n\n\n\ndef "),
+    "losses/triplets.py": replace("\n\n\ndef ", "\n\n\n\n\ndef "),
     "methods/base.py": replace("if TYPE_CHECKING:\n", "if TYPE_CHECKING:\n    import fractions\n"),
     "methods/another.py": append("ANSWER = 42\n"),
     "methods/__init__.py": replace(
         "METHODS = {\n", 'METHODS = {\n    "another": "manymatch.methods.another:A",\n'
     ),
     "datasets/__init__.py": replace("DATASETS = {\n", 'DATASETS = {\n    "another": "Another",\n'),
-    "system/files.py": append("\n\ndef idle(): ...\n"),
+    "util/files.py": append("\n\ndef idle(): ...\n"),
 }
 """A comment, a docstring, layout, an import for type checkers, new files and names that no stage
 uses yet, and a function that no stage calls."""
@@ -86,12 +86,12 @@ EDITS: dict[str, tuple[str, Change, set[str]]] = {
         EVALUATE | ENSEMBLE | {"experiment/dive-alpha"},
     ),
     "a similarity of one method": (
-        "similarities/smooth_chamfer.py",
+        "similarities/sets.py",
         append("\nEPSILON = 1.0\n\n\ndef smooth_chamfer(images, texts, alpha): ...\n"),
         of("dive", "train", "evaluate") | {"experiment/dive-alpha"} | INDEX,
     ),
     "a set module's attention map": (
-        "pooling/slot_attention.py",
+        "networks/pooling/slot_attention.py",
         replace("class SlotAttention(", "class SlotAttention(object, "),
         of("dive", "train", "evaluate") | {"experiment/dive-alpha"} | INDEX,
     ),
@@ -103,7 +103,7 @@ EDITS: dict[str, tuple[str, Change, set[str]]] = {
     "a template of the report": ("reporting/templates/page.html", append("<hr>"), {"report"}),
     "a table of the report": ("reporting/published_costs.csv", append("a,b\n"), {"report"}),
     "a downloader": (
-        "fetching/transfer.py",
+        "datasets/fetching/transfer.py",
         replace("return ", "return not "),
         {"download/flickr30k", "captions/flickr30k"},
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,9 @@ _ROWS_AT_ONCE = 64
 """Rows that a CPU handles at once: they fit into its cache, which halves the time."""
 _ROUNDS = 3
 """The default number of rounds, without a tolerance; SwAMP's default in this project."""
+_DOUBLINGS, _DOUBLINGS_FROM_START = 6, 2
+_ROUGH = 1.0
+"""The tolerance of a solution that only leads to the next eta."""
 _NEAR = 1e-6
 """The error from which plain Newton steps converge. The decrease of the dual, by which the trust
 region decides, is less than its rounding error there."""
@@ -185,14 +188,34 @@ def _to_tolerance(
     Newton steps.
 
     Where q is sharp, thousands of rounds would be needed: mass moves along chains of nearly tied
-    rows, one link a round. With normalised rows the potentials g are the only unknowns. They
-    minimise the convex dual `sum_i log sum_j exp(eta log p_ij + g_j) - t sum_j g_j` with `t = N /
-    n_classes`. Its gradient is `c - t`, where c are the sums of the columns of q. Its Hessian is
-    `diag(c) - q'q`.
+    rows, one link a round. Newton's method needs few steps if eta starts small and is doubled.
+
+    References:
+        Schmitzer, Stabilized Sparse Scaling Algorithms for Entropy Regularized Transport Problems,
+        2019, for the growing eta.
+    """
+    doublings = _DOUBLINGS if start is None else _DOUBLINGS_FROM_START
+    potentials, taken = None if start is None else start / 2**doublings, 0
+    for left in range(doublings, 0, -1):
+        rough = max(tolerance, _ROUGH)
+        potentials, steps = _dual_minimum(log_p, eta / 2**left, rough, potentials)
+        potentials, taken = 2 * potentials, taken + steps
+    potentials, steps = _dual_minimum(log_p, eta, tolerance, potentials)
+    return potentials, taken + steps
+
+
+def _dual_minimum(
+    log_p: Tensor, eta: float, tolerance: float, start: Tensor | None
+) -> tuple[Tensor, int]:
+    """The potentials as in `_to_tolerance`, and the steps from those that follow `start`.
+
+    With normalised rows the potentials g are the only unknowns. They minimise the convex dual
+    `sum_i log sum_j exp(eta log p_ij + g_j) - t sum_j g_j` with `t = N / n_classes`. Its gradient
+    is `c - t`, where c are the sums of the columns of q. Its Hessian is `diag(c) - q'q`.
 
     References:
         Steihaug, The Conjugate Gradient Method and Trust Regions in Large Scale Optimization, SIAM
-        Journal on Numerical Analysis, 1983.
+        Journal on Numerical Analysis, 1983: SciPy's `trust-ncg`.
     """
     scores, share = log_p.double() * eta, log_p.shape[0] / log_p.shape[1]
 
@@ -208,11 +231,10 @@ def _to_tolerance(
         value, sums, _ = dual(potentials.tobytes())
         return value, (sums - share).cpu().numpy()
 
-    def hessian_product(potentials: Array, vector: Array) -> Array:
+    def hessian_product(potentials: Array, vector: Array) -> Any:
         _, sums, q = dual(potentials.tobytes())
         factor = torch.from_numpy(vector).to(q.device)
-        product: Array = (sums * factor - q.T @ (q @ factor)).cpu().numpy()
-        return product
+        return (sums * factor - q.T @ (q @ factor)).cpu().numpy()
 
     def error(potentials: Array) -> float:
         return float(_share_error(dual(potentials.tobytes())[1], share))
@@ -255,16 +277,13 @@ def _to_tolerance(
 def _log_column_sums(parts: Sequence[Tensor], eta: float, potentials: Tensor | None) -> Tensor:
     """`(n_classes,)`: `log sum_i exp(eta log p_ij)`; with potentials the rows are scaled to 1
     first."""
-    scores = [_row_scaled(part * eta, potentials) for part in parts]
+    scores = [part * eta for part in parts]
+    if potentials is not None:
+        for part in scores:
+            part.sub_((part + potentials.to(part)).logsumexp(1, keepdim=True))
     top = torch.stack([part.amax(0) for part in scores]).amax(0)
     sums = [part.sub_(top).clamp_(min=_SMALLEST).exp_().sum(0) for part in scores]
     return torch.stack(sums).sum(0).log_().add_(top)
-
-
-def _row_scaled(scores: Tensor, potentials: Tensor | None) -> Tensor:
-    if potentials is None:
-        return scores
-    return scores.sub_((scores + potentials.to(scores)).logsumexp(1, keepdim=True))
 
 
 def _column_sums(parts: Sequence[Tensor], eta: float, potentials: Tensor) -> Tensor:
