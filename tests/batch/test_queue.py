@@ -7,7 +7,7 @@ import copy
 import pytest
 import torch
 
-from manymatch.batch.queue import Queue
+from manymatch.losses.pseudo_labels import Queue
 
 
 def rows(first, count):

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from manymatch.batch.queue import Queue
 from manymatch.config.preset import ParameterGroup, Training
+from manymatch.losses.pseudo_labels import Queue
 from manymatch.methods.base import Embeddings
 from manymatch.training import machine
 from manymatch.training.history import RSUM, History

@@ -150,7 +150,7 @@ def collate_graphs(graphs: Sequence[NumberedGraph]) -> Graphs:
         object_attributes=_table(attribute_names, attribute_object, len(objects)),
         object_caption=object_caption,
         caption_objects=_count_padding(counts),
-        by_caption=node_caption.argsort(stable=True),
+        caption_order=node_caption.argsort(stable=True),
         caption_nodes=_count_padding(torch.bincount(node_caption, minlength=len(counts))),
         attributes=attribute_rows,
         relations=relation_rows,
@@ -178,14 +178,14 @@ def _edges(caption: Tensor, owner: Tensor, subject: Tensor, object_: Tensor) -> 
     belong to the objects `owner (A,)`, and whose relations lead from `subject (E,)` to `object_
     (E,)`."""
     count = len(caption)
-    of_caption, attributes = segment_pairs(caption, caption[owner], count)
+    objects, attributes = segment_pairs(caption, caption[owner], count)
     all_objects = segment_pairs(caption, caption, count)
     return Edges(
         binding=_both_ways(owner, count + torch.arange(len(owner))),
-        related=_without_loops(_distinct(_both_ways(subject, object_), count)),
-        subject_to_object=_without_loops(_distinct(torch.stack([subject, object_]), count)),
-        all_binding=_both_ways(of_caption, count + attributes),
-        all_objects=_without_loops(all_objects),
+        related=_drop_loops(_distinct(_both_ways(subject, object_), count)),
+        subject_to_object=_drop_loops(_distinct(torch.stack([subject, object_]), count)),
+        all_binding=_both_ways(objects, count + attributes),
+        all_objects=_drop_loops(all_objects),
     )
 
 
@@ -216,7 +216,7 @@ def _distinct(edges: Tensor, count: int) -> Tensor:
     return torch.stack([numbers // count, numbers % count])
 
 
-def _without_loops(edges: Tensor) -> Tensor:
+def _drop_loops(edges: Tensor) -> Tensor:
     return edges[:, edges[0] != edges[1]]
 
 

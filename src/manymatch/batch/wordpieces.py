@@ -103,7 +103,7 @@ class WordPieces:
         network = {key: config[key] for key in NETWORK if key in config}
         tokenizer = folder / "tokenizer.json"
         try:
-            text = tokenizer.read_text("utf-8") if tokenizer.is_file() else _from_list(folder)
+            text = tokenizer.read_text("utf-8") if tokenizer.is_file() else _tokenizer_text(folder)
             return cls(text, network, folder)
         except (OSError, TypeError, ValueError) as error:
             raise ConfigError(f"{folder}: the wordpieces cannot be used: {error}") from None
@@ -180,7 +180,7 @@ def _tokenizer(text: str) -> Tokenizer:
     return tokenizer
 
 
-def _from_list(folder: Path) -> str:
+def _tokenizer_text(folder: Path) -> str:
     """Return the tokeniser of a folder with `vocab.txt`; it is lower-casing by default."""
     lines = read_regular(folder / "vocab.txt").decode().replace("\r\n", "\n")
     pieces = lines.rstrip("\n").split("\n")

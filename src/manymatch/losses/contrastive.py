@@ -33,9 +33,10 @@ def info_nce(scores: Tensor, image_index: Tensor, temperature: float) -> Tensor:
         return scores.sum()  # 0, and part of the graph
     positive = positive_pairs(scores, image_index)
     logits = scores / temperature
-    to_texts = contrastive_terms(logits, positive)
-    to_images = contrastive_terms(logits.T, positive.T).T
-    own_texts, own_images = (positive_scores(part, image_index) for part in (to_texts, to_images))
+    text_terms = contrastive_terms(logits, positive)
+    image_terms = contrastive_terms(logits.T, positive.T).T
+    directions = text_terms, image_terms
+    own_texts, own_images = (positive_scores(terms, image_index) for terms in directions)
     return own_texts.mean() + own_images.mean()
 
 

@@ -126,11 +126,11 @@ def class_potentials(
     The arguments are those of `transport`, but `log_p` is not checked.
     """
     if rounds is None and tolerance is not None:
-        return _to_tolerance(log_p, eta, tolerance, start)
+        return _newton_potentials(log_p, eta, tolerance, start)
     rounds = _ROUNDS if rounds is None else rounds
     if rounds < 1:
         raise ValueError(f"sinkhorn: {rounds} rounds. Set 1 or more.")
-    return _after_rounds(full_precision(log_p), eta, rounds, tolerance, start)
+    return _round_potentials(full_precision(log_p), eta, rounds, tolerance, start)
 
 
 @torch.no_grad()
@@ -160,7 +160,7 @@ def _check(log_p: Tensor) -> None:
         )
 
 
-def _after_rounds(
+def _round_potentials(
     log_p: Tensor, eta: float, rounds: int, tolerance: float | None, start: Tensor | None
 ) -> tuple[Tensor, int]:
     """The potentials of the classes after `rounds` scalings of the columns, or fewer that reach the
@@ -181,7 +181,7 @@ def _after_rounds(
     return columns, rounds
 
 
-def _to_tolerance(
+def _newton_potentials(
     log_p: Tensor, eta: float, tolerance: float, start: Tensor | None
 ) -> tuple[Tensor, int]:
     """The potentials of the classes at which the error is at most `tolerance`, and the number of
@@ -207,7 +207,7 @@ def _to_tolerance(
 def _dual_minimum(
     log_p: Tensor, eta: float, tolerance: float, start: Tensor | None
 ) -> tuple[Tensor, int]:
-    """The potentials as in `_to_tolerance`, and the steps from those that follow `start`.
+    """The potentials as in `_newton_potentials`, and the steps from those that follow `start`.
 
     With normalised rows the potentials g are the only unknowns. They minimise the convex dual
     `sum_i log sum_j exp(eta log p_ij + g_j) - t sum_j g_j` with `t = N / n_classes`. Its gradient
@@ -243,7 +243,7 @@ def _dual_minimum(
         if error(potentials) <= max(tolerance, _NEAR):
             raise StopIteration
 
-    first, _ = _after_rounds(log_p.double(), eta, _ROUNDS, None, start)
+    first, _ = _round_potentials(log_p.double(), eta, _ROUNDS, None, start)
     solution = minimize(
         value_and_gradient,
         (first - first.mean()).cpu().numpy(),

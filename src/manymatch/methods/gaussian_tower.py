@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
+import torch
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -73,3 +75,15 @@ def gaussian_towers(
         for encoder in encoders
     )
     return image, text
+
+
+class PositiveScalar(nn.Module):
+    """The number `exp(log)` with one parameter `log`; it starts at `value`. A call returns it."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__()
+        self.log = nn.Parameter(torch.tensor(math.log(value)))
+
+    def forward(self) -> Tensor:
+        """`()`, > 0."""
+        return self.log.exp()

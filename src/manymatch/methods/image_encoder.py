@@ -11,11 +11,10 @@ from manymatch.config.preset import Count, Probability
 from manymatch.config.strict import Strict
 from manymatch.networks.encoders.cnn import CNN, Backbone
 from manymatch.networks.encoders.image import EachRegion, ImageEncoder
-from manymatch.networks.encoders.regions import RegionEncoder
-from manymatch.networks.encoders.residual import ResidualEncoder
+from manymatch.networks.encoders.regions import RegionEncoder, ResidualEncoder
 from manymatch.networks.layers.dropout import Dropout
-from manymatch.networks.layers.glorot import glorot_linear
-from manymatch.networks.pooling.masked import MaxPooling, MeanPooling
+from manymatch.networks.layers.linear import glorot_linear
+from manymatch.networks.pooling.global_pooling import MaxPooling, MeanPooling
 
 Share = Annotated[float, Field(gt=0.0, le=1.0)]
 

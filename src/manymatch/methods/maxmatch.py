@@ -59,13 +59,13 @@ class MaxMatch(SetMethod):
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         settings, x, y = self.settings, images.parts(), texts.parts()
         vectors, scale = (x["vectors"], y["vectors"]), settings.scale
-        with_globals = zip(vectors, (x["globals"], y["globals"]), strict=True)
+        global_pairs = zip(vectors, (x["globals"], y["globals"]), strict=True)
 
         return self.matching_terms(images, texts, batch.image_index) | weighted(
             global_discriminative=(
                 settings.global_weight,
                 lambda: (
-                    global_discriminative(*with_globals, margin=settings.global_margin, scale=scale)
+                    global_discriminative(*global_pairs, margin=settings.global_margin, scale=scale)
                     / 2
                 ),
             ),

@@ -28,9 +28,8 @@ from manymatch.config.preset import NonNegative, Positive
 from manymatch.losses.probabilistic import soft_match
 from manymatch.losses.terms import positive_pairs
 from manymatch.methods.base import Embeddings, Method
-from manymatch.methods.gaussian_tower import GaussianSettings, gaussian_towers
+from manymatch.methods.gaussian_tower import GaussianSettings, PositiveScalar, gaussian_towers
 from manymatch.methods.weighted import check_weights
-from manymatch.networks.layers.positive import PositiveScalar
 from manymatch.networks.pooling.hypergraph import Activation, HypergraphConvolution, soft_incidence
 from manymatch.similarities.gaussians import mahalanobis
 from manymatch.similarities.vectors import cosine, unit
@@ -85,12 +84,12 @@ class MSRM(Method):
             self.hypergraph = Hypergraph(settings)
 
     def encode_images(self, batch: Batch) -> Embeddings:
-        return self._with_candidates(self.image(batch.features, batch.region_padding))
+        return self._add_candidates(self.image(batch.features, batch.region_padding))
 
     def encode_texts(self, batch: Batch) -> Embeddings:
-        return self._with_candidates(self.text(batch.words, batch.word_padding))
+        return self._add_candidates(self.text(batch.words, batch.word_padding))
 
-    def _with_candidates(self, embeddings: Embeddings) -> Embeddings:
+    def _add_candidates(self, embeddings: Embeddings) -> Embeddings:
         if self.settings.inference != "hypergraph":
             return embeddings
         with torch.no_grad():  # the losses have the candidates of a whole batch
@@ -117,9 +116,9 @@ class MSRM(Method):
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         match = positive_pairs(images.vectors, batch.image_index)
-        to_texts = self._direction(images, texts, match)
-        to_images = self._direction(texts, images, match.T)
-        return {name: term + to_images[name] for name, term in to_texts.items()}
+        image_queries = self._direction(images, texts, match)
+        text_queries = self._direction(texts, images, match.T)
+        return {name: term + text_queries[name] for name, term in image_queries.items()}
 
     def _direction(
         self, queries: Embeddings, candidates: Embeddings, match: Tensor

@@ -24,9 +24,8 @@ from manymatch.losses.diversity import uniformity
 from manymatch.losses.probabilistic import log_mean_probability, soft_contrastive
 from manymatch.losses.terms import positive_pairs
 from manymatch.methods.base import Embeddings, Method
-from manymatch.methods.gaussian_tower import GaussianSettings, gaussian_towers
+from manymatch.methods.gaussian_tower import GaussianSettings, PositiveScalar, gaussian_towers
 from manymatch.methods.weighted import weighted
-from manymatch.networks.layers.positive import PositiveScalar
 from manymatch.networks.pooling.gaussian import kl_to_standard, samples
 from manymatch.similarities.gaussians import pair_distances
 from manymatch.similarities.vectors import cosine
@@ -87,11 +86,11 @@ class PCME(Method):
             return cosine(images.vectors, texts.vectors)
         image_samples = _sampled(images, self.noise[0])
         text_samples = _sampled(texts, self.noise[1])
-        at_once = max(1, _DISTANCES_AT_ONCE // (len(text_samples) * self.settings.samples**2))
+        rows_at_once = max(1, _DISTANCES_AT_ONCE // (len(text_samples) * self.settings.samples**2))
         return torch.cat(
             [
                 log_mean_probability(self._logits(block, text_samples))
-                for block in image_samples.split(at_once)
+                for block in image_samples.split(rows_at_once)
             ]
         )
 
@@ -101,10 +100,10 @@ class PCME(Method):
         match = positive_pairs(image_samples, batch.image_index)
         n_terms = 2 * match.numel()
 
-        def of_rows(rows: Tensor, match: Tensor) -> Tensor:
+        def probabilities(rows: Tensor, match: Tensor) -> Tensor:
             return soft_contrastive(self._logits(rows, text_samples), match)[None]
 
-        return {"match": share_rows(of_rows, image_samples, match).mean()} | weighted(
+        return {"match": share_rows(probabilities, image_samples, match).mean()} | weighted(
             kl=(self.settings.kl_weight / n_terms, lambda: _kl(images) + _kl(texts)),
             uniformity=(
                 self.settings.uniformity_weight / n_terms,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
-from torch import Tensor
+from torch import Tensor, nn
 
 from manymatch.batch.batch import Batch
+from manymatch.batch.padding import Padding
 from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.grouped import Grouped
@@ -16,12 +17,12 @@ from manymatch.losses import info_nce, mmd, triplet
 from manymatch.losses.triplets import Mining, mining_of_epoch
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.image_encoder import ImageSettings, image_encoder
-from manymatch.methods.set_tower import SetTower
 from manymatch.methods.sets import SetSettings, SimilaritySettings, set_module
 from manymatch.methods.text_encoder import TextSettings, text_encoder
 from manymatch.methods.weighted import check_weights, weighted
-from manymatch.networks.pooling.slot_attention import PositionCode
+from manymatch.networks.pooling.slot_attention import PositionCode, SlotAttention
 from manymatch.similarities.set_similarity import SetSimilarity
+from manymatch.similarities.vectors import unit
 
 
 class SetMethodSettings(Grouped):
@@ -131,3 +132,40 @@ class SetMethod(Method):
                 lambda: info_nce(scores, image_index, settings.temperature),
             ),
         )
+
+
+class SetTower(nn.Module):
+    """Encoder `(rows, padding) -> Encoding`, then a set module's `predict` -> `Embeddings`.
+
+    Without `global_feature` the set module predicts from the local features alone. The global
+    feature is still a part of the embeddings, for the losses that compare with it.
+    """
+
+    def __init__(self, encoder: nn.Module, sets: nn.Module, global_feature: bool) -> None:
+        super().__init__()
+        self.encoder: Any = encoder
+        self.sets: Any = sets
+        self.global_feature = global_feature
+
+    def forward(self, rows: Tensor, padding: Padding, boxes: Tensor | None = None) -> Embeddings:
+        """Features `(n, R, F)` or word ids `(n, R)`, and their padding -> n sets.
+
+        The `boxes (n, R, 4)` say where the local features lie in the image, if known.
+        """
+        encoded = self.encoder(rows, padding)
+        local, padding, globals_ = encoded.local, encoded.padding, encoded.globals()
+        sets = self.sets.predict(local, padding, globals_ if self.global_feature else None, boxes)
+        return Embeddings(
+            vectors=unit(sets.vectors),
+            globals=globals_,
+            slots=sets.slots,
+            attention=None if self.training else sets.attention,
+        )
+
+    def passes(self, rows: Tensor, padding: Padding, boxes: Tensor | None = None) -> Tensor | None:
+        """Attention maps `(T, n, K, R)` of slot attention's passes; None for other modules."""
+        if not isinstance(self.sets, SlotAttention):
+            return None
+        encoded = self.encoder(rows, padding)
+        maps: Tensor = self.sets.attend(encoded.local, encoded.padding, boxes)[1]
+        return maps

@@ -25,11 +25,10 @@ from manymatch.losses.pseudo_labels import Reduction, objective
 from manymatch.losses.triplets import triplet
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.swapped_labels import LabelSettings, swapped_labels
-from manymatch.networks.encoders.fixed_words import fixed_embedding
+from manymatch.networks.encoders.word2vec import fixed_embedding
 from manymatch.networks.encoders.word_vectors import WordTable, WordVectors, word_embedding
-from manymatch.networks.pooling.gated_embedding import GatedEmbedding
-from manymatch.networks.pooling.masked import MaxPooling
-from manymatch.similarities.vectors import cosine
+from manymatch.networks.pooling.global_pooling import MaxPooling
+from manymatch.similarities.vectors import cosine, unit
 
 
 class SwAMPVideoSettings(LabelSettings):
@@ -77,7 +76,7 @@ class SwAMPVideo(Method):
     def vocabulary(
         cls, settings: SwAMPVideoSettings, words: Vocabulary, captions: Iterable[str]
     ) -> Vocabulary:
-        return words.with_words_of(captions) if settings.word_vectors == "word2vec" else words
+        return words.extended(captions) if settings.word_vectors == "word2vec" else words
 
     def encode_images(self, batch: Batch) -> Embeddings:
         clips = self.pool(batch.features, batch.region_padding)[:, 0]
@@ -123,3 +122,26 @@ class WordMaximum(nn.Module):
         known = mask & vectors.any(2)
         known[:, 0] |= ~known.any(1)
         return self.pool(self.linear(vectors).relu(), known)[:, 0]
+
+
+class GatedEmbedding(nn.Module):
+    """`y * sigmoid(W y + b)` with `y = linear(x)`, L2-normalised: dimensions gate each other.
+
+    Args:
+        width: F, size of the inputs.
+        size: D, size of the outputs.
+
+    References:
+        Miech, Laptev and Sivic, Learning a Text-Video Embedding from Incomplete and Heterogeneous
+        Data, 2018; the unit of HowTo100M and of SwAMP's appendix.
+    """
+
+    def __init__(self, width: int, size: int) -> None:
+        super().__init__()
+        self.project, self.gate = nn.Linear(width, size), nn.Linear(size, size)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """`(n, F)` -> `(n, D)` of length 1."""
+        projected = self.project(vectors)
+        gated = projected * self.gate(projected).sigmoid()
+        return unit(gated)

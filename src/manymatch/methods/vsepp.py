@@ -29,7 +29,7 @@ from manymatch.networks.encoders.text import TextPooling
 from manymatch.networks.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.networks.encoders.words import WordEncoder
 from manymatch.networks.layers.gru import Directions
-from manymatch.networks.pooling.by_name import PoolingName, pooling
+from manymatch.networks.pooling.global_pooling import PoolingName, pooling
 from manymatch.similarities.vectors import cosine, unit
 
 

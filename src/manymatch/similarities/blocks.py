@@ -45,8 +45,8 @@ def needs_gradient(*tensors: Tensor) -> bool:
 def blockwise(images: Tensor, texts: Tensor, reduce: Reduce, scale: float = 1.0) -> Tensor:
     """`reduce` of `scale` times the cosines, without gradient and in bounded memory."""
     images, texts = full_precision(images), full_precision(texts)
-    on_cpu = images.device.type == "cpu"
-    edge = _CPU_ELEMENTS if on_cpu else _GPU_ELEMENTS
+    cpu = images.device.type == "cpu"
+    edge = _CPU_ELEMENTS if cpu else _GPU_ELEMENTS
     scores = images.new_empty(len(images), len(texts))
     rows_at_once = _IMAGES_FOR_ONE_TEXT * edge if len(texts) == 1 else edge
     row_blocks = runs(len(images), rows_at_once // images.shape[1])
@@ -64,7 +64,7 @@ def blockwise(images: Tensor, texts: Tensor, reduce: Reduce, scale: float = 1.0)
             for part in pieces(cosines):
                 scores[rows, columns][part] = reduce(cosines[:, :, part])
 
-    if on_cpu:
+    if cpu:
         map_parallel(score, tasks)
     else:
         for task in tasks:

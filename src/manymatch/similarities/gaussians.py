@@ -32,8 +32,8 @@ def mahalanobis(query_mean: Tensor, query_log_variance: Tensor, candidates: Tens
         precision = (-full_precision(query_log_variance)).exp()
         weighted = mean * precision
         constant = (weighted * mean).sum(1, keepdim=True)
-        without_cross = torch.addmm(constant, precision, points.square().T)
-        return torch.addmm(without_cross, weighted, points.T, alpha=-2).clamp(min=0)
+        squares = torch.addmm(constant, precision, points.square().T)
+        return torch.addmm(squares, weighted, points.T, alpha=-2).clamp(min=0)
 
 
 def pair_distances(images: Tensor, texts: Tensor) -> Tensor:

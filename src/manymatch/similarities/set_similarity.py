@@ -120,14 +120,14 @@ def masked_scores(
     if image_mask is None and text_mask is None:
         return similarity(images, texts)
     scores = full_precision(images).new_empty(len(images), len(texts))
-    columns = _by_size(texts, text_mask)
-    for row, cut_images in _by_size(images, image_mask):
+    columns = _size_groups(texts, text_mask)
+    for row, cut_images in _size_groups(images, image_mask):
         for column, cut_texts in columns:
             scores[row[:, None], column] = similarity(cut_images, cut_texts)
     return scores
 
 
-def _by_size(sets: Tensor, mask: Tensor | None) -> list[tuple[Tensor, Tensor]]:
+def _size_groups(sets: Tensor, mask: Tensor | None) -> list[tuple[Tensor, Tensor]]:
     """For each size the rows `(s,)` of the sets of this size, and their elements `(s, size, D)`."""
     if mask is None:
         mask = torch.ones(sets.shape[:2], dtype=torch.bool, device=sets.device)

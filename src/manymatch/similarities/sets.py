@@ -108,8 +108,8 @@ def blocked_smooth_chamfer(images: Tensor, texts: Tensor, alpha: float) -> Tenso
 
 def logsumexp_scores(alpha: float | Tensor, scaled: Tensor) -> Tensor:
     """The scores `(n, m)` from `scaled (n, m, K, L)`, `alpha` times the cosines, of any size."""
-    to_texts, to_images = scaled.logsumexp(3).mean(2), scaled.logsumexp(2).mean(2)
-    return (to_texts + to_images) / (2 * alpha)
+    text_terms, image_terms = scaled.logsumexp(3).mean(2), scaled.logsumexp(2).mean(2)
+    return (text_terms + image_terms) / (2 * alpha)
 
 
 def _product_scores(alpha: float, scaled: Tensor) -> Tensor:
@@ -120,9 +120,9 @@ def _product_scores(alpha: float, scaled: Tensor) -> Tensor:
     n_image, n_text = scaled.shape[:2]
     exponentials = scaled.exp_()
     factors = factors_per_log(alpha, max(n_image, n_text), scaled.dtype)
-    to_texts = _sum_of_logs(_safe_planes(exponentials.sum(1), alpha), factors)
-    to_images = _sum_of_logs(_safe_planes(exponentials.sum(0), alpha), factors)
-    return to_texts.div_(2 * alpha * n_image).add_(to_images, alpha=1 / (2 * alpha * n_text))
+    text_terms = _sum_of_logs(_safe_planes(exponentials.sum(1), alpha), factors)
+    image_terms = _sum_of_logs(_safe_planes(exponentials.sum(0), alpha), factors)
+    return text_terms.div_(2 * alpha * n_image).add_(image_terms, alpha=1 / (2 * alpha * n_text))
 
 
 def _safe_planes(sums: Tensor, alpha: float) -> Sequence[Tensor]:

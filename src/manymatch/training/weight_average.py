@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manymatch.batch.queue import Queue
+from manymatch.losses.pseudo_labels import Queue
 from manymatch.methods.base import Method
 from manymatch.training.lightning import pl
 

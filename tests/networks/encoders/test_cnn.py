@@ -47,15 +47,15 @@ def cnn(seed: int = 0, **settings: Any) -> CNN:
 
 def test_the_middle_is_cut_out_in_evaluation() -> None:
     whole = square(pixels(2, 9))
-    assert torch.equal(cropped(whole, 5, at_random=False), whole[:, 2:7, 2:7])
-    assert torch.equal(cropped(whole, 9, at_random=False), whole)
+    assert torch.equal(cropped(whole, 5, random=False), whole[:, 2:7, 2:7])
+    assert torch.equal(cropped(whole, 9, random=False), whole)
 
 
 def test_random_crops_lie_anywhere_and_half_of_them_are_mirrored() -> None:
     torch.manual_seed(0)
     row, column = torch.meshgrid(torch.arange(6), torch.arange(6), indexing="ij")
     places = torch.stack([row, column, row], 2).expand(400, 6, 6, 3)
-    result = cropped(places, 4, at_random=True)
+    result = cropped(places, 4, random=True)
     assert result.shape == (400, 4, 4, 3)
     seen = set()
     for crop in result:
@@ -66,7 +66,7 @@ def test_random_crops_lie_anywhere_and_half_of_them_are_mirrored() -> None:
         seen.add((top, left, step))
     assert len(seen) == 3 * 3 * 2
     torch.manual_seed(0)
-    assert torch.equal(cropped(places, 4, at_random=True), result)
+    assert torch.equal(cropped(places, 4, random=True), result)
 
 
 def test_the_map_is_that_of_the_network_on_normalised_pixels(tmp_path: Path) -> None:

@@ -19,8 +19,7 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.methods.image_encoder import ImageSettings, image_encoder
 from manymatch.methods.text_encoder import TextSettings, text_encoder
 from manymatch.networks.encoders import word_vectors
-from manymatch.networks.encoders.regions import RegionEncoder
-from manymatch.networks.encoders.residual import ResidualEncoder
+from manymatch.networks.encoders.regions import RegionEncoder, ResidualEncoder
 from manymatch.networks.encoders.scene_graph import ConceptEncoder, EdgeContext
 from manymatch.networks.encoders.word_vectors import glove_vectors, word_embedding
 from manymatch.networks.layers.gru import BiGRU

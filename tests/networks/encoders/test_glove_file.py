@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from manymatch.batch.vocabulary import Vocabulary
-from manymatch.networks.encoders.glove_file import read_glove
-from manymatch.networks.encoders.word_vectors import word_embedding
+from manymatch.networks.encoders.word_vectors import read_glove, word_embedding
 from manymatch.util.errors import ConfigError
 
 LINES = [

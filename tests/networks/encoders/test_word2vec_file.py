@@ -9,8 +9,7 @@ import torch
 from made_clips import write_word2vec
 
 from manymatch.batch.vocabulary import Vocabulary
-from manymatch.networks.encoders.fixed_words import fixed_embedding
-from manymatch.networks.encoders.word2vec_file import read_word2vec
+from manymatch.networks.encoders.word2vec import fixed_embedding, read_word2vec
 from manymatch.util.errors import ConfigError
 
 WORDS = ("the", "dög", "New_York", "cat")

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from manymatch.networks.layers.repeated import RepeatedLinear
+from manymatch.networks.layers.linear import RepeatedLinear
 
 
 @pytest.mark.parametrize("bias", [True, False])

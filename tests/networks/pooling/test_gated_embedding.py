@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from manymatch.networks.pooling.gated_embedding import GatedEmbedding
+from manymatch.methods.swamp_video import GatedEmbedding
 
 
 def naive(unit: GatedEmbedding, row: list[float]) -> list[float]:

@@ -41,7 +41,7 @@ _NAMES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 def pretrained(name: str, weights: str | None) -> nn.Sequential:
     """Return the network (b, 3, S, S) -> (b, 2048, S / 32, S / 32) with pretrained weights."""
     if weights is not None and (Path(weights).suffix == ".pth" or Path(weights).is_file()):
-        return _stages(_from_torchvision(name, Path(weights)))
+        return _stages(_load_torchvision(name, Path(weights)))
     return _stages(_load(name, weights or HUB[name]))
 
 
@@ -59,7 +59,7 @@ def _stages(network: ResNetModel) -> nn.Sequential:
     return nn.Sequential(OrderedDict(stem=network.embedder, **stages))
 
 
-def _from_torchvision(name: str, file: Path) -> ResNetModel:
+def _load_torchvision(name: str, file: Path) -> ResNetModel:
     network, kind = _network(name), f"torchvision's {name}"
     state = load_weights(file, kind)
     try:

@@ -72,7 +72,7 @@ class BertEncoder(nn.Module):
 
     def forward(self, words: Tensor, mask: Tensor) -> Tokens:
         """`words (m, L)` piece ids, `mask (m, L)`: at least one real piece, padding behind."""
-        ids, real = self._with_ends(words, mask)
+        ids, real = self._add_ends(words, mask)
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
             hidden = self.network.embeddings(ids)
             attended = self._attended(real)
@@ -80,7 +80,7 @@ class BertEncoder(nn.Module):
                 hidden = layer(hidden, attended, past_key_values=self.prefixes)
         return Tokens(hidden.masked_fill(~real[:, :, None], 0.0), real)
 
-    def _with_ends(self, words: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def _add_ends(self, words: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Ids and mask, each `(m, 2 + L)`: [CLS], the real pieces, [SEP], padding."""
         first, last = self.ends.expand(len(words), -1).split(1, 1)
         ids = torch.cat([first, words, last], 1).scatter(1, mask.sum(1, keepdim=True) + 1, last)

@@ -67,7 +67,7 @@ class CNN(nn.Module):
         if self.training and self.crop_area is not None:
             pixels = resized_crops(pixels, self.crop, self.crop_area)
         else:
-            pixels = cropped(pixels, self.crop, at_random=self.training)
+            pixels = cropped(pixels, self.crop, random=self.training)
         # A view of (n, S, S, 3) as (n, 3, S, S) has the channels last, the fastest memory format.
         cells = self.network(pixels.permute(0, 3, 1, 2))
         return cells, all_real(len(cells), cells.shape[1], cells.device)
@@ -93,8 +93,8 @@ def square(features: Tensor) -> Tensor:
     return features.view(count, side, side, 3)
 
 
-def cropped(pixels: Tensor, side: int, at_random: bool) -> Tensor:
-    """Squares `(n, side, side, 3)` of pictures `(n, S, S, 3)`: the middle squares, or `at_random` a
+def cropped(pixels: Tensor, side: int, random: bool) -> Tensor:
+    """Squares `(n, side, side, 3)` of pictures `(n, S, S, 3)`: the middle squares, or `random` a
     square anywhere in each picture, mirrored half of the time.
 
     Raises:
@@ -105,7 +105,7 @@ def cropped(pixels: Tensor, side: int, at_random: bool) -> Tensor:
         raise ConfigError(
             f"cnn.crop: {side} pixels, but pictures have {whole}. Set at most {whole}."
         )
-    if not at_random:
+    if not random:
         start = (whole - side) // 2
         return pixels[:, start : start + side, start : start + side]
     device = pixels.device

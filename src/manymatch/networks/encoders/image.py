@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from manymatch.batch.padding import PaddedRows
 from manymatch.networks.encoders.cnn import CNN
 from manymatch.networks.encoders.encoding import Encoding
-from manymatch.networks.layers.precise import precise
+from manymatch.networks.layers.linear import precise
 from manymatch.networks.pooling.masked import zeroed
 
 

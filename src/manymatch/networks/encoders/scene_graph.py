@@ -12,11 +12,11 @@ from manymatch.batch.batch import Graphs
 from manymatch.batch.padding import PaddedRows, Sequences
 from manymatch.networks.encoders.bert import BertEncoder
 from manymatch.networks.layers.dropout import Dropout
-from manymatch.networks.layers.glorot import glorot_linear, joint_linear
 from manymatch.networks.layers.gru import BiGRU, Directions
+from manymatch.networks.layers.linear import glorot_linear, joint_linear
 from manymatch.networks.layers.segments import segment_mean, segment_sum
+from manymatch.networks.pooling.global_pooling import MeanPooling
 from manymatch.networks.pooling.graph_attention import GraphAttention
-from manymatch.networks.pooling.masked import MeanPooling
 
 EdgeForm = Literal["paper", "code"]
 ObjectEdges = Literal["both_ways", "subject_to_object"]
@@ -30,7 +30,7 @@ class Encoded(NamedTuple):
     """`entities (V, D)`: objects with their attributes, in the order of `Graphs.objects`.
 
     `nodes` are what a caption consists of, and `padding` has their places in the caption: `(V, D)`
-    objects in the context of the whole graph, or all phrases in the order of `Graphs.by_caption`.
+    objects in the context of the whole graph, or all phrases in `Graphs.caption_order`.
     """
 
     entities: Tensor
@@ -194,7 +194,7 @@ class SceneGraphEncoder(nn.Module):
     def forward(self, graphs: Graphs) -> Encoded:
         concepts = self.dropout(self.concepts(graphs.phrases, graphs.phrase_words))
         if self.form in ("sums", "phrases"):
-            return _without_attention(graphs, concepts, self.form)
+            return _plain(graphs, concepts, self.form)
         if self.form == "joint":
             return self._joint(graphs, concepts)
         return self._two_steps(graphs, concepts)
@@ -204,19 +204,19 @@ class SceneGraphEncoder(nn.Module):
         nodes, labels = _nodes(graphs, concepts)
         nodes = self._through(self.object_attribute, nodes, self._binding(graphs))
         entities = nodes[: len(graphs.objects)]
-        objects = self._in_context(graphs, labels, entities)
+        objects = self._contextual(graphs, labels, entities)
         objects = self._through(self.object_object, objects, self._between(graphs))
         return Encoded(entities, objects, graphs.caption_objects)
 
     def _joint(self, graphs: Graphs, concepts: Tensor) -> Encoded:
         """All nodes exchange along all edges at once."""
         (nodes, labels), n_objects = _nodes(graphs, concepts), len(graphs.objects)
-        objects = self._in_context(graphs, labels, nodes[:n_objects])
+        objects = self._contextual(graphs, labels, nodes[:n_objects])
         edges = torch.cat([self._binding(graphs), self._between(graphs)], 1)
         nodes = self._through(self.object_object, torch.cat([objects, nodes[n_objects:]]), edges)
         return Encoded(nodes[:n_objects], nodes[:n_objects], graphs.caption_objects)
 
-    def _in_context(self, graphs: Graphs, labels: Tensor, objects: Tensor) -> Tensor:
+    def _contextual(self, graphs: Graphs, labels: Tensor, objects: Tensor) -> Tensor:
         ends = graphs.relation_subject, graphs.relation_object
         return self.dropout(self.edge_context(objects, labels, *ends))
 
@@ -238,7 +238,7 @@ class SceneGraphEncoder(nn.Module):
         return graphs.edges.subject_to_object
 
 
-def _without_attention(graphs: Graphs, concepts: Tensor, form: GraphForm) -> Encoded:
+def _plain(graphs: Graphs, concepts: Tensor, form: GraphForm) -> Encoded:
     """An entity is the sum of an object and its attributes. A node is the sum of an entity and the
     labels of the relations whose subject it is, or any phrase of the caption."""
     (nodes, labels), n_objects = _nodes(graphs, concepts), len(graphs.objects)
@@ -246,18 +246,18 @@ def _without_attention(graphs: Graphs, concepts: Tensor, form: GraphForm) -> Enc
     bound = nodes + segment_sum(nodes.index_select(0, source), target, len(nodes))
     entities = bound[:n_objects]
     if form == "phrases":
-        phrases = torch.cat([nodes, labels]).index_select(0, graphs.by_caption)
+        phrases = torch.cat([nodes, labels]).index_select(0, graphs.caption_order)
         return Encoded(entities, phrases, graphs.caption_nodes)
-    of_relations = segment_sum(labels, graphs.relation_subject, n_objects)
-    return Encoded(entities, entities + of_relations, graphs.caption_objects)
+    relation_sums = segment_sum(labels, graphs.relation_subject, n_objects)
+    return Encoded(entities, entities + relation_sums, graphs.caption_objects)
 
 
 def _nodes(graphs: Graphs, concepts: Tensor) -> tuple[Tensor, Tensor]:
     """The vectors of all objects and attributes, and of the relations' labels."""
     rows = torch.cat([graphs.objects, graphs.attributes, graphs.relations])
     labels = len(graphs.relations)
-    nodes, of_labels = concepts.index_select(0, rows).split([len(rows) - labels, labels])
-    return nodes, of_labels
+    nodes, label_vectors = concepts.index_select(0, rows).split([len(rows) - labels, labels])
+    return nodes, label_vectors
 
 
 def _layers(size: int, heads: int, count: int, last_activation: bool = True) -> nn.ModuleList:

@@ -11,9 +11,9 @@ from manymatch.networks.encoders.bert import ENDS, BertEncoder
 from manymatch.networks.encoders.encoding import Encoding
 from manymatch.networks.encoders.words import WordEncoder
 from manymatch.networks.layers.dropout import Dropout
-from manymatch.networks.layers.glorot import glorot_linear
-from manymatch.networks.pooling.by_name import PoolingName, pooling
-from manymatch.networks.pooling.masked import MaxPooling, zeroed
+from manymatch.networks.layers.linear import glorot_linear
+from manymatch.networks.pooling.global_pooling import MaxPooling, PoolingName, pooling
+from manymatch.networks.pooling.masked import zeroed
 
 Local = Literal["vectors", "states"]
 TextPooling = Literal["final"] | PoolingName

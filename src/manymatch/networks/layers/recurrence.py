@@ -63,16 +63,18 @@ class _GRU(torch.autograd.Function):
     def forward(
         ctx: Any, order: _Order, factors: torch.dtype, rows: Tensor, *weights: Tensor
     ) -> tuple[Tensor, Tensor]:
-        of_input, of_state, input_bias, state_bias = (weights[part::4] for part in range(4))
-        count, size = len(of_input), of_state[0].shape[1]
-        of_input = tuple(weight.to(factors) for weight in of_input)
+        input_weights, state_weights, input_bias, state_bias = (
+            weights[part::4] for part in range(4)
+        )
+        count, size = len(input_weights), state_weights[0].shape[1]
+        input_weights = tuple(weight.to(factors) for weight in input_weights)
         rounded = rows.to(factors)
         read = [rounded, rounded.index_select(0, order.mirrored)][:count]
         inputs = rounded.new_empty(count, len(rows), 3 * size)
-        for result, row, weight, bias in zip(inputs, read, of_input, input_bias, strict=True):
+        for result, row, weight, bias in zip(inputs, read, input_weights, input_bias, strict=True):
             torch.addmm(bias.to(factors), row, weight.T, out=result)
         inputs = inputs.to(rows.dtype)
-        turned, added = torch.stack([weight.T for weight in of_state]), torch.stack(state_bias)
+        turned, added = torch.stack([weight.T for weight in state_weights]), torch.stack(state_bias)
         state = rows.new_zeros(count, len(order.last), size)
         gates, candidates, states = [], [], []
         for start, end in order.spans:
@@ -88,57 +90,66 @@ class _GRU(torch.autograd.Function):
         joined = torch.cat(states, 1)
         ctx.order = order
         ctx.save_for_backward(
-            *read, *of_input, *of_state, torch.cat(gates, 1), torch.cat(candidates, 1), joined
+            *read,
+            *input_weights,
+            *state_weights,
+            torch.cat(gates, 1),
+            torch.cat(candidates, 1),
+            joined,
         )
         ctx.set_materialize_grads(False)
-        return _sequence_order(joined, order), joined.index_select(1, order.last)
+        return _aligned(joined, order), joined.index_select(1, order.last)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, of_states: Tensor | None, of_final: Tensor | None) -> tuple:
+    def backward(ctx: Any, state_gradients: Tensor | None, final_gradients: Tensor | None) -> tuple:
         *saved, gates, candidates, states = ctx.saved_tensors
         count, order, size = len(states), ctx.order, states.shape[2]
-        read, of_input, of_state = saved[:count], saved[count : 2 * count], saved[2 * count :]
+        read, input_weights, state_weights = (
+            saved[:count],
+            saved[count : 2 * count],
+            saved[2 * count :],
+        )
         gradient = torch.zeros_like(states)
-        if of_states is not None:
-            gradient[0] = of_states[:, :size]
+        if state_gradients is not None:
+            gradient[0] = state_gradients[:, :size]
             if count == 2:
-                torch.index_select(of_states[:, size:], 0, order.mirrored, out=gradient[1])
-        if of_final is not None:
-            gradient[:, order.last] += of_final
+                torch.index_select(state_gradients[:, size:], 0, order.mirrored, out=gradient[1])
+        if final_gradients is not None:
+            gradient[:, order.last] += final_gradients
         before = torch.zeros_like(states)
         before[:, len(order.last) :] = states.index_select(1, order.previous)
         reset, update, recurrent = gates.chunk(3, 2)
         # What the gradient of a state is multiplied by, to be that of each gate.
-        of_new = (1 - update) * (1 - candidates.square())
-        of_reset = of_new * recurrent * reset * (1 - reset)
-        of_update = (before - candidates) * update * (1 - update)
-        of_gates = torch.stack([of_reset, of_update, of_new * reset], 2)
-        flat, stacked = of_gates.flatten(2), torch.stack(of_state)
+        candidate_factor = (1 - update) * (1 - candidates.square())
+        reset_factor = candidate_factor * recurrent * reset * (1 - reset)
+        update_factor = (before - candidates) * update * (1 - update)
+        gate_gradients = torch.stack([reset_factor, update_factor, candidate_factor * reset], 2)
+        flat, stacked = gate_gradients.flatten(2), torch.stack(state_weights)
         carried = gradient[:, :0]
         for start, end in reversed(order.spans):
             now = gradient[:, start:end]
             now[:, : carried.shape[1]] += carried
-            of_gates[:, start:end].mul_(now[:, :, None])
+            gate_gradients[:, start:end].mul_(now[:, :, None])
             carried = torch.baddbmm(now * update[:, start:end], flat[:, start:end], stacked)
-        of_inputs = torch.cat([flat[..., : 2 * size], gradient * of_new], 2)
+        input_gradients = torch.cat([flat[..., : 2 * size], gradient * candidate_factor], 2)
         kind, factors = states.dtype, read[0].dtype
-        rounded = of_inputs.to(factors)
-        of_rows = None
+        rounded = input_gradients.to(factors)
+        row_gradients = None
         if ctx.needs_input_grad[2]:
-            of_rows = (rounded[0] @ of_input[0]).to(kind)
+            row_gradients = (rounded[0] @ input_weights[0]).to(kind)
             if count == 2:
-                of_rows += (rounded[1] @ of_input[1]).index_select(0, order.mirrored)
-        of_weights = zip(
+                row_gradients += (rounded[1] @ input_weights[1]).index_select(0, order.mirrored)
+        weight_gradients = zip(
             [(one.T @ row).to(kind) for one, row in zip(rounded, read, strict=True)],
             (flat.to(factors).mT @ before.to(factors)).to(kind),
-            of_inputs.sum(1),
+            input_gradients.sum(1),
             flat.sum(1),
             strict=True,
         )
-        return None, None, of_rows, *(part for parts in of_weights for part in parts)
+        return None, None, row_gradients, *(part for parts in weight_gradients for part in parts)
 
 
-def _sequence_order(states: Tensor, order: _Order) -> Tensor:
+def _aligned(states: Tensor, order: _Order) -> Tensor:
     """`(V, d H)`: the states `(d, V, H)` of all directions at the same row."""
     return torch.cat([states[0], *(one.index_select(0, order.mirrored) for one in states[1:])], 1)

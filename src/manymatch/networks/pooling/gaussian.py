@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
-from manymatch.networks.layers.glorot import glorot_linear
+from manymatch.networks.layers.linear import glorot_linear
 from manymatch.networks.pooling.masked import Mask
 from manymatch.networks.pooling.pie_net import HeadAttention, PIENet
 from manymatch.similarities.vectors import full_precision, unit

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from manymatch.batch.padding import PaddedRows, Padding, padded_rows
 from manymatch.networks.layers.gru import BiGRU
+from manymatch.networks.layers.linear import precise
 from manymatch.networks.layers.position_code import sine_code
-from manymatch.networks.layers.precise import precise
 from manymatch.networks.pooling.masked import Mask, real_rows
 
 

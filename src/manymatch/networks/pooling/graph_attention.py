@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from manymatch.networks.layers.glorot import glorot_linear, joint_linear
+from manymatch.networks.layers.linear import glorot_linear, joint_linear
 from manymatch.networks.layers.segments import segment_max, segment_sum
 
 

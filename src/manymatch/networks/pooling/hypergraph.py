@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manymatch.batch.shared_rows import share_rows
-from manymatch.networks.layers.glorot import glorot_linear
+from manymatch.networks.layers.linear import glorot_linear
 
 Activation = Callable[[Tensor], Tensor]
 
@@ -46,14 +46,14 @@ class HypergraphConvolution(nn.Module):
         """
         if incidence is None:
             return self.activation(self.linear(vertices))
-        to_vertex = _power(incidence.sum(1, keepdim=True), -0.5)
-        to_edge = _power(incidence.sum(0)[:, None], -1.0)
+        vertex_factor = _power(incidence.sum(1, keepdim=True), -0.5)
+        edge_factor = _power(incidence.sum(0)[:, None], -1.0)
 
         def columns(weight: Tensor, bias: Tensor) -> Tensor:
             # From right to left, so that no (c, c) matrix is made.
-            sent = to_vertex * functional.linear(vertices, weight, bias)
-            edges = to_edge * (incidence.T @ sent)
-            return self.activation(to_vertex * (incidence @ edges)).T
+            sent = vertex_factor * functional.linear(vertices, weight, bias)
+            edges = edge_factor * (incidence.T @ sent)
+            return self.activation(vertex_factor * (incidence @ edges)).T
 
         # Processes share the numbers of the new vectors, which no step mixes: one exchange.
         return share_rows(columns, self.linear.weight, self.linear.bias).T

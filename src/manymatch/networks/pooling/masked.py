@@ -1,9 +1,9 @@
-"""Mean, maximum and softmax over the real rows of padded tensors."""
+"""The real rows of padded tensors, and the softmax over them."""
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from manymatch.batch.padding import PaddedRows, Padding
 from manymatch.similarities.vectors import full_precision
@@ -26,26 +26,6 @@ def zeroed(local: Tensor, mask: Mask) -> Tensor:
     if mask is None or (isinstance(mask, PaddedRows) and mask.all_real):
         return local
     return local.masked_fill(~real_rows(local, mask)[:, :, None], 0.0)
-
-
-class MeanPooling(nn.Module):
-    """The mean of the real rows: `(n, R, D), (n, R) -> (n, 1, D)`; `globals` are ignored."""
-
-    def forward(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Tensor:
-        # NaN or infinity times a weight of 0 would still be NaN.
-        local, mask = zeroed(local, mask), real_rows(local, mask)
-        weights = mask.to(local.dtype) / mask.sum(1, keepdim=True)
-        with torch.autocast(local.device.type, enabled=False):
-            return weights[:, None] @ local
-
-
-class MaxPooling(nn.Module):
-    """The largest value of each dimension over the real rows: `(n, R, D), (n, R) -> (n, 1, D)`;
-    `globals` are ignored."""
-
-    def forward(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Tensor:
-        padding = ~real_rows(local, mask)
-        return local.masked_fill(padding[:, :, None], -torch.inf).amax(1, keepdim=True)
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:

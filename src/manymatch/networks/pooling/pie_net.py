@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from manymatch.networks.layers.glorot import glorot_linear
-from manymatch.networks.layers.precise import precise
+from manymatch.networks.layers.linear import glorot_linear, precise
 from manymatch.networks.pooling.masked import Mask, masked_softmax, real_rows, zeroed
 from manymatch.networks.pooling.prediction import SetModule, Sets
 

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from manymatch.batch.padding import PaddedRows
+from manymatch.networks.layers.linear import RepeatedLinear
 from manymatch.networks.layers.position_code import (
     grid_sine_code,
     relative_sine_code,
     square_grid_ends,
 )
-from manymatch.networks.layers.repeated import RepeatedLinear
 from manymatch.networks.pooling.masked import Mask, real_rows, zeroed
 from manymatch.networks.pooling.prediction import GlobalResidual, SetModule, Sets, feed_forward
 from manymatch.util.errors import ConfigError
@@ -196,8 +196,8 @@ class SlotBlock(nn.Module):
     def read(self, local: Tensor, mask: Mask, code: Tensor | None) -> Inputs:
         """What every pass reads of `local (n, R, W)`."""
         local, kind = self.input_norm(local), torch.promote_types(local.dtype, torch.float32)
-        with_code = local if code is None else local + code.to(local.dtype)
-        keys, values = self.key(with_code), zeroed(self.value(local), mask)
+        coded = local if code is None else local + code.to(local.dtype)
+        keys, values = self.key(coded), zeroed(self.value(local), mask)
         # In the order in which every pass multiplies by them.
         keys = (self._split(keys) * (keys.shape[2] // self.heads) ** -0.5).contiguous()
         real = real_rows(local, mask)[:, :, None].to(kind)

@@ -1,4 +1,4 @@
-"""A linear layer that is called several times, whose weights get their gradient at once."""
+"""Linear layers: initial weights, several layers at once, full precision, and repeated calls."""
 
 from __future__ import annotations
 
@@ -8,6 +8,40 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
+
+
+def glorot_linear(width: int, size: int) -> nn.Linear:
+    """A linear layer with Glorot's uniform weights and a bias of zero (VSE-infinity, GATv2).
+
+    With torch's own initial weights, biases outweigh the small signals of fresh word vectors, and
+    each layer makes all inputs more similar: a deep graph encoder needs epochs to separate them.
+    """
+    layer = nn.Linear(width, size)
+    nn.init.xavier_uniform_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def joint_linear(inputs: Tensor, *layers: nn.Linear) -> tuple[Tensor, ...]:
+    """The outputs of `layers` that read the same `inputs (..., W)`; by one matrix product where
+    gradients are needed. Without gradients, copying the weights would take longer than it saves."""
+    if not torch.is_grad_enabled():
+        return tuple(layer(inputs) for layer in layers)
+    weight = torch.cat([layer.weight for layer in layers])
+    bias = torch.cat([layer.bias for layer in layers])
+    outputs: tuple[Tensor, ...] = functional.linear(inputs, weight, bias).split(
+        [layer.out_features for layer in layers], -1
+    )
+    return outputs
+
+
+def precise(layer: nn.Module, inputs: Tensor) -> Tensor:
+    """`layer(inputs)` in the type of the layer's weights, with and without autocast."""
+    kind = next((weight.dtype for weight in layer.parameters()), inputs.dtype)
+    with torch.autocast(inputs.device.type, enabled=False):
+        result: Tensor = layer(inputs.to(kind))
+    return result
+
 
 _Calls = list[tuple[Tensor, Tensor]]
 """The rows that the layer has read in each call, and the gradients of its output."""
@@ -49,8 +83,8 @@ class _Weights(torch.autograd.Function):
     def backward(ctx: Any, *_: None) -> tuple:
         rows, gradients = (torch.cat(parts) for parts in zip(*ctx.calls, strict=True))
         ctx.calls.clear()
-        of_bias = gradients.sum(0) if ctx.needs_input_grad[2] else None
-        return None, gradients.T @ rows, of_bias
+        bias_gradient = gradients.sum(0) if ctx.needs_input_grad[2] else None
+        return None, gradients.T @ rows, bias_gradient
 
 
 class _Call(torch.autograd.Function):
