@@ -46,9 +46,7 @@ class Graphs(OnDevice):
     object_attributes: Tensor  # (V, MAX_ATTRIBUTES) int64: `name_id` of its attributes, else 0
     object_caption: Tensor  # (V,) int64 row of the caption, ascending; every caption has >= 1
     caption_objects: PaddedRows  # (m, K): the objects of each caption side by side
-    caption_order: (
-        Tensor  # (V + A + E,) int64 rows of all objects, attributes, relations, by caption
-    )
+    caption_order: Tensor  # (V + A + E,) int64 rows of objects, attributes, relations by caption
     caption_nodes: PaddedRows  # (m, N): the rows of `caption_order` of each caption side by side
     attributes: Tensor  # (A,) int64 row of `phrases`
     relations: Tensor  # (E,) int64 row of `phrases`
