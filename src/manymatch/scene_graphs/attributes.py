@@ -73,6 +73,8 @@ def is_state(tree: Tree, token: int) -> bool:
         return False
     if tree.lemmas[token] in COPULAS or tree.below(token, _COMPLETING):
         return False
+    if tree.deps[token] == "prep" and tree.below(token, {"pobj"}):
+        return False  # "People, including two girls".
     if any(tree.below(adverb, {"prep"}) for adverb in tree.below(token, _ADVERBS)):
         return False  # "Walks up to a house".
     if is_passive(tree, token):
