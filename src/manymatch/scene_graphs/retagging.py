@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from manymatch.scene_graphs.absolute import ABSOLUTE
 from manymatch.scene_graphs.clauses import is_animate, is_noun, is_verb
 from manymatch.scene_graphs.inflection import is_participle, participle_base, present_participle
 from manymatch.scene_graphs.lexicon import (
@@ -29,6 +28,7 @@ from manymatch.scene_graphs.verb_or_noun import (
     determined_word_is_noun,
     only_noun,
 )
+from manymatch.scene_graphs.verbs_of_wearers import VERBS_OF_WEARERS
 
 _AROUND_VERBS = frozenset({"prep", "advmod", "prt", "punct", "dobj"})
 _JOINTS = frozenset({",", "and", "or", "&"})
@@ -250,7 +250,7 @@ RETAGGINGS: tuple[Repair, ...] = (
     Repair(_adjective_has_adverb),
     Repair(_colour_ends_phrase),
     Repair(_participle_after_noun),
-    *ABSOLUTE,
+    *VERBS_OF_WEARERS,
     *VERB_OR_NOUN,
     Repair(_state_describes, _STATE_PARTICIPLES),
     Repair(_adjective_describes),
