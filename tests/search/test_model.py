@@ -15,7 +15,7 @@ import pytest
 import torch
 from PIL import Image
 from scipy.optimize import linear_sum_assignment
-from small_methods import NAMES, OF_CLIPS
+from small_methods import CLIP_METHODS, NAMES
 
 import manymatch
 from manymatch import Model
@@ -29,7 +29,7 @@ from manymatch.util.errors import (
 )
 
 Make = Callable[..., Path]
-METHODS = [name for name in NAMES if name not in OF_CLIPS]
+METHODS = [name for name in NAMES if name not in CLIP_METHODS]
 TEXTS = ["a red bird above a table", "two dogs", "a dog beside the red boat", "xyzzy", "\U0001f600"]
 
 

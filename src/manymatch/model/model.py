@@ -31,7 +31,7 @@ from manymatch.model.explanation import explanation
 from manymatch.model.facts import FACTS, facts
 from manymatch.model.hub import fetched, uploaded
 from manymatch.model.pictures import AnyPicture, Pictures, batches_of, refuse_single
-from manymatch.model.scores import check_asking, check_pair, of_all_pairs
+from manymatch.model.scores import check_asking, check_pair, score_all_pairs
 from manymatch.networks.device import pick_device
 from manymatch.util.errors import CheckpointError, DataError, StorageError
 from manymatch.util.files import replacing
@@ -210,7 +210,7 @@ class Model:
         method = self.method
         check_pair(images, texts, method, self.identity)
         rank = (method.t2i_score if query == "text" else None) or method.score
-        return of_all_pairs(partial(self._block, rank), images, texts)
+        return score_all_pairs(partial(self._block, rank), images, texts)
 
     def precision(
         self, scores: ArrayLike, query: Literal["text", "image"] = "text"

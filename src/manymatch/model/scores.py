@@ -18,7 +18,7 @@ from manymatch.similarities.blocks import runs
 from manymatch.util.errors import ConfigError, DataError
 
 
-def of_all_pairs(
+def score_all_pairs(
     block: Callable[[Embeddings, Embeddings], Tensor], images: Embeddings, texts: Embeddings
 ) -> Tensor:
     """`(n_images, n_texts)`, put together of the scores of blocks.
@@ -53,10 +53,10 @@ def check_origin(embeddings: Embeddings, model: str, side: Side | None = None) -
         )
     if embeddings.origin is None:
         return
-    of_side, of_model = embeddings.origin
-    if side is not None and of_side != side:
-        raise DataError(f"embeddings of {of_side} where those of {side} belong. Swap them")
-    if of_model != model:
+    own_side, own_model = embeddings.origin
+    if side is not None and own_side != side:
+        raise DataError(f"embeddings of {own_side} where those of {side} belong. Swap them")
+    if own_model != model:
         raise DataError("embeddings of another model. Embed the items with this model")
 
 

@@ -70,16 +70,16 @@ class Lists:
         """
         given: dict[str, str] = {}
         for stem in (str, _stem):  # an exact name comes first: a.jpg and a.png are two pictures
-            by_name: dict[str, list[_Listed]] = {}
+            listed: dict[str, list[_Listed]] = {}
             for entry in self._entries.values():
                 if not entry.used:
-                    by_name.setdefault(_name(stem(entry.path)), []).append(entry)
+                    listed.setdefault(_name(stem(entry.path)), []).append(entry)
             exact = set(given)
             for file in files:
                 own = f"/{stem(_key(file))}"
                 entries = [
                     entry
-                    for entry in by_name.get(_name(own), ())
+                    for entry in listed.get(_name(own), ())
                     if (
                         own.endswith(f"/{stem(entry.path)}") or f"/{stem(entry.path)}".endswith(own)
                     )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from manymatch.search.scan.scanner import Scanner
 
 
-_OF_PICTURES = ("row", "path", "split")
+_PICTURE_COLUMNS = ("row", "path", "split")
 """The columns that a source needs to find a picture."""
 
 
@@ -203,7 +203,7 @@ class Index:
             DataError: the index has no such item, or the item's file is no longer a regular file in
                 the folder that was indexed.
         """
-        known = [name for name in _OF_PICTURES if name in self._stored.items.column_names]
+        known = [name for name in _PICTURE_COLUMNS if name in self._stored.items.column_names]
         return self._source.picture(self._values(self._row(id), known))
 
     def _answers(
