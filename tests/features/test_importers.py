@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from manymatch import cli
+from manymatch.cli import commands
 from manymatch.config.params import Published, read_params
 from manymatch.datasets.base import CAPTIONS
 from manymatch.features.importers import FORMATS, check_format
@@ -443,11 +443,11 @@ def test_the_command_imports_what_params_name(data, tmp_path, monkeypatch, capsy
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["manymatch", "features", "coco", "butd"])
     with pytest.raises(SystemExit) as done:
-        cli.main()
+        commands.main()
     assert done.value.code == 0
     data.store = tmp_path / "data" / "features" / "coco" / "butd.h5"
     data.check()
     (data.source / "test_ims.npy").write_text("no array")
     with pytest.raises(SystemExit) as failed:
-        cli.main()
+        commands.main()
     assert failed.value.code == 1 and "not a .npy file" in capsys.readouterr().err.splitlines()[-1]

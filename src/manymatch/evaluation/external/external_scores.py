@@ -17,7 +17,7 @@ from manymatch.methods.base import Embeddings
 from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
 from manymatch.similarities.blocks import runs
-from manymatch.similarities.protocol_metrics import SetSimilarity
+from manymatch.similarities.by_name import SetSimilarity
 from manymatch.util.errors import ConfigError, DataError, nearest
 
 Similarity = Literal["cosine", "dot", "mil", "chamfer", "smooth_chamfer", "max_match"]
