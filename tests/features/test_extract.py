@@ -172,21 +172,24 @@ def test_impossible_boxes_are_refused(dataset, box):
     assert "image 'i0': boxes must be" in refusal(dataset, "objects")
 
 
-def test_pixels_are_the_middle_squares_of_the_pictures(dataset):
-    dataset.extract("pixels256")
+@pytest.mark.parametrize("size", [256, 512])
+def test_pixels_are_what_the_papers_tests_see(dataset, size):
+    """The middle square at 256 pixels, the whole picture squashed at 512."""
+    dataset.extract(f"pixels{size}")
     image = Image.open(dataset.raw / "images/i3.png")
     left, height = (image.width - image.height) / 2, image.height
     assert left > 0
-    middle = (left, 0, left + height, height)
-    image = image.resize((256, 256), Image.Resampling.BICUBIC, box=middle)
+    box = (left, 0, left + height, height) if size == 256 else None
+    image = image.resize((size, size), Image.Resampling.BICUBIC, box=box)
     with FeatureStore(dataset.store) as store:
         features, n_regions, boxes = store.read([3])
-        assert store.attributes["backbone"] == "pixels256"
-    assert features.shape == (1, 256 * 256, 3) and features.dtype == np.uint8 and boxes is None
-    assert n_regions.tolist() == [256 * 256]
-    np.testing.assert_array_equal(features[0].reshape(256, 256, 3), np.asarray(image))
+        assert store.attributes["backbone"] == f"pixels{size}"
+        assert ("squashed" in store.attributes["preprocessing"]) == (size == 512)
+    assert features.shape == (1, size * size, 3) and features.dtype == np.uint8 and boxes is None
+    assert n_regions.tolist() == [size * size]
+    np.testing.assert_array_equal(features[0].reshape(size, size, 3), np.asarray(image))
     whole = dataset.store.read_bytes()
-    dataset.extract("pixels256", batch_size=1)
+    dataset.extract(f"pixels{size}", batch_size=1)
     assert dataset.store.read_bytes() == whole
 
 
