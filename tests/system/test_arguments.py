@@ -23,11 +23,12 @@ EXPORTED = [
 
 @pytest.mark.parametrize("function", EXPORTED)
 def test_odd_arguments_are_named_in_one_line(function: Callable[..., Any]) -> None:
-    parameters = inspect.signature(function).parameters.values()
-    several = [one.name for one in parameters if one.kind is inspect.Parameter.VAR_POSITIONAL]
-    needed = [one.name for one in parameters if one.default is one.empty]
+    parameters = inspect.signature(function).parameters
+    several = [
+        name for name, one in parameters.items() if one.kind is inspect.Parameter.VAR_POSITIONAL
+    ]
     for odd in ODD:
-        given = dict.fromkeys(needed, odd)
+        given = dict.fromkeys(parameters, odd)
         rest = [given.pop(name) for name in several]
         with pytest.raises(ManyMatchError, match=r"^\S+: \w+ = ") as raised:
             function(*rest, **given)
