@@ -97,9 +97,10 @@ class _WholeCharacters:
     def read(self, size: int) -> bytes:
         if not size:  # ijson asks for nothing first
             return b""
-        data = self._stream.read(max(size, 2 * _LONGEST_ESCAPE))
-        text = self._left + data
-        settled = max(0, len(text) - _LONGEST_ESCAPE) if data else len(text)
+        text = self._left + self._stream.read(size)
+        while len(text) <= _LONGEST_ESCAPE and (data := self._stream.read(size)):
+            text += data
+        settled = max(len(text) - _LONGEST_ESCAPE, 0) or len(text)
         for match in _ESCAPE.finditer(text):
             if match.start() >= settled:
                 break
