@@ -162,6 +162,7 @@ DAMAGES = {
         packed(NARROW.round(1) * 10, "<f8"),
         "every second number is 0",
     ),
+    "complex": (5, packed(NARROW, "<c8"), "every second number is 0"),
     "big end first": (5, packed(REGIONS, ">f4"), "Write base64 of float32, not of another type"),
     "not base64": (5, "AAAA*AAA", "features: not base64"),
     "cut off": (5, b64(np.zeros(24))[:-3], "features: not base64"),
