@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 import yaml
 
 from manymatch.cli import commands
@@ -139,6 +140,9 @@ def test_sizes_may_be_written_as_floats(data):
 
 
 REGIONS = np.random.default_rng(4).random((3, 8))
+NARROW = np.random.default_rng(5).random((3, 2048))
+BFLOAT16 = torch.tensor(NARROW).bfloat16().view(torch.int16).numpy()
+OF_HALVES = "look like those of float16 or bfloat16. Write base64 of float32"
 DAMAGES = {
     "few fields": (None, "1000\t640\t480", "3 columns between tabs, or cut off. Write 6"),
     "LXMERT": (None, "\t".join("x" * 10), "10 columns between tabs, as LXMERT's files have"),
@@ -151,6 +155,14 @@ DAMAGES = {
     "bytes of Python": (5, "b'AAAA'", "Leave out the b'...' of Python"),
     "halves": (5, packed(REGIONS, "<f2"), "numbers are as small or large as"),
     "doubles": (5, packed(REGIONS, "<f8"), "Write base64 of float32, not of another type"),
+    "bfloat16": (5, packed(BFLOAT16, "<i2"), OF_HALVES),
+    "float16 of usual sizes": (5, packed(1 + NARROW, "<f2"), OF_HALVES),
+    "doubles of whole numbers": (
+        5,
+        packed(NARROW.round(1) * 10, "<f8"),
+        "every second number is 0",
+    ),
+    "complex": (5, packed(NARROW, "<c8"), "every second number is 0"),
     "big end first": (5, packed(REGIONS, ">f4"), "Write base64 of float32, not of another type"),
     "not base64": (5, "AAAA*AAA", "features: not base64"),
     "cut off": (5, b64(np.zeros(24))[:-3], "features: not base64"),

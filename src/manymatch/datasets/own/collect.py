@@ -179,7 +179,10 @@ class Collection:
                 "split for each picture, or remove the splits"
             )
         said = [picture.split for picture in self.pictures.values()]
-        given = splits.given_splits(said, self._explicit)
+        usable = True
+        if not self._explicit:
+            said, usable = splits.of_folders(list(self.pictures), said)
+        given = splits.given_splits(said if usable else [None] * len(said), self._explicit)
         if self._lists is None:
             self.notes += splits.origin(said, given, self._explicit)
         for picture, split in zip(self.pictures.values(), given, strict=True):

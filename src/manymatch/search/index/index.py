@@ -21,6 +21,7 @@ from manymatch.search.index.manifest import Manifest
 from manymatch.search.index.sources import source_at
 from manymatch.search.index.stored import OWN, Stored
 from manymatch.search.index.where import included
+from manymatch.util.arguments import checked
 from manymatch.util.errors import ConfigError, DataError
 from manymatch.util.parquet_file import python_cells
 
@@ -59,6 +60,7 @@ class Index:
         self._loading = threading.RLock()
 
     @classmethod
+    @checked
     def open(
         cls,
         folder: str | Path,
@@ -151,6 +153,7 @@ class Index:
         from manymatch.search.index.queries import pictures, texts
 
         refuse_single(queries)
+        queries = list(queries)
         for query in queries:
             if isinstance(query, str) and (fault := caption_fault(query)):
                 raise DataError(f"the query: {fault}")
