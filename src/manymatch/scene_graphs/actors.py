@@ -116,6 +116,9 @@ def _actor_acts(tree: Tree, token: int) -> None:
     """In "a man in a red shirt holding a ball" the man holds the ball, not the shirt."""
     if tree.deps[token] not in CLAUSES or tree.lemmas[token] in COVERING:
         return
+    own = any(is_noun(tree, t) for t in tree.below(token, SUBJECTS))
+    if own and not tree.below(token, {"advmod"}):
+        return  # "A toy a girl is holding".
     noun = tree.heads[token]
     part = tree.lemmas[noun] in PARTS
     if tree.tags[token] not in ({"VBG", "VBN"} if part else {"VBG"}):

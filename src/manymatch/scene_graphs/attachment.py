@@ -138,11 +138,13 @@ def _object_of_preposition(tree: Tree, token: int) -> None:
         return
     verb = tree.heads[token]
     particle = tree.deps[token] == "prt"
-    if particle and tree.lemmas[verb] in TAKING:
-        for noun in tree.below(token, {"pobj"}):
+    own = tree.below(token, {"pobj"})
+    placed = any(tree.lemmas[noun] in PLACES for noun in own)  # "Throwing in the park".
+    if particle and tree.lemmas[verb] in TAKING and not placed:
+        for noun in own:
             tree.attach(noun, verb, "dobj")
         return
-    if tree.below(token, {"pobj"}):
+    if own:
         tree.deps[token] = "prep" if particle else tree.deps[token]
         return
     inverted = {"nsubj"} if tree.below(verb, {"attr"}) else set()
@@ -193,6 +195,8 @@ def _adverbial_object(tree: Tree, token: int) -> None:
 def _agent(tree: Tree, token: int) -> None:
     """In "a cart dragged by a horse" the horse drags; in "parked by a house" the house does not."""
     verb = tree.heads[token]
+    if tree.tags[verb] == "VBG" and tree.deps[token] == "agent":
+        tree.deps[token] = "prep"  # "Standing by a table".
     if token != verb + 1 or tree.tags[verb] not in {"VBD", "VBN"}:
         return
     reduced = not tree.below(verb, {"auxpass"})
