@@ -165,6 +165,7 @@ def _rows(
         rows |= {entry.path: (part, row) for row, entry in enumerate(part.entries)}
         embedded += len(part)
     if not rows:
+        unfinished.remove()
         raise DataError(
             f"{source.path}: none of {len(entries):,} {source.side} can be read. Check the source"
         )
