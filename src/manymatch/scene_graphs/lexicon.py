@@ -202,7 +202,8 @@ GEAR = words("""
 """)
 """Nouns that form a compound with such a participle, as in "swimming pool"."""
 
-WORN = words("""
+WORN = (
+    words("""
     apparel apron attire armor backpack bag bandana bathrobe beanie beard belt bikini blazer blouse
     boot bra bracelet cap cape cardigan clothing coat coats costume coverall dress earring garb
     garment gear glass glove gown hair haircut harness hat headband headdress headscarf heel helmet
@@ -211,7 +212,9 @@ WORN = words("""
     short skirt slipper sneaker snowsuit sock stocking suit sunglass sunhat sweater sweatshirt
     swimsuit swimwear t-shirt tank tee tee-shirt tie top tracksuit trunk tshirt tunic turban tutu
     tuxedo underwear uniform veil vest visor wetsuit wig
-""") | _CLOTHES
+""")
+    | _CLOTHES
+)
 """Clothes and similar objects: a participle after them describes their wearer."""
 
 COVERING = words("""
