@@ -14,6 +14,7 @@ from PIL import Image
 from transformers import ResNetConfig, ResNetModel
 
 from manymatch.datasets.base import CAPTIONS
+from manymatch.datasets.image_folder import ImageFolder
 from manymatch.features import build_backbone
 from manymatch.features.backbone import Sources, grid_boxes
 from manymatch.features.extract import Extractor, extract
@@ -323,6 +324,11 @@ def test_missing_images_and_ids_with_two_files_are_refused(dataset):
         tables.append(pq.read_table(dataset.captions))
     pq.write_table(pa.concat_tables(tables), dataset.captions)
     assert "image 'x': two files" in refusal(dataset)
+
+
+def test_a_data_set_without_images_says_how_to_import_features(dataset):
+    ImageFolder(absent=True).write(dataset.raw)
+    assert "extraction.lite0.published.raw in params.yaml" in refusal(dataset)
 
 
 def test_kill_and_resume_gives_the_same_file_and_repeats_no_image(dataset, capsys):
