@@ -11,6 +11,7 @@ from manymatch.scene_graphs.clauses import (
     possessed,
 )
 from manymatch.scene_graphs.lexicon import (
+    BODILY,
     BODY,
     COLOURS,
     COVERING,
@@ -128,9 +129,11 @@ def _actor_acts(tree: Tree, token: int) -> None:
     clothing = noun
     while tree.deps[clothing] == "conj" and tree.lemmas[tree.heads[clothing]] in WORN:
         clothing = tree.heads[clothing]
-    actor = _wearer(tree, clothing) if tree.lemmas[clothing] in WORN else None
     link = tree.heads[noun] if tree.deps[noun] == "pobj" else noun
+    if tree.lemmas[noun] in BODY and possessed(tree, noun) and tree.words[token] in BODILY:
+        return  # "With her hair blowing".
     absolute = tree.words[link] == "with" and tree.below(noun, {"det"})  # "With the sun shining".
+    actor = _wearer(tree, clothing) if tree.lemmas[clothing] in WORN else None
     if actor is None and (not absolute or tree.below(token, {"dobj"})):
         actor = next((t for t in tree.above(noun) if is_animate(tree, t)), None)
         if actor is None and tree.words[link] in {"in", "on", "at"}:

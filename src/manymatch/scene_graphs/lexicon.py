@@ -231,6 +231,11 @@ BODY = words("""
     mouth mustache neck nose paw ponytail shoulder tail tattoo tongue tooth
 """)
 """Parts of a body, which "with" joins to the body, not to a verb."""
+BODILY = words("""
+    blowing bulging dangling extending flapping floating flopping flowing fluttering flying hanging
+    poking pointing protruding resting showing sticking streaming swinging touching trailing wagging
+""")
+"""What parts of a body do: "with its tongue hanging out"."""
 
 DIRECTIONS = words("back down off out over up")
 """Adverbs that belong to the verb before a preposition: "walk up to"."""

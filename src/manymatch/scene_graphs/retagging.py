@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from manymatch.scene_graphs.absolute import ABSOLUTE
 from manymatch.scene_graphs.clauses import is_animate, is_noun, is_verb
 from manymatch.scene_graphs.inflection import is_participle, participle_base, present_participle
 from manymatch.scene_graphs.lexicon import (
@@ -249,6 +250,7 @@ RETAGGINGS: tuple[Repair, ...] = (
     Repair(_adjective_has_adverb),
     Repair(_colour_ends_phrase),
     Repair(_participle_after_noun),
+    *ABSOLUTE,
     *VERB_OR_NOUN,
     Repair(_state_describes, _STATE_PARTICIPLES),
     Repair(_adjective_describes),
