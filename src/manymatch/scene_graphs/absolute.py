@@ -13,6 +13,7 @@ _PARTICIPLES = frozenset({"VBG", "VBN"})
 _BEFORE_NOUN = frozenset({"amod", "compound", "det", "nummod", "poss"})
 _OF_PERSONS = frozenset({"clad", "dressed", "seated", "surrounded"})
 
+
 def _part_is_in_state(tree: Tree, token: int) -> None:
     """In "a girl with her arms spread out jumps" the arms are spread out, and the girl jumps.
 
@@ -72,6 +73,4 @@ def _verb_after(tree: Tree, participle: int) -> int | None:
     return None
 
 
-ABSOLUTE: tuple[Repair, ...] = (
-    Repair(_part_is_in_state, tags=frozenset({"VBD", "VBG", "VBN"})),
-)
+ABSOLUTE: tuple[Repair, ...] = (Repair(_part_is_in_state, tags=frozenset({"VBD", "VBG", "VBN"})),)
