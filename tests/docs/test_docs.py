@@ -113,20 +113,6 @@ def test_every_link_of_the_pages_leads_somewhere(root: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_the_page_of_methods_lists_each_preset_with_the_head_of_its_file(root: Path) -> None:
-    sections = re.split(r"(?m)^## ", (root / "docs/methods.md").read_text())
-    listed = {row for text in sections for row in re.findall(r"(?m)^\| \[\w+/\w+\].*$", text)}
-    expected = set()
-    for path in root.glob("presets/*/*.yaml"):
-        if not path.parent.is_symlink() and not path.stem.endswith("_tuned"):
-            head = re.match(r"(?:# .*\n)+", path.read_text())
-            assert head, path
-            name = f"{path.parent.name}/{path.stem}"
-            about = " ".join(line[2:] for line in head[0].splitlines())
-            expected.add(f"| [{name}](../presets/{name}.yaml) | {about} |")
-    assert listed == expected
-
-
 def test_the_committed_pages_show_the_leaderboard_of_the_committed_run(root: Path) -> None:
     """As committed: a run on another machine may change the leaderboard of this checkout."""
 
