@@ -14,6 +14,7 @@ from manymatch.losses.specificity import specificity
 from manymatch.losses.swapped_assignment import swapped_assignment
 from manymatch.losses.triplet import triplet
 from manymatch.losses.uniformity import uniformity
+from manymatch.util.arguments import check_all
 
 __all__ = [
     "entity_contrastive",
@@ -31,3 +32,5 @@ __all__ = [
     "triplet",
     "uniformity",
 ]
+
+check_all(globals(), __all__)

@@ -51,7 +51,7 @@ def _worn_by_nearest(tree: Tree, token: int) -> None:
         tree.attach(token, wearer, "prep")
 
 
-def _with_itself(tree: Tree, token: int) -> None:
+def _detach_with(tree: Tree, token: int) -> None:
     """Attach "with", as one of three phrases says where it belongs.
 
     "A vest with crosses on it": the noun before. "... with her hand in a bag", "... with people in
@@ -164,7 +164,7 @@ def _verb_above(tree: Tree, token: int) -> int | None:
     return next((t for t in tree.above(token) if is_verb(tree, t)), None)
 
 
-def _for_to(tree: Tree, token: int) -> None:
+def _actor_of_purpose(tree: Tree, token: int) -> None:
     """In "waits for a girl to open a door" one waits for the girl, who opens the door."""
     verb = tree.heads[token]
     if tree.deps[token] != "mark" or tree.deps[verb] != "advcl":
@@ -177,9 +177,9 @@ def _for_to(tree: Tree, token: int) -> None:
 
 ACTORS: tuple[Repair, ...] = (
     Repair(_worn_by_nearest, {"in", "with"}),
-    Repair(_with_itself, {"with"}),
+    Repair(_detach_with, {"with"}),
     Repair(_person_joins_wearer),
     Repair(_wearer_is_there, LOCATING),
     Repair(_actor_acts, tags=frozenset({"VBG", "VBN"})),
-    Repair(_for_to, {"for"}),
+    Repair(_actor_of_purpose, {"for"}),
 )

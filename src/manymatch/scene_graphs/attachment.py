@@ -216,7 +216,7 @@ def _measured_list(tree: Tree, token: int) -> None:
             tree.attach(other, token, "conj")
 
 
-def _of_follows_noun(tree: Tree, token: int) -> None:
+def _attach_of(tree: Tree, token: int) -> None:
     """In "a lady and a group of girls" the girls are a group, not a lady."""
     noun = token - 1
     if noun >= 0 and is_noun(tree, noun):
@@ -250,7 +250,7 @@ def _not_belongs_to_next(tree: Tree, token: int) -> None:
 
 
 ATTACHMENTS: tuple[Repair, ...] = (
-    Repair(_of_follows_noun, {"of"}),
+    Repair(_attach_of, {"of"}),
     Repair(_picture_shows, _PICTURES),
     Repair(_subject_of_clause, tags=VERBS),
     Repair(_complement_describes, tags=_COMPLEMENTS),

@@ -110,15 +110,17 @@ def _one_object(caption: str) -> SceneGraph:
 
 
 def _plain(caption: str, dropped: Counter[str]) -> str:
-    """Return `caption` with single spaces, and in lower case after its first letter.
+    """Return `caption` as a sentence: with single spaces, in lower case after a capital letter, and
+    with a sign at the end.
 
-    The model mistakes words with capitals for names.
+    The model was trained on sentences. It mistakes words with capitals for names, and more words
+    for verbs where the capital at the beginning or the full stop is missing.
     """
     dropped["characters"] += max(0, len(caption) - MAX_CHARACTERS)
     text = " ".join(
         caption[:MAX_CHARACTERS].replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").split()
     )
-    return text[:1] + text[1:].lower()
+    return text[:1].upper() + text[1:].lower() + ("." if text[-1:].isalnum() else "")
 
 
 def limited(graph: SceneGraph, dropped: Counter[str]) -> SceneGraph:

@@ -10,6 +10,7 @@ from manymatch.similarities.mil import mil
 from manymatch.similarities.pair_distances import pair_distances
 from manymatch.similarities.smooth_chamfer import smooth_chamfer
 from manymatch.similarities.top_match import top_match
+from manymatch.util.arguments import check_all
 
 __all__ = [
     "chamfer",
@@ -23,3 +24,5 @@ __all__ = [
     "smooth_chamfer",
     "top_match",
 ]
+
+check_all(globals(), __all__)
