@@ -32,7 +32,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from measuring import arguments, drop_from_cache, in_turns, peak_gib
+from measuring import alternate, arguments, drop_from_cache, peak_gib
 
 from manymatch.batch.scene_graph import SCHEMA
 from manymatch.datasets.base import CAPTIONS
@@ -140,10 +140,10 @@ def compare(
     """Print the speeds of `work` and of a plain copy. They alternate, and so does the first one."""
     pair = {"copy": lambda: plain_copy(source, target), "work": work}
     runs: dict[str, list[Run]] = {which: [] for which in pair}
-    for which in in_turns(pair, options.rounds):
+    for which in alternate(pair, options.rounds):
         remove(target)
         drop_from_cache(source)
-        runs[which].append(in_child(pair[which], target))
+        runs[which].append(run_child(pair[which], target))
         print(f"  {name}, {which}: {runs[which][-1].seconds:.1f} s")
     remove(target)
     size = source.stat().st_size
@@ -170,7 +170,7 @@ class Run:
     written: int
 
 
-def in_child(task: Callable[[], None], target: Path) -> Run:
+def run_child(task: Callable[[], None], target: Path) -> Run:
     """Run `task`, which writes `target`, in a separate process."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)

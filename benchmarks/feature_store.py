@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from measuring import arguments, clocks, drop_from_cache, in_turns, peak_gib
+from measuring import alternate, arguments, clocks, drop_from_cache, peak_gib
 
 from manymatch.features import layout
 from manymatch.features.rows import RowFile
@@ -89,7 +89,7 @@ def compare(path: Path, state: str, reader: Action, prepare: Action = lambda pat
     """Print the ratio of `reader` to plain reads. They alternate, and so does the first one."""
     pair = {"plain": plain_read, "store": reader}
     times: dict[str, list[float]] = {name: [] for name in pair}
-    for name in in_turns(pair, ROUNDS + 1):
+    for name in alternate(pair, ROUNDS + 1):
         prepare(path)
         times[name].append(clocks(partial(pair[name], path))[0])
     plain, store = (statistics.median(times[name][1:]) for name in pair)  # the first warms up

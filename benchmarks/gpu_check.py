@@ -32,7 +32,7 @@ from data_path import Place
 from torch import distributed, multiprocessing, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.overrides import TorchFunctionMode
-from training_step import FEATURES, OF_CLIPS, WORDS, made_up, profiled, published
+from training_step import CLIP_METHODS, FEATURES, WORDS, made_up, profiled, published
 
 from manymatch.batch.batch import Batch
 from manymatch.batch.vocabulary import Vocabulary
@@ -50,9 +50,9 @@ COMPARED = 8
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    of_pictures = [name for name in METHODS if name not in OF_CLIPS]
+    picture_methods = [name for name in METHODS if name not in CLIP_METHODS]
     gpus = torch.cuda.device_count()
-    parser.add_argument("methods", nargs="*", default=of_pictures, metavar="METHOD")
+    parser.add_argument("methods", nargs="*", default=picture_methods, metavar="METHOD")
     parser.add_argument("--images", type=int, default=128, help="images of a batch")
     parser.add_argument("--stored", type=int, default=2560, help="images of the loader's shards")
     parser.add_argument("--processes", type=int, default=min(2, gpus), help="that train together")

@@ -44,7 +44,7 @@ def peak_gib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
-def in_turns(names: Iterable[str], rounds: int) -> Iterator[str]:
+def alternate(names: Iterable[str], rounds: int) -> Iterator[str]:
     """Yield the names of two candidates in every round. They begin the rounds in turn."""
     for turn in range(rounds):
         yield from sorted(names, reverse=bool(turn % 2))

@@ -64,9 +64,9 @@ def report(what: str, values: list[float], wanted: float) -> None:
 
 
 def measure(folder: Path) -> Round:
-    by_hand, served = (_checkout(folder / name) for name in ("by_hand", "served"))
+    direct, served = (_checkout(folder / name) for name in ("by_hand", "served"))
     served.run("prefect", "server", "database", "upgrade", "--yes")  # as `make setup` does
-    plain = [clocks(lambda: by_hand.run("dvc", "repro", LAST))[0] for _ in range(2)]
+    plain = [clocks(lambda: direct.run("dvc", "repro", LAST))[0] for _ in range(2)]
     first_start, count, ran = served_run(served)
     start, _, unchanged = served_run(served)
     return Round(first_start, start, (ran - plain[0]) / count, (unchanged - plain[1]) / count)

@@ -45,8 +45,8 @@ def main() -> None:
     _timed("PMRP", lambda: pmrp(subject))
     if not options.small:
         _timed("1K folds", lambda: coco_1k(subject))
-    by_class = Subject(embedded, _score, None, subject.ranking, of["classes"])
-    _timed("R-Precision", lambda: classes(by_class))
+    class_subject = Subject(embedded, _score, None, subject.ranking, of["classes"])
+    _timed("R-Precision", lambda: classes(class_subject))
     print(f"peak memory    {1024 * peak_gib():8.0f} MiB")
 
 

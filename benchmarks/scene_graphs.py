@@ -83,19 +83,19 @@ def _print_cost_of_rules(model: Language, captions: list[str]) -> None:
     def alone(batch: list[str]) -> None:
         list(model.pipe(batch, batch_size=BATCH))
 
-    def with_rules(batch: list[str]) -> None:
+    def apply_rules(batch: list[str]) -> None:
         parse_batch(model, batch)
 
-    seconds: dict[Callable[[list[str]], None], float] = {alone: 0.0, with_rules: 0.0}
+    seconds: dict[Callable[[list[str]], None], float] = {alone: 0.0, apply_rules: 0.0}
     for number, start in enumerate(range(0, len(captions), BATCH)):
         # Alternately, because the second parse finds the batch's words in the model's caches.
-        for parse in (alone, with_rules)[:: 1 if number % 2 else -1]:
+        for parse in (alone, apply_rules)[:: 1 if number % 2 else -1]:
             started = time.process_time()
             parse(captions[start : start + BATCH])
             seconds[parse] += time.process_time() - started
     rates = {parse: len(captions) / spent for parse, spent in seconds.items()}
-    print(f"spaCy alone {rates[alone]:.0f}/s, with rules {rates[with_rules]:.0f}/s")
-    ratio = seconds[with_rules] / seconds[alone]
+    print(f"spaCy alone {rates[alone]:.0f}/s, with rules {rates[apply_rules]:.0f}/s")
+    ratio = seconds[apply_rules] / seconds[alone]
     print(f"parse with rules / parse alone: {ratio:.3f} (processor time)")
 
 

@@ -127,14 +127,14 @@ def case(
                     seconds[step].append(elapsed)
     print(f"{name}, K={elements}, D={size}: {statistics.median(reranked):.0f} items scored exactly")
     for clock, title in enumerate(("wall", "processor")):
-        search_ms, read, product, by_blocks, of_all = (
+        search_ms, read, product, block_ms, whole_ms = (
             1e3 * statistics.median(elapsed[clock] for elapsed in seconds[step]) for step in steps
         )
         print(
             f"  {title:9} search {search_ms:.1f} ms = {search_ms / read:.1f} reads of {read:.1f} ms"
             f" = {search_ms / product:.2f} products of {product:.1f} ms; by blocks "
-            f"{by_blocks:.1f} ms = {by_blocks / product:.1f} products; all exact scores "
-            f"{of_all:.1f} ms = {of_all / product:.1f} products"
+            f"{block_ms:.1f} ms = {block_ms / product:.1f} products; all exact scores "
+            f"{whole_ms:.1f} ms = {whole_ms / product:.1f} products"
         )
 
 

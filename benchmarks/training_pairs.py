@@ -20,8 +20,8 @@ from pathlib import Path
 from statistics import geometric_mean, median
 
 import torch
-from measuring import in_turns
-from training_step import OF_CLIPS, made_up
+from measuring import alternate
+from training_step import CLIP_METHODS, made_up
 
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import read_preset
@@ -37,8 +37,8 @@ FIRST = 3
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("before", type=Path, help="a checkout of the other version")
-    of_pictures = [name for name in METHODS if name not in OF_CLIPS]
-    parser.add_argument("methods", nargs="*", default=of_pictures, metavar="METHOD")
+    picture_methods = [name for name in METHODS if name not in CLIP_METHODS]
+    parser.add_argument("methods", nargs="*", default=picture_methods, metavar="METHOD")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--steps", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -62,7 +62,7 @@ def pairs(before: Path, method: str, rounds: int) -> tuple[float, float, float, 
     processes = {"after": _process(HERE, method), "before": _process(before, method)}
     times: dict[str, list[float]] = {name: [] for name in processes}
     losses: dict[str, list[float]] = {name: [] for name in processes}
-    for name in in_turns(processes, FIRST + rounds):
+    for name in alternate(processes, FIRST + rounds):
         stream = processes[name]
         assert stream.stdin and stream.stdout
         print(file=stream.stdin, flush=True)

@@ -40,7 +40,7 @@ from manymatch.training.run_context import deterministic
 PRESETS = Path(__file__).parents[1] / "presets" / "flickr30k"
 REGIONS, FEATURES, CAPTIONS, WORDS = 36, 2048, 5, 8_000
 MATRIX_PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"}
-OF_CLIPS = ("swamp_video",)
+CLIP_METHODS = ("swamp_video",)
 """Methods of one vector a clip and one a caption: they have no such step."""
 GRU = "GRU"
 LIMIT = 0.3
@@ -73,8 +73,8 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    of_pictures = [name for name in METHODS if name not in OF_CLIPS]
-    parser.add_argument("methods", nargs="*", default=of_pictures, metavar="METHOD")
+    picture_methods = [name for name in METHODS if name not in CLIP_METHODS]
+    parser.add_argument("methods", nargs="*", default=picture_methods, metavar="METHOD")
     parser.add_argument("--images", type=int, default=128)
     parser.add_argument("--show", type=int, default=3, help="operations of each method")
     return parser.parse_args()
@@ -151,7 +151,7 @@ def caption(random_words: random.Random) -> CaptionEntry:
 
 def costs(events: list[FunctionEvent], device: torch.device) -> list[Cost]:
     """All operations, the costliest first."""
-    in_gru = {event.id for event in _of_gru(events)}
+    gru_ids = {event.id for event in _gru_events(events)}
     spent: Counter[str] = Counter()
     calls: Counter[str] = Counter()
     largest: dict[str, Counter[str]] = {}
@@ -159,7 +159,7 @@ def costs(events: list[FunctionEvent], device: torch.device) -> list[Cost]:
         itself = (
             event.self_device_time_total if device.type == "cuda" else event.self_cpu_time_total
         )
-        name = GRU if event.id in in_gru else event.name
+        name = GRU if event.id in gru_ids else event.name
         spent[name] += itself
         calls[name] += 1
         largest.setdefault(name, Counter())[str(event.input_shapes)] += itself
@@ -170,7 +170,7 @@ def costs(events: list[FunctionEvent], device: torch.device) -> list[Cost]:
     ]
 
 
-def _of_gru(events: list[FunctionEvent]) -> Iterator[FunctionEvent]:
+def _gru_events(events: list[FunctionEvent]) -> Iterator[FunctionEvent]:
     """Everything under a GRU's call, and the backward passes of that."""
     forward = [event for event in events if event.name == "aten::gru"]
     inside = [event for root in forward for event in _descendants(root)]

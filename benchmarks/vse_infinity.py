@@ -18,7 +18,7 @@ from collections.abc import Callable
 from statistics import median
 
 import torch
-from measuring import arguments, in_turns
+from measuring import alternate, arguments
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
@@ -50,7 +50,7 @@ def main() -> None:
     }
     times: dict[str, list[float]] = {name: [] for name in steps}
     with deterministic(True):
-        for name in in_turns(steps, WARM_UP + options.rounds):
+        for name in alternate(steps, WARM_UP + options.rounds):
             started = time.process_time()
             steps[name](batch)
             times[name].append(time.process_time() - started)

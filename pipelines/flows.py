@@ -89,7 +89,7 @@ def prepare(
 
     def stages(graph: Graph) -> list[Stage]:
         shards = LAYOUT.shards(_folder(dataset, graph.root), "")
-        return graph.with_needs(graph.writing(shards))
+        return graph.add_needs(graph.writing(shards))
 
     return _run(stages, overrides, parts=parts, cluster=cluster)
 
@@ -104,7 +104,7 @@ def index(
         known = read_params(graph.root / LAYOUT.params).indexes
         if not known or name not in (*known, ALL):
             raise ConfigError(f"params.yaml: indexes: no '{name}'{nearest(name, known)}")
-        return graph.with_needs(graph.writing(LAYOUT.indexes / ("" if name == ALL else name)))
+        return graph.add_needs(graph.writing(LAYOUT.indexes / ("" if name == ALL else name)))
 
     return _run(stages, overrides, parts=parts, cluster=cluster)
 
@@ -119,7 +119,7 @@ def train(preset: Name, dataset: Name = "scenes", overrides: Overrides = "") -> 
 
     outputs = LAYOUT.model(dataset, preset), LAYOUT.result(dataset, preset).metrics
     return _run(
-        lambda graph: graph.with_needs(graph.writing(*outputs)), overrides, (dataset, preset)
+        lambda graph: graph.add_needs(graph.writing(*outputs)), overrides, (dataset, preset)
     )
 
 
@@ -127,7 +127,7 @@ def train(preset: Name, dataset: Name = "scenes", overrides: Overrides = "") -> 
 def evaluate(dataset: Name = ALL, overrides: Overrides = "") -> State:
     """Evaluate every model of one data set, or of all in `params.yaml`."""
     return _run(
-        lambda graph: graph.with_needs(graph.writing(METRICS / _folder(dataset, graph.root))),
+        lambda graph: graph.add_needs(graph.writing(METRICS / _folder(dataset, graph.root))),
         overrides,
     )
 

@@ -51,7 +51,7 @@ class Graph:
         """The stages that write to any of `paths`."""
         return [stage for stage in self.stages if any(map(stage.writes, paths))]
 
-    def with_needs(self, wanted: Iterable[Stage]) -> list[Stage]:
+    def add_needs(self, wanted: Iterable[Stage]) -> list[Stage]:
         """The stages `wanted` and all stages that they need, in DVC's order."""
         names = {stage.name for stage in wanted}
         for stage in reversed(self.stages):

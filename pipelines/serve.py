@@ -196,11 +196,11 @@ def _wait_for_server(here: Place) -> None:
     raise ManyMatchError(f"the server ended: {here.started.last_line(SERVER)}. See {log}.")
 
 
-async def _prepare(without_worker: bool) -> None:
+async def _prepare(page_only: bool) -> None:
     """Make the pool; without a worker, set the runs of an earlier worker to Crashed."""
     async with get_client() as client:
         await make_pool(client)
-        if without_worker and (names := await end_crashed_runs(client, WORKER_NAME)):
+        if page_only and (names := await end_crashed_runs(client, WORKER_NAME)):
             say(f"{', '.join(names)}: Crashed, because no process works on them any more")
 
 

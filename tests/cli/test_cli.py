@@ -16,7 +16,7 @@ import pytest
 import yaml
 from command_line import configured, ends, fails
 
-from manymatch import cli
+from manymatch.cli import commands
 from manymatch.util import progress
 
 STAGES = {
@@ -170,7 +170,7 @@ def test_a_fault_in_any_place_is_no_traceback(
     def failing() -> None:
         raise fault
 
-    monkeypatch.setattr(cli, "app", failing)
+    monkeypatch.setattr(commands, "app", failing)
     line = ends("report", code, monkeypatch, capfd).err.strip()
     assert message in line and line.isprintable()
 
@@ -192,8 +192,8 @@ def test_a_command_is_loading_until_it_prints_something(
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.001)
     monkeypatch.setattr(sys, "argv", ["manymatch", "train", "scenes"])
-    monkeypatch.setattr(cli, "app", loads_then_works)
-    cli.main()
+    monkeypatch.setattr(commands, "app", loads_then_works)
+    commands.main()
     assert shown.getvalue().startswith("train scenes: loading")
     assert shown.getvalue().splitlines()[-1] == "epoch 1"
     usual, loading, working = thresholds  # of the search for garbage

@@ -77,6 +77,8 @@ def test_the_summary_counts_the_rows() -> None:
         paper: [str(count) for count in (len(listed), *map(listed.count, KINDS))]
         for paper, listed in kinds.items()
     }
+    of_code = sum(row.where in ("released code", "SCAN", "HowTo100M", "PCME") for row in ROWS)
+    assert f"Of these rows {of_code} are statements of released code" in PAGE
 
 
 def test_every_reproduced_preset_says_what_its_paper_leaves_open() -> None:

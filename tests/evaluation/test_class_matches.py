@@ -90,11 +90,11 @@ def _table(path):
 def test_labels_come_from_the_caption_table(tmp_path):
     table = _table(tmp_path / "t.parquet")
     labels = read_labels(table, ["d"])
-    assert labels.of_images == [(4, 5)] and labels.seen == {3}
+    assert labels.image_labels == [(4, 5)] and labels.seen == {3}
     labels = read_labels(table, ["b", "c"])
-    assert labels.of_images == [(3,), ()]
+    assert labels.image_labels == [(3,), ()]
     assert labels.seen == {3, 4, 5}  # what chose the model is not unseen
-    assert labels.part(slice(0, 1)).of_images == [(3,)]
+    assert labels.part(slice(0, 1)).image_labels == [(3,)]
 
 
 def test_an_image_that_the_table_lacks_is_named(tmp_path):
@@ -104,11 +104,11 @@ def test_an_image_that_the_table_lacks_is_named(tmp_path):
 
 def test_a_data_set_gets_its_protocols_and_is_told_what_is_left_out(capsys, tmp_path):
     of = subject(distinct(8, 16, 0), consecutive_index(8, 2), Labels(OF_IMAGES, SEEN))
-    assert list(suite.of_dataset("cub", of)) == ["classes"]
-    assert list(suite.of_dataset("coco", of)) == ["pmrp"]
+    assert list(suite.dataset_metrics("cub", of)) == ["classes"]
+    assert list(suite.dataset_metrics("coco", of)) == ["pmrp"]
     left_out = re.findall(r"left out (\w+)", capsys.readouterr().err)
     assert left_out == ["coco_1k", "eccv_caption", "cxc"]
-    assert suite.of_dataset("scenes", of) == {}
+    assert suite.dataset_metrics("scenes", of) == {}
     table = _table(tmp_path / "t.parquet")
     assert suite.labels_for("scenes", table, ["b"]) is None
     assert suite.labels_for("cub", None, ["b"]) is None
@@ -117,8 +117,8 @@ def test_a_data_set_gets_its_protocols_and_is_told_what_is_left_out(capsys, tmp_
 
 def test_protocols_by_name():
     of = subject(distinct(8, 16, 0), consecutive_index(8, 2), Labels(OF_IMAGES, SEEN))
-    assert list(suite.by_name(["classes", "pmrp"], of)) == ["classes", "pmrp"]
+    assert list(suite.protocol_metrics(["classes", "pmrp"], of)) == ["classes", "pmrp"]
     with pytest.raises(DoesNotApply):
-        suite.by_name(["coco_1k"], of)
+        suite.protocol_metrics(["coco_1k"], of)
     with pytest.raises(ConfigError, match="no protocol 'pmpr'; did you mean 'pmrp'"):
-        suite.by_name(["pmpr"], of)
+        suite.protocol_metrics(["pmpr"], of)

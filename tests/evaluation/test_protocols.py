@@ -147,12 +147,12 @@ def test_a_protocol_is_added_by_one_function_and_one_name(tmp_path, monkeypatch)
     monkeypatch.setitem(
         suite.PROTOCOLS, "span", lambda split: {"best": len(split.ranking.i2t.ranks)}
     )
-    monkeypatch.setitem(suite.OF_DATASET, "scenes", ("span",))
+    monkeypatch.setitem(suite.DATASET_PROTOCOLS, "scenes", ("span",))
     split = subject(torch.eye(2), torch.arange(2))
     Metrics.model_validate(measure(split, NO_JUDGMENTS, "scenes")).write(tmp_path / "m.json")
     written = Metrics.read(tmp_path / "m.json")
     assert written.numbers()["span.best"] == 2 and written.rsum == 600
-    assert suite.by_name(["span"], split) == {"span": {"best": 2}}
+    assert suite.protocol_metrics(["span"], split) == {"span": {"best": 2}}
 
 
 def test_no_judgments(tmp_path):

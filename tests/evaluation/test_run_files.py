@@ -69,8 +69,8 @@ def test_ir_measures_finds_the_same_numbers(tmp_path):
 @pytest.mark.parametrize("way", ["i2t", "t2i"])
 def test_ir_measures_finds_the_r_precision_of_classes(tmp_path, way):
     ir_measures = pytest.importorskip("ir_measures")
-    index, of_images = consecutive_index(12, 4), [image % 3 for image in range(12)]
-    labels = Labels([(label,) for label in of_images], frozenset(of_images))
+    index, image_labels = consecutive_index(12, 4), [image % 3 for image in range(12)]
+    labels = Labels([(label,) for label in image_labels], frozenset(image_labels))
     of = subject(distinct(12, 48, 0), index, labels, depth=48)
     images, texts = of.embedded.image_ids, [f"t{text}" for text in of.embedded.caption_ids]
     sides = {"i2t": (images, texts), "t2i": (texts, images)}
@@ -79,7 +79,7 @@ def test_ir_measures_finds_the_r_precision_of_classes(tmp_path, way):
     truth = [
         ir_measures.Qrel(*((images[image], texts[text])[:: 1 if way == "i2t" else -1]), 1)
         for image, text in pairs
-        if of_images[image] == of_images[int(index[text])]
+        if image_labels[image] == image_labels[int(index[text])]
     ]
     run = list(ir_measures.read_trec_run(str(tmp_path / "run.trec")))
     theirs = ir_measures.calc_aggregate([ir_measures.Rprec, ir_measures.P @ 1], truth, run)

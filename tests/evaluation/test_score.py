@@ -474,7 +474,7 @@ def test_numbers_are_ids_too(files):
     )
     made = ExternalFiles(scores=(files.made("s.npy", files.table),))
     assert score("scenes", made, table) == _score(files, scores=made.scores[0])
-    assert read_labels(table, [str(int.from_bytes(b"i0"))]).of_images == [(1,)]
+    assert read_labels(table, [str(int.from_bytes(b"i0"))]).image_labels == [(1,)]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from PIL import Image
 from transformers import ResNetConfig, ResNetModel
 
 from manymatch.datasets.base import CAPTIONS
+from manymatch.datasets.image_folder import ImageFolder
 from manymatch.features import build_backbone
 from manymatch.features.backbone import Sources, grid_boxes
 from manymatch.features.extract import Extractor, extract
@@ -172,21 +173,24 @@ def test_impossible_boxes_are_refused(dataset, box):
     assert "image 'i0': boxes must be" in refusal(dataset, "objects")
 
 
-def test_pixels_are_the_middle_squares_of_the_pictures(dataset):
-    dataset.extract("pixels256")
+@pytest.mark.parametrize("size", [256, 512])
+def test_pixels_are_what_the_papers_tests_see(dataset, size):
+    """The middle square at 256 pixels, the whole picture squashed at 512."""
+    dataset.extract(f"pixels{size}")
     image = Image.open(dataset.raw / "images/i3.png")
     left, height = (image.width - image.height) / 2, image.height
     assert left > 0
-    middle = (left, 0, left + height, height)
-    image = image.resize((256, 256), Image.Resampling.BICUBIC, box=middle)
+    box = (left, 0, left + height, height) if size == 256 else None
+    image = image.resize((size, size), Image.Resampling.BICUBIC, box=box)
     with FeatureStore(dataset.store) as store:
         features, n_regions, boxes = store.read([3])
-        assert store.attributes["backbone"] == "pixels256"
-    assert features.shape == (1, 256 * 256, 3) and features.dtype == np.uint8 and boxes is None
-    assert n_regions.tolist() == [256 * 256]
-    np.testing.assert_array_equal(features[0].reshape(256, 256, 3), np.asarray(image))
+        assert store.attributes["backbone"] == f"pixels{size}"
+        assert ("squashed" in store.attributes["preprocessing"]) == (size == 512)
+    assert features.shape == (1, size * size, 3) and features.dtype == np.uint8 and boxes is None
+    assert n_regions.tolist() == [size * size]
+    np.testing.assert_array_equal(features[0].reshape(size, size, 3), np.asarray(image))
     whole = dataset.store.read_bytes()
-    dataset.extract("pixels256", batch_size=1)
+    dataset.extract(f"pixels{size}", batch_size=1)
     assert dataset.store.read_bytes() == whole
 
 
@@ -320,6 +324,11 @@ def test_missing_images_and_ids_with_two_files_are_refused(dataset):
         tables.append(pq.read_table(dataset.captions))
     pq.write_table(pa.concat_tables(tables), dataset.captions)
     assert "image 'x': two files" in refusal(dataset)
+
+
+def test_a_data_set_without_images_says_how_to_import_features(dataset):
+    ImageFolder(absent=True).write(dataset.raw)
+    assert "extraction.lite0.published.raw in params.yaml" in refusal(dataset)
 
 
 def test_kill_and_resume_gives_the_same_file_and_repeats_no_image(dataset, capsys):

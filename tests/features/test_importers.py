@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 import yaml
 
-from manymatch import cli
+from manymatch.cli import commands
 from manymatch.config.params import Published, read_params
 from manymatch.datasets.base import CAPTIONS
 from manymatch.features.importers import FORMATS, check_format
@@ -139,6 +140,9 @@ def test_sizes_may_be_written_as_floats(data):
 
 
 REGIONS = np.random.default_rng(4).random((3, 8))
+NARROW = np.random.default_rng(5).random((3, 2048))
+BFLOAT16 = torch.tensor(NARROW).bfloat16().view(torch.int16).numpy()
+OF_HALVES = "look like those of float16 or bfloat16. Write base64 of float32"
 DAMAGES = {
     "few fields": (None, "1000\t640\t480", "3 columns between tabs, or cut off. Write 6"),
     "LXMERT": (None, "\t".join("x" * 10), "10 columns between tabs, as LXMERT's files have"),
@@ -151,6 +155,14 @@ DAMAGES = {
     "bytes of Python": (5, "b'AAAA'", "Leave out the b'...' of Python"),
     "halves": (5, packed(REGIONS, "<f2"), "numbers are as small or large as"),
     "doubles": (5, packed(REGIONS, "<f8"), "Write base64 of float32, not of another type"),
+    "bfloat16": (5, packed(BFLOAT16, "<i2"), OF_HALVES),
+    "float16 of usual sizes": (5, packed(1 + NARROW, "<f2"), OF_HALVES),
+    "doubles of whole numbers": (
+        5,
+        packed(NARROW.round(1) * 10, "<f8"),
+        "every second number is 0",
+    ),
+    "complex": (5, packed(NARROW, "<c8"), "every second number is 0"),
     "big end first": (5, packed(REGIONS, ">f4"), "Write base64 of float32, not of another type"),
     "not base64": (5, "AAAA*AAA", "features: not base64"),
     "cut off": (5, b64(np.zeros(24))[:-3], "features: not base64"),
@@ -443,11 +455,11 @@ def test_the_command_imports_what_params_name(data, tmp_path, monkeypatch, capsy
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["manymatch", "features", "coco", "butd"])
     with pytest.raises(SystemExit) as done:
-        cli.main()
+        commands.main()
     assert done.value.code == 0
     data.store = tmp_path / "data" / "features" / "coco" / "butd.h5"
     data.check()
     (data.source / "test_ims.npy").write_text("no array")
     with pytest.raises(SystemExit) as failed:
-        cli.main()
+        commands.main()
     assert failed.value.code == 1 and "not a .npy file" in capsys.readouterr().err.splitlines()[-1]

@@ -16,9 +16,8 @@ from damage import damaged, texts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manymatch import cli
 from manymatch.batch.vocabulary import Vocabulary
-from manymatch.cli import project
+from manymatch.cli import commands, project
 from manymatch.config.expressions import names_matching
 from manymatch.config.preset import ParameterGroup, read_preset
 from manymatch.config.strict import validate
@@ -94,7 +93,7 @@ def test_damaged_settings(name: str, data: st.DataObject, checkout: Path, limits
         path.write_bytes(content)
         try:
             with limits():
-                cli.main()
+                commands.main()
         finally:
             path.write_bytes(whole)
     lines = shown.getvalue().splitlines()

@@ -21,7 +21,7 @@ Build = Callable[..., Method]
 NAMES = sorted(name for name, module in METHODS.items() if module.startswith("manymatch."))
 """The registered methods without those that tests register."""
 
-OF_CLIPS = ("swamp_video",)
+CLIP_METHODS = ("swamp_video",)
 """Those that are of videos and text, not of images."""
 
 SMALL_SETS: dict[str, Any] = {

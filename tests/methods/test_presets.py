@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from made_clips import write_word2vec
-from small_methods import NAMES, OF_CLIPS, WIDTH, losses
+from small_methods import CLIP_METHODS, NAMES, WIDTH, losses
 
 from manymatch.batch.padding import padded_rows
 from manymatch.config import preset as presets
@@ -168,7 +168,7 @@ def test_cora_goes_on_from_conceptual_captions_with_every_part(vocabulary):
 def test_every_method_has_a_preset():
     for dataset in ("scenes", "flickr8k"):
         methods = {read_preset(path).method for path in PRESETS if path.parent.name == dataset}
-        assert methods >= set(NAMES) - set(OF_CLIPS), dataset
+        assert methods >= set(NAMES) - set(CLIP_METHODS), dataset
     for dataset in ("youcook2", "msrvtt", "lsmdc"):
         methods = {read_preset(path).method for path in PRESETS if path.parent.name == dataset}
-        assert methods >= set(OF_CLIPS), dataset
+        assert methods >= set(CLIP_METHODS), dataset

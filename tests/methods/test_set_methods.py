@@ -178,6 +178,9 @@ def test_defaults_are_each_papers_own():
     assert (dive.sets.module, dive.sets.size, dive.sets.iterations) == ("slot_attention", 4, 4)
     assert not dive.sets.position_code and dive.word_position_code
     assert (pvse.sets.module, pvse.sets.size, pvse.image.encoder) == ("pie_net", 2, "raw")
+    probability = check_model("dive", {"similarity": {"name": "mp"}}).similarity
+    assert (probability.scale, probability.shift) == (1.0, 0.0)  # DivE's released code
+    assert maxmatch.temperature == 0.01  # CORA's
     assert [m.similarity.name for m in (dive, maxmatch, pvse)] == [
         "smooth_chamfer",
         "max_match",

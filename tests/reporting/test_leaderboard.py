@@ -72,7 +72,7 @@ def test_equal_values_are_both_best_and_a_single_run_has_none(reports: Path) -> 
 def test_columns_without_a_number_are_left_out(reports: Path) -> None:
     groups = {
         name: [group for group, _ in board_of(runs).groups if group]
-        for name, runs in leaderboard.by_dataset(read_runs(reports))
+        for name, runs in leaderboard.group_datasets(read_runs(reports))
     }
     assert groups["flickr8k"] == ["Both ways", "Image → text", "Text → image"]
     assert "Multi-match, image → text" in groups["scenes"]

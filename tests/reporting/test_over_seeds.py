@@ -14,7 +14,7 @@ from report_pages import texts_of
 
 from manymatch.reporting import ablations, over_seeds, page
 from manymatch.reporting.blocks import Block, Bullets, Note
-from manymatch.reporting.estimates import COLLAPSED_SEEDS, WITHOUT_COLLAPSED, Estimate
+from manymatch.reporting.estimates import COLLAPSED_SEEDS, TRAINED_TITLE, Estimate
 from manymatch.reporting.table import Table
 from manymatch.results.ablations import Ablation
 from manymatch.results.all_results import AllResults
@@ -43,13 +43,13 @@ def test_mean_spread_and_error_are_those_of_the_seeds() -> None:
 
 
 def test_a_seed_below_half_of_the_best_has_collapsed() -> None:
-    estimate = Estimate.of_scores([86.0, 2.25, 88.0])
+    estimate = Estimate.score_estimate([86.0, 2.25, 88.0])
     assert estimate.text() == "58.8 ± 48.9"
-    assert estimate.without_collapsed() == "87.0 ± 1.4 (2 of 3 seeds)"
-    assert Estimate.of_scores([3.0, 90.0, 2.0]).without_collapsed(0) == "90 (1 of 3 seeds)"
+    assert estimate.trained_text() == "87.0 ± 1.4 (2 of 3 seeds)"
+    assert Estimate.score_estimate([3.0, 90.0, 2.0]).trained_text(0) == "90 (1 of 3 seeds)"
     for sound in ([45.0, 90.0], [90.0], [-1.6, -9.0], [0.0, 0.0]):
-        assert Estimate.of_scores(sound) == Estimate.of(sound)
-        assert Estimate.of_scores(sound).without_collapsed() == ""
+        assert Estimate.score_estimate(sound) == Estimate.of(sound)
+        assert Estimate.score_estimate(sound).trained_text() == ""
 
 
 def test_no_table_averages_a_collapsed_seed_in_silence(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_no_table_averages_a_collapsed_seed_in_silence(tmp_path: Path) -> None:
     said = []
     for table in (block for block in blocks if isinstance(block, Table)):
         titles = [column.title for column in table.columns]
-        at = next(i for i, title in enumerate(titles) if WITHOUT_COLLAPSED in title)
+        at = next(i for i, title in enumerate(titles) if TRAINED_TITLE in title)
         said += [row[at] for row in texts_of(table) if row[at] != "-"]
     assert said == ["87.00 (1 of 2 seeds)", "30.00 (1 of 2 seeds)", "300.0 (1 of 2 seeds)"]
     assert sum(COLLAPSED_SEEDS in block.text for block in blocks if isinstance(block, Note)) == 3

@@ -73,10 +73,10 @@ def test_maxmatchs_tables_are_whole() -> None:
     assert sorted(alone["image"]) == sorted(alone["text"])  # the elements pair up (section 4.4)
 
 
-@pytest.mark.parametrize("name", published.OF_ABLATION)
+@pytest.mark.parametrize("name", published.ABLATION_METRICS)
 def test_every_ablation_named_is_there_and_has_numbers(name: str) -> None:
     assert (ROOT / "experiments" / f"{name}.yaml").is_file()
-    paper, section, _ = published.OF_ABLATION[name]
+    paper, section, _ = published.ABLATION_METRICS[name]
     assert published.tables_beside(name)
     text = (ROOT / "experiments" / f"{name}.yaml").read_text()
     assert paper in text and section.removesuffix(" 3").removesuffix(" 4") in text

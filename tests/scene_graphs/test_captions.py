@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,16 @@ def _graph(model: Language, caption: str) -> SceneGraph:
 @pytest.mark.parametrize("caption", TABLE)
 def test_caption(model: Language, caption: str) -> None:
     assert written(_graph(model, caption)) == TABLE[caption]
+
+
+@pytest.mark.parametrize("form", [str.lower, str.upper, lambda text: text[:1].lower() + text[1:]])
+@pytest.mark.parametrize("end", ["", "."])
+def test_capitals_and_the_full_stop_do_not_count(
+    model: Language, form: Callable[[str], str], end: str
+) -> None:
+    captions = [form(caption.rstrip(" .")) + end for caption in TABLE]
+    parsed = map(written, graphs(model, captions, Counter()))
+    assert dict(zip(TABLE, parsed, strict=True)) == TABLE
 
 
 @pytest.mark.parametrize("noun", sorted(NOUNS))

@@ -15,7 +15,7 @@ import pytest
 import torch
 from PIL import Image
 from scipy.optimize import linear_sum_assignment
-from small_methods import NAMES, OF_CLIPS
+from small_methods import CLIP_METHODS, NAMES
 
 import manymatch
 from manymatch import Model
@@ -29,7 +29,7 @@ from manymatch.util.errors import (
 )
 
 Make = Callable[..., Path]
-METHODS = [name for name in NAMES if name not in OF_CLIPS]
+METHODS = [name for name in NAMES if name not in CLIP_METHODS]
 TEXTS = ["a red bird above a table", "two dogs", "a dog beside the red boat", "xyzzy", "\U0001f600"]
 
 
@@ -194,6 +194,8 @@ def test_other_faults_are_errors_of_one_line(
 ) -> None:
     (tmp_path / "text.jpg").write_text("no picture")
     too_long = "word " * 20_000
+    parts = Embeddings(torch.ones(1, 1, 4), log_variance="x")  # type: ignore[arg-type]
+    encoders: list[Any] = [vsepp.encode_items, vsepp.encode_captions]
     faults: list[tuple[type[ManyMatchError], Callable[[], object]]] = [
         (DataError, lambda: vsepp.encode_images([])),
         (DataError, lambda: vsepp.encode_texts([])),
@@ -210,6 +212,22 @@ def test_other_faults_are_errors_of_one_line(
         (ConfigError, lambda: manymatch.load(tmp_path, None)),  # type: ignore[arg-type]
         (DataError, lambda: vsepp.encode_images([UserString("a.png")])),  # type: ignore[list-item]
         (DataError, lambda: vsepp.encode_texts([too_long])),
+        *(
+            (DataError, partial(vsepp.encode_texts, odd))
+            for odd in ({"a": 1}, {"a"}, torch.ones(2))
+        ),
+        *((DataError, partial(vsepp.precision, odd)) for odd in (None, "x", [None], [[1], [1, 2]])),
+        *((DataError, partial(vsepp.score, odd, odd)) for odd in (None, parts)),
+        *((DataError, partial(encode, ["a"])) for encode in encoders),
+        *((ConfigError, partial(vsepp.save, odd)) for odd in (None, 5, b"a")),
+        *((ConfigError, partial(manymatch.load, odd)) for odd in (None, 5, ["a"])),
+        *((ConfigError, partial(manymatch.Index.open, odd)) for odd in (None, 5, b"a")),
+        (ConfigError, lambda: manymatch.Index.open(tmp_path, 5)),  # type: ignore[arg-type]
+        (ConfigError, lambda: manymatch.Index.open(tmp_path, None, "x")),  # type: ignore[arg-type]
+        (ConfigError, lambda: manymatch.load(tmp_path, regions=(1, 2, 3))),  # type: ignore[arg-type]
+        (ConfigError, lambda: manymatch.methods.method_class(None)),  # type: ignore[arg-type]
+        (CheckpointError, lambda: vsepp.push_to_hub("no name")),
+        (StorageError, lambda: manymatch.load("a" * 5_000)),
         (ConfigError, lambda: manymatch.load(tmp_path, "cuda:99")),
         (CheckpointError, lambda: manymatch.load(tmp_path, "cpu")),
     ]

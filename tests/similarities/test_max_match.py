@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from manymatch.similarities import max_match, mil, top_match
+from manymatch.util.errors import DataError
 
 
 def sets(n: int, size: int, seed: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -75,7 +76,7 @@ def test_gradients_reach_only_the_chosen_cosines() -> None:
 
 @pytest.mark.parametrize("k", [0, 17])
 def test_more_than_all_cosines_or_none_cannot_be_averaged(k: int) -> None:
-    with pytest.raises(ValueError, match="expected 1 to 16"):
+    with pytest.raises(DataError, match="expected 1 to 16"):
         top_match(sets(1, 4, 0), sets(1, 4, 1), k=k)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small_methods import NAMES, OF_CLIPS, small
+from small_methods import CLIP_METHODS, NAMES, small
 from tiny_data import TinyData
 from torch import Tensor, nn
 
@@ -54,7 +54,7 @@ def step(method: Method, parts: list[Batch]) -> tuple[dict[str, Tensor], dict[st
     return {key: term.detach() for key, term in terms.items()}, gradients
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in OF_CLIPS])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in CLIP_METHODS])
 def test_parts_have_the_gradients_of_the_whole(tiny: TinyData, first_batch, name: str) -> None:
     results = []
     for count in (1, 3):

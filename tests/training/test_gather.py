@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 from forked import forked
-from small_methods import NAMES, OF_CLIPS, small
+from small_methods import CLIP_METHODS, NAMES, small
 from tiny_data import TinyData
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
@@ -63,7 +63,7 @@ class Whole(nn.Module):
 
 SLOW = pytest.mark.slow
 METHODS = ["swamp"] + [
-    pytest.param(name, marks=SLOW) for name in NAMES if name not in ("swamp", *OF_CLIPS)
+    pytest.param(name, marks=SLOW) for name in NAMES if name not in ("swamp", *CLIP_METHODS)
 ]
 STEPS, KILLED = 5, 3
 

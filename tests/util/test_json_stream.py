@@ -10,7 +10,7 @@ from manymatch.util.errors import DataError
 from manymatch.util.json_stream import elements, is_list, list_elements
 
 VALUE = {
-    "info": {"note": '{"b": [1]} \\ " é ☃ 𝄞', "b": [0]},
+    "info": {"note": '{"b": [1]} \\ " é ☃ 𝄞 \\ud83d \\\\udc00', "b": [0]},
     "a": [1, -2.5e3, "x]", None, True, [[]], {}, 1234567],
     "number": 12,
     "skipped": [{"b": [1, 2]}, "}"],
@@ -60,6 +60,13 @@ def test_memory_does_not_grow_with_the_file(path):
         (b"{1: [1]}", ":1: not valid JSON"),
         (b'{"a": [1]}\n}', ":2: not valid JSON"),
         (b'{"a": ["caf\xe9"]}', ":1: the text is not UTF-8"),
+        (b'{"a": ["\xed\xa0\x80"]}', ":1: the text is not UTF-8"),
+        (b'{"a": ["", "a \\ud83d dog"]}', "half a character, \\ud83d, at byte 15 of the file"),
+        (b'\xef\xbb\xbf{"a": ["\\uDE00\\ud83d"]}', "half a character, \\uDE00, at byte 12"),
+        (b'{"a": ["\\\\\\ud83d\\ud83d\\ude00"]}', "half a character, \\ud83d, at byte 11"),
+        (b'{"a": ["\\\\ud83d\\ude00"]}', "half a character, \\ude00, at byte 16"),
+        (b'{"a": [{"\\udfff": 1}]}', "half a character, \\udfff, at byte 10"),
+        (b'{"b": "\\udbff", "a": []}', "half a character, \\udbff, at byte 8"),
         (b'{"a": [1, {"b": NaN}]}', ":1: not valid JSON at byte 17 of the line"),
         (b'{"a": [1],\n"b" 2}', ":2: not valid JSON at byte 6 of the line"),
         (b'{"a": [1, {"b": 1, "b": 2}]}', "a[1]: the key 'b' stands twice"),

@@ -160,3 +160,29 @@ def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch, capsys):
     with locked(tmp_path / "x.lock", Path("output")):
         pass
     assert "no locks" in capsys.readouterr().err
+
+
+def test_a_folder_for_the_lock_alone_is_removed_again(tmp_path):
+    path = tmp_path / "new" / "far" / "x.lock"
+    with pytest.raises(KeyError), locked(path, path):
+        raise KeyError
+    assert not any(tmp_path.iterdir())
+    with locked(path, path):
+        (tmp_path / "new" / "result").touch()
+    assert [one.name for one in tmp_path.rglob("*")] == ["new", "result"]
+
+
+def test_a_folder_that_is_removed_meanwhile_is_made_again(tmp_path, monkeypatch):
+    path = tmp_path / "new" / "x.lock"
+    acquire, calls = FileLock.acquire, []
+
+    def late(self, **options):
+        calls.append(options)
+        if len(calls) == 1:
+            path.parent.rmdir()
+            raise FileNotFoundError
+        return acquire(self, **options)
+
+    monkeypatch.setattr(FileLock, "acquire", late)
+    with locked(path, path):
+        assert len(calls) == 2

@@ -91,14 +91,14 @@ def _interrupted() -> NoReturn:
 
 
 class _Watched:
-    """A stream that calls `before_write` before the main thread writes."""
+    """A stream that calls `announce` before the main thread writes."""
 
-    def __init__(self, stream: TextIO, before_write: Callable[[], None]) -> None:
-        self._stream, self._before_write = stream, before_write
+    def __init__(self, stream: TextIO, announce: Callable[[], None]) -> None:
+        self._stream, self._announce = stream, announce
 
     def write(self, text: str) -> int:
         if threading.current_thread() is threading.main_thread():
-            self._before_write()
+            self._announce()
         return self._stream.write(text)
 
     def __getattr__(self, name: str) -> Any:

@@ -189,7 +189,7 @@ def _say_how_to_search(
     known = [preset for preset in (*BEST_ON_PHOTOGRAPHS, *params.presets) if preset in presets]
     method = next((preset for preset in known if preset in params.presets), known[0])
     form, raw = collection.form, LAYOUT.raw(name) / "images"
-    folder = shlex.quote(str(form.folder if collection.in_place else raw))
+    folder = shlex.quote(str(form.folder if collection.keeps_pictures else raw))
     if method not in params.presets:
         say(f"add {method} to 'presets' in {LAYOUT.params}")
     say(f"train one model and search with it ({method} is a good first choice for photographs):")

@@ -23,16 +23,16 @@ def needs(params: Params) -> Iterator[Need]:
     """What is missing for the stages that have not run yet. Settings that do not fit are left out:
     `manymatch check` reports them."""
     for dataset in params.datasets:
-        yield from _of_dataset(params, dataset)
+        yield from _dataset_needs(params, dataset)
     trained = {(dataset, preset) for dataset in params.datasets for preset in params.presets}
     trained |= {(start.dataset, start.preset) for start in params.warm_starts.values()}
     for dataset, preset in sorted(trained):
         if not LAYOUT.model(dataset, preset).is_dir():
-            yield from _of_preset(dataset, preset)
+            yield from _preset_needs(dataset, preset)
     for key, start in params.warm_starts.items():
-        yield from _of_model(start.model, trained, f"warm_starts.{key}.model")
+        yield from _model_needs(start.model, trained, f"warm_starts.{key}.model")
     for key, index in params.indexes.items():
-        yield from _of_model(index.model, trained, f"indexes.{key}.model")
+        yield from _model_needs(index.model, trained, f"indexes.{key}.model")
         made = _is_made(index.source, params.datasets)
         where = f"params.yaml: indexes.{key}.source"
         need = None if made else missing_file(where, index.source, "what is to be indexed")
@@ -45,7 +45,7 @@ def _is_made(path: str, datasets: Sequence[str]) -> bool:
     return parts[:1] == ("data",) and any(part.partition(".")[0] in datasets for part in parts[2:3])
 
 
-def _of_dataset(params: Params, name: str) -> Iterator[Need]:
+def _dataset_needs(params: Params, name: str) -> Iterator[Need]:
     from manymatch import datasets
 
     if not LAYOUT.raw(name).is_dir():
@@ -54,7 +54,7 @@ def _of_dataset(params: Params, name: str) -> Iterator[Need]:
     images = has_images(params, name)
     for features in params.features:
         if not LAYOUT.features(name, features).is_file():
-            yield from _of_features(params, name, features, images)
+            yield from _feature_needs(params, name, features, images)
 
 
 def has_images(params: Params, name: str) -> bool:
@@ -67,7 +67,7 @@ def has_images(params: Params, name: str) -> bool:
     return datasets.dataset(datasets.kind(name, params.source(name))).has_images and not absent
 
 
-def _of_features(params: Params, dataset: str, features: str, images: bool) -> Iterator[Need]:
+def _feature_needs(params: Params, dataset: str, features: str, images: bool) -> Iterator[Need]:
     from manymatch.features.weights import needed_weights
 
     settings = params.extraction_of(features)
@@ -88,15 +88,15 @@ def _of_features(params: Params, dataset: str, features: str, images: bool) -> I
         yield need
 
 
-def _of_preset(dataset: str, name: str) -> Iterator[Need]:
+def _preset_needs(dataset: str, name: str) -> Iterator[Need]:
     from manymatch.methods import check_model
 
     preset = project.preset(dataset, name)
     path = preset_path(LAYOUT.presets, dataset, name)
-    yield from _of_settings(check_model(preset.method, preset.model), f"{path}: model")
+    yield from _settings_needs(check_model(preset.method, preset.model), f"{path}: model")
 
 
-def _of_settings(settings: BaseModel, where: str) -> Iterator[Need]:
+def _settings_needs(settings: BaseModel, where: str) -> Iterator[Need]:
     """The needs of a group of a method's settings and of the groups in the group."""
     from manymatch.features.weights import from_hub, needed_weights
     from manymatch.methods.image_encoder import CNNSettings
@@ -122,10 +122,10 @@ def _of_settings(settings: BaseModel, where: str) -> Iterator[Need]:
             if bert and value.weights not in PACKAGES and (need := from_hub(value.weights, named)):
                 yield need
         elif isinstance(value, BaseModel):
-            yield from _of_settings(value, f"{where}.{key}")
+            yield from _settings_needs(value, f"{where}.{key}")
 
 
-def _of_model(model: str, trained: set[tuple[str, str]], where: str) -> Iterator[Need]:
+def _model_needs(model: str, trained: set[tuple[str, str]], where: str) -> Iterator[Need]:
     dataset, _, preset = model.partition("/")
     if (dataset, preset) not in trained and not LAYOUT.model(dataset, preset).is_dir():
         fault = (

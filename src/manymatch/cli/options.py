@@ -9,7 +9,7 @@ import typer
 
 from manymatch.config.names import checked_name
 
-_BETWEEN_NAMES = re.compile(r"[+,]")
+_SEPARATOR = re.compile(r"[+,]")
 
 
 def check_name(parameter: typer.CallbackParam, value: str | None) -> str | None:
@@ -26,7 +26,7 @@ def check_names(
 ) -> str | list[str] | None:
     """Check every name in texts such as `cora+cora-1` and `vsepp,cora`, as `check_name` does."""
     for text in [value] if isinstance(value, str) else value or []:
-        for name in _BETWEEN_NAMES.split(text):
+        for name in _SEPARATOR.split(text):
             checked_name(name, parameter.opts[-1])
     return value
 

@@ -31,7 +31,7 @@ _PATIENCE = 10.0
 """Seconds after which a run that has not started says what it waits for."""
 _LATE = timedelta(seconds=10)
 """The most by which a line of the log reaches the server after a younger line."""
-_OF_PREFECT = "prefect.flow_runs", "prefect.task_runs"
+_PREFECT_LOGGERS = "prefect.flow_runs", "prefect.task_runs"
 """The loggers in which Prefect repeats how runs and stages end."""
 _PAGE = 200
 """The most lines that the server gives at once."""
@@ -58,7 +58,7 @@ async def watch_flow_run(
 
     try:
         async with asyncio.timeout(timeout), get_client() as client:
-            return await _Watch(client, flow_run_id, console).until_end()
+            return await _Watch(client, flow_run_id, console).wait()
     except TimeoutError:
         raise FlowRunWaitTimeout(f"the run has not ended after {timeout} seconds") from None
 
@@ -72,7 +72,7 @@ class _Watch:
         self._began = time.monotonic()
         self._waiting_told = False
 
-    async def until_end(self) -> FlowRun:
+    async def wait(self) -> FlowRun:
         while True:
             run = await self._client.read_flow_run(self._run_id)
             ended = run.state is not None and run.state.is_final()
@@ -133,5 +133,5 @@ class _Watch:
 
 
 def _is_shown(log: Log) -> bool:
-    warning = log.level >= logging.WARNING and log.name not in _OF_PREFECT
+    warning = log.level >= logging.WARNING and log.name not in _PREFECT_LOGGERS
     return warning or log.name.endswith(f".{PROGRESS}")

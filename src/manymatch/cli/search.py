@@ -175,9 +175,7 @@ def _show(answer: Answer) -> None:
     own = answer.right is not None and answer.right.pairs == "own"
     share = Column("own pair" if own else "right", unit="%")
     columns = [Column("item", numeric=False), Column("score"), share]
-    results = (
-        Table("Results", columns, rows).without_empty_columns() if rows else Note("no results")
-    )
+    results = Table("Results", columns, rows).filled_columns() if rows else Note("no results")
     notes = [Note(note) for note in answer.notes()]
     below = [Note(str(answer.right))] if rows and answer.right else []
     kind = "exact" if answer.exact else "not proven exact"

@@ -81,7 +81,7 @@ def _put(value: Any, path: list[str], setting: Any, where: str) -> None:
     if isinstance(setting, dict) and setting and isinstance(old, CommentedMap) and old:
         setting = CommentedMap(setting)
         _move_following(old, setting)
-    value[path[-1]] = _in_style(value.get(path[-1]), setting)
+    value[path[-1]] = _styled(value.get(path[-1]), setting)
 
 
 def _move_following(old: CommentedMap, new: CommentedMap) -> None:
@@ -98,7 +98,7 @@ def _move_following(old: CommentedMap, new: CommentedMap) -> None:
         new.ca.items[next(reversed(new))] = [None, None, following, None]
 
 
-def _in_style(old: Any, new: Any) -> Any:
+def _styled(old: Any, new: Any) -> Any:
     """A list in the style of the list that it replaces; entries that stay keep their comments."""
     if not isinstance(new, list):
         return new

@@ -74,8 +74,8 @@ def training_captions(table: Path) -> Iterator[str]:
     """Yield the training captions of a caption table. Few of them are in memory at a time."""
     with pq.ParquetFile(table) as file:
         for batch in file.iter_batches(ROWS, columns=["split", "caption"]):
-            in_training = pc.equal(batch["split"], "train")
-            yield from batch.filter(in_training)["caption"].to_pylist()
+            is_training = pc.equal(batch["split"], "train")
+            yield from batch.filter(is_training)["caption"].to_pylist()
 
 
 class Ledger:

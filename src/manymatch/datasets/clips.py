@@ -32,14 +32,14 @@ class Clip:
 
 def clip_rows(clips: Iterable[Clip]) -> Iterator[Caption]:
     """Yield the rows of the caption table. The id of caption k is CLIP#k."""
-    for clip in _with_validation(list(clips)):
+    for clip in _add_validation(list(clips)):
         for number, (text, where, _) in enumerate(clip.captions):
             file = f"videos/{clip.id}.mp4"
             caption = single_spaced(text)
             yield Caption(clip.id, f"{clip.id}#{number}", clip.split, caption, file, where=where)
 
 
-def _with_validation(clips: Sequence[Clip]) -> Sequence[Clip]:
+def _add_validation(clips: Sequence[Clip]) -> Sequence[Clip]:
     """Return `clips` with a validation split.
 
     If there is none, whole training videos are held out, so that no validation video is trained on.

@@ -222,9 +222,9 @@ def _extra_pairs(raw: Path) -> Iterator[tuple[str, str]]:
         graphs = [row for row in scenes if row["split"] == split]
         images = [row["image_id"] for row in graphs]
         inside = set(images)
-        of_split = [row for row in captions if row["image_id"] in inside]
-        starts = range(0, len(of_split), _CAPTIONS_PER_JOB)
-        jobs = [of_split[start : start + _CAPTIONS_PER_JOB] for start in starts]
+        split_rows = [row for row in captions if row["image_id"] in inside]
+        starts = range(0, len(split_rows), _CAPTIONS_PER_JOB)
+        jobs = [split_rows[start : start + _CAPTIONS_PER_JOB] for start in starts]
         results = _mapped(partial(_true_pairs, raw, graphs), jobs, len(jobs) > 1)
         tracked = track(results, f"scenes: truth of {split}", len(jobs))
         for job, pairs in zip(jobs, tracked, strict=True):

@@ -66,7 +66,7 @@ def outcome(
     ranking = rank(score, *embedded.gallery, options.depth, t2i_score=t2i_score)
     labels = suite.labels_for(dataset, options.captions, embedded.image_ids)
     subject = Subject(embedded, score, t2i_score, ranking, labels)
-    zeta = labels if "pmrp" in suite.OF_DATASET.get(dataset, ()) else None
+    zeta = labels if "pmrp" in suite.DATASET_PROTOCOLS.get(dataset, ()) else None
     queries = sample_queries(
         ranking, embedded.image_index, judgments, stored, options.samples, labels=zeta
     )
@@ -77,7 +77,7 @@ def outcome(
 def measure(subject: Subject, judgments: Judgments, dataset: str) -> dict[str, Any]:
     """`i2t`, `t2i` and `rsum` of the ranking, `multi` if pairs besides the positives are judged,
     and the numbers of the data set's other protocols (`suite`)."""
-    return own_and_judged(subject, judgments) | suite.of_dataset(dataset, subject)
+    return own_and_judged(subject, judgments) | suite.dataset_metrics(dataset, subject)
 
 
 def own_and_judged(subject: Subject, judgments: Judgments) -> dict[str, Any]:

@@ -50,10 +50,10 @@ def rerank(
     """
     clock = Clock()
     device = pick_device()
-    held_out = _with_entities(members, "validation", device)
+    held_out = _embed_entities(members, "validation", device)
     beta = best_beta(rsum_by_beta(held_out.score, held_out.embedded))
 
-    models = _with_entities(members, options.split, device)
+    models = _embed_entities(members, options.split, device)
     score, dataset = reranked(models.score, beta), models.dataset
     result = outcome(models.embedded, score, None, dataset, models.stored, options)
 
@@ -65,7 +65,7 @@ def rerank(
     record(written.machine, "rerank", clock.usage(str(device)))
 
 
-def _with_entities(
+def _embed_entities(
     members: Sequence[tuple[Path, Path]], split: str, device: torch.device
 ) -> Ensemble:
     """Embed `split` with the members, which must all give the same entities."""

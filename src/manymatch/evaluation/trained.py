@@ -56,7 +56,7 @@ class Trained:
             "seed": preset.seed,
             "features": preset.features,
             "setting": setting_of(preset, self.index),
-            "resolved": _without_empty_lists(preset.model_dump(mode="json")),
+            "resolved": _empty_lists_as_null(preset.model_dump(mode="json")),
             # `load_model` has compared this hash with the file.
             "checkpoint_sha256": trained[WEIGHTS_HASH],
             "warm_start_sha256": trained.get("warm_start_sha256"),
@@ -92,11 +92,11 @@ def _check_fit(model: Path, preset: Preset, index: Index) -> None:
         )
 
 
-def _without_empty_lists(value: Any) -> Any:
+def _empty_lists_as_null(value: Any) -> Any:
     """`value` with null for every empty list: the provenance is one of DVC's plots, because DVC
     keeps the runs of such stages, and DVC's plots fail at empty lists."""
     if isinstance(value, dict):
-        return {key: _without_empty_lists(item) for key, item in value.items()}
+        return {key: _empty_lists_as_null(item) for key, item in value.items()}
     return None if value == [] else value
 
 

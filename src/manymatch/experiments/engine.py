@@ -100,5 +100,5 @@ def finish(run: Run, experiment: Experiment[Any, Any]) -> Numbers:
         lambda: experiment.run(run.settings, run.seed, run.folder),
         [*experiment.files_of_a_run, *model],
         experiment.options.accept_stale,
-        with_model=experiment.options.keep,
+        needs_model=experiment.options.keep,
     )

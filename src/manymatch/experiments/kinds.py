@@ -58,7 +58,7 @@ def experiment_of_file(
         changes["seeds"] = _list(options.seeds, f"--seeds {options.seeds}")
     plan = validate(experiment_type.plan_type, {**stated, **changes}, str(path))
     changed = bool(options.settings) or path.resolve() != layout.experiment(path.stem).resolve()
-    plan = plan.for_this_run(str(path), changed)
+    plan = plan.resolved(str(path), changed)
     name = checked_name(path.stem.removeprefix(f"{kind}-"), str(path))
     return experiment_type(name, plan, layout, options)
 

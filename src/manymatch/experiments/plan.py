@@ -39,7 +39,7 @@ class Plan(Strict):
     points: dict[str, Settings] = Field(default_factory=dict)
     seeds: Annotated[list[Seed], Field(min_length=1)] = Field(default=[0])
 
-    def for_this_run(self, where: str, changed: bool) -> Self:
+    def resolved(self, where: str, changed: bool) -> Self:
         """The plan as it is run; a kind whose file serves several data sets picks one here.
 
         Args:

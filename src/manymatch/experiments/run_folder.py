@@ -41,14 +41,14 @@ class Run:
         """The folder of the trained model, if the run trains one and keeps it."""
         return self.folder / "model"
 
-    def numbers(self, accept_stale: bool = False, with_model: bool = False) -> Numbers | None:
+    def numbers(self, accept_stale: bool = False, needs_model: bool = False) -> Numbers | None:
         """The numbers of the finished run; None if the run is not finished, if other code finished
-        the run and `accept_stale` is false, or if `with_model` and the run has no model."""
+        the run and `accept_stale` is false, or if `needs_model` and the run has no model."""
         try:
             result = read_object(self.folder / "result.json")
             numbers: Numbers = result["numbers"]
             current = accept_stale or result["code"] == self.code
-            complete = not with_model or self.model.exists()
+            complete = not needs_model or self.model.exists()
         except (DataError, KeyError):
             return None
         return numbers if current and complete else None
@@ -58,16 +58,16 @@ class Run:
         work: Callable[[], Numbers],
         kept: Sequence[str] = (),
         accept_stale: bool = False,
-        with_model: bool = False,
+        needs_model: bool = False,
     ) -> Numbers:
         """The numbers of the finished run, or else those of `work`, whose messages go to the log.
 
         Another process that does the same run is waited for. What other code left in the folder
         is removed before the work. The files and folders called `kept` stay after the work.
-        `with_model`: see `numbers`.
+        `needs_model`: see `numbers`.
         """
         with locked(self.folder / "lock", self.folder):
-            numbers = self.numbers(accept_stale, with_model)
+            numbers = self.numbers(accept_stale, needs_model)
             if numbers is None:
                 mark = self.folder / "code"
                 if not mark.is_file() or mark.read_text(encoding="utf-8") != self.code:

@@ -13,6 +13,7 @@ from manymatch.losses.optimal_transport import sinkhorn
 from manymatch.losses.probabilistic import soft_contrastive, soft_match
 from manymatch.losses.pseudo_labels import swapped_assignment
 from manymatch.losses.triplets import specificity, triplet
+from manymatch.util.arguments import check_all
 
 __all__ = [
     "entity_contrastive",
@@ -30,3 +31,5 @@ __all__ = [
     "triplet",
     "uniformity",
 ]
+
+check_all(globals(), __all__)

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from manymatch.config.strict import Strict, validate
+from manymatch.util.arguments import checked
 from manymatch.util.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ METHODS = {
 }
 
 
+@checked
 def entry_point(name: str) -> str:
     """MODULE:CLASS of the method `name`.
 

@@ -33,6 +33,10 @@ class CNNSettings(Strict):
     crop_area: tuple[Share, Share] | None = None
     """The smallest and the largest share of the picture that a training crop covers: its size,
     shape and place are random, and the crop is resized. Null: squares of `crop` pixels."""
+    random_crops: bool = True
+    """False: training sees the middle squares, as tests do."""
+    erasing: Probability = 0.0
+    """The share of the training pictures in which a rectangle is erased (PCME: 0.2)."""
     fixed_statistics: bool = False
     """Batch norms keep their first statistics, in training too."""
     checkpointing: bool = False
@@ -42,6 +46,8 @@ class CNNSettings(Strict):
     def _areas_in_order(self) -> CNNSettings:
         if self.crop_area is not None and self.crop_area[0] > self.crop_area[1]:
             raise ValueError("crop_area: the smallest share is first")
+        if self.crop_area is not None and not self.random_crops:
+            raise ValueError("crop_area: crops of random size, but random_crops is false")
         return self
 
     @model_validator(mode="after")

@@ -50,9 +50,19 @@ def downloaded(name: str) -> Path | None:
 
 
 def uploaded(folder: Path, name: str, private: bool) -> str:
-    """Upload the model in `folder` to the hub as `name`; return its address."""
+    """Upload the model in `folder` to the hub as `name`; return its address.
+
+    Raises:
+        CheckpointError: the name is none, or the hub refuses the model or does not answer.
+    """
+    if not _NAME.fullmatch(name) or "@" in name:
+        raise CheckpointError(f"{name}: no name on the hub. Write OWNER/MODEL.")
     from huggingface_hub import HfApi
 
     hub = HfApi()
-    hub.create_repo(name, private=private, exist_ok=True)
-    return hub.upload_folder(repo_id=name, folder_path=folder, allow_patterns=FILES).commit_url
+    try:
+        hub.create_repo(name, private=private, exist_ok=True)
+        commit = hub.upload_folder(repo_id=name, folder_path=folder, allow_patterns=FILES)
+    except Exception as error:  # the hub's client passes errors of other libraries on
+        raise CheckpointError(f"{name}: not uploaded to the hub: {first_line(error)}") from None
+    return commit.commit_url

@@ -31,8 +31,9 @@ from manymatch.model.explanation import explanation
 from manymatch.model.facts import FACTS, facts
 from manymatch.model.hub import fetched, uploaded
 from manymatch.model.pictures import AnyPicture, Pictures, batches_of, refuse_single
-from manymatch.model.scores import check_asking, check_pair, of_all_pairs
+from manymatch.model.scores import check_asking, check_pair, numbers_of, score_all_pairs
 from manymatch.networks.device import pick_device
+from manymatch.util.arguments import checked
 from manymatch.util.errors import CheckpointError, DataError, StorageError
 from manymatch.util.files import replacing
 from manymatch.util.progress import track
@@ -41,11 +42,12 @@ if TYPE_CHECKING:
     from spacy.language import Language
 
 
+@checked
 def load(
     model: str | Path,
     device: str = "auto",
     *,
-    image_weights: str | None = None,
+    image_weights: str | Path | None = None,
     regions: tuple[int, int] = (36, 36),
 ) -> Model:
     """Load a trained model.
@@ -59,15 +61,11 @@ def load(
 
     Raises:
         CheckpointError: there is no such model, or a file of the model is damaged.
-        ConfigError: this machine does not have the device.
+        ConfigError: this machine does not have the device, or an argument has another type.
     """
-    folder = Path(model)
-    return Model(
-        folder if folder.is_dir() else fetched(str(model)),
-        pick_device(device),
-        image_weights,
-        regions,
-    )
+    folder = Path(model) if Path(model).is_dir() else fetched(str(model))
+    weights = None if image_weights is None else str(image_weights)
+    return Model(folder, pick_device(device), weights, regions)
 
 
 class Model:
@@ -86,11 +84,7 @@ class Model:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        device: torch.device,
-        image_weights: str | None,
-        regions: tuple[int, int],
+        self, folder: Path, device: torch.device, weights: str | None, regions: tuple[int, int]
     ) -> None:
         self._folder = folder
         self.method, self.preset, self.vocabulary = load_model(folder)
@@ -103,7 +97,7 @@ class Model:
                 f"{folder / FACTS}: the image features or the parser are missing, because an older "
                 "version wrote the shards or the model. Write the shards and train the model again."
             )
-        self._pictures = Pictures(self.preset.features, extraction, device, image_weights, regions)
+        self._pictures = Pictures(self.preset.features, extraction, device, weights, regions)
         self._numbering = Numbering(self.vocabulary)
 
     def __repr__(self) -> str:
@@ -113,6 +107,7 @@ class Model:
             f"{parameters:,} parameters, {str(self.device)!r})"
         )
 
+    @checked
     def encode_images(
         self, images: Iterable[AnyPicture], batch_size: int = 64, *, progress: bool = True
     ) -> Embeddings:
@@ -140,7 +135,7 @@ class Model:
         Raises:
             DataError: there are no items.
         """
-        batches = (collate(batch) for batch in batches_of(items, batch_size))
+        batches = (collate(batch) for batch in batches_of(items, batch_size, Item))
         return self._embedded(self.method.encode_images, batches, "images")
 
     def picture_reader(self) -> Callable[[Path], Image.Image]:
@@ -162,7 +157,6 @@ class Model:
             DataError: there are no texts, there is no list, or one is not a text or not a valid
                 caption.
         """
-        refuse_single(texts)
         entries = map(self.parse, batches_of(texts, batch_size))
         return self.encode_captions(itertools.chain.from_iterable(entries), batch_size)
 
@@ -172,6 +166,7 @@ class Model:
         Raises:
             DataError: a text is no text, empty, too long or not printable.
         """
+        refuse_single(texts)
         for number, text in enumerate(texts):
             if fault := caption_fault(text):
                 raise DataError(f"text {number}: {fault}")
@@ -189,7 +184,7 @@ class Model:
         self, captions: Iterable[CaptionEntry], batch_size: int = 256
     ) -> Embeddings:
         """Embed m texts that `parse` has read, as `encode_texts` embeds texts."""
-        batches = map(self._text_batch, batches_of(captions, batch_size))
+        batches = map(self._text_batch, batches_of(captions, batch_size, CaptionEntry))
         return self._embedded(self.method.encode_texts, batches, "texts")
 
     def score(
@@ -210,7 +205,7 @@ class Model:
         method = self.method
         check_pair(images, texts, method, self.identity)
         rank = (method.t2i_score if query == "text" else None) or method.score
-        return of_all_pairs(partial(self._block, rank), images, texts)
+        return score_all_pairs(partial(self._block, rank), images, texts)
 
     def precision(
         self, scores: ArrayLike, query: Literal["text", "image"] = "text"
@@ -224,10 +219,13 @@ class Model:
         Args:
             scores: scores of any shape.
             query: the side that asks.
+
+        Raises:
+            DataError, ConfigError: the scores are no numbers, or an unknown side asks.
         """
         check_asking(query)
-        curves = self.facts.get("precision")
-        return None if curves is None else np.interp(np.asarray(scores), *curves[query])
+        numbers, curves = numbers_of(scores, "scores"), self.facts.get("precision")
+        return None if curves is None else np.interp(numbers, *curves[query])
 
     @property
     def identity(self) -> str:
@@ -251,6 +249,7 @@ class Model:
             partial(self._block, rank), images, texts, item.boxes, entry, self.vocabulary
         )
 
+    @checked
     def save(self, folder: str | Path) -> None:
         """Copy the model to the new folder `folder`, which `load` reads.
 
@@ -262,6 +261,7 @@ class Model:
         with replacing(Path(folder)) as partial_folder:
             shutil.copytree(self._folder, partial_folder)
 
+    @checked
     def push_to_hub(self, name: str, *, private: bool = True) -> str:
         """Upload the model to the Hugging Face hub as `name` (OWNER/MODEL); return its address.
 

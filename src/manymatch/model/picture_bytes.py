@@ -17,7 +17,7 @@ from manymatch.util.errors import DataError, first_line
 MOST_PIXELS = 40_000_000
 """Larger pictures are refused as a query."""
 _SIDE, _QUALITY = 320, 82
-_AT_ONCE = threading.BoundedSemaphore(2)
+_DECODERS = threading.BoundedSemaphore(2)
 """A decoded picture can take 200 MB, so only two are decoded at once."""
 
 
@@ -53,7 +53,7 @@ def media_type(data: bytes) -> str:
 def _opened(data: bytes, most: int | None = None) -> Iterator[Image.Image]:
     from manymatch.util.images import opened
 
-    with _AT_ONCE:
+    with _DECODERS:
         try:
             with opened(data, most, "Send a smaller picture.") as image:
                 yield image

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from functools import cached_property
 from numbers import Integral
 from pathlib import Path
@@ -116,23 +116,29 @@ def refuse_single(items: Any) -> None:
     Raises:
         DataError: `items` is a text, a path, a PIL image or the array of one picture, or no list.
     """
-    if not isinstance(items, Iterable):
+    shape = getattr(items, "shape", (0,))  # also of tensors, and of tables, which give their names
+    if isinstance(items, Mapping | Set) or (not isinstance(items, Iterable) and shape == (0,)):
         raise DataError(f"expected several items in a list, not {type(items).__name__}")
-    array = isinstance(items, np.ndarray) and items.shape[2:] in ((), (3,))
+    array = len(shape) != 1 and shape[2:] in ((), (3,))
     if array or isinstance(items, str | bytes | Path | Image.Image):
         raise DataError("expected several items, not a single one. Put the item in a list: [ITEM]")
 
 
-def batches_of(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
+def batches_of(items: Iterable[_Item], size: int, kind: type = object) -> Iterator[list[_Item]]:
     """The items in lists of `size`; the last list may be shorter.
 
     Raises:
         ConfigError: `size` is no number of at least 1.
+        DataError: `items` is a single one, or one is not of the class `kind`.
     """
+    refuse_single(items)
     if not isinstance(size, Integral) or size < 1:
         raise ConfigError(f"batch_size = {size!r}: expected a number of at least 1.")
     iterator, most = iter(items), min(size, sys.maxsize)
     while batch := list(itertools.islice(iterator, most)):
+        for item in batch:
+            if not isinstance(item, kind):
+                raise DataError(f"expected items of {kind.__name__}, not {type(item).__name__}")
         yield batch
 
 

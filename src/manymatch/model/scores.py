@@ -4,8 +4,11 @@ which have no origin."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from manymatch.methods.base import Method
@@ -18,7 +21,7 @@ from manymatch.similarities.blocks import runs
 from manymatch.util.errors import ConfigError, DataError
 
 
-def of_all_pairs(
+def score_all_pairs(
     block: Callable[[Embeddings, Embeddings], Tensor], images: Embeddings, texts: Embeddings
 ) -> Tensor:
     """`(n_images, n_texts)`, put together of the scores of blocks.
@@ -51,12 +54,15 @@ def check_origin(embeddings: Embeddings, model: str, side: Side | None = None) -
             f"expected embeddings, not {type(embeddings).__name__}. Give what encode_images or "
             "encode_texts returns, or Embeddings(vectors) with vectors (n, K, D)"
         )
-    if embeddings.origin is None:
+    origin: object = embeddings.origin
+    if origin is None:
         return
-    of_side, of_model = embeddings.origin
-    if side is not None and of_side != side:
-        raise DataError(f"embeddings of {of_side} where those of {side} belong. Swap them")
-    if of_model != model:
+    if not isinstance(origin, tuple) or len(origin) != 2:
+        raise DataError(f"embeddings with the origin {origin!r:.60}. Leave the origin as it is")
+    own_side, own_model = origin
+    if side is not None and own_side != side:
+        raise DataError(f"embeddings of {own_side} where those of {side} belong. Swap them")
+    if own_model != model:
         raise DataError("embeddings of another model. Embed the items with this model")
 
 
@@ -96,12 +102,30 @@ def _check_numbers(name: str, embeddings: Embeddings) -> None:
         raise DataError(f"{name}: vectors {shape} {vectors.dtype}, but expected float (n, K, D)")
     if not vectors.numel():
         raise DataError(f"{name}: vectors {tuple(vectors.shape)} are empty")
+    parts: dict[str, Any] = embeddings.parts()
+    for key, part in parts.items():
+        of = Embeddings.__dataclass_fields__[key].metadata.get("index", "vectors")
+        rows: Any = parts.get(of)
+        tensors = isinstance(part, Tensor) and isinstance(rows, Tensor)
+        if not tensors or part.shape[:1] != rows.shape[:1] or rows.ndim not in (1, 3):
+            raise DataError(f"{name}: {key}: expected a tensor with as many rows as {of}")
     for part in embeddings.scored_parts().values():
         if part.is_floating_point():
             check_finite(part, [f"{name} {number}" for number in range(len(part))])
 
 
-def check_asking(query: str) -> None:
+def numbers_of(values: ArrayLike, name: str) -> NDArray[Any]:
+    """The `values` as an array; a `DataError` that names them if they are no numbers."""
+    try:
+        numbers = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError):  # lists of unequal length, tensors in training
+        numbers = np.asarray(None)
+    if numbers.dtype.kind not in "fiu":
+        raise DataError(f"{name}: expected an array of numbers, not {type(values).__name__}")
+    return numbers
+
+
+def check_asking(query: object) -> None:
     """Refuse an unknown side that asks: a `ConfigError`."""
-    if query not in ("text", "image"):
+    if not isinstance(query, str) or query not in ("text", "image"):
         raise ConfigError(f"query = {query!r}: the side that asks is 'text' or 'image'.")

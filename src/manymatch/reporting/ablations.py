@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from manymatch.reporting.blocks import Block, Heading, Note, gallery
 from manymatch.reporting.estimates import (
     COLLAPSED_SEEDS,
-    WITHOUT_COLLAPSED,
+    TRAINED_TITLE,
     Estimate,
     Queries,
     interval,
@@ -44,7 +44,7 @@ class Measure:
 
 MEASURES = [
     Measure("rsum", "rsum"),
-    Measure(_SOUND, f"rsum {WITHOUT_COLLAPSED}", ranked=False),
+    Measure(_SOUND, f"rsum {TRAINED_TITLE}", ranked=False),
     Measure(_INTERVAL, "95% interval", ranked=False),
     *(Measure(f"{way}.r1", "R@1", shown) for way, shown in WAYS.items()),
     *(
@@ -73,7 +73,7 @@ COLUMNS_MEANING = (
 
 def ranked_points(ablation: Ablation) -> list[AblationPoint]:
     """The points in the order of the table: whole methods from the best rsum down."""
-    if not ablation.of_methods:
+    if not ablation.compares_methods:
         return ablation.points
     return sorted(ablation.points, key=lambda point: -(_mean(point, "rsum") or 0.0))
 
@@ -84,9 +84,9 @@ def table(ablation: Ablation) -> Table:
     best = {
         measure: best_value(_mean(point, measure.key) for point in points)
         for measure in [*MEASURES, *_selected(ablation)]
-        if ablation.of_methods or measure.key != _INTERVAL
+        if ablation.compares_methods or measure.key != _INTERVAL
     }
-    heads = ["Method"] if ablation.of_methods else ablation.keys or ["Setting"]
+    heads = ["Method"] if ablation.compares_methods else ablation.keys or ["Setting"]
     return Table(
         ablation.name,
         [
@@ -103,7 +103,7 @@ def table(ablation: Ablation) -> Table:
             ]
             for point in points
         ],
-    ).without_empty_columns()
+    ).filled_columns()
 
 
 def _selected(ablation: Ablation) -> list[Measure]:
@@ -131,7 +131,7 @@ def estimate(point: AblationPoint, key: str) -> Estimate | None:
     values = [numbers[key] for numbers in runs if key in numbers]
     if not values:
         return None
-    return Estimate.of_scores(values) if key == "rsum" else Estimate.of(values)
+    return Estimate.score_estimate(values) if key == "rsum" else Estimate.of(values)
 
 
 def _mean(point: AblationPoint, key: str) -> float | None:
@@ -141,12 +141,12 @@ def _mean(point: AblationPoint, key: str) -> float | None:
 
 def _cell(point: AblationPoint, measure: Measure, best: float | None) -> Cell:
     if measure.key == _INTERVAL:
-        queries = {run.seed: Queries.of_rsum(run.hits) for run in point.runs if run.hits}
+        queries = {run.seed: Queries.rsum_queries(run.hits) for run in point.runs if run.hits}
         ends = interval({run.seed: run.metrics.rsum for run in point.runs}, queries)
         return Cell(f"{ends[0]:.1f} to {ends[1]:.1f}") if ends else Cell()
     if measure.key == _SOUND:
         rsum = estimate(point, "rsum")
-        return Cell(rsum.without_collapsed() if rsum else "")
+        return Cell(rsum.trained_text() if rsum else "")
     value = estimate(point, measure.key)
     if value is None:
         return Cell()
@@ -193,7 +193,7 @@ def to_markdown(ablation: Ablation) -> str:
     """The table with both directions in one column, then what a paper prints of the same
     question. Below a table of methods a line explains the columns."""
     head = f"**{ablation.name}** ({sizes(ablation)}). {ablation.about}".strip()
-    meaning = [COLUMNS_MEANING] if ablation.of_methods else []
+    meaning = [COLUMNS_MEANING] if ablation.compares_methods else []
     meaning += _meaning_of_collapsed(ablation)
     lines = [head, "", *table(ablation).to_markdown(merge=True)]
     lines += ["", " ".join(meaning)] if meaning else []

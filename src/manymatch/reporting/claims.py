@@ -10,8 +10,8 @@ from functools import cached_property
 
 from manymatch.reporting.blocks import Note, View, gallery
 from manymatch.reporting.estimates import (
+    TRAINED_TITLE,
     VERDICTS,
-    WITHOUT_COLLAPSED,
     Difference,
     Estimate,
     Queries,
@@ -50,7 +50,7 @@ class Quantity:
 
     def queries_of(self, run: AblationRun) -> Queries | None:
         """What each query adds to the number; None if the run does not hold these values."""
-        return Queries.of_rsum(run.hits) if run.hits and self.keys == ("rsum",) else None
+        return Queries.rsum_queries(run.hits) if run.hits and self.keys == ("rsum",) else None
 
 
 _RETRIEVAL = (
@@ -85,7 +85,7 @@ class Claim:
     quantities: tuple[Quantity, ...] = _RETRIEVAL
 
 
-def _over_baseline(method: str, baseline: str) -> Claim:
+def _baseline_claim(method: str, baseline: str) -> Claim:
     """The claim of a method over the method that its paper extends."""
     sides = [Side(METHODS, (name.lower().replace("-", "_"),)) for name in (method, baseline)]
     return Claim(f"{method} over {baseline}", sides[0], sides[1])
@@ -97,10 +97,10 @@ CLAIMS = [
         Side(METHODS, ("pvse", "dive", "maxmatch")),
         Side(METHODS, ("vsepp", "vse_infinity")),
     ),
-    _over_baseline("DivE", "PVSE"),
-    _over_baseline("MaxMatch", "DivE"),
-    _over_baseline("CORA", "VSE-infinity"),
-    _over_baseline("MSRM", "PCME"),
+    _baseline_claim("DivE", "PVSE"),
+    _baseline_claim("MaxMatch", "DivE"),
+    _baseline_claim("CORA", "VSE-infinity"),
+    _baseline_claim("MSRM", "PCME"),
     *(
         Claim(
             f"{method} over VSE-infinity, on regions",
@@ -153,7 +153,7 @@ class Result:
 
     @property
     def estimate(self) -> Estimate:
-        return Estimate.of_scores([*self.values.values()])
+        return Estimate.score_estimate([*self.values.values()])
 
 
 @dataclass(frozen=True)
@@ -187,8 +187,8 @@ class Finding:
 
     def side_text(self, side: Result) -> str:
         digits, estimate = self.quantity.digits, side.estimate
-        without = estimate.without_collapsed(digits)
-        note = f" ({WITHOUT_COLLAPSED} {without})" if without else ""
+        without = estimate.trained_text(digits)
+        note = f" ({TRAINED_TITLE} {without})" if without else ""
         return f"{side.label} {estimate.text(digits)}{note}"
 
 
@@ -280,13 +280,13 @@ def to_markdown(ablations: Sequence[Ablation]) -> list[str]:
 
 
 def _list(dataset: str, findings: Sequence[Finding]) -> str:
-    by_claim: dict[str, list[str]] = {}
+    verdicts: dict[str, list[str]] = {}
     for finding, verdict, seeds in _decided(findings):
         sentence = f"{finding.text()}: **{verdict}**"
         if seeds:
             sentence += f" (seeds that would decide: {seeds})"
-        by_claim.setdefault(finding.claim.text, []).append(sentence)
-    lines = [f"- {claim}. {'; '.join(texts)}." for claim, texts in by_claim.items()]
+        verdicts.setdefault(finding.claim.text, []).append(sentence)
+    lines = [f"- {claim}. {'; '.join(texts)}." for claim, texts in verdicts.items()]
     return "\n".join([f"**{dataset}**: do the papers' claims hold here?", "", *lines]) + "\n"
 
 

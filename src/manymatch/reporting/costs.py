@@ -60,7 +60,7 @@ def table(costs: Costs, beside: Sequence[PublishedCost] | None = None) -> Table:
     ]
     columns = [Column("Method", numeric=False), Column("From", numeric=False), *COLUMNS.values()]
     columns.append(Column("Hardware", numeric=False))
-    return Table(f"Costs on {costs.dataset}", columns, rows).without_empty_columns()
+    return Table(f"Costs on {costs.dataset}", columns, rows).filled_columns()
 
 
 def source(published: PublishedCost) -> str:

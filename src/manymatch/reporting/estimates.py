@@ -38,7 +38,7 @@ class Estimate:
         return cls(mean, deviation, deviation / seeds**0.5, seeds)
 
     @classmethod
-    def of_scores(cls, values: Sequence[float]) -> Estimate:
+    def score_estimate(cls, values: Sequence[float]) -> Estimate:
         """The estimate of scores over seeds, where more is better. A seed whose score is below half
         of the best seed's has collapsed. Values below 0 are no scores, and none collapses."""
         estimate, best = cls.of(values), max(values)
@@ -56,14 +56,14 @@ class Estimate:
         """Mean, standard deviation and standard error: "3.00 ± 2.65 (1.53)"."""
         return self.text(2) + ("" if self.error is None else f" ({self.error:.2f})")
 
-    def without_collapsed(self, digits: int = 1) -> str:
+    def trained_text(self, digits: int = 1) -> str:
         """The estimate without the collapsed seeds, "3.0 ± 2.6 (4 of 5 seeds)"; "" if none has."""
         if self.sound is None:
             return ""
         return f"{self.sound.text(digits)} ({self.sound.seeds} of {self.seeds} seeds)"
 
 
-WITHOUT_COLLAPSED = "without collapsed seeds"
+TRAINED_TITLE = "without collapsed seeds"
 COLLAPSED_SEEDS = "A seed has collapsed if its value is below half of the best seed's."
 
 Array = npt.NDArray[np.float64]
@@ -97,7 +97,7 @@ class Queries:
     counts: Array
 
     @classmethod
-    def of_rsum(cls, hits: Hits) -> Queries:
+    def rsum_queries(cls, hits: Hits) -> Queries:
         """What each query of a run adds to rsum, in both directions."""
         words = hits.t2i.split()
         sums = [list(map(int, hits.i2t)), [sum(map(int, word)) for word in words]]
@@ -139,12 +139,12 @@ class Difference:
             return cls(mean)
         both = (side, other)
         paired = side.keys() == other.keys()
-        of_sides = [statistics.variance(values.values()) for values in both]
+        variances = [statistics.variance(values.values()) for values in both]
         if paired:
             squares = [statistics.variance([side[seed] - other[seed] for seed in side]) / len(side)]
             freedom = len(side) - 1.0
         else:
-            squares = [square / len(values) for square, values in zip(of_sides, both, strict=True)]
+            squares = [square / len(values) for square, values in zip(variances, both, strict=True)]
             shares = [s**2 / (len(values) - 1) for s, values in zip(squares, both, strict=True)]
             freedom = sum(squares) ** 2 / sum(shares) if sum(shares) else 1.0
         seed_variance = sum(squares)
@@ -155,7 +155,7 @@ class Difference:
             draws = resampled(runs[0], runs[1], paired)
             variance = max(variance, float(draws.var(ddof=1)))
         seeds = min(len(side), len(other))
-        spread = math.sqrt(statistics.fmean(of_sides))
+        spread = math.sqrt(statistics.fmean(variances))
         return cls(mean, variance, seed_variance, freedom, seeds, spread)
 
     @property
@@ -196,13 +196,13 @@ class Difference:
         significant among so many comparisons; None if no number up to 100 is enough."""
         if self.variance is None:
             return None
-        of_queries = self.variance - self.seed_variance
+        query_variance = self.variance - self.seed_variance
         for seeds in range(2, _MOST_SEEDS + 1):
-            of_seeds = self.seed_variance * self.seeds / seeds
+            needed_variance = self.seed_variance * self.seeds / seeds
             expected = replace(
                 self,
-                variance=of_queries + of_seeds,
-                seed_variance=of_seeds,
+                variance=query_variance + needed_variance,
+                seed_variance=needed_variance,
                 freedom=self.freedom * (seeds - 1) / (self.seeds - 1),
             )
             if expected.p < _LEVEL / comparisons:

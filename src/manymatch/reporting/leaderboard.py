@@ -84,7 +84,7 @@ _COMPACT = {
 """The columns of the Markdown and LaTeX tables, each with its metrics."""
 
 
-def by_dataset(runs: Sequence[Run]) -> list[tuple[str, list[Run]]]:
+def group_datasets(runs: Sequence[Run]) -> list[tuple[str, list[Run]]]:
     """The runs of each data set, in the given order (sorted by data set)."""
     groups = itertools.groupby(runs, key=lambda run: run.dataset)
     return [(name, list(group)) for name, group in groups]
@@ -130,15 +130,15 @@ def _table(runs: list[Run], styles: dict[str, int], compact: bool) -> Table:
         *(Column(metric.label, metric.group) for metric in metrics),
     ]
     title = f"Leaderboard of {runs[0].dataset}, {runs[0].provenance.setting}"
-    return Table(title, columns, rows).without_empty_columns()
+    return Table(title, columns, rows).filled_columns()
 
 
 def blocks(runs: Sequence[Run]) -> list[Block]:
     """The compact tables of all data sets for a terminal, each below its setting and sizes."""
     blocks: list[Block] = []
-    for name, group in by_dataset(runs):
+    for name, group in group_datasets(runs):
         for table in tables(group, compact=True):
-            shown = _of_table(group, table)
+            shown = _table_runs(group, table)
             heading = Heading(f"{name}, {shown[0].provenance.setting}", sizes(shown))
             blocks += [heading, table.without("Setting")]
     return blocks
@@ -202,9 +202,9 @@ def to_markdown(runs: list[Run]) -> str:
     """For each data set the compact tables, the tables beside the papers' numbers, and what the
     labels mean."""
     parts = []
-    for name, group in by_dataset(runs):
+    for name, group in group_datasets(runs):
         for table in tables(group, compact=True):
-            head = f"**{name}** ({sizes(_of_table(group, table))})"
+            head = f"**{name}** ({sizes(_table_runs(group, table))})"
             parts.append("\n".join([head, "", *table.to_markdown(merge=True)]))
         parts += comparison.to_markdown(name, group)
     notes = [f"*{term}*: {meaning}." for term, meaning in terms(runs)]
@@ -215,13 +215,13 @@ def to_markdown(runs: list[Run]) -> str:
 def to_latex(runs: list[Run]) -> str:
     """The compact tables as LaTeX, each below a comment with the data set and the sizes."""
     return "\n\n".join(
-        f"% {name}: {sizes(_of_table(group, table))}\n{table.to_latex(merge=True)}"
-        for name, group in by_dataset(runs)
+        f"% {name}: {sizes(_table_runs(group, table))}\n{table.to_latex(merge=True)}"
+        for name, group in group_datasets(runs)
         for table in tables(group, compact=True)
     )
 
 
-def _of_table(runs: list[Run], table: Table) -> list[Run]:
+def _table_runs(runs: list[Run], table: Table) -> list[Run]:
     presets = {row[0].text for row in table.rows}
     return [run for run in runs if run.preset in presets]
 

@@ -14,8 +14,8 @@ from typing import get_args
 from manymatch.reporting.blocks import Block, Bullets, Heading, Note, View
 from manymatch.reporting.estimates import (
     COLLAPSED_SEEDS,
+    TRAINED_TITLE,
     VERDICTS,
-    WITHOUT_COLLAPSED,
     Difference,
     Estimate,
     verdicts,
@@ -35,7 +35,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 METRICS = {"map": "mAP", "map_at_200": "mAP@200", "p_at_200": "P@200"}
 """The metrics of sketches in the result files, with the names that the papers use."""
 
-_HEADS = ("R@1", f"R@1 {WITHOUT_COLLAPSED}", "published", "Med-R")
+_HEADS = ("R@1", f"R@1 {TRAINED_TITLE}", "published", "Med-R")
 
 Values = Mapping[str, Mapping[str, Mapping[int, float]]]
 """Values by point, measure and seed."""
@@ -62,7 +62,7 @@ def synthetic(experiment: SyntheticExperiment) -> list[Block]:
 def sketches(experiment: SketchExperiment) -> list[Block]:
     """An experiment on sketches."""
     values = {
-        point.label: {shown: _by_seed(point.runs, name) for name, shown in METRICS.items()}
+        point.label: {shown: _seed_values(point.runs, name) for name, shown in METRICS.items()}
         for point in experiment.points
     }
     note = _SKETCHES_NOTE.format(seeds=_seeds(experiment))
@@ -115,16 +115,16 @@ def synthetic_table(experiment: SyntheticExperiment) -> Table:
         for kind in KINDS:
             recalls = [run.recall(kind) for run in point.runs]
             published = experiment.published.get(point.label, {}).get(kind)
-            r1 = Estimate.of_scores([recall.r1 for recall in recalls])
+            r1 = Estimate.score_estimate([recall.r1 for recall in recalls])
             texts += [
                 r1.text_with_error(),
-                r1.without_collapsed(2),
+                r1.trained_text(2),
                 "" if published is None else f"{published:.2f}",
                 _range([recall.medr for recall in recalls]),
             ]
         rows.append([*map(Cell, [*texts, *_assignment(point), _seconds(point)])])
     titles = [Column(title, numeric=title != "Setting") for title in columns]
-    return Table(experiment.name, titles, rows).without_empty_columns()
+    return Table(experiment.name, titles, rows).filled_columns()
 
 
 def _assignment(point: SyntheticPoint) -> list[str]:
@@ -171,25 +171,28 @@ def _seeds(experiment: SyntheticExperiment | SketchExperiment) -> str:
     return ", ".join(map(str, experiment.seeds))
 
 
-def _by_seed(runs: Sequence[SketchRun], metric: str) -> dict[int, float]:
+def _seed_values(runs: Sequence[SketchRun], metric: str) -> dict[int, float]:
     return {run.seed: getattr(run, metric) for run in runs}
 
 
 def sketches_table(experiment: SketchExperiment) -> Table:
     """Our points, then the papers' rows, marked as published."""
     estimates = [
-        [Estimate.of_scores([*_by_seed(point.runs, metric).values()]) for metric in METRICS]
+        [
+            Estimate.score_estimate([*_seed_values(point.runs, metric).values()])
+            for metric in METRICS
+        ]
         for point in experiment.points
     ]
     rows = [
         [
             Cell(point.label),
             Cell("run here"),
-            *(Cell(estimate.text_with_error()) for estimate in of_point),
-            Cell(of_point[0].without_collapsed(2)),
+            *(Cell(estimate.text_with_error()) for estimate in point_estimates),
+            Cell(point_estimates[0].trained_text(2)),
             Cell(f"{statistics.fmean(run.seconds for run in point.runs):.0f}"),
         ]
-        for point, of_point in zip(experiment.points, estimates, strict=True)
+        for point, point_estimates in zip(experiment.points, estimates, strict=True)
     ]
     rows += [
         [
@@ -203,5 +206,5 @@ def sketches_table(experiment: SketchExperiment) -> Table:
         if result.dataset == experiment.dataset
     ]
     heads = [Column(title, numeric=False) for title in ("Method", "From")]
-    titles = [*METRICS.values(), f"{METRICS['map']} {WITHOUT_COLLAPSED}", "Seconds"]
-    return Table(experiment.name, [*heads, *map(Column, titles)], rows).without_empty_columns()
+    titles = [*METRICS.values(), f"{METRICS['map']} {TRAINED_TITLE}", "Seconds"]
+    return Table(experiment.name, [*heads, *map(Column, titles)], rows).filled_columns()

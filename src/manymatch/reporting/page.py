@@ -89,14 +89,14 @@ OVERVIEW: Sections = {
 }
 """The sections of each data set on the first page."""
 
-WITHOUT_DATASET = Part(
+GENERAL_PART = Part(
     "Other experiments",
     {"synthetic": over_seeds.synthetic_section, "sketches": over_seeds.sketches_section},
 )
 """The page of the experiments that belong to no data set of the pipeline."""
 
 
-_OF_DATASETS = ("runs", "ablations", "tuning", "studies", "clusters", "outdated", "costs")
+_DATASET_LISTS = ("runs", "ablations", "tuning", "studies", "clusters", "outdated", "costs")
 """The results that belong to a data set of the pipeline."""
 
 
@@ -160,7 +160,7 @@ def _overview(results: AllResults) -> Page:
     views = {
         f"{dataset}-{anchor}": (dataset, view)
         for dataset in _datasets(results)
-        for anchor, view in _views(OVERVIEW, _on(results, dataset))
+        for anchor, view in _views(OVERVIEW, _select_dataset(results, dataset))
     }
     return Page("index.html", "Overview", "", views)
 
@@ -170,8 +170,8 @@ def _pages(results: AllResults) -> Iterator[Page]:
     for dataset in _datasets(results):
         for part in PARTS:
             name = f"{dataset}-{part.title.lower().replace(' ', '-')}"
-            yield from _page(name, dataset, part, _on(results, dataset))
-    yield from _page("experiments", "", WITHOUT_DATASET, results)
+            yield from _page(name, dataset, part, _select_dataset(results, dataset))
+    yield from _page("experiments", "", GENERAL_PART, results)
 
 
 def _page(name: str, dataset: str, part: Part, results: AllResults) -> Iterator[Page]:
@@ -189,15 +189,15 @@ def _views(sections: Sections, results: AllResults) -> Iterator[tuple[str, View]
 
 def _datasets(results: AllResults) -> list[str]:
     """The data sets with results; those with a trained model come first."""
-    kinds = [getattr(results, name) for name in _OF_DATASETS]
+    kinds = [getattr(results, name) for name in _DATASET_LISTS]
     return list(dict.fromkeys(result.dataset for kind in kinds for result in kind))
 
 
-def _on(results: AllResults, dataset: str) -> AllResults:
+def _select_dataset(results: AllResults, dataset: str) -> AllResults:
     """The results on one data set."""
     kinds: dict[str, Any] = {
         name: [result for result in getattr(results, name) if result.dataset == dataset]
-        for name in _OF_DATASETS
+        for name in _DATASET_LISTS
     }
     return replace(results, **kinds)
 
@@ -206,9 +206,9 @@ def _data_line(results: AllResults) -> str:
     """The data sets with their sizes: "scenes (test: 300 images, 1,500 captions)"."""
     parts = []
     for dataset in _datasets(results):
-        on_dataset = _on(results, dataset)
-        galleries = leaderboard.sizes(on_dataset.runs)
-        if not galleries and on_dataset.ablations:
-            galleries = gallery(on_dataset.ablations[0])
+        selected = _select_dataset(results, dataset)
+        galleries = leaderboard.sizes(selected.runs)
+        if not galleries and selected.ablations:
+            galleries = gallery(selected.ablations[0])
         parts.append(f"{dataset} ({galleries})" if galleries else dataset)
     return "; ".join(parts)

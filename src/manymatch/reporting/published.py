@@ -29,7 +29,7 @@ from manymatch.reporting.table import Cell, Column, Table
 
 Line = dict[str, str]
 
-OF_ABLATION: dict[str, tuple[str, str, str]] = {
+ABLATION_METRICS: dict[str, tuple[str, str, str]] = {
     "dive-similarity": ("DivE", "table 3", ""),
     "dive-slots": ("DivE", "section B.3", ""),
     "dive-elements": ("DivE", "table 4", "hyperparameter: embedding set size"),
@@ -43,7 +43,7 @@ OF_ABLATION: dict[str, tuple[str, str, str]] = {
 }
 """For the name of an ablation the paper, its table, and how the column `what` begins."""
 
-OF_SETS = (
+SET_METRICS = (
     ("DivE", "table 3", "within-set circular variance"),
     ("DivE", "table 5", ""),
     ("MaxMatch", "table 4", ""),
@@ -148,12 +148,12 @@ def _table(lines: list[Line], paper: str, section: str, what: str) -> Table:
 
 def tables_beside(ablation: str) -> list[Table]:
     """What a paper prints of the question that the ablation of this name asks."""
-    return _tables_of(*OF_ABLATION[ablation]) if ablation in OF_ABLATION else []
+    return _tables_of(*ABLATION_METRICS[ablation]) if ablation in ABLATION_METRICS else []
 
 
 def tables_of_sets() -> list[Table]:
     """What the papers print of the elements of their sets."""
-    return [table for subject in OF_SETS for table in _tables_of(*subject)]
+    return [table for subject in SET_METRICS for table in _tables_of(*subject)]
 
 
 def _tables_of(paper: str, section: str, what: str) -> list[Table]:

@@ -116,16 +116,16 @@ def sampled_rankings(
     runs: Iterable[Run], queries: Callable[[Samples], Sequence[_Query]]
 ) -> list[tuple[_Query, list[Ranking]]]:
     """The first sampled queries of all runs, each with the ranking of every run."""
-    by_run = [
+    rows = [
         (run.preset, {query.id: query for query in queries(run.samples)})
         for run in runs
         if run.samples
     ]
     first: dict[str, _Query] = {}
-    for _, sampled in by_run:
+    for _, sampled in rows:
         first |= {name: query for name, query in sampled.items() if name not in first}
     return [
-        (query, [_ranking(preset, sampled.get(name)) for preset, sampled in by_run])
+        (query, [_ranking(preset, sampled.get(name)) for preset, sampled in rows])
         for name, query in list(first.items())[:MAX_QUERIES]
     ]
 

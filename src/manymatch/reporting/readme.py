@@ -21,8 +21,8 @@ def update_pages(readme: Path, results: Path, leaderboard_md: Path) -> None:
     """
     board = _text(leaderboard_md, "Run 'manymatch report'")
     pages = {
-        results: _with_results(results, board),
-        readme: _with_results(readme, readme_block(board, leaderboard_md)),
+        results: _insert_results(results, board),
+        readme: _insert_results(readme, readme_block(board, leaderboard_md)),
     }
     for path, text in pages.items():
         files.write_through(path, text)
@@ -43,7 +43,7 @@ def readme_block(board: str, path: Path) -> str:
     return "\n\n".join(block[: after[0]] if after else block)
 
 
-def _with_results(page: Path, text: str) -> str:
+def _insert_results(page: Path, text: str) -> str:
     old = _text(page, f"Write the page, with the lines {START} and {END}")
     before, start, rest = old.partition(START)
     _, end, after = rest.partition(END)

@@ -32,7 +32,7 @@ def report(reports: Path) -> list[Run]:
             file. Earlier outputs then stay as they were.
     """
     results = AllResults.read(reports)
-    methods = [ablation for ablation in results.ablations if ablation.of_methods]
+    methods = [ablation for ablation in results.ablations if ablation.compares_methods]
     with working("draw the pages"):
         pages = page.render(results)
     outputs = {

@@ -76,9 +76,9 @@ class Table(Block):
         groups = groupby(self.columns, key=lambda column: column.group)
         return [(group, len(list(columns))) for group, columns in groups]
 
-    def without_empty_columns(self) -> Table:
+    def filled_columns(self) -> Table:
         """The table with the columns that have a text in at least one row."""
-        return self._with_columns(
+        return self._select(
             index
             for index in range(len(self.columns))
             if any(row[index].plain != "-" for row in self.rows)
@@ -86,11 +86,11 @@ class Table(Block):
 
     def without(self, *titles: str) -> Table:
         """The table without the columns of these titles."""
-        return self._with_columns(
+        return self._select(
             index for index, column in enumerate(self.columns) if column.title not in titles
         )
 
-    def _with_columns(self, positions: Iterable[int]) -> Table:
+    def _select(self, positions: Iterable[int]) -> Table:
         kept = list(positions)
         return replace(
             self,

@@ -57,11 +57,11 @@ def _parts(table: Table, width: int) -> Iterator[rich_table.Table]:
     if _total(widths) > width:
         rows = [[text.replace(" / ", "/") for text in row] for row in rows]
         widths = _widths(columns, rows)
-        of_text = [i for i, column in enumerate(columns) if not column.numeric]
-        room = width - _total(widths) + sum(widths[i] for i in of_text)
-        for i in of_text:
+        text_columns = [i for i, column in enumerate(columns) if not column.numeric]
+        room = width - _total(widths) + sum(widths[i] for i in text_columns)
+        for i in text_columns:
             least = _TEXT_WIDTH if i else _NAME_WIDTH
-            widths[i] = min(widths[i], max(least, room // len(of_text)))
+            widths[i] = min(widths[i], max(least, room // len(text_columns)))
     part = [0]
     for index in range(1, len(columns)):
         if len(part) > 1 and _total([widths[i] for i in [*part, index]]) > width:

@@ -102,7 +102,7 @@ class Ablation(Result):
         return self
 
     @property
-    def of_methods(self) -> bool:
+    def compares_methods(self) -> bool:
         """Whether the points are whole methods. Such points are shown best first."""
         return self.keys == ["preset"]
 
@@ -111,5 +111,5 @@ class Ablation(Result):
         """All ablations by data set and name; those of methods come first."""
         return sorted(
             super().read_all(reports),
-            key=lambda ablation: (ablation.dataset, not ablation.of_methods),
+            key=lambda ablation: (ablation.dataset, not ablation.compares_methods),
         )

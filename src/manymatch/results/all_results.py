@@ -49,8 +49,8 @@ class AllResults:
             DataError: there is no run, or a file is malformed; one line with the file and the key.
         """
         runs = read_runs(reports)
-        studies, old_studies = _by_model(Studies.read_all(reports), runs)
-        clusters, old_clusters = _by_model(Clusters.read_all(reports), runs)
+        studies, old_studies = _split_by_model(Studies.read_all(reports), runs)
+        clusters, old_clusters = _split_by_model(Clusters.read_all(reports), runs)
         return cls(
             runs=runs,
             ablations=Ablation.read_all(reports),
@@ -64,7 +64,7 @@ class AllResults:
         )
 
 
-def _by_model(
+def _split_by_model(
     results: Sequence[_OfModel], runs: Sequence[Run]
 ) -> tuple[list[_OfModel], list[_OfModel]]:
     """The results of the evaluated models, and those of other models of the same names."""

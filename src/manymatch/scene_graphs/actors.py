@@ -11,6 +11,7 @@ from manymatch.scene_graphs.clauses import (
     possessed,
 )
 from manymatch.scene_graphs.lexicon import (
+    BODILY,
     BODY,
     COLOURS,
     COVERING,
@@ -50,7 +51,7 @@ def _worn_by_nearest(tree: Tree, token: int) -> None:
         tree.attach(token, wearer, "prep")
 
 
-def _with_itself(tree: Tree, token: int) -> None:
+def _detach_with(tree: Tree, token: int) -> None:
     """Attach "with", as one of three phrases says where it belongs.
 
     "A vest with crosses on it": the noun before. "... with her hand in a bag", "... with people in
@@ -116,6 +117,9 @@ def _actor_acts(tree: Tree, token: int) -> None:
     """In "a man in a red shirt holding a ball" the man holds the ball, not the shirt."""
     if tree.deps[token] not in CLAUSES or tree.lemmas[token] in COVERING:
         return
+    own = any(is_noun(tree, t) for t in tree.below(token, SUBJECTS))
+    if own and not tree.below(token, {"advmod"}):
+        return  # "A toy a girl is holding".
     noun = tree.heads[token]
     part = tree.lemmas[noun] in PARTS
     if tree.tags[token] not in ({"VBG", "VBN"} if part else {"VBG"}):
@@ -125,9 +129,11 @@ def _actor_acts(tree: Tree, token: int) -> None:
     clothing = noun
     while tree.deps[clothing] == "conj" and tree.lemmas[tree.heads[clothing]] in WORN:
         clothing = tree.heads[clothing]
-    actor = _wearer(tree, clothing) if tree.lemmas[clothing] in WORN else None
     link = tree.heads[noun] if tree.deps[noun] == "pobj" else noun
+    if tree.lemmas[noun] in BODY and possessed(tree, noun) and tree.words[token] in BODILY:
+        return  # "With her hair blowing".
     absolute = tree.words[link] == "with" and tree.below(noun, {"det"})  # "With the sun shining".
+    actor = _wearer(tree, clothing) if tree.lemmas[clothing] in WORN else None
     if actor is None and (not absolute or tree.below(token, {"dobj"})):
         actor = next((t for t in tree.above(noun) if is_animate(tree, t)), None)
         if actor is None and tree.words[link] in {"in", "on", "at"}:
@@ -158,7 +164,7 @@ def _verb_above(tree: Tree, token: int) -> int | None:
     return next((t for t in tree.above(token) if is_verb(tree, t)), None)
 
 
-def _for_to(tree: Tree, token: int) -> None:
+def _actor_of_purpose(tree: Tree, token: int) -> None:
     """In "waits for a girl to open a door" one waits for the girl, who opens the door."""
     verb = tree.heads[token]
     if tree.deps[token] != "mark" or tree.deps[verb] != "advcl":
@@ -171,9 +177,9 @@ def _for_to(tree: Tree, token: int) -> None:
 
 ACTORS: tuple[Repair, ...] = (
     Repair(_worn_by_nearest, {"in", "with"}),
-    Repair(_with_itself, {"with"}),
+    Repair(_detach_with, {"with"}),
     Repair(_person_joins_wearer),
     Repair(_wearer_is_there, LOCATING),
     Repair(_actor_acts, tags=frozenset({"VBG", "VBN"})),
-    Repair(_for_to, {"for"}),
+    Repair(_actor_of_purpose, {"for"}),
 )

@@ -138,11 +138,13 @@ def _object_of_preposition(tree: Tree, token: int) -> None:
         return
     verb = tree.heads[token]
     particle = tree.deps[token] == "prt"
-    if particle and tree.lemmas[verb] in TAKING:
-        for noun in tree.below(token, {"pobj"}):
+    own = tree.below(token, {"pobj"})
+    placed = any(tree.lemmas[noun] in PLACES for noun in own)  # "Throwing in the park".
+    if particle and tree.lemmas[verb] in TAKING and not placed:
+        for noun in own:
             tree.attach(noun, verb, "dobj")
         return
-    if tree.below(token, {"pobj"}):
+    if own:
         tree.deps[token] = "prep" if particle else tree.deps[token]
         return
     inverted = {"nsubj"} if tree.below(verb, {"attr"}) else set()
@@ -193,6 +195,8 @@ def _adverbial_object(tree: Tree, token: int) -> None:
 def _agent(tree: Tree, token: int) -> None:
     """In "a cart dragged by a horse" the horse drags; in "parked by a house" the house does not."""
     verb = tree.heads[token]
+    if tree.tags[verb] == "VBG" and tree.deps[token] == "agent":
+        tree.deps[token] = "prep"  # "Standing by a table".
     if token != verb + 1 or tree.tags[verb] not in {"VBD", "VBN"}:
         return
     reduced = not tree.below(verb, {"auxpass"})
@@ -212,7 +216,7 @@ def _measured_list(tree: Tree, token: int) -> None:
             tree.attach(other, token, "conj")
 
 
-def _of_follows_noun(tree: Tree, token: int) -> None:
+def _attach_of(tree: Tree, token: int) -> None:
     """In "a lady and a group of girls" the girls are a group, not a lady."""
     noun = token - 1
     if noun >= 0 and is_noun(tree, noun):
@@ -246,7 +250,7 @@ def _not_belongs_to_next(tree: Tree, token: int) -> None:
 
 
 ATTACHMENTS: tuple[Repair, ...] = (
-    Repair(_of_follows_noun, {"of"}),
+    Repair(_attach_of, {"of"}),
     Repair(_picture_shows, _PICTURES),
     Repair(_subject_of_clause, tags=VERBS),
     Repair(_complement_describes, tags=_COMPLEMENTS),

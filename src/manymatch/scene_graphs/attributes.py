@@ -71,8 +71,12 @@ def is_state(tree: Tree, token: int) -> bool:
     """Return whether the verb `token` describes its subject without relating it to an object."""
     if not is_verb(tree, token) or tree.deps[token] in _AUXILIARIES:
         return False
-    if tree.lemmas[token] in COPULAS or tree.below(token, _COMPLETING):
+    seen = any(_is_seen(tree, t) for t in tree.below(token, _ADVERBS))
+    links = tree.lemmas[token] in COPULAS and not (tree.lemmas[token] == "look" and seen)
+    if links or tree.below(token, _COMPLETING):  # "Looking up" is complete.
         return False
+    if tree.deps[token] == "prep" and tree.below(token, {"pobj"}):
+        return False  # "People, including two girls".
     if any(tree.below(adverb, {"prep"}) for adverb in tree.below(token, _ADVERBS)):
         return False  # "Walks up to a house".
     if is_passive(tree, token):

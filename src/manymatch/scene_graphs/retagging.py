@@ -8,9 +8,11 @@ from manymatch.scene_graphs.lexicon import (
     ACTIONS,
     ANIMALS,
     BODY,
+    COLOURED_THINGS,
     COLOURS,
     DENOMINAL,
     GEAR,
+    NOMINAL_ADJECTIVES,
     PLACES,
     PLURALS,
     PLURALS_IN_S,
@@ -26,6 +28,7 @@ from manymatch.scene_graphs.verb_or_noun import (
     determined_word_is_noun,
     only_noun,
 )
+from manymatch.scene_graphs.verbs_of_wearers import VERBS_OF_WEARERS
 
 _AROUND_VERBS = frozenset({"prep", "advmod", "prt", "punct", "dobj"})
 _JOINTS = frozenset({",", "and", "or", "&"})
@@ -42,6 +45,7 @@ _JOINED = frozenset({"conj", "acl"})
 _DETERMINERS = frozenset({"det", "nummod"})
 _DESCRIBING = frozenset({"JJ", "JJR", "JJS", "VBG", "VBN"})
 _STATE_PARTICIPLES = frozenset(map(present_participle, STATES))
+_WITH_SINGULAR = frozenset({"boxers", "braces", "briefs", "chaps", "clippers", "glasses", "trunks"})
 _MOVING_PARTICIPLES = frozenset(map(present_participle, ACTIONS))
 
 
@@ -57,7 +61,8 @@ def _adjective_describes(tree: Tree, token: int) -> None:
     Nor is a word with a hyphen, unless it is a garment ("t-shirt vendor").
     """
     hyphenated = "-" in tree.words[token] and tree.lemmas[token] not in WORN
-    adjective = tree.tags[token] in _DESCRIBING or tree.kinds[token] == "JJ" or hyphenated
+    described = tree.words[token] in NOMINAL_ADJECTIVES or tree.kinds[token] == "JJ"
+    adjective = tree.tags[token] in _DESCRIBING or described or hyphenated
     if tree.deps[token] in _BEFORE_NOUN and adjective:
         tree.deps[token] = "amod"
     elif tree.tags[token] == "JJ" and tree.deps[token] == "advmod":
@@ -67,10 +72,11 @@ def _adjective_describes(tree: Tree, token: int) -> None:
 
 def _colour_describes(tree: Tree, token: int) -> None:
     """A colour before a noun or joined to an adjective is an adjective, whatever its tag."""
-    coloured = tree.words[token] in COLOURS or tree.words[token].endswith(("color", "colour"))
+    word, dep, head = tree.words[token], tree.deps[token], tree.heads[token]
+    coloured = word in COLOURS or word.endswith(("color", "colour"))
+    coloured = coloured or (word in COLOURED_THINGS and tree.lemmas[head] in WORN)
     if not coloured or tree.tags[token].startswith("JJ"):
         return
-    dep, head = tree.deps[token], tree.heads[token]
     if dep in _BEFORE_NOUN or (dep == "conj" and tree.tags[head].startswith("JJ")):
         tree.tags[token] = "JJ"
         tree.deps[token] = "conj" if dep == "conj" else "amod"
@@ -227,8 +233,8 @@ def _colour_ends_phrase(tree: Tree, token: int) -> None:
 
 def _plural_has_no_singular(tree: Tree, token: int) -> None:
     """ "Shorts" are no "short", but two glasses and a glass of water are vessels."""
-    vessels = tree.below(token, {"nummod"}) or measured(tree, token) is not None
-    if is_noun(tree, token) and not vessels:
+    counted = tree.below(token, {"nummod"}) and tree.words[token] in _WITH_SINGULAR
+    if is_noun(tree, token) and not counted and measured(tree, token) is None:
         tree.lemmas[token] = tree.words[token]
 
 
@@ -244,6 +250,7 @@ RETAGGINGS: tuple[Repair, ...] = (
     Repair(_adjective_has_adverb),
     Repair(_colour_ends_phrase),
     Repair(_participle_after_noun),
+    *VERBS_OF_WEARERS,
     *VERB_OR_NOUN,
     Repair(_state_describes, _STATE_PARTICIPLES),
     Repair(_adjective_describes),

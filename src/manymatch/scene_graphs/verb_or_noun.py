@@ -15,6 +15,7 @@ from manymatch.scene_graphs.lexicon import (
     WORN,
 )
 from manymatch.scene_graphs.tree import NOUNS, VERBS, Repair, Tree
+from manymatch.scene_graphs.verbs_of_wearers import verb_after_clothes
 
 _AROUND_VERBS = frozenset({"prep", "advmod", "prt", "punct", "dobj"})
 _BARE = frozenset({"VB", "VBP"})
@@ -28,12 +29,9 @@ _SUBJECTS = frozenset({"nsubj", "nsubjpass"})
 _AUXILIARIES = frozenset({"aux", "auxpass"})
 _CLAUSES = frozenset({"advcl", "ccomp", "dobj", "xcomp"})
 _OF_VERBS = frozenset({"dobj", "conj"})
+_ONE = frozenset({"a", "an", "each", "every", "this"})
 _NO_VERBS = frozenset({"JJ", "RB", "VB"})
 _SINGULAR = frozenset({"NN", "NNP"})
-_OBJECTS = frozenset({"a", "an", "the", "his", "her", "its", "their", "another", "some"})
-_AFTER_VERBS = frozenset({"advcl", "appos", "dobj", "npadvmod", "prep", "xcomp"})
-_COLOUR_ROW = COLOURS | {",", "and"}
-_SUBORDINATE = frozenset({"as", "because", "when", "where", "while"})
 _LINKING = COPULAS | {"do", "have"}
 _NO_NOUNS = COLOURS | {"upside"}
 _FORMS = ("ed", "ing")
@@ -51,7 +49,9 @@ def _verb_has_base(tree: Tree, token: int) -> None:
 def _noun_is_verb(tree: Tree, token: int) -> None:
     """In "a girl bikes on a path" bikes is a verb, but the parser sees a compound noun."""
     subject = token - 1
-    if subject not in tree.below(token, {"compound"}) or not _may_be_verb(tree, token):
+    if subject not in tree.below(token, {"amod", "compound"}) or not _may_be_verb(tree, token):
+        return
+    if not is_noun(tree, subject):
         return
     for child in tree.children[token]:
         if child < subject:
@@ -63,10 +63,24 @@ def _noun_is_verb(tree: Tree, token: int) -> None:
         if token + 1 < len(tree) and tree.deps[token + 1] == "prep":
             tree.attach(token + 1, token, "prep")
     else:
+        if tree.deps[token] == "nsubj" and tree.tags[tree.heads[token]] == "VBG":
+            _leads(tree, token, subject)
         tree.attach(subject, token, "nsubj")
     for child in tree.below(token, {"appos"}):
         tree.deps[child] = "dobj"
     tree.tags[token] = "VBZ"
+
+
+def _leads(tree: Tree, verb: int, subject: int) -> None:
+    """In "a rooftop skater flies high doing a trick" the participle completes the verb."""
+    participle = tree.heads[verb]
+    if tree.below(participle, _AUXILIARIES):
+        return
+    for other in tree.below(participle, _SUBJECTS):
+        if other == subject - 1 and is_noun(tree, other):
+            tree.attach(other, subject, "compound")
+    tree.replace(participle, verb)
+    tree.deps[participle] = "advcl"
 
 
 def _may_be_verb(tree: Tree, token: int) -> bool:
@@ -77,7 +91,7 @@ def _may_be_verb(tree: Tree, token: int) -> bool:
     if "VB" not in tree.kinds[token]:
         return False
     acts = tree.lemmas[token] in ACTIONS or is_animate(tree, token - 1)
-    if tag == "NNS" and any(tree.words[t] in {"a", "an"} for t in tree.below(token, {"det"})):
+    if tag == "NNS" and _is_one(tree, token):
         return acts or tree.deps[token] == "ROOT"  # "A girl bikes": no plural follows "a".
     plural = tag == "NNS" or tree.tags[token - 1] == "NNS"
     if plural and tree.lemmas[token - 1] in _WORN_OR_BODY and tree.lemmas[token] not in WORN:
@@ -92,6 +106,18 @@ def _may_be_verb(tree: Tree, token: int) -> bool:
     if tree.lemmas[token - 1] in QUANTITIES and is_animate(tree, token - 1):
         return True
     return tree.tags[token - 1] == "NNS" and bool(tree.below(token, {"nummod"}))
+
+
+def _is_one(tree: Tree, token: int) -> bool:
+    """Return whether an article or pronoun says that there is one of the noun before `token`."""
+    if any(tree.words[t] in _ONE for t in tree.below(token, {"det"})):
+        return True
+    first = token - 1
+    if tree.tags[first] == "NNS" or tree.lemmas[first] in QUANTITIES:
+        return False
+    while first > 0 and (is_noun(tree, first) or tree.tags[first] == "JJ"):
+        first -= 1
+    return tree.words[first] in _ONE
 
 
 def _clause_has_verb(tree: Tree, token: int) -> None:
@@ -214,54 +240,6 @@ def _acts(tree: Tree, verb: int) -> bool:
     return tree.lemmas[verb] in ACTIONS or (single and tree.tags[verb + 1 : verb + 2] != ["VBZ"])
 
 
-def _verb_after_clothes(tree: Tree, token: int) -> None:
-    """In "a man in green climbs a rock" and "a man in a tie leans on a car" the man acts.
-
-    The caption has no other finite verb, and the word is an action or has an object. A bare form
-    ("two men in white play") needs several subjects.
-    """
-    worn, tag, lemma = token - 1, tree.tags[token], tree.lemmas[token]
-    if tag not in {"NN", "NNS"} or worn < 1 or "VB" not in tree.kinds[token] or lemma in WORN:
-        return
-    if not _ends_colours(tree, worn) and not (tree.lemmas[worn] in WORN and is_noun(tree, worn)):
-        return
-    above, root = list(tree.above(token)), tree.root(token)
-    if root == token or not is_noun(tree, root) or _has_verb(tree, token):
-        return
-    object_follows = tag == "NNS" and "".join(tree.words[token + 1 : token + 2]) in _OBJECTS
-    if lemma not in ACTIONS and not object_follows:
-        return
-    if tag == "NN" and tree.tags[root] != "NNS" and not tree.below(root, {"conj"}):
-        return
-    if worn in tree.children[token]:
-        tree.attach(worn, tree.heads[token], tree.deps[token])
-        for child in [t for t in tree.children[token] if t < worn]:
-            tree.attach(child, worn, tree.deps[child])
-    tree.attach(token, token, "ROOT")
-    tree.attach(root, token, "nsubj")
-    tree.tags[token] = "VBZ" if tag == "NNS" else "VBP"
-    for other in above:
-        for child in tree.children[other]:
-            if child > token and tree.deps[child] in _AFTER_VERBS:
-                role = "dobj" if tree.deps[child] == "appos" else tree.deps[child]
-                tree.attach(child, token, role)
-
-
-def _ends_colours(tree: Tree, token: int) -> bool:
-    """Return whether `token` is the last colour of "in orange, white and black"."""
-    while token > 0 and tree.words[token] in _COLOUR_ROW:
-        token -= 1
-        if tree.words[token] == "in":
-            return True
-    return False
-
-
-def _has_verb(tree: Tree, token: int) -> bool:
-    """Return whether the main clause around `token` has a finite verb."""
-    end = next((t for t in range(token, len(tree)) if tree.words[t] in _SUBORDINATE), len(tree))
-    return any(tag in _FINITE for tag in tree.tags[:end])
-
-
 def _adjective_after_noun(tree: Tree, token: int) -> None:
     """In "a surfer airborne over a wave" the parser makes the surfer a subject without a verb."""
     subject = tree.below(token, {"nsubj"})
@@ -287,7 +265,7 @@ VERB_OR_NOUN: tuple[Repair, ...] = (
     Repair(_joined_noun_is_verb, tags=NOUNS),
     Repair(_object_of_participle, tags=_FINITE),
     Repair(_verb_is_noun, tags=_PRESENT),
-    Repair(_verb_after_clothes, tags=frozenset({"NN", "NNS"})),
+    Repair(verb_after_clothes, tags=frozenset({"NN", "NNS"})),
     Repair(_adjective_after_noun, tags=frozenset({"JJ"})),
     Repair(_state_in_past, tags=frozenset({"VBD", "VBN"})),
 )

@@ -114,7 +114,7 @@ class CaptionAugmenter:
     def __call__(self, caption: NumberedCaption, rng: Random) -> NumberedCaption:
         if not self._changes_captions:
             return caption
-        words = self._without_some(self._drop_words(caption.words, rng), rng)
+        words = self._drop_caption_words(self._drop_words(caption.words, rng), rng)
         graph = drop_objects(caption.graph, self._settings.object_drop, rng)
         graph = NumberedGraph(
             graph.objects,
@@ -150,7 +150,7 @@ class CaptionAugmenter:
             return tuple(rng.choice(self._ordinary) for _ in range(pieces))
         return ()
 
-    def _without_some(self, words: Phrase, rng: Random) -> Phrase:
+    def _drop_caption_words(self, words: Phrase, rng: Random) -> Phrase:
         """The caption drop of PCME's released code: unknown words, then fewer words."""
         probability = self._settings.caption_drop
         if not probability:

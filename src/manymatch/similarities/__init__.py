@@ -4,6 +4,7 @@ from manymatch.similarities.gaussians import mahalanobis, pair_distances
 from manymatch.similarities.matchings import max_match, top_match
 from manymatch.similarities.sets import chamfer, match_probability, mil, smooth_chamfer
 from manymatch.similarities.vectors import cosine
+from manymatch.util.arguments import check_all
 
 __all__ = [
     "chamfer",
@@ -16,3 +17,5 @@ __all__ = [
     "smooth_chamfer",
     "top_match",
 ]
+
+check_all(globals(), __all__)

@@ -67,9 +67,9 @@ class TrainingBatches:
         one_per_class = preset.training.one_per_class
         self._classes = classes_of(data.shards, "train") if one_per_class else None
         self._memory = _memory(preset, data.shards, torch.device(device), here)
-        self._length = -(-len(self._of_epoch(0)) // preset.training.accumulate)
+        self._length = -(-len(self._epoch_batches(0)) // preset.training.accumulate)
         gpu = torch.device(device).type != "cpu"
-        self._loader = Loader(self._of_epoch, _workers(here) if gpu else 0, pin_memory=gpu)
+        self._loader = Loader(self._epoch_batches, _workers(here) if gpu else 0, pin_memory=gpu)
 
     def __len__(self) -> int:
         return self._length
@@ -82,7 +82,7 @@ class TrainingBatches:
         while parts := tuple(islice(stream, self._preset.training.accumulate)):
             yield parts
 
-    def _of_epoch(self, epoch: int) -> Batches:
+    def _epoch_batches(self, epoch: int) -> Batches:
         training = self._preset.training
         return batches(
             self._data.shards,
@@ -111,9 +111,9 @@ def _memory(preset: Preset, shards: Path, device: torch.device, here: int) -> Fe
     setting, index = preset.training.features_in, read_index(shards)
     if setting == "shards":
         return None
-    on_gpu = setting == "device" and device.type == "cuda"
+    uses_gpu = setting == "device" and device.type == "cuda"
     needed = index.sample_bytes * index.split("train").images
-    free = torch.cuda.mem_get_info(device)[0] if on_gpu else free_memory() // here
+    free = torch.cuda.mem_get_info(device)[0] if uses_gpu else free_memory() // here
     if setting == "auto" and needed > free // _FREE_SHARE:
         return None
     if needed > free:
@@ -123,7 +123,7 @@ def _memory(preset: Preset, shards: Path, device: torch.device, here: int) -> Fe
         )
     if needed >= _WORTH_A_LINE and first_process():
         say(f"features of {shards}: {needed / 1e9:.1f} GB in the memory of each process")
-    where = device if on_gpu else "cpu"
+    where = device if uses_gpu else "cpu"
     return FeatureMemory(shards, "train", where, pinned=device.type == "cuda")
 
 

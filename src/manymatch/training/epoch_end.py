@@ -34,7 +34,7 @@ class EpochEnd(pl.Callback):
         history: the earlier epochs of a resumed run; each epoch adds a row.
         checkpoints: the folder of weights and state.
         curves: the training curves.
-        after_epoch: see `AfterEpoch`.
+        end_of_epoch: see `AfterEpoch`.
     """
 
     def __init__(
@@ -43,13 +43,13 @@ class EpochEnd(pl.Callback):
         history: History,
         checkpoints: Checkpoints,
         curves: Curves,
-        after_epoch: AfterEpoch | None = None,
+        end_of_epoch: AfterEpoch | None = None,
     ) -> None:
         self._evaluated = evaluated
         self._history = history
         self._checkpoints = checkpoints
         self._curves = curves
-        self._after_epoch = after_epoch
+        self._end_of_epoch = end_of_epoch
         self._started = 0.0
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -69,8 +69,8 @@ class EpochEnd(pl.Callback):
             self._curves.add(row)
             self._report_epoch(training.epochs)
         trainer.should_stop = self._history.ended(training.epochs, training.patience)
-        if self._after_epoch is not None:
-            self._after_epoch(self._history)
+        if self._end_of_epoch is not None:
+            self._end_of_epoch(self._history)
 
     def _report_epoch(self, epochs: int) -> None:
         row, best = self._history.rows[-1], " (best)" if self._history.improved else ""

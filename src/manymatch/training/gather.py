@@ -40,7 +40,7 @@ def gather(
     parts = [*images.parts().values(), *texts.parts().values(), image_index]
     shapes = _shapes(parts)
     whole = _Gather.apply(shapes, *parts)
-    rows = [[shape[0] for shape in of_part] for of_part in zip(*shapes, strict=True)]
+    rows = [[shape[0] for shape in part_shapes] for part_shapes in zip(*shapes, strict=True)]
     count = len(images.parts())
     return (
         _joined(images, whole[:count], rows[:count]),
@@ -73,9 +73,9 @@ def _shapes(parts: Sequence[Tensor]) -> _Shapes:
     return [
         [
             (*own, *part.shape[2:])[: part.ndim]
-            for own, part in zip(of_rank.tolist(), parts, strict=True)
+            for own, part in zip(own_sizes.tolist(), parts, strict=True)
         ]
-        for of_rank in sizes
+        for own_sizes in sizes
     ]
 
 
@@ -98,20 +98,20 @@ class _Gather(torch.autograd.Function):
         # Wider numbers go first, so that each part begins at a multiple of its numbers' size.
         order = sorted(range(len(parts)), key=lambda n: -parts[n].itemsize)
         own = torch.cat([_as_bytes(parts[n]) for n in order])
-        sizes = [[math.prod(of_rank[n]) * parts[n].itemsize for n in order] for of_rank in shapes]
+        sizes = [[math.prod(shape[n]) * parts[n].itemsize for n in order] for shape in shapes]
         longest = -(-max(map(sum, sizes)) // 8) * 8
         packed = [own.new_empty(longest) for _ in shapes]
         distributed.all_gather(packed, pad(own, (0, longest - len(own))))
         whole: list[Any] = [None] * len(parts)
         blocks = [
-            row.split([*of_rank, longest - sum(of_rank)])
-            for row, of_rank in zip(packed, sizes, strict=True)
+            row.split([*lengths, longest - sum(lengths)])
+            for row, lengths in zip(packed, sizes, strict=True)
         ]
         for block, n in enumerate(order):
             whole[n] = _rows(
                 [
-                    of_rank[block].view(parts[n].dtype).view(shape[n])
-                    for of_rank, shape in zip(blocks, shapes, strict=True)
+                    received[block].view(parts[n].dtype).view(shape[n])
+                    for received, shape in zip(blocks, shapes, strict=True)
                 ]
             )
         ctx.mark_non_differentiable(*(part for part in whole if not part.is_floating_point()))
@@ -125,7 +125,7 @@ class _Gather(torch.autograd.Function):
         split = summed.split([gradients[n].numel() for n in wanted])
         own: list[Tensor | None] = [None] * len(gradients)
         for n, total in zip(wanted, split, strict=True):
-            own[n] = _own(total.view_as(gradients[n]), [of_rank[n] for of_rank in ctx.shapes])
+            own[n] = _own(total.view_as(gradients[n]), [shape[n] for shape in ctx.shapes])
         return None, *own
 
 

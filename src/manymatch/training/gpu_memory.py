@@ -37,13 +37,13 @@ def estimated_bytes(preset: Preset) -> int:
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
             output = network.network(picture)
     weights = {parameter.untyped_storage()._cdata for parameter in network.parameters()}
-    of_image = sum(
+    image_bytes = sum(
         tensor.untyped_storage().nbytes() for at, tensor in kept.items() if at not in weights
     )
     count = sum(parameter.numel() for parameter in network.parameters())
     del output  # until here, because what is kept ends with it
     images = -(-preset.training.images_per_batch // preset.training.accumulate)
-    return images * of_image + _BYTES_OF_A_WEIGHT * count
+    return images * image_bytes + _BYTES_OF_A_WEIGHT * count
 
 
 def _cnn_in(settings: Any) -> Any:

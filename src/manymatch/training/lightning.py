@@ -16,7 +16,7 @@ __all__ = ["LightningEnvironment", "pl"]
 
 
 @contextmanager
-def _without(*names: str) -> Iterator[None]:
+def _hide_modules(*names: str) -> Iterator[None]:
     """In the block, modules of these names that are not loaded yet are empty: all they have is
     None."""
     empty = {name: ModuleType(name) for name in names if name not in sys.modules}
@@ -30,6 +30,6 @@ def _without(*names: str) -> Iterator[None]:
             del sys.modules[name]
 
 
-with _without("scipy.signal", "transformers"):
+with _hide_modules("scipy.signal", "transformers"):
     import pytorch_lightning as pl
     from pytorch_lightning.plugins.environments import LightningEnvironment

@@ -43,7 +43,7 @@ def train(
     checkpoints: Path,
     models: Path = Path("models"),
     usage: Path | None = None,
-    after_epoch: AfterEpoch | None = None,
+    end_of_epoch: AfterEpoch | None = None,
     relevance: Path | None = None,
 ) -> None:
     """Train by `preset` and write the folder `model` with the weights of the best epoch.
@@ -61,7 +61,7 @@ def train(
         checkpoints: folder of the files from which a killed run resumes; removed at the end.
         models: the folder of the preset's `warm_start.model`.
         usage: file for the time and memory of the training (`util.machine`); None: no file.
-        after_epoch: see `AfterEpoch`.
+        end_of_epoch: see `AfterEpoch`.
         relevance: the data set's judgments, for the shares of right results at scores.
 
     Raises:
@@ -94,9 +94,9 @@ def train(
         # A run that was killed between the last epoch and the model is already trained.
         if not history.ended(preset.training.epochs, preset.training.patience):
             places = shards, vocabulary, model, curves, checkpoints, models
-            help_here = partial(train, preset, *places, after_epoch=after_epoch)
+            help_here = partial(train, preset, *places, end_of_epoch=end_of_epoch)
             with keyboard_interrupts(), memory_faults(), helped(machine.devices, help_here):
-                _fit(learner, history, machine, store, live, after_epoch)
+                _fit(learner, history, machine, store, live, end_of_epoch)
     if first_process():
         _write(model, learner, index, history, store, source, machine, relevance)
         if usage is not None:
@@ -155,13 +155,13 @@ def _fit(
     machine: Machine,
     store: Checkpoints,
     curves: Curves,
-    after_epoch: AfterEpoch | None,
+    end_of_epoch: AfterEpoch | None,
 ) -> None:
     """Train to the end of the preset, from the checkpoint if `history` has rows; adds rows."""
     trainer = pl.Trainer(
         max_epochs=learner.preset.training.epochs,
         gradient_clip_val=learner.preset.training.clip_norm,
-        callbacks=_callbacks(learner, history, store, curves, after_epoch),
+        callbacks=_callbacks(learner, history, store, curves, end_of_epoch),
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,
@@ -189,12 +189,12 @@ def _callbacks(
     history: History,
     store: Checkpoints,
     curves: Curves,
-    after_epoch: AfterEpoch | None,
+    end_of_epoch: AfterEpoch | None,
 ) -> list[pl.Callback]:
     decay = learner.preset.training.weight_average
     average = [WeightAverage(learner.method, decay)] if decay else []
     evaluated = average[0].method if average else learner.method
-    return [ProgressBar(), *average, EpochEnd(evaluated, history, store, curves, after_epoch)]
+    return [ProgressBar(), *average, EpochEnd(evaluated, history, store, curves, end_of_epoch)]
 
 
 def _write(

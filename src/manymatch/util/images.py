@@ -37,7 +37,7 @@ def read_crops(
     """
     with decoding(source):
         image = _open(source)
-        boxes = [_middle_square(image)] if crops is None else _in_pixels(image, crops)
+        boxes = [_middle_square(image)] if crops is None else _pixel_boxes(image, crops)
         return np.stack([_crop(image, box, size) for box in boxes])
 
 
@@ -137,7 +137,7 @@ def _middle_square(image: Image.Image) -> _Box:
     return left, top, left + side, top + side
 
 
-def _in_pixels(image: Image.Image, crops: NDArray[np.float32]) -> list[_Box]:
+def _pixel_boxes(image: Image.Image, crops: NDArray[np.float32]) -> list[_Box]:
     width, height = image.size
     return [(x1 * width, y1 * height, x2 * width, y2 * height) for x1, y1, x2, y2 in crops.tolist()]
 

@@ -21,6 +21,13 @@ MAX_DEPTH = 100
 """Lists and objects inside each other. No data set nests more than ten."""
 _READ_BYTES = 2**16
 _OPENING, _CLOSING = {"start_map", "start_array"}, {"end_map", "end_array"}
+_ESCAPE = re.compile(
+    rb"\\(?:u[Dd][89ABab][0-9A-Fa-f]{2}\\u[Dd][C-Fc-f][0-9A-Fa-f]{2}"
+    rb"|(u[Dd][89A-Fa-f][0-9A-Fa-f]{2})|.)",
+    re.S,
+)
+"""An escape of JSON; the group holds half of a pair of surrogates without the other half."""
+_LONGEST_ESCAPE = 12
 Event = tuple[str, Any]
 """What ijson calls it: "start_array", "map_key", "number", ..., and the value."""
 
@@ -40,7 +47,7 @@ def elements(path: Path, lists: Collection[str]) -> Iterator[tuple[str, int, Any
     """
     missing = set(lists)
     with open_regular(path) as stream, _faults(path):
-        events = _events(stream)
+        events = _events(stream, path)
         if next(events)[0] != "start_map":
             raise DataError(f"{path}: expected a JSON object that contains lists")
         for event, name in events:
@@ -60,7 +67,7 @@ def elements(path: Path, lists: Collection[str]) -> Iterator[tuple[str, int, Any
 def list_elements(path: Path) -> Iterator[Any]:
     """The elements of a UTF-8 file that is one JSON list; raises the same as `elements`."""
     with open_regular(path) as stream, _faults(path):
-        events = _events(stream)
+        events = _events(stream, path)
         if next(events)[0] != "start_array":
             raise DataError(f"{path}: expected a JSON list")
         yield from _elements(events, 1, "")
@@ -73,9 +80,39 @@ def is_list(path: Path) -> bool:
         return stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
 
 
-def _events(stream: BinaryIO) -> Iterator[Event]:
+def _events(stream: BinaryIO, path: Path) -> Iterator[Event]:
     _skip_byte_order_mark(stream)
-    return iter(ijson.basic_parse(stream, buf_size=_READ_BYTES, use_float=True))
+    whole = _WholeCharacters(stream, path)
+    return iter(ijson.basic_parse(whole, buf_size=_READ_BYTES, use_float=True))
+
+
+class _WholeCharacters:
+    """A stream of JSON that refuses half a pair of surrogates (a `DataError`), in whose place ijson
+    gives another character."""
+
+    def __init__(self, stream: BinaryIO, path: Path) -> None:
+        self._stream, self._path = stream, path
+        self._left, self._before = b"", stream.tell()
+
+    def read(self, size: int) -> bytes:
+        if not size:  # ijson asks for nothing first
+            return b""
+        text = self._left + self._stream.read(size)
+        while len(text) <= _LONGEST_ESCAPE and (data := self._stream.read(size)):
+            text += data
+        settled = max(len(text) - _LONGEST_ESCAPE, 0) or len(text)
+        for match in _ESCAPE.finditer(text):
+            if match.start() >= settled:
+                break
+            if match[1]:
+                raise DataError(
+                    f"{self._path}: half a character, \\{match[1].decode()}, at byte "
+                    f"{self._before + match.start() + 1:,} of the file. Write the whole pair, or "
+                    "remove the half"
+                )
+            settled = max(settled, match.end())
+        self._left, self._before = text[settled:], self._before + settled
+        return text[:settled]
 
 
 def field(value: Any, key: str, kind: type, where: str) -> Any:
@@ -147,11 +184,11 @@ def _faults(path: Path) -> Iterator[None]:
         yield
     except _Refused as fault:
         raise DataError(f"{path}: {fault}. Correct the file") from None
-    except ijson.JSONError as error:
+    except (ijson.JSONError, UnicodeDecodeError) as error:
         reason = re.split(r"\\n|\n", str(error).removeprefix("b'"))[0]
         line, byte = _place_of_fault(path)
         where = f"{path}:{line}"
-        if "UTF8" in reason:
+        if "UTF8" in reason or isinstance(error, UnicodeDecodeError):
             raise DataError(
                 f"{where}: the text is not UTF-8 at byte {byte} of the line. Convert the file to "
                 "UTF-8"
@@ -176,7 +213,7 @@ def _place_of_fault(path: Path) -> tuple[int, int]:
             while piece := stream.readline(1 if single and not left else _READ_BYTES):
                 try:
                     parser.send(piece)
-                except ijson.JSONError:
+                except (ijson.JSONError, UnicodeDecodeError):
                     break
                 events.clear()
                 accepted += not single

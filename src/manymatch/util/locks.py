@@ -66,7 +66,7 @@ def locked(path: Path, what: Path, work: str = "") -> Iterator[bool]:
     lock file is removed at the end. A killed process leaves its lock file to the next holder.
 
     Args:
-        path: the lock file; its folder is created.
+        path: the lock file; its folder is created, and removed at the end if nothing is in it.
         what: the file or folder that messages name.
         work: identifies the work of the block. Equal texts mean equal results.
 
@@ -79,8 +79,8 @@ def locked(path: Path, what: Path, work: str = "") -> Iterator[bool]:
     """
     # Without this setting, filelock would write its own text to the file on some file systems.
     lock = FileLock(path, fallback_to_soft=False)
+    made = [folder for folder in path.parents if not folder.exists()]
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         before = _acquired(lock, path, what)
         holder = _described(work)
         _write(path, holder)
@@ -96,6 +96,9 @@ def locked(path: Path, what: Path, work: str = "") -> Iterator[bool]:
         with contextlib.suppress(OSError):
             path.unlink()
         lock.release()
+        with contextlib.suppress(OSError):  # of a folder that holds something
+            for folder in made:
+                folder.rmdir()
 
 
 def _acquired(lock: FileLock, path: Path, what: Path) -> _Holder | None:
@@ -109,6 +112,7 @@ def _acquired(lock: FileLock, path: Path, what: Path) -> _Holder | None:
     with contextlib.ExitStack() as stack:
         note: FileIO | None = None
         while True:
+            path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 lock.acquire(blocking=False)
                 return None if note is None else _read(note)
@@ -119,6 +123,8 @@ def _acquired(lock: FileLock, path: Path, what: Path) -> _Holder | None:
                     if note is None or not samestat(os.fstat(note.fileno()), present):
                         # The open file shows how its holder ended, even after the file is removed.
                         note = stack.enter_context(path.open("rb", buffering=0))
+            except FileNotFoundError:
+                pass  # the last holder has removed the folder
             except OSError as error:
                 if error.errno != errno.ENOSYS:
                     raise

@@ -52,11 +52,11 @@ def end_with_dvc() -> None:
         return
     processes = [psutil.Process(), *psutil.Process().parents()]
     # The outermost process of the stage is the child of DVC: this one, a shell or `torchrun`.
-    *_, child = takewhile(lambda process: process == processes[0] or _in_stage(process), processes)
+    *_, child = takewhile(lambda process: process == processes[0] or _is_stage(process), processes)
     call_when_parent_ends(_end, child.ppid(), child.pid)
 
 
-def _in_stage(process: psutil.Process) -> bool:
+def _is_stage(process: psutil.Process) -> bool:
     try:
         return process.environ().get(_STAGE) == os.environ[_STAGE]
     except psutil.Error:  # a process of another user

@@ -121,7 +121,7 @@ def _python_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
     try:
         column.to_pylist()
     except (OverflowError, ValueError, LookupError):  # LookupError: an unknown time zone
-        column = column.cast(_typed(column.type, _in_utc)).cast(_typed(column.type, _as_text))
+        column = column.cast(_typed(column.type, _utc)).cast(_typed(column.type, _text_column))
         column.to_pylist()  # a structure with two fields of one name has no Python value
     return column
 
@@ -145,12 +145,12 @@ _LISTS = (
 )
 
 
-def _in_utc(kind: pa.DataType) -> pa.DataType:
+def _utc(kind: pa.DataType) -> pa.DataType:
     zoned = pa.types.is_timestamp(kind) and kind.tz
     return pa.timestamp(kind.unit, "UTC") if zoned else kind
 
 
-def _as_text(kind: pa.DataType) -> pa.DataType:
+def _text_column(kind: pa.DataType) -> pa.DataType:
     return pa.string() if pa.types.is_temporal(kind) else kind
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +16,7 @@ from manymatch.config.strict import validate
 from manymatch.datasets.own.collect import Collection, collect
 from manymatch.datasets.own.record import texts
 from manymatch.datasets.own.settings import OwnSettings
-from manymatch.util.errors import DataError
+from manymatch.util.errors import ConfigError, DataError
 
 SPLITS = {"train": 40, "validation": 10, "test": 10}
 WORDS = ("train", "val", "test")
@@ -190,3 +191,12 @@ def test_a_caption_without_a_visible_sign_is_empty(caption: str, birds: Birds) -
     (birds.photos / "metadata.json").write_text(json.dumps(birds.rows))
     collection = collected(birds, allow=0.05)
     assert collection.pictures["bird7.jpg"].captions == ["a bird"]
+
+
+@pytest.mark.parametrize(
+    "setting", [{"split": [""]}, {"text": [""]}, {"file": ""}, {"captions": ""}, {"parser": ""}]
+)
+def test_an_empty_setting_is_not_the_default(setting: dict[str, Any], birds: Birds) -> None:
+    birds.table(birds.photos / "metadata.csv")
+    with pytest.raises(ConfigError, match=rf"{next(iter(setting))}.*at least 1 character"):
+        collected(birds, **setting)

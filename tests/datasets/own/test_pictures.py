@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from manymatch.datasets.own.near import near_groups, signature
+from manymatch.datasets.own.near import duplicate_groups, signature
 from manymatch.datasets.own.splits import crossing, draw
 from manymatch.shards.thumbnail import Pictures
 from manymatch.util.errors import DataError
@@ -111,7 +111,7 @@ def groups_of(folder: Path, pictures: list[Image.Image]) -> NDArray[np.int32]:
     paths = [folder / f"{n}.png" for n in range(len(pictures))]
     for path, picture in zip(paths, pictures, strict=True):
         picture.save(path)
-    return near_groups([signature(path) for path in paths])
+    return duplicate_groups([signature(path) for path in paths])
 
 
 def test_copies_are_found_and_others_are_not(tmp_path: Path) -> None:
@@ -133,17 +133,17 @@ def test_all_pairs_are_found_in_small_blocks(monkeypatch: pytest.MonkeyPatch) ->
         int(one) ^ (1 << int(bit)) for one, bit in zip(hashes, rng.integers(0, 64, 40), strict=True)
     ]
     signatures = [(int(one), bytes(192)) for one in (*hashes, *near)]
-    whole = near_groups(signatures)
+    whole = duplicate_groups(signatures)
     assert list(whole[:40]) == list(whole[40:]) and len(set(whole)) == 40
     monkeypatch.setattr("manymatch.datasets.own.near._PAIRS", 1)
-    assert list(near_groups(signatures)) == list(whole)
+    assert list(duplicate_groups(signatures)) == list(whole)
 
 
 def test_many_copies_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("manymatch.datasets.own.near._PAIRS", 1)
     copies = [(0, bytes([number % 2, number // 2]) + bytes(190)) for number in range(500)]
     tracemalloc.start()
-    groups = near_groups(copies)
+    groups = duplicate_groups(copies)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert not groups.any() and peak < 4e6  # 8 times all pairs take 16 MB

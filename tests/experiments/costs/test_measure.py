@@ -19,9 +19,9 @@ from small_methods import builder
 from tiny_data import TinyData, make_data
 from untrained import save_untrained
 
-from manymatch import cli
 from manymatch.batch.scene_graph import SceneGraph
 from manymatch.batch.vocabulary import Vocabulary
+from manymatch.cli import commands
 from manymatch.config.layout import Layout
 from manymatch.config.preset import Training
 from manymatch.experiments.costs import measure
@@ -199,7 +199,7 @@ def checkout(
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
     monkeypatch.setattr(sys, "argv", ["manymatch", "efficiency", "tiny", *arguments])
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        commands.main()
     if ended.value.code:
         raise RuntimeError(ended.value.code)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from plans import plan_of
-from small_methods import NAMES, OF_CLIPS
+from small_methods import CLIP_METHODS, NAMES
 
 from manymatch.batch.padding import all_real, padded_sequences
 from manymatch.batch.vocabulary import Vocabulary
@@ -22,7 +22,7 @@ from manymatch.experiments.presets.experiment import preset_of
 from manymatch.experiments.presets.plan import PresetPlan, datasets
 from manymatch.methods import build_method, check_model, vocabulary_of
 from manymatch.methods.base import Embeddings
-from manymatch.reporting.published import OF_ABLATION
+from manymatch.reporting.published import ABLATION_METRICS
 from manymatch.similarities.set_similarity import SetSimilarity
 
 ROOT = Path(__file__).parents[3]
@@ -66,8 +66,8 @@ def test_points_of_a_paper_keep_the_mark_of_their_preset(name: str) -> None:
         marks = {label: preset.setting for label, preset in presets_of(name, dataset).items()}
         assert marks == stated
         assert table in plan.about
-        if name in OF_ABLATION:
-            assert table == ", ".join(OF_ABLATION[name][:2])
+        if name in ABLATION_METRICS:
+            assert table == ", ".join(ABLATION_METRICS[name][:2])
 
 
 def test_pvse_with_maxmatch_is_the_published_preset() -> None:
@@ -152,5 +152,5 @@ def test_the_tables_of_methods_hold_every_method_several_times(name: str) -> Non
     plan = plan_of(LAYOUT.experiment(name))
     presets = [preset_of(LAYOUT, plan, point, 0) for point in points(plan)]
     assert [preset.method for preset in presets] == list(plan.over["preset"])
-    assert {preset.method for preset in presets} == set(NAMES) - set(OF_CLIPS)
+    assert {preset.method for preset in presets} == set(NAMES) - set(CLIP_METHODS)
     assert len(plan.seeds) >= 3 and name.startswith(plan.dataset)

@@ -15,7 +15,7 @@ from manymatch.config.preset import preset_path, read_preset
 from manymatch.experiments.experiment import Options
 from manymatch.experiments.kinds import experiment_of_file, experiment_of_options
 from manymatch.experiments.plan import Point, points
-from manymatch.experiments.presets.experiment import on_any_machine, preset_of
+from manymatch.experiments.presets.experiment import portable_inputs, preset_of
 from manymatch.experiments.run_folder import key_of
 from manymatch.util.errors import ConfigError, DataError
 
@@ -251,7 +251,7 @@ def test_scene_graphs_count_where_a_method_reads_them(checkout: Checkout) -> Non
     presets = [read_preset(preset_path(layout.presets, "tiny", name)) for name in ("vsepp", "cora")]
 
     def hashes() -> list[str]:
-        return [key_of(**on_any_machine(layout, "tiny", preset, {})) for preset in presets]
+        return [key_of(**portable_inputs(layout, "tiny", preset, {})) for preset in presets]
 
     before = hashes()
     graphs = layout.scene_graphs("tiny")

@@ -17,7 +17,7 @@ import pytest
 from tiny_checkout import Checkout
 from typer.testing import CliRunner
 
-from manymatch import cli
+from manymatch.cli import commands
 from manymatch.util.files import remove
 
 COMMAND = ("experiment", "tiny", "vsepp", "--jobs", "2", "--over")
@@ -54,7 +54,7 @@ def test_killed_and_interrupted_the_command_keeps_what_its_processes_finished(
 def _run_here(checkout: Checkout) -> list[dict[str, Any]]:
     """The metrics of two short runs; the first is that of the processes."""
     words = [*COMMAND, "training.epochs=2,3"]
-    outcome = CliRunner().invoke(cli.app, words, catch_exceptions=False)
+    outcome = CliRunner().invoke(commands.app, words, catch_exceptions=False)
     assert all(f"\n{start} " in outcome.stdout for start in ("training.epochs", "2", "3"))
     (written,) = (checkout.layout.reports / "ablations" / "tiny").glob("*.json")
     return [point["runs"][0]["metrics"] for point in json.loads(written.read_text())["points"]]

@@ -15,7 +15,7 @@ from made_sketches import CLASSES, UNSEEN, WIDTH, write_sketches
 from one_by_one import run_one_by_one
 from typer.testing import CliRunner
 
-from manymatch import cli
+from manymatch.cli import commands
 from manymatch.config.layout import Layout
 from manymatch.config.strict import validate
 from manymatch.experiments.kinds import experiment_of_file
@@ -214,7 +214,7 @@ def test_the_command_trains_tests_and_writes(
     (tmp_path / "made.yaml").write_text(yaml.safe_dump(experiment, sort_keys=False))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "params.yaml").touch()
-    outcome = CliRunner().invoke(cli.app, ["experiment", "made.yaml"], catch_exceptions=False)
+    outcome = CliRunner().invoke(commands.app, ["experiment", "made.yaml"], catch_exceptions=False)
     assert outcome.exit_code == 0 and "SwAMP" in outcome.output
     record = json.loads((tmp_path / "reports/sketches/made.json").read_text())
     assert record["classes"] == {"seen": 18, "unseen": 6}
@@ -238,7 +238,7 @@ def test_the_command_trains_tests_and_writes(
     trained = []
     monkeypatch.setattr(module.training, "run", lambda *of: trained.append(of[2]) or run(*of))
     command = ["experiment", "made.yaml", "--seeds", "0,1,2"]
-    CliRunner().invoke(cli.app, command, catch_exceptions=False)
+    CliRunner().invoke(commands.app, command, catch_exceptions=False)
     assert trained == [2, 2]
     longer = json.loads((tmp_path / "reports/sketches/made.json").read_text())
     for before, after in zip(record["points"], longer["points"], strict=True):
@@ -247,7 +247,9 @@ def test_the_command_trains_tests_and_writes(
     # Runs on other data are others: one class fewer is unseen.
     experiment["data"] = data | {"unseen": UNSEEN[1:]}
     (tmp_path / "made.yaml").write_text(yaml.safe_dump(experiment, sort_keys=False))
-    CliRunner().invoke(cli.app, ["experiment", "made.yaml", "--seeds", "0"], catch_exceptions=False)
+    CliRunner().invoke(
+        commands.app, ["experiment", "made.yaml", "--seeds", "0"], catch_exceptions=False
+    )
     assert trained == [2, 2, 0, 0]
     written = {path.name for path in (tmp_path / "reports/runs/sketches/made").iterdir()}
     assert written == {"triplet-0.trec", "SwAMP-0.trec"}

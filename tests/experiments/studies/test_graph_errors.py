@@ -17,7 +17,7 @@ from manymatch.experiments.studies.graph_errors import (
     move_attribute,
     move_edge,
 )
-from manymatch.experiments.studies.parse_errors import with_errors
+from manymatch.experiments.studies.parse_errors import draw_errors
 from manymatch.shards.sample import check_graph
 
 GRAPH = SceneGraph(
@@ -113,17 +113,17 @@ def captions(count: int) -> list[CaptionEntry]:
 
 
 def test_so_many_captions_get_an_error() -> None:
-    result = with_errors(captions(100), any_error, 30, "0")
+    result = draw_errors(captions(100), any_error, 30, "0")
     assert len(result) == 30
     assert all(row % 2 and caption.graph != GRAPH for row, caption in result.items())
 
 
 def test_fewer_errors_are_a_part_of_more() -> None:
-    few = with_errors(captions(100), any_error, 10, "0")
-    more = with_errors(captions(100), any_error, 20, "0")
+    few = draw_errors(captions(100), any_error, 10, "0")
+    more = draw_errors(captions(100), any_error, 20, "0")
     assert list(more.items())[:10] == list(few.items())
-    assert few != with_errors(captions(100), any_error, 10, "1")
+    assert few != draw_errors(captions(100), any_error, 10, "1")
 
 
 def test_where_there_is_room_for_fewer_all_are_taken() -> None:
-    assert len(with_errors(captions(10), any_error, 8, "0")) == 5
+    assert len(draw_errors(captions(10), any_error, 8, "0")) == 5

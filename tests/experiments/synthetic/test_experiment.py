@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from manymatch import cli
+from manymatch.cli import commands
 from manymatch.config.layout import Layout
 from manymatch.experiments.kinds import experiment_of_file
 from manymatch.experiments.plan import points
@@ -103,7 +103,7 @@ def command(
     def run(*words: str) -> object:
         monkeypatch.setattr(sys, "argv", ["manymatch", "experiment", "small.yaml", *words])
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            commands.main()
         return ended.value.code
 
     return run

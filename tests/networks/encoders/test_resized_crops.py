@@ -1,4 +1,4 @@
-"""Training crops of random size, shape and place, beside torchvision's rules by hand."""
+"""Training crops of random size, shape and place, and erased parts, beside the rules by hand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from manymatch.methods.image_encoder import CNNSettings
-from manymatch.networks.encoders.cnn import CNN, resized_crops
+from manymatch.networks.encoders.cnn import CNN, erased, resized_crops
 
 SIDE, COUNT = 32, 3000
 
@@ -99,3 +99,45 @@ def test_a_crop_may_be_as_large_as_the_picture():
 def test_areas_that_are_none_are_refused(area):
     with pytest.raises(ValueError, match="crop_area"):
         CNNSettings(crop_area=area)
+
+
+@pytest.mark.parametrize("probability", [0.2, 0.9])
+def test_a_rectangle_is_erased_in_some_pictures(probability):
+    torch.manual_seed(0)
+    whole, colour = 60, torch.tensor([1000.0, 2000.0, 3000.0])
+    pictures = places(COUNT, whole)
+    result = erased(pictures, probability, colour)
+    gone = (result == colour).all(-1)
+    assert torch.equal(result[~gone], pictures.float()[~gone])
+    hit = gone.flatten(1).any(1)
+    assert hit.float().mean() == pytest.approx(probability, abs=0.04)
+    heights, widths = (gone[hit].any(axis).sum(1) for axis in (2, 1))
+    shares = gone[hit].sum((1, 2)) / whole**2
+    assert torch.equal(heights * widths, gone[hit].sum((1, 2)))  # one rectangle each
+    assert shares.min() > 0.01 and shares.max() < 0.36
+    assert shares.mean() == pytest.approx((0.02 + 1 / 3) / 2, abs=0.02)
+    ratios = (heights / widths).log() / math.log(1 / 0.3)
+    assert ratios.abs().max() < 1.2 and ratios.mean().abs() < 0.1
+    for axis in (1, 2):  # the rectangles lie everywhere
+        assert gone[hit].any(axis).float().mean(0).min() > 0.02
+
+
+def test_training_may_see_middle_squares_with_erased_parts():
+    cnn = CNN("resnet50", weights="random", crop=32, random_crops=False, erasing=0.99)
+    seen = []
+    cnn.network.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    pictures = places(8, 40)
+    with torch.no_grad():
+        cnn.train()(pictures.reshape(8, 1600, 3)), cnn.eval()(pictures.reshape(8, 1600, 3))
+    middle = pictures[:, 4:36, 4:36].permute(0, 3, 1, 2)
+    assert torch.equal(seen[1], middle)
+    gone = (seen[0] == cnn.network.mean).all(1)
+    assert gone.flatten(1).any(1).sum() > 4
+    assert torch.equal(
+        seen[0].permute(0, 2, 3, 1)[~gone], middle.permute(0, 2, 3, 1)[~gone].float()
+    )
+
+
+def test_middle_squares_have_no_area():
+    with pytest.raises(ValueError, match="random_crops is false"):
+        CNNSettings(crop_area=(0.1, 1.0), random_crops=False)

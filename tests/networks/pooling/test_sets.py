@@ -14,7 +14,7 @@ from manymatch.methods.sets import SetSettings, set_module
 from manymatch.networks.layers.position_code import relative_sine_code
 from manymatch.networks.pooling import PIENet, PrototypeAttention, SlotAttention, TransformerDecoder
 from manymatch.networks.pooling.slot_attention import competing_weights
-from manymatch.util.errors import ConfigError
+from manymatch.util.errors import ConfigError, DataError
 
 WIDTH, SIZE = 6, 8
 LENGTHS = [3, 1, 5, 2]
@@ -363,7 +363,7 @@ def test_heads_must_divide_what_they_share(settings, size, message):
     ],
 )
 def test_a_module_refuses_heads_that_do_not_divide(make):
-    with pytest.raises(ValueError, match="is not a multiple of 3 heads"):
+    with pytest.raises(DataError, match="is not a multiple of 3 heads"):
         make()
 
 

@@ -130,6 +130,7 @@ def test_broken_pictures_are_left_out_and_counted(
     (folder / "text.jpg").write_text("no picture")
     with pytest.raises(DataError, match="none of 1"):
         album.index()
+    assert not [*album.root.glob("*.partial")]
     assert len(album.open()) == 13
 
 

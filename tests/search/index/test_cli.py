@@ -12,7 +12,7 @@ import pytest
 import yaml
 from command_line import fails
 
-from manymatch import cli
+from manymatch.cli import commands
 from manymatch.search.index.manifest import Manifest
 
 from .conftest import Album
@@ -28,7 +28,7 @@ def run(album: Album, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixt
     def run(*words: str) -> str:
         monkeypatch.setattr(sys, "argv", ["manymatch", *words])
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            commands.main()
         assert not ended.value.code
         return capfd.readouterr().out
 

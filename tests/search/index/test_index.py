@@ -20,7 +20,7 @@ from made_indexes import made_index
 
 from manymatch import Index
 from manymatch.evaluation.rerank import reranked
-from manymatch.search.index.facts import with_facts
+from manymatch.search.index.facts import add_facts
 from manymatch.search.index.items import PictureFolder
 from manymatch.util.errors import ConfigError, DataError
 
@@ -227,7 +227,7 @@ def test_paths_of_numbers_stay_texts(tmp_path: Path, capsys: pytest.CaptureFixtu
     table = tmp_path / "facts.csv"
     table.write_text("path,number\n000123,1\n,2\n")
     items = pa.table({"path": ["000123", "123"]})
-    assert with_facts(items, table, None)["number"].to_pylist() == [1, None]
+    assert add_facts(items, table, None)["number"].to_pylist() == [1, None]
     assert "facts.csv: 1 of 2 rows name no item, and are left out" in capsys.readouterr().err
 
 
@@ -242,7 +242,7 @@ def test_the_fault_of_a_csv_table_is_named(content: bytes, fault: str, tmp_path:
     table = tmp_path / "facts.csv"
     table.write_bytes(content)
     with pytest.raises(DataError, match=fault):
-        with_facts(pa.table({"path": ["a.jpg", "b.jpg"]}), table, None)
+        add_facts(pa.table({"path": ["a.jpg", "b.jpg"]}), table, None)
 
 
 def test_opening_an_index_is_quick_and_needs_no_model(album: Album) -> None:

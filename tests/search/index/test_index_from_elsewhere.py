@@ -104,6 +104,7 @@ def test_other_tables_of_items(
     [
         lambda v: v[:, 0],
         lambda v: v[None],
+        np.asfortranarray,
         lambda v: v[..., :-1],
         lambda v: np.concatenate([v, v], 1),
         lambda v: v[:, :0],

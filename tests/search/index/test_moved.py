@@ -47,7 +47,7 @@ def test_an_index_asks_no_hub_by_itself(album: Album, monkeypatch: pytest.Monkey
         return str(album.model_folder)
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
-    for name in ("somebody/model", "somebody/model@main", "../../x", "a/b/c", "x"):
+    for name in ("somebody/model", "somebody/model@main", "../../x", "a/b/c", "x", "x" * 300):
         edit(album.target / "manifest.json", model=name)
         with pytest.raises(CheckpointError, match="--model"):
             Index.open(album.target).search("two dogs")

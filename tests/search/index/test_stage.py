@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 from workspace import Workspace, stages_run
 
-from manymatch import Index, cli
+from manymatch import Index
+from manymatch.cli import commands
 
 
 @pytest.mark.slow
@@ -28,7 +29,7 @@ def test_the_stage_makes_an_index_and_joins_its_parts(
     target = "data/indexes/mine"
     words = ["index", "--name", "mine", "--part"]
     for part in ("1/2", "2/2"):
-        CliRunner().invoke(cli.app, [*words, part], catch_exceptions=False)
+        CliRunner().invoke(commands.app, [*words, part], catch_exceptions=False)
     assert len(list(Path("data/parts/indexes/mine").iterdir())) == 2
     output = workspace.run("dvc", "repro", "--single-item", "code", "index@mine")
     assert stages_run(output) == ["code", "index@mine"] and ", 0 embedded" in output

@@ -84,25 +84,25 @@ class _TarStream:
     def __init__(self, stream: BinaryIO | gzip.GzipFile) -> None:
         self._stream = stream
         self.last = b""
-        self._in_header, self._reads = True, 0
+        self._reads_header, self._reads = True, 0
         self._extended = b""
         """The kind of the extended header whose content comes next."""
 
     @contextlib.contextmanager
     def content(self) -> Iterator[None]:
         """Meanwhile the content of a member is read, not its header."""
-        self._in_header = False
+        self._reads_header = False
         yield
-        self._in_header, self._reads = True, 0
+        self._reads_header, self._reads = True, 0
 
     def read(self, size: int = -1) -> bytes:
         if not 0 <= size <= _LONGEST_HEADER:
             raise tarfile.ReadError(f"a header claims {size} bytes")
         self._reads += 1
-        if self._in_header and self._reads > _MOST_READS:
+        if self._reads_header and self._reads > _MOST_READS:
             raise tarfile.ReadError("too many headers for one member")
         self.last = self._stream.read(size)
-        if self._in_header:
+        if self._reads_header:
             if self._extended in _PAX:
                 _check_pax(self.last.rstrip(b"\0"))
             kind = b"" if self._extended else self.last[_KIND : _KIND + 1]

@@ -65,7 +65,7 @@ class Gatherer:
         self._sources: dict[str, Sequence[Source]] = {}
         path = None if settings.folder is None else _folder_path(name, settings.folder)
         if path is not None:
-            self._sources |= _in_folder(path, usual, has_all)
+            self._sources |= _search_folder(path, usual, has_all)
         for key in usual:
             value: Sequence[Source] | Source | None = getattr(settings, key)
             sources = (value,) if isinstance(value, Source) else value or ()
@@ -101,10 +101,10 @@ class Gatherer:
                     size = None if None in sizes else sum(filter(None, sizes))
                     yield faulty[0] if faulty else Need(what, size)
             elif key not in optional:
-                fault = self._without_source(key, (advice or {}).get(key, ADVICE))
+                fault = self._no_source(key, (advice or {}).get(key, ADVICE))
                 yield Need(f"{self._name} {key}", fault=fault)
 
-    def _without_source(self, key: str, advice: str) -> ConfigError:
+    def _no_source(self, key: str, advice: str) -> ConfigError:
         looked = f"not found under its usual name in {self._folder}; " if self._folder else ""
         return ConfigError(f"params.yaml: sources.{self._name}: '{key}': {looked}{advice}")
 
@@ -122,7 +122,7 @@ class Gatherer:
             check: downloads without a checksum must pass this check, or the next mirror is tried.
         """
         if key not in self._sources:
-            raise self._without_source(key, advice)
+            raise self._no_source(key, advice)
         for number, source in enumerate(self._sources[key]):
             yield obtain(source, f"{self._name} {key}", self._waiting / key / str(number), check)
 
@@ -164,7 +164,7 @@ def _folder_path(name: str, folder: str) -> Path:
     return path
 
 
-def _in_folder(
+def _search_folder(
     path: Path, usual: Usual, has_all: Callable[[Path], bool]
 ) -> dict[str, Sequence[Source]]:
     sources: dict[str, Sequence[Source]] = {}

@@ -212,13 +212,13 @@ def _connect_once(url: str, unfinished: Unfinished, expected: Expected, connecti
         if expected.size is not None and total not in (None, expected.size):
             raise Final(f"it has {total} bytes, expected {expected.size}")
         origin = Origin(url, version(response.headers))
-        if not (connections > 1 and total and _in_pieces(response, total, origin, expected)):
+        if not (connections > 1 and total and _serves_parts(response, total, origin, expected)):
             _save(response, unfinished, origin, start, total, expected.size)
             return start > 0
     return _fetch_in_pieces(unfinished, origin, total, expected, connections)
 
 
-def _in_pieces(response: HTTPResponse, total: int, origin: Origin, expected: Expected) -> bool:
+def _serves_parts(response: HTTPResponse, total: int, origin: Origin, expected: Expected) -> bool:
     """Whether the host serves parts, the file is large, and a change of the file would show."""
     serves_parts = response.status == 206 or response.headers.get("Accept-Ranges") == "bytes"
     change_shows = origin.validator is not None or expected.sha256 is not None

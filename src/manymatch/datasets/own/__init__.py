@@ -53,7 +53,7 @@ class Own(Dataset):
             # The stage moves the folder to its final name.
             final = raw.with_name(raw.name.removesuffix(".partial"))
             say(summary(collection.left_out, final / LEFT_OUT))
-        if collection.in_place:
+        if collection.keeps_pictures:
             ImageFolder(folder=str(collection.form.folder.resolve())).write(raw)
         # The stages that read the pictures run again if a picture changes in its place.
         write_text(raw / CONTENT, collection.content())

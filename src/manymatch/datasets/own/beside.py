@@ -18,16 +18,16 @@ class TextFiles:
 
     def __init__(self, folder: Path) -> None:
         self._exact: dict[str, list[Path]] = {}
-        self._by_key: dict[str, list[Path]] = {}
+        self._files: dict[str, list[Path]] = {}
         for path in image_files(folder, (".txt",)):
             stem = path.relative_to(folder).with_suffix("").as_posix()
             self._exact.setdefault(composed(stem), []).append(path)
-            self._by_key.setdefault(composed(stem).lower(), []).append(path)
+            self._files.setdefault(composed(stem).lower(), []).append(path)
 
     def of(self, picture: Path) -> list[Path]:
         """Return the text files of a picture: one, or several that differ in case."""
         stem = composed(picture.with_suffix("").as_posix())
-        return self._exact.get(stem) or self._by_key.get(stem.lower(), [])
+        return self._exact.get(stem) or self._files.get(stem.lower(), [])
 
     def __bool__(self) -> bool:
         return bool(self._exact)

@@ -19,7 +19,7 @@ from manymatch.datasets.own import splits
 from manymatch.datasets.own.files import PictureFiles, TakenNames, composed, word
 from manymatch.datasets.own.forms import Form, look
 from manymatch.datasets.own.left_out import LeftOut, refuse, summary, write_list
-from manymatch.datasets.own.near import Signature, near_groups, signature
+from manymatch.datasets.own.near import Signature, duplicate_groups, signature
 from manymatch.datasets.own.record import Record, Unusable, split_of_folders
 from manymatch.datasets.own.settings import OwnSettings
 from manymatch.util.errors import DataError
@@ -60,7 +60,7 @@ class Collection:
     _names: TakenNames = field(default_factory=TakenNames)
 
     @property
-    def in_place(self) -> bool:
+    def keeps_pictures(self) -> bool:
         """Whether the pictures stay in the user's folder."""
         return any(picture.source for picture in self.pictures.values())
 
@@ -151,7 +151,7 @@ class Collection:
         """Say which pictures and files are no part of the data set, though nothing is wrong."""
         if self._absent:
             self.notes.append(f"{self._absent:,} pictures were not downloaded, says their status")
-        without = self._files.not_found if self.in_place else []
+        without = self._files.not_found if self.keeps_pictures else []
         if without:
             self.notes.append(
                 f"{len(without):,} of {len(self._files):,} pictures in {self.form.folder} have no "
@@ -179,7 +179,10 @@ class Collection:
                 "split for each picture, or remove the splits"
             )
         said = [picture.split for picture in self.pictures.values()]
-        given = splits.given_splits(said, self._explicit)
+        usable = True
+        if not self._explicit:
+            said, usable = splits.of_folders(list(self.pictures), said)
+        given = splits.given_splits(said if usable else [None] * len(said), self._explicit)
         if self._lists is None:
             self.notes += splits.origin(said, given, self._explicit)
         for picture, split in zip(self.pictures.values(), given, strict=True):
@@ -208,7 +211,7 @@ class Collection:
     def _draw_splits(self) -> None:
         """Draw the splits that are not given, and report near-duplicates."""
         pictures = [self.pictures[file] for file in sorted(self.pictures)]
-        groups = near_groups([picture.signature for picture in pictures if picture.signature])
+        groups = duplicate_groups([picture.signature for picture in pictures if picture.signature])
         given = [picture.split for picture in pictures]
         splits.check_sizes(given, self.settings.images)
         files, seed = [picture.file for picture in pictures], self.settings.seed

@@ -52,7 +52,7 @@ class PictureFiles:
     def __len__(self) -> int:
         return len(self._names)
 
-    def _by(self, key: Callable[[str], str]) -> dict[str, list[str]]:
+    def _index(self, key: Callable[[str], str]) -> dict[str, list[str]]:
         """The names by key. Captions that name files exactly need the first key alone."""
         if key not in self._files:
             files: dict[str, list[str]] = defaultdict(list)
@@ -67,9 +67,9 @@ class PictureFiles:
         Raises:
             Unusable: no file, or several files, can be meant, or the file's kind is not read.
         """
-        path = self._below(name)
+        path = self._relative(name)
         for key in _KEYS:
-            if hits := self._by(key).get(key(path.as_posix())):
+            if hits := self._index(key).get(key(path.as_posix())):
                 self._found.update(hits)
                 if len(hits) > 1:
                     raise Unusable(f"{len(hits)} files of this name: {hits[0]}, {hits[1]}")
@@ -82,7 +82,7 @@ class PictureFiles:
             )
         raise Unusable(f"no such picture in {self._folder}")
 
-    def _below(self, name: str) -> PurePosixPath:
+    def _relative(self, name: str) -> PurePosixPath:
         """Return the path below the folder."""
         if "://" in name:
             raise Unusable("an address, not a file. Download the picture")

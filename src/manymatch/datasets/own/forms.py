@@ -137,8 +137,8 @@ def _forms(where: Path, folder: Path, columns: Columns) -> tuple[Files, Files]:
         fitting["beside"] = [where]
     stems = {path.with_suffix("") for path in pictures}
     for path in image_files(where, (*ENDINGS, *_TARS, ".json")):
-        of_picture = path.relative_to(where).with_suffix("") in stems
-        if of_picture and path.suffix.lower() in (".txt", ".json"):
+        names_picture = path.relative_to(where).with_suffix("") in stems
+        if names_picture and path.suffix.lower() in (".txt", ".json"):
             continue
         form, fits = _kind(path, columns)
         if form:

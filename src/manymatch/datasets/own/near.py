@@ -47,7 +47,7 @@ def signature(picture: Path | bytes) -> Signature:
     return int.from_bytes(bits.tobytes(), "big"), colours.tobytes()
 
 
-def near_groups(signatures: list[Signature]) -> NDArray[np.int32]:
+def duplicate_groups(signatures: list[Signature]) -> NDArray[np.int32]:
     """Return a number for each picture. Near-duplicates, also over several steps, have the same."""
     distinct = sorted(set(signatures))
     position = {one: number for number, one in enumerate(distinct)}
@@ -58,7 +58,7 @@ def near_groups(signatures: list[Signature]) -> NDArray[np.int32]:
     waiting: list[NDArray[np.intp]] = []
     count = 0
     for bucket in _buckets(hashes):
-        for pairs in _near_pairs(bucket, hashes, colours):
+        for pairs in _duplicate_pairs(bucket, hashes, colours):
             waiting.append(pairs)
             count += len(pairs)
             if count > max(_PAIRS, len(distinct)):
@@ -82,7 +82,7 @@ def _buckets(hashes: NDArray[np.uint64]) -> Iterator[NDArray[np.intp]]:
         yield from np.split(order, np.flatnonzero(np.diff(part[order])) + 1)
 
 
-def _near_pairs(
+def _duplicate_pairs(
     bucket: NDArray[np.intp], hashes: NDArray[np.uint64], colours: NDArray[np.uint8]
 ) -> Iterator[NDArray[np.intp]]:
     """Yield the near-duplicates (n, 2) within a bucket, in blocks of rows."""

@@ -123,12 +123,19 @@ def split_of_path(path: str) -> str | None:
     In the file's name the first or last word counts: `birds_train.csv`.
     """
     name = PurePosixPath(path)
-    words = _words(name.stem)
-    split = _only_split(words)
-    if split is None and words and not re.search(r"\s", name.stem):
-        ends = {_split_in(word) for word in (words[0], words[-1])} - {None}
-        split = ends.pop() if len(ends) == 1 else None
-    return split or split_of_folders(name.parent)
+    split, _ = split_at_end(name.stem)
+    return split or split_of_folders(name.parent) or split_at_end(name.parent.name)[0]
+
+
+def split_at_end(name: str) -> tuple[str | None, list[str]]:
+    """Return the split that the first or last word of a name says, if only one says a split, and
+    the other words."""
+    words = _words(name)
+    ends = {word: _split_in(word) for word in {*words[:1], *words[-1:]}}
+    splits = set(ends.values()) - {None}
+    if len(splits) != 1 or (len(words) > 1 and re.search(r"\s", name)):
+        return None, words
+    return splits.pop(), [word for word in words if not ends.get(word)]
 
 
 def _words(part: str) -> list[str]:

@@ -11,22 +11,25 @@ from manymatch.config.strict import Strict
 from manymatch.datasets.own.forms import Format
 from manymatch.datasets.own.table import Columns
 
+_Text = Annotated[str, Field(min_length=1)]
+"""An empty text would be taken for null."""
+
 
 class OwnSettings(Strict):
     """`sources.NAME` of params.yaml for a data set of one's own, as `manymatch init` writes it."""
 
     kind: Literal["own"]
-    images: Annotated[str, Field(min_length=1)]
+    images: _Text
     """A folder of pictures, tars or Parquet tables, or one such file. The name is UTF-8."""
-    captions: str | None = None
+    captions: _Text | None = None
     """The file or folder of the captions; null: they are in `images`."""
     format: Format | None = None
     """Null: recognised by looking."""
-    file: str | None = None
+    file: _Text | None = None
     """The column of the pictures' files; null: those whose name says so."""
-    text: tuple[str, ...] | None = None
+    text: tuple[_Text, ...] | None = None
     """The columns of captions; null: those whose name says so."""
-    split: tuple[str, ...] = ()
+    split: tuple[_Text, ...] = ()
     """The column of splits, or lists of files such as `train.txt`."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Draws the splits that are not given."""
@@ -34,7 +37,7 @@ class OwnSettings(Strict):
     """The share of pictures, and of captions, that may be unusable."""
     content: str | None = None
     """A hash that `init` takes of the pictures and captions, so that DVC notices a change."""
-    parser: str | None = None
+    parser: _Text | None = None
     """spaCy's model of the captions' language; null: `scene_graphs.model`."""
 
     @property

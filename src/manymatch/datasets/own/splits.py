@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from manymatch.datasets.base import SPLITS
 from manymatch.datasets.own.files import composed
-from manymatch.datasets.own.record import split_of_path
+from manymatch.datasets.own.record import split_at_end, split_of_path
 from manymatch.util.errors import ConfigError, DataError
 from manymatch.util.regular_file import PICTURES, UNREADABLE
 from manymatch.util.text_lines import numbered_lines
@@ -70,16 +70,16 @@ class Lists:
         """
         given: dict[str, str] = {}
         for stem in (str, _stem):  # an exact name comes first: a.jpg and a.png are two pictures
-            by_name: dict[str, list[_Listed]] = {}
+            listed: dict[str, list[_Listed]] = {}
             for entry in self._entries.values():
                 if not entry.used:
-                    by_name.setdefault(_name(stem(entry.path)), []).append(entry)
+                    listed.setdefault(_name(stem(entry.path)), []).append(entry)
             exact = set(given)
             for file in files:
                 own = f"/{stem(_key(file))}"
                 entries = [
                     entry
-                    for entry in by_name.get(_name(own), ())
+                    for entry in listed.get(_name(own), ())
                     if (
                         own.endswith(f"/{stem(entry.path)}") or f"/{stem(entry.path)}".endswith(own)
                     )
@@ -126,6 +126,19 @@ def _stem(path: str) -> str:
     return str(name.with_suffix("")) if name.suffix in (*PICTURES, *UNREADABLE) else path
 
 
+def of_folders(files: Sequence[str], said: Sequence[str | None]) -> tuple[list[str | None], bool]:
+    """Return the splits `said`, or else those at the end of a folder's name, and whether they may
+    be used: the other words must be the same for all, as in `birds_train` and `birds_test`."""
+    ends = [
+        next(filter(all, map(split_at_end, reversed(PurePosixPath(file).parts[:-1]))), (None, []))
+        for file, split in zip(files, said, strict=True)
+        if split is None
+    ]
+    found = (split for split, _ in ends)
+    whole = [split or next(found) for split in said]
+    return whole, len({tuple(rest) for split, rest in ends if split}) <= 1
+
+
 def given_splits(splits: Sequence[str | None], explicit: bool) -> list[str | None]:
     """Return the given splits, or None for each picture unless every picture has one.
 
@@ -153,7 +166,8 @@ def origin(
         yield (
             f"splits: the names of folders and files say {words} for {count:,} "
             f"of {len(said):,} pictures. They are not used, because they do not give every picture "
-            "a split, or no picture that of training"
+            "a split, or no picture that of training, or have other words that differ. To use "
+            "them, give lists by --split"
         )
 
 

@@ -161,7 +161,7 @@ class _Roles:
             elif not name:
                 name = "" if cell is None else str(cell)
             elif isinstance(cell, str) and _FOLDER.fullmatch(column):
-                name = _below(cell, name)
+                name = _joined(cell, name)
         if picture is not None and not name:
             key = row.get("key")  # img2dataset's
             name = (key if isinstance(key, str) else "") or f"{number:08d}"
@@ -174,7 +174,7 @@ class _Roles:
         return name, picture
 
 
-def _below(folder: str, name: str) -> str:
+def _joined(folder: str, name: str) -> str:
     """The path of a file whose folder Karpathy's tables have in the column `filepath`."""
     path = PurePosixPath(folder)
     if path.is_absolute() or ".." in path.parts or "://" in folder or not folder:

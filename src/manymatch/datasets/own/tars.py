@@ -71,10 +71,10 @@ def read_tars(
             picture = content if isinstance(content, bytes) else None
             file, where = PurePosixPath(name).as_posix(), f"{path}: {key}"
             record = Record(file, (), where, None, path_split, picture, fault)
-            yield _with_captions(record, parts.get(key, {}), text, split)
+            yield _pair_captions(record, parts.get(key, {}), text, split)
         for key in [key for key in parts if key not in seen]:
             record = Record(key, (), f"{path}: {key}", path_split=path_split)
-            yield _with_captions(record, parts[key], text, split)
+            yield _pair_captions(record, parts[key], text, split)
 
 
 def _contents(path: Path, endings: Sequence[str]) -> Iterator[tuple[str, bytes | str]]:
@@ -116,7 +116,7 @@ def _ending(member: Member) -> str:
     return "" if member.is_folder or is_hidden(name) else name.suffix.lower()
 
 
-def _with_captions(
+def _pair_captions(
     record: Record, parts: dict[str, bytes | str], text: Sequence[str] | None, split: str | None
 ) -> Record:
     fault = record.fault or next((part for part in parts.values() if isinstance(part, str)), None)

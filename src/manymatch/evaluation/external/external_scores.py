@@ -62,9 +62,9 @@ def read_external(files: ExternalFiles, table: SplitTable) -> tuple[Embedded, Sc
         DataError: a file cannot be used, or does not fit the others.
     """
     if files.scores and files.images is None and files.texts is None:
-        images, texts, score = _from_matrices([*map(open_array, files.scores)], files, table)
+        images, texts, score = _matrix_scores([*map(open_array, files.scores)], files, table)
     elif not files.scores and files.images is not None and files.texts is not None:
-        images, texts, score = _from_embeddings(files.images, files.texts, files, table)
+        images, texts, score = _embedding_scores(files.images, files.texts, files, table)
     else:
         raise ConfigError("score: give either --scores, or --images and --texts")
     ids = table.image_ids, table.caption_ids
@@ -91,7 +91,7 @@ def _rows(
     )
 
 
-def _from_matrices(
+def _matrix_scores(
     matrices: Sequence[Array], files: ExternalFiles, table: SplitTable
 ) -> tuple[Tensor, Tensor, Score]:
     """Rows and columns of the matrices in place of embeddings; the score reads blocks."""
@@ -126,7 +126,7 @@ def _consecutive(rows: Tensor) -> list[tuple[int, int]]:
     return [(int(part[0]), int(part[-1]) + 1) for part in parts]
 
 
-def _from_embeddings(
+def _embedding_scores(
     images: str, texts: str, files: ExternalFiles, table: SplitTable
 ) -> tuple[Tensor, Tensor, Score]:
     arrays = open_array(images), open_array(texts)
@@ -187,8 +187,8 @@ def _compare(similarity: Similarity, elements: int) -> Score:
                 "Choose mil, chamfer, smooth_chamfer or max_match."
             )
         return lambda images, texts: images.vectors[:, 0] @ texts.vectors[:, 0].T
-    of_sets = SetSimilarity(similarity).eval()
-    return lambda images, texts: of_sets(images.vectors, texts.vectors)
+    set_similarity = SetSimilarity(similarity).eval()
+    return lambda images, texts: set_similarity(images.vectors, texts.vectors)
 
 
 def _finite(values: Tensor, where: str) -> Tensor:

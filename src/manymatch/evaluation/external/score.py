@@ -71,7 +71,7 @@ def score(
     ranking = rank(similarity, *embedded.gallery, EvaluationOptions.depth)
     subject = Subject(embedded, similarity, None, ranking, table.labels)
     if protocols:
-        values = own_and_judged(subject, judgments) | suite.by_name(protocols, subject)
+        values = own_and_judged(subject, judgments) | suite.protocol_metrics(protocols, subject)
     else:
         values = measure(subject, judgments, dataset)
     result = Outcome(subject, rounded(values), {}, judgments)

@@ -28,12 +28,12 @@ def classes(subject: Subject) -> dict[str, dict[str, dict[str, float]]]:
         Chun et al., PCME, CVPR 2021, section 4.3; R-Precision of Musgrave et al., ECCV 2020.
     """
     labels = subject.labels
-    if labels is None or any(len(image_labels) != 1 for image_labels in labels.of_images):
+    if labels is None or any(len(own) != 1 for own in labels.image_labels):
         raise DoesNotApply("R-Precision on classes needs one class label of every image")
     if not labels.seen:
         raise DoesNotApply("no class of a training image is known, so no class is known as unseen")
-    class_of = torch.tensor([label for (label,) in labels.of_images])
-    seen = torch.tensor([label in labels.seen for (label,) in labels.of_images])
+    class_of = torch.tensor([label for (label,) in labels.image_labels])
+    seen = torch.tensor([label in labels.seen for (label,) in labels.image_labels])
     galleries = zip(SETTINGS, (seen, ~seen), strict=True)
     return {name: _setting(subject, class_of, rows) for name, rows in galleries if rows.any()}
 
@@ -108,12 +108,12 @@ def precision_and_first(
     for query_rows, all_scores in whole_rows(score, queries, gallery, queries_included):
         scores = all_scores[:, items.to(all_scores.device)]
         ordered = scores.sort(1, descending=True).values
-        kinds = [_per_query(scores, ordered, mask) for mask in relevant(query_rows, items)]
+        kinds = [_query_metrics(scores, ordered, mask) for mask in relevant(query_rows, items)]
         parts.append(torch.stack(kinds))
     return 100 * torch.cat(parts, 1).mean(1)
 
 
-def _per_query(scores: Tensor, ordered: Tensor, relevant: Tensor) -> Tensor:
+def _query_metrics(scores: Tensor, ordered: Tensor, relevant: Tensor) -> Tensor:
     """`(q, 2)` from `scores (q, g)`, the same scores in descending order, and the mask `relevant`.
 
     The items with at least the score of the R-th item compete for the first R places. Irrelevant

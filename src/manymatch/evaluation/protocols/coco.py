@@ -83,7 +83,7 @@ def pmrp(subject: Subject) -> dict[str, dict[str, Any]]:
 def differing_labels(labels: Labels, image: int, other: int) -> int | None:
     """The smallest zeta with which two images are plausible matches; None if an image has no
     label."""
-    left, right = {*labels.of_images[image]}, {*labels.of_images[other]}
+    left, right = {*labels.image_labels[image]}, {*labels.image_labels[other]}
     return len(left ^ right) if left and right else None
 
 
@@ -98,19 +98,19 @@ def _pmrp(subject: Subject, labels: Labels) -> dict[str, Any]:
     precision = {
         way: values[:, 0] for way, values in both_ways(subject, codes.any(1), relevant).items()
     }
-    by_distance = {
+    distances = {
         f"zeta{zeta}": {way: values[row].item() for way, values in precision.items()}
         for row, zeta in enumerate(DISTANCES)
     }
-    return {way: values.mean().item() for way, values in precision.items()} | by_distance
+    return {way: values.mean().item() for way, values in precision.items()} | distances
 
 
 def _codes(labels: Labels) -> Tensor:
     """`(n, labels)`: 1 where the image has the label."""
-    columns = {label: column for column, label in enumerate(sorted({*chain(*labels.of_images)}))}
-    codes = torch.zeros(len(labels.of_images), len(columns))
-    for row, image_labels in enumerate(labels.of_images):
-        codes[row, [columns[label] for label in image_labels]] = 1
+    columns = {label: column for column, label in enumerate(sorted({*chain(*labels.image_labels)}))}
+    codes = torch.zeros(len(labels.image_labels), len(columns))
+    for row, own in enumerate(labels.image_labels):
+        codes[row, [columns[label] for label in own]] = 1
     return codes
 
 

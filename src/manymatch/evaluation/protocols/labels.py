@@ -17,19 +17,19 @@ from manymatch.util.parquet_file import read_table
 
 @dataclass(frozen=True)
 class Labels:
-    """`of_images` are the labels of each image, possibly none; `seen` are the labels that count as
-    seen in training.
+    """`image_labels` are the labels of each image, possibly none; `seen` are the labels that count
+    as seen in training.
 
     Labels of training images are seen. For test images labels of validation images are seen too:
     the validation classes of a fold chose the model.
     """
 
-    of_images: Sequence[tuple[int, ...]]
+    image_labels: Sequence[tuple[int, ...]]
     seen: frozenset[int] = frozenset()
 
     def part(self, images: slice) -> Labels:
         """The labels of a run of the images."""
-        return Labels(self.of_images[images], self.seen)
+        return Labels(self.image_labels[images], self.seen)
 
 
 def read_labels(captions: Path, image_ids: Sequence[str]) -> Labels:

@@ -12,7 +12,7 @@ from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.ranking.metrics import (
     RelevantRanks,
-    by_positives,
+    ambiguity,
     multi_match_metrics,
     recall_metrics,
     rsum,
@@ -72,18 +72,18 @@ def _multi_match(
 ) -> dict[str, Any]:
     """The metrics of one direction; `own` and `extra` are pairs (query, item)."""
     judged = torch.zeros(len(queries), dtype=torch.bool).index_fill(0, extra[:, 0], True)
-    of_all, of_others = [], []
+    found, found_elsewhere = [], []
     for numbers, scores in whole_rows(score, queries, gallery, None if complete else judged):
         annotated, others = (_relevant(pairs, numbers, scores) for pairs in (own, extra))
-        of_all.append(ranks_of_relevant(scores, annotated | others))
+        found.append(ranks_of_relevant(scores, annotated | others))
         rows = judged[numbers].to(scores.device)
         if rows.any():
             left = scores.masked_fill(annotated, -torch.inf)
-            of_others.append(ranks_of_relevant(left[rows], others[rows]))
+            found_elsewhere.append(ranks_of_relevant(left[rows], others[rows]))
     return {
-        **multi_match_metrics(of_all),
-        "others": multi_match_metrics(of_others)["r_precision"],
-        "by_positives": by_positives(of_all),
+        **multi_match_metrics(found),
+        "others": multi_match_metrics(found_elsewhere)["r_precision"],
+        "by_positives": ambiguity(found),
     }
 
 

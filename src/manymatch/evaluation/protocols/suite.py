@@ -26,21 +26,21 @@ protocol raises `DoesNotApply` if the split lacks what the protocol needs."""
 PAIRS = "pairs"
 """The name that asks for the ranks of the annotated pairs and for nothing else."""
 
-OF_DATASET = {"coco": ("coco_1k", "pmrp", "eccv_caption", "cxc"), "cub": ("classes",)}
+DATASET_PROTOCOLS = {"coco": ("coco_1k", "pmrp", "eccv_caption", "cxc"), "cub": ("classes",)}
 
 
 def labels_for(dataset: str, captions: Path | None, image_ids: Sequence[str]) -> Labels | None:
     """The images' labels from the caption table, if the data set's protocols may need labels."""
-    if captions is None or dataset not in OF_DATASET:
+    if captions is None or dataset not in DATASET_PROTOCOLS:
         return None
     return read_labels(captions, image_ids)
 
 
-def of_dataset(dataset: str, subject: Subject) -> dict[str, Any]:
+def dataset_metrics(dataset: str, subject: Subject) -> dict[str, Any]:
     """The numbers of the data set's protocols; a protocol that does not apply is reported in one
     line and left out."""
     numbers = {}
-    for name in OF_DATASET.get(dataset, ()):
+    for name in DATASET_PROTOCOLS.get(dataset, ()):
         try:
             with working(f"protocol {name}"):
                 numbers[name] = PROTOCOLS[name](subject)
@@ -49,7 +49,7 @@ def of_dataset(dataset: str, subject: Subject) -> dict[str, Any]:
     return numbers
 
 
-def by_name(names: Iterable[str], subject: Subject) -> dict[str, Any]:
+def protocol_metrics(names: Iterable[str], subject: Subject) -> dict[str, Any]:
     """The numbers of the named protocols; `PAIRS` adds no numbers.
 
     Raises:

@@ -57,16 +57,16 @@ def multi_match_metrics(parts: Iterable[RelevantRanks]) -> dict[str, float]:
     References:
         Chun et al., ECCV Caption, ECCV 2022, section 4.2.
     """
-    per_query = torch.cat([_per_query(part) for part in parts])
-    values = 100 * per_query.mean(0)
+    values = torch.cat([_query_metrics(part) for part in parts])
+    values = 100 * values.mean(0)
     return dict(zip(("map_at_r", "r_precision", "r1"), values.tolist(), strict=True))
 
 
-def by_positives(parts: Sequence[RelevantRanks]) -> dict[str, list[float]]:
+def ambiguity(parts: Sequence[RelevantRanks]) -> dict[str, list[float]]:
     """mAP@R in percent of the queries with 1, with 2 to 3, with 4 to 7 ... positives: the `least`
     number of positives, the number of `queries` and `map_at_r` of each group with a query."""
     counts = torch.cat([part.counts for part in parts])
-    precision = torch.cat([_per_query(part)[:, 0] for part in parts])
+    precision = torch.cat([_query_metrics(part)[:, 0] for part in parts])
     exponents = counts.double().frexp().exponent - 1
     groups = {
         2**exponent: precision[exponents == exponent] for exponent in exponents.unique().tolist()
@@ -78,12 +78,12 @@ def by_positives(parts: Sequence[RelevantRanks]) -> dict[str, list[float]]:
     }
 
 
-def _per_query(part: RelevantRanks) -> Tensor:
+def _query_metrics(part: RelevantRanks) -> Tensor:
     """mAP@R, R-P and R@1 of each query `(q, 3)`, float64 in 0..1."""
     counts = part.counts[:, None].double()
     position = torch.arange(1, part.ranks.shape[1] + 1, device=part.ranks.device)
-    in_first_r = (position <= part.counts[:, None]) & (part.ranks <= part.counts[:, None])
+    is_early = (position <= part.counts[:, None]) & (part.ranks <= part.counts[:, None])
     precision = position / part.ranks.double()
-    average_precision = (precision * in_first_r).sum(1, keepdim=True) / counts
-    r_precision = in_first_r.sum(1, keepdim=True) / counts
+    average_precision = (precision * is_early).sum(1, keepdim=True) / counts
+    r_precision = is_early.sum(1, keepdim=True) / counts
     return torch.cat([average_precision, r_precision, (part.ranks[:, :1] == 1).double()], 1)

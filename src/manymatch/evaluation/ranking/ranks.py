@@ -48,14 +48,14 @@ class Top:
             new, columns = scores.topk(min(scores_so_far.shape[1], scores.shape[1]), dim=1)
             new_items = columns + first
         else:  # few scores enter now, and to find these first is cheaper than to sort all
-            new, columns = _above(scores, scores_so_far[:, -1])
+            new, columns = _largest(scores, scores_so_far[:, -1])
             new_items = columns + first
         merged, order = torch.cat([scores_so_far, new], 1).topk(scores_so_far.shape[1], dim=1)
         self.scores[queries] = merged
         self.items[queries] = torch.cat([items, new_items], 1).gather(1, order)
 
 
-def _above(scores: Tensor, floor: Tensor) -> tuple[Tensor, Tensor]:
+def _largest(scores: Tensor, floor: Tensor) -> tuple[Tensor, Tensor]:
     """The `scores (q, g)` above each row's `floor (q,)`, moved to the left and padded with -inf,
     and the columns of these scores."""
     row, column = (scores > floor[:, None]).nonzero(as_tuple=True)

@@ -33,8 +33,8 @@ def meanings(samples: Iterable[Sample], winner: Tensor) -> Meanings | None:
         same = np.array([a == b for (a, _), (b, _) in combinations(captions, 2)])
         common = np.array([bool(a & b) for (_, a), (_, b) in combinations(captions, 2)])
         if len(same):
-            by_chance = same.sum() * common.mean()
-            totals += len(same), same.sum(), common.sum(), (same & common).sum(), by_chance
+            expected = same.sum() * common.mean()
+            totals += len(same), same.sum(), common.sum(), (same & common).sum(), expected
     pairs, same_pairs, common_pairs, both, both_by_chance = totals.tolist()
     if not 0 < common_pairs < pairs:
         return None

@@ -43,12 +43,12 @@ def sampled_sets(
     There are no maps of a modality whose sets come without attention. `nearest` is what the
     elements of all images and of all captions retrieve.
     """
-    of_images, of_captions = nearest
+    nearest_images, nearest_captions = nearest
     rows = (
         torch.tensor(queries.images, dtype=torch.int64),
-        embedded.image_index[of_images.items[queries.images]],
+        embedded.image_index[nearest_images.items[queries.images]],
         embedded.image_index[queries.captions],
-        of_captions.items[queries.captions],
+        nearest_captions.items[queries.captions],
     )
     gallery = Gallery.read(rows, embedded.image_index, judgments, stored)
     images = [gallery.images[row] for row in queries.images]
@@ -125,9 +125,9 @@ def _answers(
                 answer(query, item, round(cosine, 4), element)
                 for item, cosine, element in zip(*columns, strict=True)
             ]
-            for columns in zip(*of_query, strict=True)
+            for columns in zip(*facts, strict=True)
         ]
-        for query, *of_query in zip(
+        for query, *facts in zip(
             queries, items.tolist(), cosines.tolist(), matching.tolist(), strict=True
         )
     ]

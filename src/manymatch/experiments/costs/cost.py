@@ -104,7 +104,7 @@ def cost_of(
 
 
 def _step(trained: Trained, device: torch.device) -> StepCost:
-    training, on_gpu = trained.preset.training, device.type == "cuda"
+    training, uses_gpu = trained.preset.training, device.type == "cuda"
     stream = batches(
         trained.shards,
         "train",
@@ -116,14 +116,14 @@ def _step(trained: Trained, device: torch.device) -> StepCost:
         graphs=trained.method.read_graph,
     )
     steps: list[Batch] = _repeated((batch.to(device) for batch in stream), _STEPS)
-    if on_gpu:
+    if uses_gpu:
         torch.cuda.reset_peak_memory_stats()
     median = step_seconds(trained.method, training, steps, device)
     return StepCost(
         seconds=median,
         images=len(steps[0].image_ids),
         captions=len(steps[0].caption_ids),
-        peak_gpu_memory_mb=torch.cuda.max_memory_allocated() / 2**20 if on_gpu else None,
+        peak_gpu_memory_mb=torch.cuda.max_memory_allocated() / 2**20 if uses_gpu else None,
     )
 
 

@@ -100,7 +100,7 @@ class Scan(Method):
         """`feature_width` is None if images have only pixels; then the regions are random."""
         width = feature_width or _REGION_WIDTH
         super().__init__(None, vocabulary, width)
-        self.of_pixels, self.size = feature_width is None, size
+        self.reads_pixels, self.size = feature_width is None, size
         self.register_buffer("made_up", torch.rand(1, _REGIONS, width))
         self.image = image_encoder(ImageSettings(encoder="linear"), width, size)
         words = nn.Embedding(len(vocabulary), _WORD_SIZE, padding_idx=0)
@@ -108,7 +108,7 @@ class Scan(Method):
 
     def encode_images(self, batch: Batch) -> Embeddings:
         features, padding = batch.features, batch.region_padding
-        if self.of_pixels:
+        if self.reads_pixels:
             features = self.made_up.expand(len(batch.image_ids), -1, -1)
             padding = all_real(len(features), features.shape[1], features.device)
         regions = normalize(self.image(features, padding).local, dim=2)
@@ -121,17 +121,17 @@ class Scan(Method):
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         """Scores in blocks. Captions of similar length share a block and so need little padding."""
         order = texts.parts()["mask"].sum(1).argsort()
-        of_pair = images.vectors.shape[1] * (texts.vectors.shape[1] + self.size)
-        pairs = max(1, _NUMBERS[images.vectors.device.type] // of_pair)
-        of_images = min(_MOST_IMAGES, pairs)
-        parts = [images.rows(run) for run in runs(len(images), of_images)]
+        pair_numbers = images.vectors.shape[1] * (texts.vectors.shape[1] + self.size)
+        pairs = max(1, _NUMBERS[images.vectors.device.type] // pair_numbers)
+        images_at_once = min(_MOST_IMAGES, pairs)
+        parts = [images.rows(run) for run in runs(len(images), images_at_once)]
         columns = [
-            self._of_captions(parts, texts, order[run])
-            for run in runs(len(texts), pairs // of_images)
+            self._caption_scores(parts, texts, order[run])
+            for run in runs(len(texts), pairs // images_at_once)
         ]
         return torch.cat(columns, 1)[:, order.argsort()]
 
-    def _of_captions(
+    def _caption_scores(
         self, images: Sequence[Embeddings], texts: Embeddings, captions: Tensor
     ) -> Tensor:
         """`(n, c)`: the scores of all parts of the images with the captions in the given rows."""

@@ -64,20 +64,24 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
         }
 
     def recorded(self, runs: Sequence[Run]) -> list[tuple[Run, str, Numbers]]:
-        by_origin = {self._origin(run.settings): run for run in runs}
+        origins = {self._origin(run.settings): run for run in runs}
         return [
-            (by_origin[origin], made["sources"], {key: made[key] for key in made if key != "seed"})
+            (
+                origins[origin],
+                made["sources"],
+                {key: made[key] for key in made if key != "seed"},
+            )
             for path in Ablation.paths(self.layout.reports)
             if path.parent.name == self.plan.dataset
             for point in Ablation.read(path).to_json()["points"]
             for made in point["runs"]
-            if (origin := made.get("origin")) in by_origin
+            if (origin := made.get("origin")) in origins
         ]
 
     def _origin(self, settings: Preset) -> str:
         """The hash of `inputs` without the last bits of the features, in which machines differ."""
         inputs = self.inputs(settings)
-        return key_of(**on_any_machine(self.layout, self.plan.dataset, settings, inputs))
+        return key_of(**portable_inputs(self.layout, self.plan.dataset, settings, inputs))
 
     def code(self, settings: Preset) -> str:
         return code_hash(*_STAGES, entry_point(settings.method))
@@ -87,7 +91,7 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
 
         layout, dataset = self.layout, self.plan.dataset
         tuned = training_run(layout, dataset, settings, training_inputs(layout, dataset, settings))
-        known = tuned.numbers(self.options.accept_stale, with_model=True) is not None
+        known = tuned.numbers(self.options.accept_stale, needs_model=True) is not None
         trained = tuned.model if known and not self.options.keep else None
         elements = self.plan.elements
         numbers = train_and_evaluate(
@@ -141,7 +145,7 @@ def training_inputs(layout: Layout, dataset: str, preset: Preset) -> dict[str, s
     }
 
 
-def on_any_machine(
+def portable_inputs(
     layout: Layout, dataset: str, preset: Preset, inputs: dict[str, Any]
 ) -> dict[str, Any]:
     """`inputs` with what the method reads of the shards in place of their hash, because processors
@@ -245,8 +249,8 @@ def full_key(key: str, method: str) -> str:
     first = key.partition(".")[0]
     if first in Preset.model_fields:
         return key
-    of_model = method_class(method).Settings.model_fields
-    if first not in of_model:
-        known = {PRESET, *Preset.model_fields, *of_model} - {"seed"}
+    settings = method_class(method).Settings.model_fields
+    if first not in settings:
+        known = {PRESET, *Preset.model_fields, *settings} - {"seed"}
         raise ConfigError(f"unknown key '{key}' of method '{method}'{nearest(first, known)}")
     return f"model.{key}"

@@ -35,7 +35,7 @@ class PresetPlan(Plan):
     table 4"). On these data sets a point keeps the mark of its preset, which may be
     `reproduced`."""
 
-    def for_this_run(self, where: str, changed: bool) -> Self:
+    def resolved(self, where: str, changed: bool) -> Self:
         """The plan with the presets of its data set, and without `published` if it is `changed`.
 
         A point that names presets for other data sets only is left out.

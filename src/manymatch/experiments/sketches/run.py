@@ -154,7 +154,7 @@ def score(heads: Heads, data: Data, classes: Tensor, ranks: Path | None = None) 
     queries, gallery = (part.cpu() for part in heads(sketches.vectors, images.vectors))
     if ranks is not None:
         # The names CLASS/NUMBER let other tools read the positives.
-        of_queries, of_items = (
+        query_ids, item_ids = (
             [f"{data.classes[label]}/{row}" for row, label in enumerate(side.labels.tolist())]
             for side in (sketches, images)
         )
@@ -163,5 +163,5 @@ def score(heads: Heads, data: Data, classes: Tensor, ranks: Path | None = None) 
         items, scores = (
             torch.cat([getattr(block, part) for block in best]) for part in ("indices", "values")
         )
-        write_run(ranks, Direction(torch.empty(0), items, scores), of_queries, of_items, ranks.stem)
+        write_run(ranks, Direction(torch.empty(0), items, scores), query_ids, item_ids, ranks.stem)
     return retrieval(queries, sketches.labels, gallery, images.labels)

@@ -52,14 +52,14 @@ def study_scores(
 
 def _captions(captions: Path, graphs: Path, split: str, subject: Subject) -> list[CaptionEntry]:
     images = read_images(captions, graphs)
-    by_id = {
+    captions_of_id = {
         caption.id: replace(caption, graph=with_verbs(caption.graph))
         for image in images
         if image.split == split
         for caption in image.captions
     }
     try:
-        return [by_id[caption_id] for caption_id in subject.embedded.caption_ids]
+        return [captions_of_id[caption_id] for caption_id in subject.embedded.caption_ids]
     except KeyError as error:
         raise DataError(
             f"{graphs}: no scene graph of the caption {error}. Run the stage 'scene_graphs' again."

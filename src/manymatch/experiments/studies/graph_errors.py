@@ -17,18 +17,18 @@ def drop_word(graph: SceneGraph, rng: Random) -> SceneGraph | None:
     """Drop one word of a phrase, or the whole phrase if it has one word. The only object stays."""
     shorter = [
         *(
-            partial(_without_object_word, graph, row, word)
+            partial(_delete_object_word, graph, row, word)
             for row, text in enumerate(graph.objects)
             for word in _words(text)
         ),
         *(
-            partial(_without_attribute_word, graph, row, position, word)
+            partial(_delete_attribute_word, graph, row, position, word)
             for row, texts in enumerate(graph.attributes)
             for position, text in enumerate(texts)
             for word in _words(text)
         ),
         *(
-            partial(_without_relation_word, graph, row, word)
+            partial(_delete_relation_word, graph, row, word)
             for row, edge in enumerate(graph.relations)
             for word in _words(edge.label)
         ),
@@ -87,13 +87,13 @@ def _words(text: str) -> range:
     return range(len(text.split()))
 
 
-def _without(text: str, word: int) -> str:
+def _delete_word(text: str, word: int) -> str:
     words = text.split()
     return " ".join(words[:word] + words[word + 1 :])
 
 
-def _without_object_word(graph: SceneGraph, row: int, word: int) -> SceneGraph:
-    text = _without(graph.objects[row], word)
+def _delete_object_word(graph: SceneGraph, row: int, word: int) -> SceneGraph:
+    text = _delete_word(graph.objects[row], word)
     if text:
         return replace(graph, objects=_changed(graph.objects, row, text))
     rows = [other - (other > row) for other in range(len(graph.objects))]
@@ -109,16 +109,16 @@ def _without_object_word(graph: SceneGraph, row: int, word: int) -> SceneGraph:
     )
 
 
-def _without_attribute_word(graph: SceneGraph, row: int, position: int, word: int) -> SceneGraph:
+def _delete_attribute_word(graph: SceneGraph, row: int, position: int, word: int) -> SceneGraph:
     texts = graph.attributes[row]
-    text = _without(texts[position], word)
+    text = _delete_word(texts[position], word)
     left = _changed(texts, position, *([text] if text else []))
     return replace(graph, attributes=_changed(graph.attributes, row, left))
 
 
-def _without_relation_word(graph: SceneGraph, row: int, word: int) -> SceneGraph:
+def _delete_relation_word(graph: SceneGraph, row: int, word: int) -> SceneGraph:
     edge = graph.relations[row]
-    label = _without(edge.label, word)
+    label = _delete_word(edge.label, word)
     left = [replace(edge, label=label)] if label else []
     return replace(graph, relations=_changed(graph.relations, row, *left))
 

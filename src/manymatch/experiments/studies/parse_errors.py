@@ -53,7 +53,7 @@ def parse_errors(subject: Subject) -> Study[results.GraphError]:
     samples: list[results.GraphError] = []
     for name, error in ERRORS.items():
         draws = [
-            with_errors(captions, error, sizes[-1], f"{repeat} {name}") for repeat in range(REPEATS)
+            draw_errors(captions, error, sizes[-1], f"{repeat} {name}") for repeat in range(REPEATS)
         ]
         means = (fmean(_rsum(subject, changed, count) for changed in draws) for count in sizes)
         rsums.append([name, whole, *map(rounded, means)])
@@ -72,7 +72,7 @@ def parse_errors(subject: Subject) -> Study[results.GraphError]:
     )
 
 
-def with_errors(captions: list[CaptionEntry], error: GraphError, count: int, seed: str) -> Changed:
+def draw_errors(captions: list[CaptionEntry], error: GraphError, count: int, seed: str) -> Changed:
     """Draw `count` captions and give each an error; fewer if fewer graphs have room for the
     error. The captions are in the order of the draw."""
     changed: Changed = {}

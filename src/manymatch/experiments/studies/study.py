@@ -22,7 +22,7 @@ STUDIES: dict[str, Callable[[Subject], Study[Any]]] = {
     "parse_errors": parse_errors,
     "reranking": reranking,
 }
-OF_ENTITIES = {"parse_errors", "reranking"}
+ENTITY_STUDIES = {"parse_errors", "reranking"}
 """The studies that need the entities of captions."""
 
 
@@ -44,7 +44,7 @@ def study(
     identity = subject.identity()
     studies = _earlier_studies(target, identity)
     for name in only or _allowed(subject):
-        if name in OF_ENTITIES:
+        if name in ENTITY_STUDIES:
             check_entities(subject.trained.method, subject.embedded, f"study '{name}'")
         say(f"study {name}")
         with working(f"study {name}"):
@@ -64,7 +64,7 @@ def _earlier_studies(target: Path, identity: dict[str, Any]) -> dict[str, Study[
 
 def _allowed(subject: Subject) -> list[str]:
     has_entities = subject.embedded.texts.entities is not None
-    left_out = [name for name in STUDIES if name in OF_ENTITIES and not has_entities]
+    left_out = [name for name in STUDIES if name in ENTITY_STUDIES and not has_entities]
     if left_out:
         say(f"left out, because the method gives captions no entities: {', '.join(left_out)}")
     return [name for name in STUDIES if name not in left_out]

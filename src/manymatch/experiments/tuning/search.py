@@ -23,7 +23,7 @@ from manymatch.experiments.presets.experiment import (
     check_run,
     full_key,
     full_keys,
-    on_any_machine,
+    portable_inputs,
     run_preset,
     training_inputs,
     training_run,
@@ -73,7 +73,7 @@ class Search:
         # Trials serve any repeats and do not depend on which other preset gave settings to try.
         stated = space.model_dump(mode="json", exclude={"repeats", "starts_from"})
         same = {"preset": preset.model_dump(mode="json"), "space": stated}
-        origin = key_of(**same, inputs=on_any_machine(layout, dataset, preset, inputs))
+        origin = key_of(**same, inputs=portable_inputs(layout, dataset, preset, inputs))
         search = cls(layout, dataset, name, space, key_of(**same, inputs=inputs), origin, inputs)
         search.check()
         search.first_parameters()
@@ -120,7 +120,7 @@ class Search:
     @cached_property
     def domains(self) -> dict[str, Domain]:
         """The domain of each setting that is searched."""
-        return self.space.of_method(self.method)
+        return self.space.method_domains(self.method)
 
     def preset(self, settings: Settings) -> Preset:
         """The preset with the settings of the space that all trials have, and with `settings`.

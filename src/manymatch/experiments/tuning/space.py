@@ -164,7 +164,7 @@ class Space(Strict):
     @field_validator("shared", mode="before")
     @classmethod
     def _name_shared(cls, value: Any, given: ValidationInfo) -> Any:
-        return _with_domains(value, given.data.get("domains", {}))
+        return _insert_domains(value, given.data.get("domains", {}))
 
     @field_validator("methods", mode="before")
     @classmethod
@@ -172,9 +172,9 @@ class Space(Strict):
         if not isinstance(value, dict):
             return value
         domains = given.data.get("domains", {})
-        return {method: _with_domains(group, domains) for method, group in value.items()}
+        return {method: _insert_domains(group, domains) for method, group in value.items()}
 
-    def of_method(self, method: str) -> dict[str, Domain]:
+    def method_domains(self, method: str) -> dict[str, Domain]:
         """The domain of each setting of `method`, the shared settings first.
 
         Raises:
@@ -187,7 +187,7 @@ class Space(Strict):
         return self.shared | self.methods[method]
 
 
-def _with_domains(group: Any, domains: dict[str, Domain]) -> Any:
+def _insert_domains(group: Any, domains: dict[str, Domain]) -> Any:
     """The group of settings with the domains in place of their names."""
     if not isinstance(group, dict):
         return group

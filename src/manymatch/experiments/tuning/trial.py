@@ -196,7 +196,7 @@ def _trained(search: Search, run: Run, watch: _Watch | None) -> Numbers:
                     folder / "curves",
                     folder / "checkpoints",
                     search.layout.models,
-                    after_epoch=watch,
+                    end_of_epoch=watch,
                 )
             except (optuna.TrialPruned, DivergenceError, DeviceMemoryError):
                 run.tidy("log.txt")

@@ -19,7 +19,7 @@ MEAN_BGR = (102.9801, 115.9465, 122.7717)
 SHORT, LONG, LEAST = 600, 1000, 16
 """Lengths of sides in pixels. The short side of a very long image is at least `LEAST`."""
 STRIDE, POOLED = 16, 14
-AT_ONCE = 32
+CHUNK = 32
 """Regions per batch of the last stage. More regions take more memory, but not less time."""
 
 
@@ -104,7 +104,7 @@ class ButdDetector(Detector):
         """Return the features (k, 2048) and scores (k, 1600) of the boxes."""
         parts = [
             self.network.roi_heads(operations.pool_regions(maps, part, POOLED, 1 / STRIDE))
-            for part in boxes.split(AT_ONCE)
+            for part in boxes.split(CHUNK)
         ]
         features, scores = zip(*parts, strict=True)
         return torch.cat(features), torch.cat(scores)

@@ -152,16 +152,16 @@ def _maxima(maps: Tensor, tall: int, wide: int) -> Tensor:
     """
     rows = [maps]
     for level in range(tall - 1):
-        rows.append(_with_shifted(rows[-1], 1 << level, dim=1))
+        rows.append(_shifted_maximum(rows[-1], 1 << level, dim=1))
     grid = []
     for row in rows:
         grid.append(row)
         for level in range(wide - 1):
-            grid.append(_with_shifted(grid[-1], 1 << level, dim=2))
+            grid.append(_shifted_maximum(grid[-1], 1 << level, dim=2))
     return torch.stack([maxima.flatten(1).T for maxima in grid]).flatten(0, 1)
 
 
-def _with_shifted(maps: Tensor, by: int, dim: int) -> Tensor:
+def _shifted_maximum(maps: Tensor, by: int, dim: int) -> Tensor:
     """Return the maximum of each cell and the cell `by` positions further."""
     padding = (0, by) if dim == 2 else (0, 0, 0, by)
     padded = F.pad(maps, padding, value=-torch.inf)

@@ -35,6 +35,8 @@ _EDGE = 2.0
 _USUAL = (1e-6, 1e6)
 """Features of float32 are between these sizes or zero. Bytes of another type read as float32 are
 mostly not."""
+_MANY = 64
+"""With fewer numbers their type is not questioned."""
 
 
 @dataclass(frozen=True)
@@ -167,12 +169,32 @@ def _features(line: _Line) -> NDArray[np.float32]:
     features = _decode(line, "features", line.features, line.count)
     sizes = np.abs(features[(features != 0) & np.isfinite(features)])
     unusual = sizes[(sizes < _USUAL[0]) | (sizes > _USUAL[1])]
+    fault = ""
     if unusual.size > sizes.size / 10:
+        fault = (
+            f"{unusual.size:,} of {sizes.size:,} numbers are as small or large as {unusual[0]:.1e}"
+        )
+    elif _of_halves(features):
+        fault = "the bytes look like those of float16 or bfloat16"
+    elif sizes.size >= _MANY and features.flat[::2].any() != features.flat[1::2].any():
+        fault = "every second number is 0, as in float64"
+    if fault:
         raise DataError(
-            f"{line.where}: features: {unusual.size:,} of {sizes.size:,} numbers are as small or "
-            f"large as {unusual[0]:.1e}. Write base64 of float32, not of another type"
+            f"{line.where}: features: {fault}. Write base64 of float32, not of another type"
         )
     return features
+
+
+def _of_halves(features: NDArray[np.float32]) -> bool:
+    """Whether each number looks like two numbers of 16 bits.
+
+    The last 16 bits of float32 are of all kinds. If they are a number of their own, most have the
+    same few exponents. Numbers that were converted to float32 end in zeros, and do not count.
+    """
+    last = features.view("<u2").reshape(-1, 2)[:, 0]
+    kinds = np.flatnonzero(np.bincount(last[last & 0x1FFF != 0]))  # equal numbers count once
+    exponents = np.sort(np.bincount(kinds >> 10 & 0x1F, minlength=32))
+    return len(kinds) >= _MANY and exponents[-8:].sum() > 0.95 * len(kinds)
 
 
 def _boxes(line: _Line) -> NDArray[np.float32]:

@@ -74,7 +74,7 @@ def vector(value: Any, where: str) -> NDArray[np.float32]:
 
 def _streams(value: Any, path: Path) -> Streams:
     if isinstance(value, list):
-        value = _by_id(value, path)
+        value = _clip_parts(value, path)
     if not isinstance(value, Mapping) or not value:
         raise DataError(f"{path}: expected vectors by name")
     if not value.keys() ^ set(PARTS) and all(isinstance(part, Mapping) for part in value.values()):
@@ -82,7 +82,7 @@ def _streams(value: Any, path: Path) -> Streams:
     return (value,)
 
 
-def _by_id(entries: list[Any], path: Path) -> dict[str, dict[str, Any]]:
+def _clip_parts(entries: list[Any], path: Path) -> dict[str, dict[str, Any]]:
     """Return one mapping per part from HowTo100M's list of clips."""
     parts: dict[str, dict[str, Any]] = {name: {} for name in PARTS}
     for number, entry in enumerate(entries):

@@ -17,12 +17,17 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.checkpoint import checkpoint
 
 from manymatch.batch.padding import PaddedRows, all_real
+from manymatch.networks.backbones.normalised import Normalised
 from manymatch.networks.encoders import pretrained
 from manymatch.util.errors import ConfigError
 
 Backbone = Literal["resnet50", "resnet101", "resnet152", "resnext101_wsl"]
 RANDOM = "random"
 _DRAWS = 10
+_ERASED = (0.02, 1 / 3)
+"""The smallest and the largest share of a picture that is erased."""
+_FLATTEST = 0.3
+"""The smallest height of an erased rectangle over its width, and width over its height."""
 
 
 class CNN(nn.Module):
@@ -34,8 +39,10 @@ class CNN(nn.Module):
             None: the backbone's default; "random": fresh weights.
         crop: side of the square that the network sees: in training a random square, mirrored half
             of the time, else the middle one.
+        random_crops: whether training sees random squares; False: the middle ones, as in tests.
         crop_area: the smallest and the largest share of a picture that a training crop covers, see
             `resized_crops`; None: the random squares have `crop` pixels a side.
+        erasing: the share of the training pictures in which a rectangle is erased, see `erased`.
         fixed_statistics: batch norms keep their first statistics, in training too.
         checkpointing: activations inside the network's stages are computed twice instead of kept.
             It needs `fixed_statistics`: batch norms would see each batch twice.
@@ -49,11 +56,14 @@ class CNN(nn.Module):
         weights: str | None = None,
         crop: int = 224,
         crop_area: tuple[float, float] | None = None,
+        random_crops: bool = True,
+        erasing: float = 0.0,
         fixed_statistics: bool = False,
         checkpointing: bool = False,
     ) -> None:
         super().__init__()
-        self.crop, self.crop_area, self.fixed_statistics = crop, crop_area, fixed_statistics
+        self.crop, self.crop_area, self.random_crops = crop, crop_area, random_crops
+        self.erasing, self.fixed_statistics = erasing, fixed_statistics
         # Weights stay in torch's own order: AdamP cannot read other orders.
         self.network = _network(backbone, weights, checkpointing)
 
@@ -67,7 +77,9 @@ class CNN(nn.Module):
         if self.training and self.crop_area is not None:
             pixels = resized_crops(pixels, self.crop, self.crop_area)
         else:
-            pixels = cropped(pixels, self.crop, random=self.training)
+            pixels = cropped(pixels, self.crop, random=self.training and self.random_crops)
+        if self.training and self.erasing:
+            pixels = erased(pixels, self.erasing, self.network.mean.flatten())
         # A view of (n, S, S, 3) as (n, 3, S, S) has the channels last, the fastest memory format.
         cells = self.network(pixels.permute(0, 3, 1, 2))
         return cells, all_real(len(cells), cells.shape[1], cells.device)
@@ -134,9 +146,8 @@ def resized_crops(pixels: Tensor, side: int, area: tuple[float, float]) -> Tenso
     shape = torch.exp(math.log(4 / 3) * (2 * draws[1] - 1))
     sizes = torch.stack([(share / shape).sqrt(), (share * shape).sqrt()]) * whole
     sizes = sizes.round().clamp_min(1)  # (2, draws, n): heights and widths
-    fits = (sizes <= whole).all(0)
-    first = fits.to(torch.uint8).argmax(0, keepdim=True)
-    sizes = torch.where(fits.any(0), sizes.gather(1, first.expand(2, 1, -1))[:, 0], whole)
+    sizes, fits = _first_that_fits(sizes, whole)
+    sizes = torch.where(fits, sizes, whole)
     starts = (draws[2:, 0] * (whole - sizes + 1)).floor()
     steps = (torch.arange(side, device=pixels.device) + 0.5) / side
     places = (steps * sizes[..., None] - 0.5).clamp_min(0)  # within the crop, (2, n, side)
@@ -152,6 +163,39 @@ def resized_crops(pixels: Tensor, side: int, area: tuple[float, float]) -> Tenso
     return crops.permute(0, 2, 3, 1)
 
 
+def erased(pixels: Tensor, probability: float, colour: Tensor) -> Tensor:
+    """Pictures `(n, S, S, 3)` in float32, in each of which, with the `probability`, a rectangle has
+    the `colour (3,)`.
+
+    The share of the picture is uniform in .02 .. 1/3, the logarithm of height over width in log .3
+    .. log 1/.3. The first of ten draws that fits in the picture counts, else nothing is erased.
+
+    References:
+        Zhong et al., Random Erasing Data Augmentation, AAAI 2020, as in PCME's released code, where
+        the colour is 0 after normalisation.
+    """
+    count, whole = pixels.shape[:2]
+    draws = torch.rand(2, _DRAWS, count, device=pixels.device)
+    share = _ERASED[0] + (_ERASED[1] - _ERASED[0]) * draws[0]
+    shape = torch.exp(math.log(_FLATTEST) * (2 * draws[1] - 1))
+    sizes = torch.stack([(share * shape).sqrt(), (share / shape).sqrt()]) * whole
+    sizes, fits = _first_that_fits(sizes.round(), whole - 1)
+    wanted, *places = torch.rand(3, count, device=pixels.device)
+    starts = (torch.stack(places) * (whole - sizes + 1)).floor()[..., None]
+    at = torch.arange(whole, device=pixels.device)
+    rows, columns = (at >= starts) & (at < starts + sizes[..., None])
+    inside = rows[:, :, None] & columns[:, None] & (fits & (wanted < probability))[:, None, None]
+    return torch.where(inside[..., None], colour, pixels.float())
+
+
+def _first_that_fits(sizes: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """Of heights and widths `(2, draws, n)` the first draw `(2, n)` of which neither is above
+    `most`, and whether there is one, `(n,)`."""
+    fits = (sizes <= most).all(0)
+    first = fits.to(torch.uint8).argmax(0, keepdim=True)
+    return sizes.gather(1, first.expand(2, 1, -1))[:, 0], fits.any(0)
+
+
 class _Recomputed(nn.Sequential):
     """Stages whose blocks keep only their inputs for the backward pass, and compute the rest again.
 
@@ -165,10 +209,9 @@ class _Recomputed(nn.Sequential):
         return maps
 
 
-def _network(backbone: Backbone, weights: str | None, checkpointing: bool) -> nn.Module:
+def _network(backbone: Backbone, weights: str | None, checkpointing: bool) -> Normalised:
     # Imported only where a preset has a CNN: transformers takes seconds.
     from manymatch.networks.backbones import resnet, resnext
-    from manymatch.networks.backbones.normalised import Normalised
 
     source = resnext if backbone == "resnext101_wsl" else resnet
     if weights == RANDOM or not pretrained.are_loaded():

@@ -9,6 +9,7 @@ from manymatch.networks.pooling.hypergraph import HypergraphConvolution
 from manymatch.networks.pooling.pie_net import PIENet
 from manymatch.networks.pooling.prototype_attention import PrototypeAttention
 from manymatch.networks.pooling.slot_attention import SlotAttention
+from manymatch.util.arguments import check_all
 
 __all__ = [
     "GPO",
@@ -21,3 +22,5 @@ __all__ = [
     "SlotAttention",
     "TransformerDecoder",
 ]
+
+check_all(globals(), __all__)

@@ -25,7 +25,7 @@ class TransformerDecoder(SetModule):
         dropout: of the output of both attentions, and inside the MLP.
 
     Raises:
-        ValueError: `heads` does not divide `size`.
+        DataError: `heads` does not divide `size`.
 
     References:
         Vaswani et al., Attention Is All You Need, NeurIPS 2017, section 3.1, with LayerNorm

@@ -18,7 +18,7 @@ class GATv2(nn.Module):
     added.
 
     Raises:
-        ValueError: `heads` does not divide `size`.
+        DataError: `heads` does not divide `size`.
 
     References:
         Brody, Alon and Yahav, How Attentive are Graph Attention Networks?, ICLR 2022, eq. 7.

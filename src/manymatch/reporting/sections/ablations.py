@@ -46,7 +46,7 @@ def section(results: AllResults) -> View | None:
 
 def methods(results: AllResults) -> View | None:
     """The tables of whole methods alone; `section` has the charts."""
-    compared = [ablation for ablation in results.ablations if ablation.of_methods]
+    compared = [ablation for ablation in results.ablations if ablation.compares_methods]
     blocks = [block for ablation in compared for block in ablations.summary(ablation)]
     return View("Methods over several seeds", "Seeds", blocks) if blocks else None
 

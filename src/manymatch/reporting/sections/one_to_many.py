@@ -94,7 +94,7 @@ def _tables(results: AllResults) -> Iterator[tuple[str, Presets]]:
     """The tables of whole methods, then the leaderboard's runs of equal features and galleries,
     each with a title."""
     for ablation in results.ablations:
-        if ablation.of_methods:
+        if ablation.compares_methods:
             runs = {point.label: point.runs for point in ablation.points}
             yield ablation.name, {name: [run.metrics for run in runs[name]] for name in runs}
     kinds: dict[tuple[str, str], dict[str, list[Metrics]]] = {}
@@ -126,14 +126,15 @@ def _gains(title: str, presets: Presets, way: Direction) -> Iterator[Chart]:
     if not baselines or not known[baselines[0]]:
         return
     baseline = known[baselines[0]]
-    of_sets = [
+    set_methods = [
         name
         for name, precisions in known.items()
         if precisions.keys() & baseline.keys() and all(metrics.sets for metrics in presets[name])
     ]
-    if of_sets:
+    if set_methods:
         series = [
-            _gain(name, style % STYLES, known[name], baseline) for style, name in enumerate(of_sets)
+            _gain(name, style % STYLES, known[name], baseline)
+            for style, name in enumerate(set_methods)
         ]
         axis = CategoryAxis([least for least, _ in baseline])
         unit = "true items or more"

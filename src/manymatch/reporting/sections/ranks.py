@@ -77,8 +77,8 @@ def hardest(results: AllResults) -> View | None:
 
 def _table(title: str, way: Direction, sampled: Sampled) -> Table:
     queries = {query.id: _cell(query) for _, queries in sampled for query in queries}
-    by_run = [_ranks(run, way, queries) for run, queries in sampled]
-    ranks = {key: [known.get(key, _UNKNOWN) for known in by_run] for key in queries}
+    run_ranks = [_ranks(run, way, queries) for run, queries in sampled]
+    ranks = {key: [known.get(key, _UNKNOWN) for known in run_ranks] for key in queries}
     hardest = sorted(queries, key=lambda key: -statistics.fmean(rank for rank, _ in ranks[key]))
     number = styles([run for run, _ in sampled])
     return Table(

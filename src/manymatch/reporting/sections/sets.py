@@ -95,15 +95,15 @@ def section(results: AllResults) -> View | None:
 
 
 def _table(measured: Sequence[tuple[Run, SetMetrics]], styles: dict[str, int]) -> Table:
-    of_images = _selections(metrics.images for _, metrics in measured)
-    of_texts = _selections(metrics.texts for _, metrics in measured)
+    image_selections = _selections(metrics.images for _, metrics in measured)
+    text_selections = _selections(metrics.texts for _, metrics in measured)
     groups = ("Log circular variance", "Elements that win", "Different items")
     columns = [
         Column("Method", numeric=False),
         *(Column(side, group) for group in groups for side in ("images", "texts")),
         Column("rsum, all elements"),
-        *(Column(name, "rsum, image element … only") for name in of_images),
-        *(Column(name, "rsum, text element … only") for name in of_texts),
+        *(Column(name, "rsum, image element … only") for name in image_selections),
+        *(Column(name, "rsum, text element … only") for name in text_selections),
     ]
     rows = []
     for run, metrics in measured:
@@ -112,11 +112,11 @@ def _table(measured: Sequence[tuple[Run, SetMetrics]], styles: dict[str, int]) -
             [
                 Cell(run.preset, style=styles[run.preset]),
                 *map(_variance, sides),
-                *(_of_size(side, "winners") for side in sides),
-                *(_of_size(side, "distinct") for side in sides),
+                *(_size_cell(side, "winners") for side in sides),
+                *(_size_cell(side, "distinct") for side in sides),
                 Cell.number(metrics.rsum),
-                *_rsums(metrics.images, of_images),
-                *_rsums(metrics.texts, of_texts),
+                *_rsums(metrics.images, image_selections),
+                *_rsums(metrics.texts, text_selections),
             ]
         )
     return Table("Sets of the methods", columns, rows)
@@ -135,7 +135,7 @@ def _variance(side: ElementMetrics | None) -> Cell:
     return Cell(f"{value:.2f}", value, badges=("collapsed",) if value < COLLAPSED else ())
 
 
-def _of_size(side: ElementMetrics | None, name: str) -> Cell:
+def _size_cell(side: ElementMetrics | None, name: str) -> Cell:
     value = getattr(side, name, None)
     if side is None or value is None:
         return Cell()
@@ -184,9 +184,9 @@ def partners(pairs: ElementPairs, metrics: SetMetrics) -> Iterator[tuple[int, in
     assert metrics.images and metrics.texts
     for element, cosines in enumerate(pairs.cosine, start=1):
         partner = 1 + max(range(len(cosines)), key=cosines.__getitem__)
-        of_image, of_text = metrics.images.rsum_of, metrics.texts.rsum_of
-        if str(element) in of_image and str(partner) in of_text:
-            yield element, partner, of_image[str(element)], of_text[str(partner)]
+        image_rsum, text_rsum = metrics.images.rsum_of, metrics.texts.rsum_of
+        if str(element) in image_rsum and str(partner) in text_rsum:
+            yield element, partner, image_rsum[str(element)], text_rsum[str(partner)]
 
 
 def _squared_variance(side: ElementMetrics | None) -> str:

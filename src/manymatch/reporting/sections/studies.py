@@ -47,20 +47,20 @@ def left_out(results: AllResults, kind: type[Studies] | type[Clusters]) -> list[
 
 def blocks_of(results: Sequence[Studies]) -> list[Block]:
     """Every study with all models that it was made of."""
-    by_name = studies_by_name(results)
-    return [block for name, studies in by_name.items() for block in study_blocks(name, studies)]
+    named = studies_by_name(results)
+    return [block for name, studies in named.items() for block in study_blocks(name, studies)]
 
 
 def studies_by_name(results: Sequence[Studies]) -> dict[str, ByPreset]:
     """The studies of all models, by the study's name and the model's preset. The preset is followed
     by the split if the models were studied on different splits."""
-    by_name: dict[str, ByPreset] = {}
+    named: dict[str, ByPreset] = {}
     one_split = len({studied.split for studied in results}) == 1
     for studied in results:
         model = studied.preset if one_split else f"{studied.preset} ({studied.split})"
         for name, study in studied.studies.present().items():
-            by_name.setdefault(name, {})[model] = study
-    return by_name
+            named.setdefault(name, {})[model] = study
+    return named
 
 
 def study_blocks(name: str, studies: ByPreset) -> Iterator[Block]:
@@ -122,7 +122,7 @@ def _chart(tables: dict[str, StudyTable]) -> Chart | None:
     return line_chart(title, series, first.columns[0], x_axis=axis)
 
 
-def _by_key(studies: ByPreset, key: str) -> list[dict[str, Any]]:
+def _group_samples(studies: ByPreset, key: str) -> list[dict[str, Any]]:
     """The samples of equal `key` together, each by its preset, in the order of the first models."""
     samples: dict[str, dict[str, Any]] = {}
     for preset, study in studies.items():
@@ -134,7 +134,7 @@ def _by_key(studies: ByPreset, key: str) -> list[dict[str, Any]]:
 def rich_captions(studies: ByPreset) -> list[Block]:
     """Captions with large scene graphs, and the rank of their image by each model."""
     rows = []
-    for samples in _by_key(studies, "caption_id"):
+    for samples in _group_samples(studies, "caption_id"):
         first = next(iter(samples.values()))
         ranks = [samples[preset].rank if preset in samples else None for preset in studies]
         parts = first.attributes_and_relations
@@ -147,7 +147,7 @@ def rich_captions(studies: ByPreset) -> list[Block]:
 def entity_queries(studies: ByPreset) -> list[Block]:
     """Images, and the entities that each model ranked first."""
     questions = []
-    for samples in _by_key(studies, "image_id"):
+    for samples in _group_samples(studies, "image_id"):
         first: EntityQuery = next(iter(samples.values()))
         rankings = [
             Ranking(

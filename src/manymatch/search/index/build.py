@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from manymatch.methods import entry_point
 from manymatch.search.index.changes import Changes
-from manymatch.search.index.facts import with_facts
+from manymatch.search.index.facts import add_facts
 from manymatch.search.index.items import Entry, Loaded, Source
 from manymatch.search.index.manifest import CODES, NAME, Manifest, model_identity, relative
 from manymatch.search.index.parts import UnfinishedParts
@@ -81,7 +81,7 @@ def build(
         finished = [*map(Stored.open, paths), *unfinished.finished()]
         rows, embedded = _rows(source, model, listed, earlier, finished, unfinished)
         kept = [_current(entry, rows[entry.path], times) for entry in listed if entry.path in rows]
-        items = with_facts(table_of(kept), table, earlier.items if earlier else _items(target))
+        items = add_facts(table_of(kept), table, earlier.items if earlier else _items(target))
         manifest = Manifest(
             model=relative(model_path, target),
             identity=model_identity(model),
@@ -165,6 +165,7 @@ def _rows(
         rows |= {entry.path: (part, row) for row, entry in enumerate(part.entries)}
         embedded += len(part)
     if not rows:
+        unfinished.remove()
         raise DataError(
             f"{source.path}: none of {len(entries):,} {source.side} can be read. Check the source"
         )
@@ -217,18 +218,18 @@ def _known_rows(
     in a part must also have the same path: then the items that are left do not depend on where a
     run was killed.
     """
-    by_path: dict[str, tuple[Entry, Row]] = {}
-    by_content: dict[tuple[str | None, str], Row] = {}
+    path_rows: dict[str, tuple[Entry, Row]] = {}
+    content_rows: dict[tuple[str | None, str], Row] = {}
     for stored in [*([earlier] if earlier else []), *parts]:
         for row, entry in enumerate(stored.entries):
-            by_path[entry.path] = entry, (stored, row)
-            by_content[None if stored is earlier else entry.path, entry.sha256] = stored, row
-    sizes = {entry.size for entry, _ in by_path.values()}
+            path_rows[entry.path] = entry, (stored, row)
+            content_rows[None if stored is earlier else entry.path, entry.sha256] = stored, row
+    sizes = {entry.size for entry, _ in path_rows.values()}
 
     def known(entry: Entry) -> Row | None:
         if not entry.sha256:
-            if entry.path in by_path:
-                same, same_row = by_path[entry.path]
+            if entry.path in path_rows:
+                same, same_row = path_rows[entry.path]
                 if (same.size, same.mtime_ns) == (entry.size, entry.mtime_ns):
                     return same_row
             if entry.size not in sizes:
@@ -237,7 +238,7 @@ def _known_rows(
             content = source.sha256(entry)
         except DataError:  # `Source.load` reports it
             return None
-        return by_content.get((entry.path, content)) or by_content.get((None, content))
+        return content_rows.get((entry.path, content)) or content_rows.get((None, content))
 
     compared = track(entries, f"{source.path}: compared", len(entries), quiet=True)
     rows = ((entry.path, known(entry)) for entry in compared)

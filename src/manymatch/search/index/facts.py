@@ -21,7 +21,7 @@ _SHOWN = 300
 _PATHS_AS_TEXT = pyarrow.csv.ConvertOptions(column_types={_KEY: pa.string()})
 
 
-def with_facts(items: pa.Table, file: Path | None, earlier: pa.Table | None) -> pa.Table:
+def add_facts(items: pa.Table, file: Path | None, earlier: pa.Table | None) -> pa.Table:
     """The items with the columns of the table in `file`, else with those of the `earlier` index.
 
     An item without a row has empty cells.
@@ -41,9 +41,9 @@ def with_facts(items: pa.Table, file: Path | None, earlier: pa.Table | None) -> 
     wanted = pa.array([rows.get(path) for path in items[_KEY].to_pylist()], pa.int64())
     if file is not None and wanted.null_count == len(items):
         raise DataError(f"{file}: no cell of the column '{_KEY}' is the path of an item")
-    without_item = len(rows) - (len(items) - wanted.null_count)
-    if file is not None and without_item:
-        say(f"{file}: {without_item} of {len(rows)} rows name no item, and are left out")
+    unmatched = len(rows) - (len(items) - wanted.null_count)
+    if file is not None and unmatched:
+        say(f"{file}: {unmatched} of {len(rows)} rows name no item, and are left out")
     for name in facts.column_names:
         if name != _KEY:
             items = items.append_column(name, facts[name].take(wanted))

@@ -21,6 +21,7 @@ from manymatch.search.index.manifest import Manifest
 from manymatch.search.index.sources import source_at
 from manymatch.search.index.stored import OWN, Stored
 from manymatch.search.index.where import included
+from manymatch.util.arguments import checked
 from manymatch.util.errors import ConfigError, DataError
 from manymatch.util.parquet_file import python_cells
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from manymatch.search.scan.scanner import Scanner
 
 
-_OF_PICTURES = ("row", "path", "split")
+_PICTURE_COLUMNS = ("row", "path", "split")
 """The columns that a source needs to find a picture."""
 
 
@@ -59,6 +60,7 @@ class Index:
         self._loading = threading.RLock()
 
     @classmethod
+    @checked
     def open(
         cls,
         folder: str | Path,
@@ -151,6 +153,7 @@ class Index:
         from manymatch.search.index.queries import pictures, texts
 
         refuse_single(queries)
+        queries = list(queries)
         for query in queries:
             if isinstance(query, str) and (fault := caption_fault(query)):
                 raise DataError(f"the query: {fault}")
@@ -203,7 +206,7 @@ class Index:
             DataError: the index has no such item, or the item's file is no longer a regular file in
                 the folder that was indexed.
         """
-        known = [name for name in _OF_PICTURES if name in self._stored.items.column_names]
+        known = [name for name in _PICTURE_COLUMNS if name in self._stored.items.column_names]
         return self._source.picture(self._values(self._row(id), known))
 
     def _answers(

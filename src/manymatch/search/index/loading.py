@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from manymatch.model.answer import Side
@@ -24,7 +25,8 @@ def model_of(manifest: Manifest, folder: Path, given: Model | str | Path | None)
     """
     if given is None:
         own = folder / manifest.model
-        given = own if own.is_dir() else downloaded(manifest.model)
+        with suppress(OSError):  # a name that no file can have
+            given = own if own.is_dir() else downloaded(manifest.model)
     if given is None:
         raise CheckpointError(
             f"{folder}: the index names the model '{manifest.model}', which is not there. Name the "

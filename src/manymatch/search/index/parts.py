@@ -54,7 +54,7 @@ class UnfinishedParts:
         return Stored.open(folder)
 
     def remove(self) -> None:
-        """Remove all parts, because the index holds their rows."""
+        """Remove all parts, because the index holds their rows, or because there are no rows."""
         with storage_errors(self._folder):
             remove(self._folder)
 

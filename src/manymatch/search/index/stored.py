@@ -174,6 +174,10 @@ def _check_arrays(folder: Path, arrays: dict[str, NDArray[Any]], items: int) -> 
                 f"{folder / name}.npy: {array.dtype} {array.shape} instead of {np.dtype(dtype)} "
                 f"({known}). {remedy}"
             )
+        if not array.flags.c_contiguous:
+            raise DataError(
+                f"{folder / name}.npy: columns first, but expected rows first. {remedy}"
+            )
         sizes = expected
     if 0 in sizes.values():
         raise DataError(f"{folder}: an index without items or numbers. {remedy}")

@@ -113,7 +113,7 @@ class Codes(Source):
                 for name in ("codes.bin", "errors.bin")
             )
             writer = _Writer(form, codes, errors)
-            for items in _of_size(blocks, BLOCK):
+            for items in _runs(blocks, BLOCK):
                 writer.add(items)
             sizes = writer.sizes(method, side)
             write_hashed_object(partial / "codes.json", sizes.model_dump())
@@ -172,8 +172,8 @@ class Codes(Source):
         start, stop = items.start * sizes.elements, items.stop * sizes.elements
         codes = self._codes[start * sizes.size : stop * sizes.size]
         numbers = torch.from_numpy(self._numbers[start * sizes.numbers : stop * sizes.numbers])
-        by_block = numbers.view(-1, sizes.numbers, sizes.elements, block)
-        return codes.reshape(-1, sizes.elements, block, sizes.size), by_block.permute(1, 2, 0, 3)
+        rearranged = numbers.view(-1, sizes.numbers, sizes.elements, block)
+        return codes.reshape(-1, sizes.elements, block, sizes.size), rearranged.permute(1, 2, 0, 3)
 
 
 class _Reader:
@@ -254,7 +254,7 @@ def _array(path: Path, ndim: int) -> Tensor:
     return torch.from_numpy(array)
 
 
-def _of_size(parts: Iterable[Embeddings], size: int) -> Iterator[Embeddings]:
+def _runs(parts: Iterable[Embeddings], size: int) -> Iterator[Embeddings]:
     """The same items in runs of `size`; the last run may be shorter."""
     pending: list[Embeddings] = []
     for part in parts:

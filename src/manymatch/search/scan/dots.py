@@ -46,10 +46,10 @@ def available() -> bool:
             products = Products(queries, len(rows))(rows)
         exact = rows.astype(np.float64) @ queries.T.astype(np.float64)
         thirds = [(vectors / np.float32(3)).astype(np.float32) for vectors in (rows, queries)]
-        of_floats = Products(thirds[1], len(rows))(thirds[0])
+        inexact = Products(thirds[1], len(rows))(thirds[0])
         exact_of_floats = thirds[0].astype(np.float64) @ thirds[1].T.astype(np.float64)
         right = np.array_equal(products, exact)
-        if not right or not np.allclose(of_floats, exact_of_floats, 0, 1e-8):
+        if not right or not np.allclose(inexact, exact_of_floats, 0, 1e-8):
             warnings.warn(
                 "NumKong computes wrong products on this processor. Searches read the float32 "
                 "embeddings without it.",

@@ -20,7 +20,7 @@ from manymatch.model.model import Model
 from manymatch.search.scan.bounds import rounding
 from manymatch.search.scan.exact import Best, ExactScores, Hits, single
 from manymatch.search.scan.forms import Form, Question, form_of
-from manymatch.search.scan.source import BLOCK, Floats, per_item, unit
+from manymatch.search.scan.source import BLOCK, Floats, item_parts, unit
 from manymatch.util.errors import ConfigError
 
 
@@ -141,7 +141,7 @@ def upload(engine: QdrantEdge, model: Model, gallery: Embeddings) -> None:
     """Give the engine the vectors that the model's score reads."""
     form = _form(model, gallery)
     for start in range(0, len(gallery), BLOCK):
-        items = per_item(gallery).rows(slice(start, min(start + BLOCK, len(gallery))))
+        items = item_parts(gallery).rows(slice(start, min(start + BLOCK, len(gallery))))
         engine.add(start, form.rows(items).numpy())
 
 

@@ -28,7 +28,7 @@ from manymatch.model.embed import check_finite
 from manymatch.model.model import Model
 from manymatch.search.scan import dots
 from manymatch.search.scan.forms import Form
-from manymatch.search.scan.source import check_range, double, per_item
+from manymatch.search.scan.source import check_range, double, item_parts
 from manymatch.similarities.blocks import runs
 from manymatch.util.errors import ConfigError
 
@@ -70,9 +70,9 @@ class ExactScores:
         if beta is not None:
             _check_beta(model, beta)
         self._model, self._side = model, side
-        self._gallery = gallery.scored() if form is None else per_item(gallery)
-        of_products = form is not None and form.of_vectors and beta is None and dots.available()
-        self._of_products = of_products and gallery.vectors.dtype == torch.float32
+        self._gallery = gallery.scored() if form is None else item_parts(gallery)
+        dotted = form is not None and form.reads_vectors_alone and beta is None and dots.available()
+        self._uses_dots = dotted and gallery.vectors.dtype == torch.float32
         score = (model.method.t2i_score if side == "images" else None) or model.method.score
         self._score: Score = score if beta is None else reranked(score, beta)
 
@@ -81,9 +81,9 @@ class ExactScores:
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The rows in their order, and their scores."""
         rows = np.sort(rows)
-        numbers = _NUMBERS_AT_ONCE if self._of_products else _DOUBLES_AT_ONCE
-        at_once = max(1, numbers // self._gallery.vectors[0].numel())
-        parts = (rows[run] for run in runs(len(rows), at_once))
+        numbers = _NUMBERS_AT_ONCE if self._uses_dots else _DOUBLES_AT_ONCE
+        rows_at_once = max(1, numbers // self._gallery.vectors[0].numel())
+        parts = (rows[run] for run in runs(len(rows), rows_at_once))
         scores = map_parallel(partial(self._scores, query), parts)
         return rows, np.concatenate([np.empty(0, np.float32), *scores])
 
@@ -94,7 +94,7 @@ class ExactScores:
         else:
             items, rows = _taken(self._gallery, rows), np.arange(len(rows))
         check_range(items)
-        items, query = _by_products(items, query) if self._of_products else (double(items), query)
+        items, query = _reduced(items, query) if self._uses_dots else (double(items), query)
         if self._model.device.type != "cpu":
             items, query = items.to(self._model.device), query.to(self._model.device)
         sides = (items, query) if self._side == "images" else (query, items)
@@ -144,7 +144,7 @@ class Best:
         return bounds >= max(worst, np.finfo(np.float32).min)
 
 
-def _by_products(items: Embeddings, query: Embeddings) -> tuple[Embeddings, Embeddings]:
+def _reduced(items: Embeddings, query: Embeddings) -> tuple[Embeddings, Embeddings]:
     """Embeddings of L numbers that have the same products, in float64."""
     n, elements, _ = items.vectors.shape
     vectors, rows = query.vectors[0].float(), items.vectors.flatten(0, 1).contiguous()

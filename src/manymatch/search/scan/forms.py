@@ -64,7 +64,7 @@ class Form:
     offsets: Callable[[Embeddings], Tensor] | None = None
 
     @property
-    def of_vectors(self) -> bool:
+    def reads_vectors_alone(self) -> bool:
         """Whether the score reads nothing of an item but products of the embeddings' vectors."""
         return self.rows is _vectors
 

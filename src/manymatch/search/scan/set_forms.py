@@ -33,8 +33,8 @@ def set_form(similarity: SetSimilarity, longest: float) -> tuple[float, Reduce, 
     rule = similarity.inference or "topk" if similarity.name == "max_match" else similarity.name
     if rule == "smooth_chamfer":
         alpha = similarity.alpha
-        in_range = alpha * longest < _LARGEST_EXPONENT
-        return alpha, partial(_smooth_chamfer, alpha, in_range), longest + 1 / alpha
+        bounded = alpha * longest < _LARGEST_EXPONENT
+        return alpha, partial(_smooth_chamfer, alpha, bounded), longest + 1 / alpha
     if rule == "mp":
         scale, shift = similarity.log_scale.exp().item(), similarity.shift.item()
         return scale, partial(_match_probability, shift), 1 + scale * longest + abs(shift)
@@ -59,9 +59,9 @@ def _chamfer(products: Tensor, mask: Tensor | None) -> Tensor:
     return (_mean(products.amax(1), mask) + products.amax(0).mean(0)).div_(2)
 
 
-def _smooth_chamfer(alpha: float, in_range: bool, products: Tensor, mask: Tensor | None) -> Tensor:
+def _smooth_chamfer(alpha: float, bounded: bool, products: Tensor, mask: Tensor | None) -> Tensor:
     n_item, n_query = products.shape[:2]
-    if in_range:
+    if bounded:
         sums = _margins(n_item, n_query) @ products.exp_().flatten(0, 1)
         to_query, to_item = sums.log_().split([n_item, n_query])
     else:

@@ -43,8 +43,8 @@ class Source(ABC):
         """All items in runs of whole blocks, one or more for each thread; the last block alone if
         it is not full."""
         full = self.count // BLOCK
-        at_once = max(1, _VECTORS // (self.elements * BLOCK))
-        parts = threads * math.ceil(full / (at_once * threads)) or 1
+        rows_at_once = max(1, _VECTORS // (self.elements * BLOCK))
+        parts = threads * math.ceil(full / (rows_at_once * threads)) or 1
         edges = [full * part // parts * BLOCK for part in range(parts + 1)]
         return [slice(*run) for run in pairwise(dict.fromkeys([*edges, self.count]))]
 
@@ -61,7 +61,7 @@ class Floats(Source):
     """
 
     def __init__(self, form: Form, gallery: Embeddings) -> None:
-        self._form, self._gallery = form, per_item(gallery)
+        self._form, self._gallery = form, item_parts(gallery)
         self.count = len(gallery)
         self.elements = form.rows(self._gallery.rows(slice(0, 1))).shape[1]
         errors: list[Tensor] = []
@@ -103,7 +103,7 @@ def double(items: Embeddings) -> Embeddings:
     return items.map(lambda part: part.double() if part.is_floating_point() else part)
 
 
-def per_item(items: Embeddings) -> Embeddings:
+def item_parts(items: Embeddings) -> Embeddings:
     """The items without the parts that no form reads."""
     unread: dict[str, Any] = dict.fromkeys(items.parts().keys() - items.scored_parts().keys())
     return replace(items, **unread)

@@ -12,7 +12,7 @@ from manymatch.model.picture_bytes import media_type, thumbnail
 from manymatch.search.service.requests import IndexOfQuery
 
 _KEPT = {"cache-control": "private, max-age=600"}
-_OF_PICTURE: dict[str, Any] = {
+_PICTURE_HEADERS: dict[str, Any] = {
     "response_class": Response,
     "responses": {200: {"content": {"image/*": {}}}},
 }
@@ -20,14 +20,14 @@ _OF_PICTURE: dict[str, Any] = {
 router = APIRouter()
 
 
-@router.get("/items/{item}/picture", **_OF_PICTURE)
+@router.get("/items/{item}/picture", **_PICTURE_HEADERS)
 def picture(served: IndexOfQuery, item: str) -> Response:
     """The file of an item."""
     data = served.picture(item)
     return Response(data, media_type=media_type(data), headers=_KEPT)
 
 
-@router.get("/items/{item}/thumbnail", **_OF_PICTURE)
+@router.get("/items/{item}/thumbnail", **_PICTURE_HEADERS)
 def small_picture(served: IndexOfQuery, item: str) -> Response:
     """The picture of an item as a JPEG of at most 320 x 320 pixels."""
     return Response(thumbnail(served.picture(item)), media_type="image/jpeg", headers=_KEPT)

@@ -204,7 +204,7 @@ def _picture(index: Index, item: str) -> bytes:
     Raises:
         HTTPException: 404, the item has no picture that can be read.
     """
-    with _without_paths(
+    with _hide_paths(
         f"item '{item}': no picture can be read. Its file may have been moved, changed or removed "
         "since it was indexed"
     ):
@@ -217,12 +217,12 @@ def _item(index: Index, item: str) -> Any:
     Raises:
         HTTPException: 404, a fact of the item cannot be read.
     """
-    with _without_paths(f"item '{item}': a fact cannot be read"):
+    with _hide_paths(f"item '{item}': a fact cannot be read"):
         return index.item(item)
 
 
 @contextmanager
-def _without_paths(fault: str) -> Iterator[None]:
+def _hide_paths(fault: str) -> Iterator[None]:
     """Answer an error, which may name a path, with 404 and `fault`. The terminal has the error."""
     try:
         yield

@@ -109,9 +109,9 @@ class ShardedIndex:
         if isinstance(kind, Explain):
             return await run_in_threadpool(self._explanation, *request)
         ask: dict[str, Callable[[int, Search, Any], Answer]] = {
-            "text": self._by_text,
-            "picture": self._by_picture,
-            "item": self._by_item,
+            "text": self._search_text,
+            "picture": self._search_picture,
+            "item": self._search_item,
         }
         answers = await asyncio.gather(
             *(
@@ -130,17 +130,17 @@ class ShardedIndex:
             response = self._send(number, "/explain", {"item": own}, _png(query), "image/png")
         return Explanation.model_validate(self._values(number, response))
 
-    def _by_text(self, number: int, kind: Search, text: str) -> Answer:
+    def _search_text(self, number: int, kind: Search, text: str) -> Answer:
         body = self._index | _settings(kind) | {"q": text}
         return self._answer(number, self._ask(number, "POST", "/search", json=body))
 
-    def _by_picture(self, number: int, kind: Search, picture: Image.Image) -> Answer:
+    def _search_picture(self, number: int, kind: Search, picture: Image.Image) -> Answer:
         file = _png(picture)
         return self._answer(
             number, self._send(number, "/search", _settings(kind), file, "image/png")
         )
 
-    def _by_item(self, number: int, kind: Search, item: str) -> Answer:
+    def _search_item(self, number: int, kind: Search, item: str) -> Answer:
         """The shard of the item knows its embedding; other shards embed its text or picture. Their
         answer is exact only if the picture is the indexed file: shards give a thumbnail."""
         owner, own = self._owner(item)
@@ -148,7 +148,7 @@ class ShardedIndex:
             response = self._ask(number, "GET", f"/items/{own}/similar", params=_settings(kind))
             return self._answer(number, response)
         if self._facts["side"] == "texts":
-            return self._by_text(number, kind, self.item(item).facts["text"])
+            return self._search_text(number, kind, self.item(item).facts["text"])
         picture = self._ask(owner, "GET", f"/items/{own}/picture")
         file, media_type = picture.content, picture.headers["content-type"]
         response = self._send(number, "/search", _settings(kind), file, media_type)

@@ -1,0 +1,160 @@
+"""Repairs of verbs after clothes, colours and parts of the body: "a man in green climbs"."""
+
+from __future__ import annotations
+
+from manymatch.scene_graphs.clauses import CLAUSES, SUBJECTS, is_animate, is_noun, possessed
+from manymatch.scene_graphs.inflection import is_participle, participle_base
+from manymatch.scene_graphs.lexicon import ACTIONS, BODILY, BODY, COLOURS, WORN
+from manymatch.scene_graphs.tree import Repair, Tree
+
+_PRESENT = frozenset({"VB", "VBP", "VBZ"})
+_AUXILIARIES = frozenset({"aux", "auxpass"})
+_AFTER = frozenset({"advcl", "ccomp", "conj", "dobj", "xcomp"})
+_OBJECTS = frozenset({"a", "an", "the", "his", "her", "its", "their", "another", "some"})
+_AFTER_VERBS = frozenset({"advcl", "appos", "dobj", "npadvmod", "prep", "xcomp"})
+_COLOUR_ROW = COLOURS | {",", "and"}
+_SUBORDINATE = frozenset({"as", "because", "when", "where", "while"})
+_FINITE = frozenset({"VBZ", "VBP"})
+_FORMS = frozenset({"VBG", "VBN"})
+_BEFORE_NOUN = frozenset({"amod", "compound", "det", "nummod", "poss"})
+_OF_PERSONS = frozenset({"clad", "dressed", "seated", "surrounded"})
+
+
+def _part_is_in_state(tree: Tree, token: int) -> None:
+    """In "a girl with her arms spread out jumps" the arms are spread out, and the girl jumps.
+
+    The parser takes the participle for the girl's verb, and the verb for an object or adverb.
+    """
+    part = token - 1
+    if part < 1 or tree.deps[part] != "pobj" or tree.words[tree.heads[part]] != "with":
+        return
+    if tree.below(token, _AUXILIARIES) or tree.words[token] in _OF_PERSONS:
+        return
+    if not _is_part(tree, part) or (tree.tags[token] == "VBG" and not _moves(tree, part, token)):
+        return
+    link, verb = tree.heads[part], _verb_after(tree, token)
+    owners = [t for t in [*tree.below(token, SUBJECTS), *tree.above(link)] if is_noun(tree, t)]
+    if not owners:
+        return
+    owner, top = owners[0], tree.heads[token] == token
+    if not top and tree.deps[token] not in CLAUSES:
+        return
+    if verb is not None and (top or tree.heads[owner] == owner):
+        tree.attach(verb, verb, "ROOT")
+        tree.attach(owner, verb, "nsubj")
+        tree.tags[verb] = "VBZ" if tree.tags[verb] == "NNS" else tree.tags[verb]
+    elif top:
+        tree.attach(owner, owner, "ROOT")
+    for other in tree.below(token, SUBJECTS):  # "Both with their hands turned".
+        tree.attach(other, owner, "det")
+    for other in tree.children[token]:
+        if other != verb and tree.tags[other] in _FORMS:  # "Seated with her legs crossed".
+            tree.attach(other, owner, "acl")
+    if token in tree.above(link):
+        tree.attach(link, owner, "prep")
+    tree.attach(token, part, "acl")
+    if tree.tags[token] == "VBD":
+        tree.tags[token] = "VBN"
+
+
+def _colour_before_participle(tree: Tree, token: int) -> None:
+    """In "girl in red jumping up" the girl is in red, and jumps; but "in black running shoes"."""
+    first = token - 1
+    if first < 2 or tree.words[first] not in COLOURS or not is_participle(tree.words[token]):
+        return
+    while tree.words[first - 1] in COLOURS or tree.words[first - 1] in {",", "and"}:
+        first -= 1
+    link, wearer = first - 1, first - 2
+    before_noun = tree.deps[token] in _BEFORE_NOUN and tree.heads[token] > token
+    if tree.words[link] != "in" or before_noun or wearer < 0 or not is_noun(tree, wearer):
+        return
+    if tree.tags[token] == "NN":
+        if participle_base(tree.words[token]) not in ACTIONS:
+            return
+        tree.tags[token], tree.lemmas[token] = "VBG", participle_base(tree.words[token])
+        for after in [t for t in tree.below(wearer, {"prep"}) if t == token + 1]:
+            tree.attach(after, token, "prep")
+    if tree.deps[token] == "pcomp" or link in tree.above(token):
+        tree.attach(token, wearer, "acl")
+    if tree.heads[first] != link:
+        tree.attach(first, link, "pobj")
+    tree.deps[first] = "pobj"
+    tree.attach(link, wearer, "prep")
+    if tree.heads[token] == token and tree.heads[wearer] == wearer:
+        tree.attach(token, wearer, "acl")
+
+
+def verb_after_clothes(tree: Tree, token: int) -> None:
+    """In "a man in green climbs a rock" and "a man in a tie leans on a car" the man acts.
+
+    The caption has no other finite verb, and the word is an action or has an object. A bare form
+    ("two men in white play") needs several subjects.
+    """
+    worn, tag, lemma = token - 1, tree.tags[token], tree.lemmas[token]
+    if tag not in {"NN", "NNS"} or worn < 1 or "VB" not in tree.kinds[token] or lemma in WORN:
+        return
+    if not _ends_colours(tree, worn) and not (tree.lemmas[worn] in WORN and is_noun(tree, worn)):
+        return
+    above, root = list(tree.above(token)), tree.root(token)
+    if root == token or not is_noun(tree, root) or _has_verb(tree, token):
+        return
+    object_follows = tag == "NNS" and "".join(tree.words[token + 1 : token + 2]) in _OBJECTS
+    if lemma not in ACTIONS and not object_follows:
+        return
+    if tag == "NN" and tree.tags[root] != "NNS" and not tree.below(root, {"conj"}):
+        return
+    if worn in tree.children[token]:
+        tree.attach(worn, tree.heads[token], tree.deps[token])
+        for child in [t for t in tree.children[token] if t < worn]:
+            tree.attach(child, worn, tree.deps[child])
+    tree.attach(token, token, "ROOT")
+    tree.attach(root, token, "nsubj")
+    tree.tags[token] = "VBZ" if tag == "NNS" else "VBP"
+    for other in above:
+        for child in tree.children[other]:
+            if child > token and tree.deps[child] in _AFTER_VERBS:
+                role = "dobj" if tree.deps[child] == "appos" else tree.deps[child]
+                tree.attach(child, token, role)
+
+
+def _ends_colours(tree: Tree, token: int) -> bool:
+    """Return whether `token` is the last colour of "in orange, white and black"."""
+    while token > 0 and tree.words[token] in _COLOUR_ROW:
+        token -= 1
+        if tree.words[token] == "in":
+            return True
+    return False
+
+
+def _has_verb(tree: Tree, token: int) -> bool:
+    """Return whether the main clause around `token` has a finite verb."""
+    end = next((t for t in range(token, len(tree)) if tree.words[t] in _SUBORDINATE), len(tree))
+    return any(tag in _FINITE for tag in tree.tags[:end])
+
+
+def _is_part(tree: Tree, noun: int) -> bool:
+    """Return whether the noun is someone's thing, or "the" part of a body."""
+    if possessed(tree, noun):
+        return is_noun(tree, noun) and not is_animate(tree, noun)
+    return tree.lemmas[noun] in BODY and any(tree.words[t] == "the" for t in tree.children[noun])
+
+
+def _moves(tree: Tree, part: int, participle: int) -> bool:
+    """Return whether the part does it: a tongue hangs, but no mouth sits."""
+    return tree.lemmas[part] in BODY and tree.words[participle] in BODILY
+
+
+def _verb_after(tree: Tree, participle: int) -> int | None:
+    """Return the verb of the caption, at most two words after the participle."""
+    for token in tree.below(participle, _AFTER):
+        if participle < token <= participle + 2:
+            plural = tree.tags[token] == "NNS" and tree.lemmas[token] in ACTIONS
+            if tree.tags[token] in _PRESENT or (plural and not tree.below(token, _BEFORE_NOUN)):
+                return token
+    return None
+
+
+VERBS_OF_WEARERS: tuple[Repair, ...] = (
+    Repair(_colour_before_participle, tags=frozenset({"NN", "VBG"})),
+    Repair(_part_is_in_state, tags=frozenset({"VBD", "VBG", "VBN"})),
+)

@@ -1,0 +1,113 @@
+"""Arguments of public functions: a wrong one is an error of one line that names the argument."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from numbers import Integral, Real
+from typing import Any, ParamSpec, TypeVar
+
+from manymatch.util.errors import ConfigError, DataError, first_line, memory_fault
+from manymatch.util.files import storage_error
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_KINDS = {
+    "str": "a text",
+    "Path": "a path",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "True or False",
+    "None": "None",
+    "Tensor": "a tensor",
+    "Model": "a model",
+    "tuple[int, int]": "two whole numbers",
+    "tuple[Tensor, Tensor]": "two tensors",
+}
+"""The annotations that are compared, and their meaning."""
+
+
+def checked(function: Callable[_P, _T], *, pure: bool = False) -> Callable[_P, _T]:
+    """`function`, which compares its arguments with their annotations first.
+
+    Args:
+        pure: the arguments alone decide whether the function fails, so that each error of Python
+            or torch becomes a `DataError`.
+
+    Raises:
+        ConfigError: an argument has another type.
+        StorageError: a path of the arguments cannot be used.
+    """
+    signature = inspect.signature(function)
+    annotated = ((name, _kinds(text)) for name, text in function.__annotations__.items())
+    kinds = {name: known for name, known in annotated if known}
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        given = signature.bind(*args, **kwargs).arguments
+        for name, value in given.items():
+            several = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
+            for one in value if several else (value,):
+                if name in kinds and not any(_is(one, kind) for kind in kinds[name]):
+                    expected = " or ".join(_KINDS[kind] for kind in kinds[name])
+                    raise ConfigError(
+                        f"{function.__qualname__}: {name} = {_shown(one)}: expected {expected}."
+                    )
+        try:
+            return function(*args, **kwargs)
+        except OSError as error:
+            raise storage_error(error) from error
+        except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            if not pure or memory_fault(error):
+                raise
+            shown = ", ".join(f"{name} = {_shown(value)}" for name, value in given.items())
+            raise DataError(
+                f"{function.__qualname__}: the arguments do not fit ({first_line(error)}): {shown}"
+            ) from error
+
+    return call
+
+
+def check_all(namespace: dict[str, Any], names: Iterable[str]) -> None:
+    """Put `checked` functions in place of those that a package exports. Of classes, the
+    constructors are checked."""
+    for name in names:
+        one = namespace[name]
+        if not isinstance(one, type):
+            namespace[name] = checked(one, pure=True)
+        elif "__init__" in vars(one):
+            one.__init__ = checked(one.__init__, pure=True)  # type: ignore[misc]
+
+
+def _kinds(annotation: str) -> list[str]:
+    """The kinds of values in an annotation; none if another one is among them."""
+    kinds = annotation.split(" | ")
+    return kinds if set(kinds) <= _KINDS.keys() else []
+
+
+def _is(value: object, kind: str) -> bool:
+    """Whether a value is of a kind. Classes are known by name, because torch takes a second."""
+    if kind == "None":
+        return value is None
+    if kind.startswith("tuple["):
+        parts = kind[6:-1].split(", ")
+        return (
+            isinstance(value, tuple | list)
+            and len(value) == len(parts)
+            and all(map(_is, value, parts))
+        )
+    names = {base.__name__ for base in type(value).__mro__}
+    if kind in ("int", "float") and "bool" not in names:
+        return isinstance(value, Integral if kind == "int" else Real)
+    return kind in names
+
+
+def _shown(value: object) -> str:
+    """A value in a message; of an array or tensor, its type and shape."""
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"{type(value).__name__} {tuple(value.shape)} {value.dtype}"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_shown, value))})"
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{type(value).__name__} {shown[:60]}..."
