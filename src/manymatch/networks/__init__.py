@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-__all__ = ["backbones", "encoders", "layers", "pooling"]  # noqa: F822
+__all__ = ["backbones", "encoders", "layers", "pooling"]
 
 
 def __getattr__(name: str) -> ModuleType:
