@@ -15,6 +15,7 @@ from tiny_data import make_data, write_table
 from typer.testing import CliRunner
 from workspace import stages_run
 
+from manymatch.cli import commands
 from manymatch.datasets.base import CAPTIONS
 from manymatch.features import BACKBONES
 from manymatch.features.extract import extract
@@ -254,16 +255,16 @@ def test_the_stages_of_the_pipeline_join_what_the_commands_made(
     for room in ("code", "raw", "captions"):
         shutil.copytree(finished.folder / "data" / room, workspace.folder / "data" / room)
     monkeypatch.chdir(workspace.folder)
-    for commands in (
+    for stages in (
         {"features": "features scenes lite0", "scene_graphs": "scene-graphs scenes"},
         {"shards": "shards scenes lite0"},
     ):
-        for command in commands.values():
+        for command in stages.values():
             for number in (1, 2):
                 words = [*command.split(), "--part", f"{number}/2"]
                 CliRunner().invoke(commands.app, words, catch_exceptions=False)
-        output = workspace.run("dvc", "repro", "--single-item", *commands)
-        assert output.count("joining 2 parts") == len(stages_run(output)) == len(commands)
+        output = workspace.run("dvc", "repro", "--single-item", *stages)
+        assert output.count("joining 2 parts") == len(stages_run(output)) == len(stages)
     parts = workspace.folder / "data" / "parts"
     assert [path for path in parts.rglob("*") if path.is_file()] == []
     assert _outs(workspace) == _outs(finished)
