@@ -12,7 +12,7 @@ from manymatch.batch.batch import name_id
 from manymatch.losses.contrastive import info_nce
 from manymatch.losses.triplets import triplet
 from manymatch.methods.base import Embeddings
-from manymatch.scene_graphs.verbs import as_parsed, with_verbs
+from manymatch.scene_graphs.verbs import add_verbs, as_parsed
 from manymatch.util.errors import ConfigError, DataError
 
 
@@ -133,7 +133,7 @@ def test_cora_without_graphs_says_so(build, make_batch):
 @pytest.mark.parametrize("verbs", [True, False])
 def test_cora_reads_verbs_of_relations_as_its_settings_say(build, verbs):
     method = build("cora", {"verb_attributes": verbs})
-    assert method.read_graph is (with_verbs if verbs else as_parsed)
+    assert method.read_graph is (add_verbs if verbs else as_parsed)
     assert method.shown_graph is method.read_graph
     assert build("vsepp").read_graph is None
-    assert build("vsepp").shown_graph is with_verbs
+    assert build("vsepp").shown_graph is add_verbs

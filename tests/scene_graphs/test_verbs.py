@@ -6,7 +6,7 @@ import pytest
 from written_graphs import read, written
 
 from manymatch.batch.scene_graph import MAX_ATTRIBUTES
-from manymatch.scene_graphs.verbs import as_parsed, with_verbs
+from manymatch.scene_graphs.verbs import add_verbs, as_parsed
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ from manymatch.scene_graphs.verbs import as_parsed, with_verbs
 )
 def test_verb_of_a_relation_describes_its_subject(parsed: str, expected: str) -> None:
     graph = read(parsed)
-    changed = with_verbs(graph)
+    changed = add_verbs(graph)
     assert written(changed).split(";")[0].split(" | ")[0] == expected
     assert (changed.objects, changed.relations) == (graph.objects, graph.relations)
     assert changed.attributes[1:] == graph.attributes[1:]
@@ -46,5 +46,5 @@ def test_verb_of_a_relation_describes_its_subject(parsed: str, expected: str) ->
 
 def test_no_object_gets_more_attributes_than_the_limit() -> None:
     graph = read("man [old, tall, thin]; cup; chair | man hold cup; man sit on chair")
-    assert with_verbs(graph).attributes[0] == ("old", "tall", "thin", "holding")
-    assert len(with_verbs(graph).attributes[0]) == MAX_ATTRIBUTES
+    assert add_verbs(graph).attributes[0] == ("old", "tall", "thin", "holding")
+    assert len(add_verbs(graph).attributes[0]) == MAX_ATTRIBUTES

@@ -27,7 +27,6 @@ from manymatch.methods import build_method
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.msrm import Hypergraph, MSRMSettings
 from manymatch.shards.read import batches
-from manymatch.training import gather as gathering
 from manymatch.training.data import Data
 from manymatch.training.gather import gather
 from manymatch.training.validation import precision_by_score, validate
@@ -35,9 +34,6 @@ from manymatch.training.validation import precision_by_score, validate
 
 def in_processes(world: int, work: Callable[[int], Any], folder: Path) -> list[Any]:
     """What `work(rank)` returns in each of `world` processes that know each other."""
-    # A group of an earlier training has threads. A forked child does not have these threads, and
-    # would wait for them for ever when the group is replaced.
-    gathering._hosts.cache_clear()
     children = [forked(partial(_work, rank, world, work, folder)) for rank in range(world)]
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     assert codes == [0] * world

@@ -10,7 +10,7 @@ from tiny_data import TinyData
 
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset
-from manymatch.scene_graphs.verbs import with_verbs
+from manymatch.scene_graphs.verbs import add_verbs
 from manymatch.shards.read import classes_of, samples
 from manymatch.training.data import Data, TrainingBatches
 from manymatch.util.errors import ConfigError
@@ -50,7 +50,7 @@ def test_only_a_method_that_reads_graphs_gets_them(
 @pytest.mark.parametrize("verbs", [True, False])
 def test_verbs_of_relations_are_attributes_as_the_preset_says(tiny: TinyData, verbs: bool) -> None:
     graphs = {
-        caption.id: with_verbs(caption.graph) if verbs else caption.graph
+        caption.id: add_verbs(caption.graph) if verbs else caption.graph
         for sample in samples(tiny.shards, "train")
         for caption in sample.captions
     }

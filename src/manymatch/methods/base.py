@@ -13,7 +13,7 @@ from manymatch.config.preset import Precision
 from manymatch.config.strict import Strict
 from manymatch.methods.embeddings import Embeddings
 from manymatch.methods.text_encoder import TextSettings, text_vocabulary
-from manymatch.scene_graphs.verbs import GraphReader, as_parsed, with_verbs
+from manymatch.scene_graphs.verbs import GraphReader, add_verbs, as_parsed
 
 if TYPE_CHECKING:
     from manymatch.batch.vocabulary import Vocabulary
@@ -75,7 +75,7 @@ class Method(nn.Module, ABC):
         A method without graphs shows that of CORA's default, so that the same entities are asked
         of all methods.
         """
-        return self.read_graph or with_verbs
+        return self.read_graph or add_verbs
 
     def image_passes(self, batch: Batch) -> Tensor | None:
         """Attention maps `(T, n, K, R)` of a method that refines an image's set in T passes.

@@ -47,7 +47,7 @@ from manymatch.networks.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.networks.layers.gru import Directions
 from manymatch.networks.layers.segments import scattered
 from manymatch.networks.pooling.gpo import GPO
-from manymatch.scene_graphs.verbs import GraphReader, as_parsed, with_verbs
+from manymatch.scene_graphs.verbs import GraphReader, add_verbs, as_parsed
 from manymatch.similarities.vectors import cosine, unit
 from manymatch.util.errors import DataError
 
@@ -143,7 +143,7 @@ class CORA(Method):
 
     @classmethod
     def graph_reader(cls, settings: CORASettings) -> GraphReader:
-        return with_verbs if settings.verb_attributes else as_parsed
+        return add_verbs if settings.verb_attributes else as_parsed
 
     @classmethod
     def vocabulary(

@@ -7,7 +7,6 @@ from manymatch.scene_graphs.inflection import is_participle, participle_base, pr
 from manymatch.scene_graphs.lexicon import (
     ACTIONS,
     ANIMALS,
-    BODY,
     COLOURED_THINGS,
     COLOURS,
     DENOMINAL,
@@ -24,25 +23,20 @@ from manymatch.scene_graphs.lexicon import (
 from manymatch.scene_graphs.objects import measured
 from manymatch.scene_graphs.tree import VERBS, Repair, Tree
 from manymatch.scene_graphs.verb_or_noun import (
+    BEFORE_HEAD,
     VERB_OR_NOUN,
     determined_word_is_noun,
     only_noun,
 )
 from manymatch.scene_graphs.verbs_of_wearers import VERBS_OF_WEARERS
 
-_AROUND_VERBS = frozenset({"prep", "advmod", "prt", "punct", "dobj"})
 _JOINTS = frozenset({",", "and", "or", "&"})
 _OF_ADJECTIVES = frozenset({"advmod", "cc", "npadvmod", "punct"})
 _OF_WORDS = frozenset({"advmod", "amod"})
 _BEFORE_NOUN = frozenset({"compound", "nmod"})
 _FINITE = frozenset({"VBZ", "VBP"})
-_WORN_OR_BODY = WORN | BODY
 _BEFORE_PARTICIPLE = _BEFORE_NOUN | {"npadvmod"}
-_BEFORE_HEAD = frozenset({"amod", "aux", "compound", "det", "nmod", "nummod", "poss"})
 _ADVERBIAL = frozenset({"amod", "advmod", "npadvmod", "compound", "nmod"})
-_CLAUSE_HEADS = frozenset({"ROOT", "advcl", "ccomp", "conj", "relcl"})
-_JOINED = frozenset({"conj", "acl"})
-_DETERMINERS = frozenset({"det", "nummod"})
 _DESCRIBING = frozenset({"JJ", "JJR", "JJS", "VBG", "VBN"})
 _STATE_PARTICIPLES = frozenset(map(present_participle, STATES))
 _WITH_SINGULAR = frozenset({"boxers", "braces", "briefs", "chaps", "clippers", "glasses", "trunks"})
@@ -133,7 +127,7 @@ def _describes(tree: Tree, token: int) -> bool:
 
 def _noun_after(tree: Tree, token: int) -> int | None:
     """Return the noun that an adjective at `token` stands before: the last of a compound."""
-    noun = tree.heads[token] if tree.deps[token] in _BEFORE_HEAD else token + 1
+    noun = tree.heads[token] if tree.deps[token] in BEFORE_HEAD else token + 1
     if noun <= token or noun >= len(tree) or not is_noun(tree, noun):
         return None
     return _last_of_compound(tree, noun)
@@ -151,7 +145,7 @@ def _nouns_joined(tree: Tree, token: int) -> None:
     Clothes are joined without a colour, too ("a helmet and rubber suit").
     """
     head = tree.heads[token]
-    if tree.deps[token] not in _BEFORE_HEAD or head < token or tree.words[token + 1] != "and":
+    if tree.deps[token] not in BEFORE_HEAD or head < token or tree.words[token + 1] != "and":
         return
     inner = [t for t in tree.below(token, {"conj"}) if t < head]
     coloured = inner and tree.tags[inner[-1]] == "JJ"
@@ -173,7 +167,7 @@ def _adjective_has_adverb(tree: Tree, token: int) -> None:
     adverb, tag, head = tree.words[before], tree.tags[before], tree.heads[token]
     if word in COLOURS:  # But a dark red house has no light.
         joined = adverb in SHADES and not (adverb == "dark" and tree.lemmas[head] in PLACES)
-    elif tree.deps[token] not in _BEFORE_HEAD or head < token:
+    elif tree.deps[token] not in BEFORE_HEAD or head < token:
         return
     elif word == "american":
         joined = adverb == "native" or (adverb.endswith("an") and adverb not in COLOURS)
@@ -203,7 +197,7 @@ def _participle_after_noun(tree: Tree, token: int) -> None:
     inside = noun in tree.below(token, _BEFORE_PARTICIPLE)
     person = is_animate(tree, noun) and tree.lemmas[noun] not in ANIMALS
     acting = person or tree.lemmas[noun] in WORN or word in TRANSITIVES
-    if role in _BEFORE_HEAD and (inside or noun in tree.below(head, _BEFORE_NOUN)):
+    if role in BEFORE_HEAD and (inside or noun in tree.below(head, _BEFORE_NOUN)):
         # "A beach chopping coconuts", but "a street vending machine".
         there = tree.tags[head] == "NNS" or (role != "amod" and tree.lemmas[noun] in PLACES)
         last = head if acting or there else None

@@ -21,7 +21,7 @@ _AROUND_VERBS = frozenset({"prep", "advmod", "prt", "punct", "dobj"})
 _BARE = frozenset({"VB", "VBP"})
 _PRESENT = frozenset({"VB", "VBP", "VBZ"})
 _FINITE = frozenset({"VBZ", "VBP"})
-_BEFORE_HEAD = frozenset({"amod", "aux", "compound", "det", "nmod", "nummod", "poss"})
+BEFORE_HEAD = frozenset({"amod", "aux", "compound", "det", "nmod", "nummod", "poss"})
 _CLAUSE_HEADS = frozenset({"ROOT", "advcl", "ccomp", "conj", "relcl"})
 _JOINED = frozenset({"conj", "acl"})
 _DETERMINERS = frozenset({"det", "nummod"})
@@ -126,7 +126,7 @@ def _clause_has_verb(tree: Tree, token: int) -> None:
         return
     if "VB" in tree.kinds[token] or (tree.deps[token] == "ROOT" and len(tree.kinds[token]) != 2):
         subject = tree.below(token, {"nsubj"})
-        if subject and subject[-1] < token and not tree.below(token, _BEFORE_HEAD):
+        if subject and subject[-1] < token and not tree.below(token, BEFORE_HEAD):
             tree.tags[token] = "VBP"
 
 
@@ -192,7 +192,7 @@ def _to_noun(tree: Tree, token: int) -> None:
     twin = token - 1  # "A microwave oven is ...": the parser sees two subjects.
     subjects = tree.below(tree.heads[token], _SUBJECTS)
     if tree.deps[token] in _SUBJECTS and twin in subjects and is_noun(tree, twin):
-        for child in tree.below(twin, _BEFORE_HEAD):
+        for child in tree.below(twin, BEFORE_HEAD):
             tree.attach(child, token, tree.deps[child])
         tree.attach(twin, token, "compound")
 

@@ -37,7 +37,7 @@ def as_parsed(graph: SceneGraph) -> SceneGraph:
     return graph
 
 
-def with_verbs(graph: SceneGraph) -> SceneGraph:
+def add_verbs(graph: SceneGraph) -> SceneGraph:
     """Return the graph where the verb of a relation is an attribute of its subject, too.
 
     "man sit on bench" adds "sitting" to the man, and "car parked beside tree" adds "parked". "be",

@@ -69,7 +69,7 @@ def _shapes(parts: Sequence[Tensor]) -> _Shapes:
     """The shapes of all processes, which only their first two sizes tell apart."""
     local = torch.tensor([[*part.shape, 1][:2] for part in parts])
     sizes = [torch.empty_like(local) for _ in range(world_size())]
-    distributed.all_gather(sizes, local, group=_hosts(distributed.group.WORLD))
+    distributed.all_gather(sizes, local, group=_hosts())
     return [
         [
             (*own, *part.shape[2:])[: part.ndim]
@@ -79,10 +79,16 @@ def _shapes(parts: Sequence[Tensor]) -> _Shapes:
     ]
 
 
+def _hosts() -> Any:
+    """The gloo group that exchanges sizes. An exchange over NCCL would wait for the GPU."""
+    world = distributed.group.WORLD
+    return world if distributed.get_backend() == "gloo" else _gloo_group(world)
+
+
 @lru_cache(maxsize=1)
-def _hosts(world: object) -> Any:
-    """The group that exchanges sizes: between hosts, because a GPU would have to be waited for."""
-    return world if distributed.get_backend() == "gloo" else distributed.new_group(backend="gloo")
+def _gloo_group(world: object) -> Any:
+    """The gloo group of the processes of `world`, which is made once for a training."""
+    return distributed.new_group(backend="gloo")
 
 
 class _Gather(torch.autograd.Function):

@@ -181,7 +181,7 @@ class Collection:
         said = [picture.split for picture in self.pictures.values()]
         usable = True
         if not self._explicit:
-            said, usable = splits.of_folders(list(self.pictures), said)
+            said, usable = splits.folder_splits(list(self.pictures), said)
         given = splits.given_splits(said if usable else [None] * len(said), self._explicit)
         if self._lists is None:
             self.notes += splits.origin(said, given, self._explicit)

@@ -126,9 +126,15 @@ def _stem(path: str) -> str:
     return str(name.with_suffix("")) if name.suffix in (*PICTURES, *UNREADABLE) else path
 
 
-def of_folders(files: Sequence[str], said: Sequence[str | None]) -> tuple[list[str | None], bool]:
-    """Return the splits `said`, or else those at the end of a folder's name, and whether they may
-    be used: the other words must be the same for all, as in `birds_train` and `birds_test`."""
+def folder_splits(
+    files: Sequence[str], said: Sequence[str | None]
+) -> tuple[list[str | None], bool]:
+    """Return a split for each file, and whether the splits of folders may be used.
+
+    A file without a split in `said` has the split at the end of the name of its nearest such
+    folder. These splits may be used if the other words of all these folders are the same, as in
+    `birds_train` and `birds_test`.
+    """
     ends = [
         next(filter(all, map(split_at_end, reversed(PurePosixPath(file).parts[:-1]))), (None, []))
         for file, split in zip(files, said, strict=True)

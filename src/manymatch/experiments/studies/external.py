@@ -12,7 +12,7 @@ from manymatch.experiments.studies.reranking import recalls
 from manymatch.experiments.studies.rich_captions import rich_captions
 from manymatch.experiments.studies.subject import External
 from manymatch.results.studies import Studies, StudiesByName, Study
-from manymatch.scene_graphs.verbs import with_verbs
+from manymatch.scene_graphs.verbs import add_verbs
 from manymatch.shards.tables import read_images
 from manymatch.util import files
 from manymatch.util.errors import DataError
@@ -53,7 +53,7 @@ def study_scores(
 def _captions(captions: Path, graphs: Path, split: str, subject: Subject) -> list[CaptionEntry]:
     images = read_images(captions, graphs)
     captions_of_id = {
-        caption.id: replace(caption, graph=with_verbs(caption.graph))
+        caption.id: replace(caption, graph=add_verbs(caption.graph))
         for image in images
         if image.split == split
         for caption in image.captions

@@ -189,8 +189,11 @@ def erased(pixels: Tensor, probability: float, colour: Tensor) -> Tensor:
 
 
 def _first_that_fits(sizes: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """Of heights and widths `(2, draws, n)` the first draw `(2, n)` of which neither is above
-    `most`, and whether there is one, `(n,)`."""
+    """The first draw of height and width `(2, n)` that fits, and whether one fits `(n,)`.
+
+    `sizes (2, draws, n)` are the heights and widths of all draws. A draw fits if its height and
+    its width are at most `most`.
+    """
     fits = (sizes <= most).all(0)
     first = fits.to(torch.uint8).argmax(0, keepdim=True)
     return sizes.gather(1, first.expand(2, 1, -1))[:, 0], fits.any(0)
