@@ -6,11 +6,11 @@ import importlib
 import json
 import sys
 
-from manymatch.training.lightning import _without
+from manymatch.training.lightning import _hide_modules
 
 
 def test_a_module_is_empty_only_in_the_block_and_only_if_it_was_not_loaded() -> None:
-    with _without("unheard_of", "json"):
+    with _hide_modules("unheard_of", "json"):
         empty = importlib.import_module("unheard_of")
         assert empty.anything is None
         assert importlib.import_module("json").loads is json.loads

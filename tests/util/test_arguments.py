@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from manymatch import losses, pooling, similarities
+from manymatch import losses, similarities
+from manymatch.networks import pooling
 from manymatch.util.errors import ConfigError, DataError, ManyMatchError
 
 ODD: list[Any] = [None, "x", float("nan"), [], {}, b"x", object(), ["x"]]
