@@ -24,7 +24,7 @@ from manymatch.datasets import DATASETS, check_settings
 from manymatch.evaluation.protocols.suite import PROTOCOLS
 from manymatch.experiments.experiment import Options
 from manymatch.experiments.kinds import experiment_of_file, experiment_of_options
-from manymatch.experiments.studies.study import STUDIES
+from manymatch.experiments.probes.probe import PROBES
 from manymatch.features import BACKBONES
 from manymatch.features.importers import FORMATS, check_format
 from manymatch.training.torchrun import TORCHRUN
@@ -38,7 +38,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
 COMMANDS = [
     (name, command)
-    for name in ("experiments", "studies", "protocols", "search", "scaling")
+    for name in ("experiments", "probes", "protocols", "search", "scaling")
     for command in re.findall(r"^(?:    )?manymatch (.+)$", PAGES[name], re.MULTILINE)
 ]
 DEPLOYMENTS = {
@@ -81,8 +81,8 @@ def test_the_file_on_the_page_is_an_experiment(tmp_path: Path) -> None:
         experiment_of_file(path, Layout(ROOT), Options(dataset=dataset)).check()
 
 
-def test_every_study_protocol_format_and_deployment_is_described() -> None:
-    for name in STUDIES:
+def test_every_probe_protocol_format_and_deployment_is_described() -> None:
+    for name in PROBES:
         assert PAGES["studies"].count(f"| `{name}` |") == 2
     for name in PROTOCOLS:
         assert PAGES["protocols"].count(f"| `{name}` |") == 1

@@ -13,8 +13,8 @@ from made_scores import consecutive_index, distinct, precision_at_r, subject
 
 from manymatch.evaluation.protocols.coco import coco_1k, cxc, eccv_caption, pmrp
 from manymatch.evaluation.protocols.labels import Labels
+from manymatch.evaluation.protocols.ranked_split import DoesNotApply, part
 from manymatch.evaluation.protocols.recall import recall_of
-from manymatch.evaluation.protocols.subject import DoesNotApply, part
 
 N, M = 5000, 25_000
 

@@ -14,7 +14,7 @@ CHECKPOINT = "3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea"
 """The hash of every model."""
 
 
-def write_ablation(
+def write_trained(
     reports: Path,
     name: str,
     over: dict[str, list[Any]],
@@ -51,7 +51,7 @@ def write_ablation(
         "setting": "small-scale",
         "points": points,
     }
-    return written(reports / "ablations" / dataset / f"{name}.json", record | change)
+    return written(reports / "experiments" / dataset / f"{name}.json", record | change)
 
 
 def _point(settings: dict[str, Any], position: float, seeds: int, sets: bool) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from made_results import CHECKPOINT, write_ablation, write_clusters, write_experiment, written
+from made_results import CHECKPOINT, write_clusters, write_experiment, write_trained, written
 from PIL import Image
 
 COLOURS = ["red", "blue", "green", "yellow"]
@@ -162,9 +162,9 @@ def _results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for preset in METHODS:
         write_result(reports, "scenes", preset)
         write_result(reports, "flickr8k", preset, judged=False)
-    write_ablation(reports, "scenes-study", {"preset": ["vsepp", "cora", "dive"]})
-    write_ablation(reports, "dive-alpha", {"similarity.alpha": [1, 4, 16, 64]}, sets=True)
-    write_ablation(reports, "dive-similarity", {"similarity.name": ["mil", "mp"], "w": [0.0, 0.1]})
+    write_trained(reports, "scenes-study", {"preset": ["vsepp", "cora", "dive"]})
+    write_trained(reports, "dive-alpha", {"similarity.alpha": [1, 4, 16, 64]}, sets=True)
+    write_trained(reports, "dive-similarity", {"similarity.name": ["mil", "mp"], "w": [0.0, 0.1]})
     write_clusters(reports, "scenes", "swamp", {str(n): thumbnail(n) for n in range(4)})
     write_experiment(reports, "swamp", {"contrastive": [84.0, 85.0], "SwAMP": [90.0, 92.0]})
     return reports

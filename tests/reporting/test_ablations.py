@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import write_ablation
+from made_results import write_trained
+from manymatch.reporting.sections.ablations import dot_charts, line_charts
 from report_pages import pages_of
 
 from manymatch.reporting import ablations
-from manymatch.reporting.sections.ablations import dot_charts, line_charts
 from manymatch.reporting.table import Table
-from manymatch.results.ablations import Ablation
+from manymatch.results.experiments import Experiment
 
 ALPHA = {"similarity.alpha": [1, 2, 4, 8]}
 METHODS = {"preset": ["vsepp", "dive", "cora"]}
 
 
-def ablation(reports: Path, over: dict[str, list[Any]], **change: Any) -> Ablation:
-    return Ablation.read(write_ablation(reports, "what", over, **change))
+def ablation(reports: Path, over: dict[str, list[Any]], **change: Any) -> Experiment:
+    return Experiment.read(write_trained(reports, "what", over, **change))
 
 
 def test_a_single_seed_has_no_spread(tmp_path: Path) -> None:
@@ -48,12 +48,12 @@ def test_columns_that_no_run_has_are_left_out_and_the_best_mean_is_marked(tmp_pa
 
 
 def test_collapsed_sets_are_marked(tmp_path: Path) -> None:
-    path = write_ablation(tmp_path, "what", ALPHA, sets=True)
+    path = write_trained(tmp_path, "what", ALPHA, sets=True)
     value = json.loads(path.read_text())
     for run in value["points"][1]["runs"]:
         run["metrics"]["sets"]["texts"]["log_circular_variance"] = -7.1
     path.write_text(json.dumps(value))
-    table = ablations.table(Ablation.read(path))
+    table = ablations.table(Experiment.read(path))
     marked = [
         (number, column.heading)
         for number, row in enumerate(table.rows)
@@ -61,7 +61,7 @@ def test_collapsed_sets_are_marked(tmp_path: Path) -> None:
         if cell.badges == ("collapsed",)
     ]
     assert marked == [(1, "Log variance captions")]
-    assert ablations.to_markdown(Ablation.read(path)).count("(collapsed)") == 1
+    assert ablations.to_markdown(Experiment.read(path)).count("(collapsed)") == 1
 
 
 def test_methods_are_ranked_and_settings_keep_their_order(tmp_path: Path) -> None:
@@ -79,8 +79,8 @@ def test_methods_are_ranked_and_settings_keep_their_order(tmp_path: Path) -> Non
 
 
 def test_named_points_are_called_so(tmp_path: Path) -> None:
-    path = write_ablation(tmp_path, "what", {"a": [1, 2]}, keys=[])
-    table = ablations.table(Ablation.read(path))
+    path = write_trained(tmp_path, "what", {"a": [1, 2]}, keys=[])
+    table = ablations.table(Experiment.read(path))
     assert headings(table)[0] == "Setting"
     assert [row[0].text for row in table.rows] == ["a=1", "a=2"]
 
@@ -150,9 +150,9 @@ def test_anything_else_is_rows_of_dots(tmp_path: Path, over: dict[str, list[Any]
 
 
 def test_the_report_shows_ablations_and_carries_methods_to_the_leaderboard(reports: Path) -> None:
-    write_ablation(reports, "scenes-study", METHODS)
-    write_ablation(reports, "dive-alpha", ALPHA, about="<b>How</b> sharp?", sets=True)
-    write_ablation(reports, "alone", ALPHA, dataset="elsewhere")
+    write_trained(reports, "scenes-study", METHODS)
+    write_trained(reports, "dive-alpha", ALPHA, about="<b>How</b> sharp?", sets=True)
+    write_trained(reports, "alone", ALPHA, dataset="elsewhere")
     pages = pages_of(reports)
     page = pages["scenes-experiments"]
     assert "&lt;b&gt;How&lt;/b&gt; sharp?" in page

@@ -7,7 +7,7 @@ import statistics
 from pathlib import Path
 
 import pytest
-from made_results import write_ablation
+from made_results import write_trained
 from plans import plan_of
 from report_pages import pages_of, section_of
 from scipy import stats
@@ -15,7 +15,7 @@ from scipy import stats
 from manymatch.experiments.plan import points
 from manymatch.reporting import claims
 from manymatch.reporting.estimates import verdicts
-from manymatch.results.ablations import Ablation, AblationRun
+from manymatch.results.experiments import Experiment, ExperimentRun
 
 ROOT = Path(__file__).parents[2]
 NAMES = ["vsepp", "vse_infinity", "pvse", "dive", "maxmatch", "msrm", "pcme", "swamp", "cora"]
@@ -25,12 +25,12 @@ def methods(reports: Path, rsums: dict[str, list[float]], dataset: str = "scenes
     """The table of methods with these rsums, a seed each; 100 for every other method."""
     rsums = {name: [100.0] * 3 for name in NAMES} | rsums
     name, over = f"{dataset}-study", {"preset": NAMES}
-    write_ablation(reports, name, over, dataset=dataset, sets=True, rsums=rsums)
+    write_trained(reports, name, over, dataset=dataset, sets=True, rsums=rsums)
 
 
 def findings(reports: Path, dataset: str = "scenes") -> dict[str, list[claims.Finding]]:
     by_claim: dict[str, list[claims.Finding]] = {}
-    for finding in claims.check(dataset, Ablation.read_all(reports)):
+    for finding in claims.check(dataset, Experiment.read_all(reports)):
         by_claim.setdefault(finding.claim.text, []).append(finding)
     return by_claim
 
@@ -84,7 +84,7 @@ def test_the_best_mean_stands_for_a_side(tmp_path: Path) -> None:
 def test_results_on_another_gallery_are_not_compared(tmp_path: Path) -> None:
     methods(tmp_path, {})
     for split, claimed in (("test", True), ("validation", False)):
-        write_ablation(tmp_path, "swamp-twin", {"weight": [0.0]}, split=split)
+        write_trained(tmp_path, "swamp-twin", {"weight": [0.0]}, split=split)
         assert ("SwAMP over its contrastive twin" in findings(tmp_path)) == claimed
 
 
@@ -99,14 +99,14 @@ def test_a_claim_without_all_its_points_is_left_out(tmp_path: Path) -> None:
         "MaxMatch's sets wider than DivE's",
     }
     others = [name for name in NAMES if name != "pvse"]
-    write_ablation(tmp_path, "scenes-study", {"preset": others}, sets=True)
+    write_trained(tmp_path, "scenes-study", {"preset": others}, sets=True)
     assert SETS not in findings(tmp_path)
     assert findings(tmp_path, "flickr8k") == {}
 
 
 def test_a_claim_joins_the_points_of_two_ablations(tmp_path: Path) -> None:
     methods(tmp_path, {"swamp": [110.0, 111.0, 112.0]})
-    write_ablation(tmp_path, "swamp-twin", {"weight": [0.0, 1.0]})
+    write_trained(tmp_path, "swamp-twin", {"weight": [0.0, 1.0]})
     part = findings(tmp_path)["SwAMP over its contrastive twin"]
     assert [(item.better.label, item.other.label) for item in part] == 2 * [("swamp", "weight=0.0")]
 
@@ -115,7 +115,7 @@ def test_maxmatch_is_judged_by_its_papers_claims(tmp_path: Path) -> None:
     """MaxMatch extends DivE (tables 1 and 2), and its similarity smooth-Chamfer (table 3)."""
     methods(tmp_path, {"maxmatch": [110.0, 111.0, 112.0], "dive": [100.0, 101.0, 102.0]})
     labels = {"MaxMatch, all": [110.0, 112.0], "smooth-Chamfer, all": [100.0, 101.0]}
-    write_ablation(tmp_path, "maxmatch-losses", {"preset": list(labels)}, rsums=labels)
+    write_trained(tmp_path, "maxmatch-losses", {"preset": list(labels)}, rsums=labels)
     found = findings(tmp_path)
     sides = {
         text: (found[text][0].better.label, found[text][0].other.label)
@@ -126,14 +126,14 @@ def test_maxmatch_is_judged_by_its_papers_claims(tmp_path: Path) -> None:
 
 def test_a_quantity_is_the_mean_of_its_metrics(tmp_path: Path) -> None:
     methods(tmp_path, {})
-    (table,) = Ablation.read_all(tmp_path)
+    (table,) = Experiment.read_all(tmp_path)
     run = table.points[0].runs[0]
     both = claims.CLAIMS[0].quantities[1].of(run)
     assert both is not None
     multi = run.metrics.multi
     assert multi is not None
     assert both == statistics.fmean(way.map_at_r for way in (multi.i2t, multi.t2i))
-    bare = AblationRun.model_validate({"seed": 0, "metrics": {"rsum": 1.0}})
+    bare = ExperimentRun.model_validate({"seed": 0, "metrics": {"rsum": 1.0}})
     assert claims.CLAIMS[0].quantities[1].of(bare) is None
 
 

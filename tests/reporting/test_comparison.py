@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from manymatch.reporting.leaderboard import styles, to_markdown
 from report_pages import edit, pages_of, texts_of
 
 from manymatch.reporting import comparison
-from manymatch.reporting.leaderboard import styles, to_markdown
 from manymatch.reporting.published import PublishedResult, published_results
 from manymatch.reporting.sections.published import charts_over_zeta
 from manymatch.results.runs import read_runs

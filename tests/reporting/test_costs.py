@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from made_results import write_costs
+from manymatch.reporting.costs import query_charts
 from report_pages import pages_of, section_of
 
 from manymatch.experiments.costs.measure import GALLERIES
 from manymatch.reporting import costs
 from manymatch.reporting.blocks import Heading
-from manymatch.reporting.costs import query_charts
 from manymatch.reporting.published import published_costs
 from manymatch.reporting.table import Table
 from manymatch.results.costs import Costs

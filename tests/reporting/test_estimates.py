@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from manymatch.reporting.claims import Quantity
 from scipy import stats
 
-from manymatch.reporting.claims import Quantity
 from manymatch.reporting.estimates import Difference, Queries, interval, resampled, verdicts
-from manymatch.results.ablations import AblationRun
+from manymatch.results.experiments import ExperimentRun
 
 RSUM = Quantity("rsum", ("rsum",))
 Run = list[tuple[int, list[int]]]
@@ -40,7 +40,7 @@ def queries(run: Run) -> Queries:
     i2t = "".join(str(digit) for digit, _ in run)
     t2i = " ".join("".join(map(str, digits)) for _, digits in run)
     stored = {"seed": 0, "metrics": {"rsum": rsum(run)}, "hits": {"i2t": i2t, "t2i": t2i}}
-    of_run = RSUM.queries_of(AblationRun.model_validate(stored))
+    of_run = RSUM.queries_of(ExperimentRun.model_validate(stored))
     assert of_run is not None
     return of_run
 

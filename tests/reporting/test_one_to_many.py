@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from made_results import write_ablation
+from made_results import write_trained
 from made_sets import set_metrics
 from report_pages import edit, pages_of, section_of
 
@@ -27,7 +27,7 @@ def separate(sets: dict[str, Any]) -> None:
 
 
 def test_each_figure_has_the_methods_with_its_values(reports: Path) -> None:
-    path = write_ablation(reports, "scenes-study", {"preset": [*NAMES]}, seeds=2)
+    path = write_trained(reports, "scenes-study", {"preset": [*NAMES]}, seeds=2)
 
     def change(study: dict[str, Any]) -> None:
         for point in study["points"]:
@@ -65,7 +65,7 @@ def test_an_ensemble_is_no_baseline(reports: Path) -> None:
 
 
 def test_gains_are_over_the_same_queries(reports: Path) -> None:
-    path = write_ablation(reports, "scenes-study", {"preset": [*NAMES]})
+    path = write_trained(reports, "scenes-study", {"preset": [*NAMES]})
 
     def change(study: dict[str, Any]) -> None:
         for point in study["points"]:

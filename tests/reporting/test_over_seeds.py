@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import write_ablation, write_experiment, written
+from made_results import write_experiment, write_trained, written
 from report_pages import texts_of
 
 from manymatch.reporting import ablations, over_seeds, page
 from manymatch.reporting.blocks import Block, Bullets, Note
 from manymatch.reporting.estimates import COLLAPSED_SEEDS, TRAINED_TITLE, Estimate
 from manymatch.reporting.table import Table
-from manymatch.results.ablations import Ablation
 from manymatch.results.all_results import AllResults
+from manymatch.results.experiments import Experiment
 from manymatch.results.over_seeds import SketchExperiment, SyntheticExperiment
 
 AHEAD = {"contrastive": [80.0, 82.0, 87.0], "SwAMP": [86.0, 88.5, 92.5]}
@@ -60,7 +60,7 @@ def test_no_table_averages_a_collapsed_seed_in_silence(tmp_path: Path) -> None:
     written(tmp_path / "sketches" / "made.json", sketch)
     blocks += over_seeds.sketches(SketchExperiment.read_all(tmp_path)[0])
     rsums = {"a": [300.0, 90.0], "b": [200.0, 210.0]}
-    ablation = Ablation.read(write_ablation(tmp_path, "what", {"preset": ["a", "b"]}, rsums=rsums))
+    ablation = Experiment.read(write_trained(tmp_path, "what", {"preset": ["a", "b"]}, rsums=rsums))
     blocks += ablations.blocks(ablation)
     said = []
     for table in (block for block in blocks if isinstance(block, Table)):

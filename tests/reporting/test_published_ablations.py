@@ -7,11 +7,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from made_results import write_ablation
+from made_results import write_trained
 from report_pages import pages_of, texts_of
 
 from manymatch.reporting import ablations, published
-from manymatch.results.ablations import Ablation
+from manymatch.results.experiments import Experiment
 
 ROOT = Path(__file__).parents[2]
 ALL = published.published_ablations()
@@ -83,7 +83,7 @@ def test_every_ablation_named_is_there_and_has_numbers(name: str) -> None:
 
 
 def test_they_stand_below_ours_marked_and_in_a_table_of_their_own(reports: Path) -> None:
-    result = Ablation.read(write_ablation(reports, "dive-alpha", {"similarity.alpha": [1, 4, 16]}))
+    result = Experiment.read(write_trained(reports, "dive-alpha", {"similarity.alpha": [1, 4, 16]}))
     ours, mark, theirs = ablations.to_markdown(result).partition("*published* (DivE, table 4")
     assert mark and "495.2" in theirs and "495.2" not in ours
     assert published.tables_beside("scenes-study") == []

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import write_ablation
+from made_results import write_trained
 from report_pages import edit, pages_of, written_pages
 
 from manymatch.reporting import page, queries
@@ -128,14 +128,14 @@ def test_pages_show_every_part_of_every_result(documents: dict[str, Document]) -
         "scenes-results": ("leaderboard", "recall-curve", "methods", "training", "provenance"),
         "scenes-experiments": ("ablations",),
         "scenes-queries": ("hardest", "image-queries", "caption-queries"),
-        "scenes-studies": ("clusters",),
+        "scenes-probes": ("clusters",),
         "experiments": ("synthetic",),
     }
     assert set(documents) == {"index", "flickr8k-results", "flickr8k-queries", *parts}
     for name, anchors in parts.items():
         assert set(anchors) <= set(documents[name].ids)
     assert not any(
-        {"published", "studies", "sets"} & set(document.ids) for document in documents.values()
+        {"published", "probes", "sets"} & set(document.ids) for document in documents.values()
     )
     assert "3f79bb7b435b" in documents["scenes-results"].text
     assert "best 277.8 in epoch 29" in documents["scenes-results"].text
@@ -213,7 +213,7 @@ def test_outputs_depend_on_the_results_alone(
 def test_data_sets_of_similar_names_have_pages_of_their_own(reports: Path) -> None:
     names = ("scenes-experiments", "scenes_1", "scenes-1", "another")
     for dataset in names:
-        write_ablation(reports, f"of {dataset}", {"preset": ["cora", "dive"]}, dataset=dataset)
+        write_trained(reports, f"of {dataset}", {"preset": ["cora", "dive"]}, dataset=dataset)
     pages = pages_of(reports)
     for dataset in names:
         for part in ("results", "experiments"):

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from chromium import CHROMIUM
-from made_results import write_ablation, write_costs
+from made_probes import write_probes
+from made_results import write_costs, write_trained
 from made_sets import add_sets
-from made_studies import write_studies
 from report_pages import paths_of
 from small_methods import NAMES as METHODS
 
@@ -62,8 +62,8 @@ def complete(reports: Path) -> Path:
     add_sets(reports, "scenes", "cora", 6, alive=True)
     write_costs(reports)
     samples = json.loads((reports / "runs" / "scenes" / "cora" / "samples.json").read_text())
-    write_studies(reports, "scenes", "cora", [query["thumbnail"] for query in samples["images"]])
-    write_ablation(reports, "scenes-study", {"preset": METHODS}, sets=True)
+    write_probes(reports, "scenes", "cora", [query["thumbnail"] for query in samples["images"]])
+    write_trained(reports, "scenes-study", {"preset": METHODS}, sets=True)
     report(reports)
     return reports
 

@@ -10,7 +10,7 @@ import pytest
 from manymatch.reporting import ablations, leaderboard, over_seeds
 from manymatch.reporting.blocks import Heading, Note
 from manymatch.reporting.sections.clusters import table as class_table
-from manymatch.reporting.sections.studies import blocks_of
+from manymatch.reporting.sections.probes import blocks_of
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.reporting.terminal import show
 from manymatch.results.all_results import AllResults
@@ -32,10 +32,10 @@ def test_everything_fits_the_width(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     show(leaderboard.blocks(results.runs))
-    show([block for ablation in results.ablations for block in ablations.blocks(ablation)])
+    show([block for ablation in results.experiments for block in ablations.blocks(ablation)])
     show([block for item in results.synthetic for block in over_seeds.synthetic(item)])
     show([class_table(model) for model in results.clusters])
-    show(blocks_of(results.studies))
+    show(blocks_of(results.probes))
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= width
     assert "\x1b" not in text

@@ -42,10 +42,12 @@ def entries_by_stage(params: Params) -> dict[str, list[str]]:
     Raises:
         ConfigError: a dataset, preset, method, backbone or format does not exist.
     """
+    from manymatch.reporting.section import section_modules
+
     stages = {
         "scene_graphs": ["manymatch.scene_graphs.parse", "manymatch.config.params:SceneGraphs"],
         "shards": ["manymatch.shards.write", "manymatch.config.params:Shards"],
-        "report": ["manymatch.reporting.report"],
+        "report": ["manymatch.reporting.report", *section_modules()],
     }
     for dataset in params.datasets:
         stages |= _data_stages(params, dataset)

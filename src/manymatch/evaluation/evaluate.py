@@ -8,8 +8,8 @@ from pathlib import Path
 from manymatch.config.layout import ResultFiles
 from manymatch.config.params import Elements
 from manymatch.evaluation.outcome import EvaluationOptions, outcome, write
+from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.protocols.recall import recall_of
-from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.samples import draw_queries
 from manymatch.evaluation.sets.analysis import analyse_sets
 from manymatch.evaluation.trained import embed_split
@@ -24,7 +24,7 @@ def evaluate(
     written: ResultFiles,
     options: EvaluationOptions,
     elements: Elements = Elements(),  # noqa: B008  frozen
-) -> Subject:
+) -> RankedSplit:
     """Evaluate a trained model on one split, and return the ranked split.
 
     Args:
@@ -46,7 +46,7 @@ def evaluate(
     stored = partial(stored_samples, shards, options.split, graphs=method.shown_graph)
     result = outcome(embedded, method.score, method.t2i_score, dataset, stored, options)
     queries = draw_queries(len(embedded.image_ids), len(embedded.caption_ids), options.samples)
-    whole = recall_of(result.subject.ranking)
+    whole = recall_of(result.ranked.ranking)
     sets = analyse_sets(
         method, embedded, whole, elements, queries, stored, result.judgments, trained.vocabulary
     )
@@ -57,4 +57,4 @@ def evaluate(
     origin = trained.origin(__name__) | {"dataset": dataset, "split": options.split}
     write(written, result, tag, origin)
     record(written.machine, "evaluate", clock.usage(str(device)))
-    return result.subject
+    return result.ranked

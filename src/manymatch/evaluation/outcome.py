@@ -8,9 +8,9 @@ from typing import Any
 
 from manymatch.config.layout import ResultFiles
 from manymatch.evaluation.protocols import suite
+from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.protocols.recall import multi_match, recall_of
 from manymatch.evaluation.protocols.relevance import Judgments, read_judgments
-from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.evaluation.run_files import write_run
@@ -45,7 +45,7 @@ class EvaluationOptions:
 class Outcome:
     """A ranked split, its metrics, its true pairs, and by name the JSON files that show it."""
 
-    subject: Subject
+    ranked: RankedSplit
     values: dict[str, Any]
     shown: dict[str, Result]
     judgments: Judgments
@@ -65,33 +65,33 @@ def outcome(
     judgments = read_judgments(options.relevance, *ids, embedded.image_index)
     ranking = rank(score, *embedded.gallery, options.depth, t2i_score=t2i_score)
     labels = suite.labels_for(dataset, options.captions, embedded.image_ids)
-    subject = Subject(embedded, score, t2i_score, ranking, labels)
+    ranked = RankedSplit(embedded, score, t2i_score, ranking, labels)
     zeta = labels if "pmrp" in suite.DATASET_PROTOCOLS.get(dataset, ()) else None
     queries = sample_queries(
         ranking, embedded.image_index, judgments, stored, options.samples, labels=zeta
     )
-    values = measure(subject, judgments, dataset)
-    return Outcome(subject, values, {"samples": queries}, judgments)
+    values = measure(ranked, judgments, dataset)
+    return Outcome(ranked, values, {"samples": queries}, judgments)
 
 
-def measure(subject: Subject, judgments: Judgments, dataset: str) -> dict[str, Any]:
+def measure(ranked: RankedSplit, judgments: Judgments, dataset: str) -> dict[str, Any]:
     """`i2t`, `t2i` and `rsum` of the ranking, `multi` if pairs besides the positives are judged,
     and the numbers of the data set's other protocols (`suite`)."""
-    return own_and_judged(subject, judgments) | suite.dataset_metrics(dataset, subject)
+    return own_and_judged(ranked, judgments) | suite.dataset_metrics(dataset, ranked)
 
 
-def own_and_judged(subject: Subject, judgments: Judgments) -> dict[str, Any]:
+def own_and_judged(ranked: RankedSplit, judgments: Judgments) -> dict[str, Any]:
     """`i2t`, `t2i` and `rsum`, and `multi` if there are judgments."""
-    values = recall_of(subject.ranking)
+    values = recall_of(ranked.ranking)
     if judgments:
-        values["multi"] = multi_match(subject, judgments)
+        values["multi"] = multi_match(ranked, judgments)
     return values
 
 
 def write(written: ResultFiles, outcome: Outcome, tag: str, origin: dict[str, Any]) -> None:
     """Write the run files with the name `tag`, the rounded metrics, and the provenance: `origin`
     (`Trained.origin`) and the split's size. `written.machine` is left to the stage."""
-    embedded, ranking = outcome.subject.embedded, outcome.subject.ranking
+    embedded, ranking = outcome.ranked.embedded, outcome.ranked.ranking
     images, captions = embedded.image_ids, embedded.caption_ids
     with files.replacing(written.run) as partial:
         partial.mkdir()

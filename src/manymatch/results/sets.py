@@ -43,7 +43,7 @@ class ElementMetrics(Record):
     `log_circular_variance_squared` uses the squared norm, as MaxMatch prints the value. `winners`
     is the effective number of elements that share the best pairs; `distinct` is the mean number of
     different items that the elements of a query retrieve first. `rsum_of` has the rsum of
-    selections of elements ("1", "1+3+4"). None: an older ablation did not measure the value.
+    selections of elements ("1", "1+3+4"). None: an older experiment did not measure the value.
     """
 
     log_circular_variance: float

@@ -17,8 +17,8 @@ from manymatch.evaluation.external.external_scores import ExternalFiles, read_ex
 from manymatch.evaluation.external.split_table import read_split
 from manymatch.evaluation.outcome import EvaluationOptions, Outcome, measure, own_and_judged, write
 from manymatch.evaluation.protocols import suite
+from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.protocols.relevance import NO_JUDGMENTS, read_judgments
-from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.results.machine import Clock, record
@@ -69,12 +69,12 @@ def score(
     if relevance is not None:
         judgments = read_judgments(relevance, table.image_ids, table.caption_ids, image_index)
     ranking = rank(similarity, *embedded.gallery, EvaluationOptions.depth)
-    subject = Subject(embedded, similarity, None, ranking, table.labels)
+    ranked = RankedSplit(embedded, similarity, None, ranking, table.labels)
     if protocols:
-        values = own_and_judged(subject, judgments) | suite.protocol_metrics(protocols, subject)
+        values = own_and_judged(ranked, judgments) | suite.protocol_metrics(protocols, ranked)
     else:
-        values = measure(subject, judgments, dataset)
-    result = Outcome(subject, rounded(values), {}, judgments)
+        values = measure(ranked, judgments, dataset)
+    result = Outcome(ranked, rounded(values), {}, judgments)
     if written is not None:
         identity = {"dataset": dataset, "preset": name, "split": split}
         write(written, result, name, _origin(external, captions, relevance) | identity)

@@ -9,11 +9,11 @@ from typing import Any
 from manymatch.evaluation.protocols.class_matches import classes
 from manymatch.evaluation.protocols.coco import coco_1k, cxc, eccv_caption, pmrp
 from manymatch.evaluation.protocols.labels import Labels, read_labels
-from manymatch.evaluation.protocols.subject import DoesNotApply, Subject
+from manymatch.evaluation.protocols.ranked_split import DoesNotApply, RankedSplit
 from manymatch.util.errors import ConfigError, nearest
 from manymatch.util.progress import say, working
 
-PROTOCOLS: dict[str, Callable[[Subject], dict[str, Any]]] = {
+PROTOCOLS: dict[str, Callable[[RankedSplit], dict[str, Any]]] = {
     "coco_1k": coco_1k,
     "pmrp": pmrp,
     "eccv_caption": eccv_caption,
@@ -36,20 +36,20 @@ def labels_for(dataset: str, captions: Path | None, image_ids: Sequence[str]) ->
     return read_labels(captions, image_ids)
 
 
-def dataset_metrics(dataset: str, subject: Subject) -> dict[str, Any]:
+def dataset_metrics(dataset: str, split: RankedSplit) -> dict[str, Any]:
     """The numbers of the data set's protocols; a protocol that does not apply is reported in one
     line and left out."""
     numbers = {}
     for name in DATASET_PROTOCOLS.get(dataset, ()):
         try:
             with working(f"protocol {name}"):
-                numbers[name] = PROTOCOLS[name](subject)
+                numbers[name] = PROTOCOLS[name](split)
         except DoesNotApply as reason:
             say(f"{dataset}: left out {name}: {reason}")
     return numbers
 
 
-def protocol_metrics(names: Iterable[str], subject: Subject) -> dict[str, Any]:
+def protocol_metrics(names: Iterable[str], split: RankedSplit) -> dict[str, Any]:
     """The numbers of the named protocols; `PAIRS` adds no numbers.
 
     Raises:
@@ -59,4 +59,4 @@ def protocol_metrics(names: Iterable[str], subject: Subject) -> dict[str, Any]:
     for name in names:
         if name not in (*PROTOCOLS, PAIRS):
             raise ConfigError(f"no protocol '{name}'{nearest(name, (*PROTOCOLS, PAIRS))}")
-    return {name: PROTOCOLS[name](subject) for name in names if name != PAIRS}
+    return {name: PROTOCOLS[name](split) for name in names if name != PAIRS}

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from manymatch.batch.batch import Batch
-from manymatch.evaluation.protocols.subject import part
+from manymatch.evaluation.protocols.ranked_split import part
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.evaluation.trained import Trained, setting_of
 from manymatch.experiments.costs.query import Parse, query_cost

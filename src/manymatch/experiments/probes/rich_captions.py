@@ -8,23 +8,23 @@ from __future__ import annotations
 from torch import Tensor
 
 from manymatch.evaluation.ranking.metrics import CUTS, recall_metrics, rounded
-from manymatch.experiments.studies.subject import External, Subject
-from manymatch.results.studies import Cell, RichCaption, Study, StudyTable
+from manymatch.experiments.probes.probed_model import External, ProbedModel
+from manymatch.results.probes import Cell, Probe, ProbeTable, RichCaption
 
 COUNT = 100
 _SAMPLES = 10
 
 
-def rich_captions(subject: Subject | External) -> Study[RichCaption]:
+def rich_captions(probed: ProbedModel | External) -> Probe[RichCaption]:
     """Text-to-image recalls on the `COUNT` captions with most attributes and relations."""
-    ranks = subject.ranking.t2i.ranks
+    ranks = probed.ranking.t2i.ranks
     sizes = [
         sum(map(len, caption.graph.attributes)) + len(caption.graph.relations)
-        for caption in subject.captions
+        for caption in probed.captions
     ]
     # Sorting is stable: of equally rich captions the first are taken.
     richest = sorted(range(len(sizes)), key=lambda row: -sizes[row])[:COUNT]
-    table = StudyTable(
+    table = ProbeTable(
         title="Text to image",
         columns=[
             "Captions",
@@ -40,14 +40,14 @@ def rich_captions(subject: Subject | External) -> Study[RichCaption]:
     )
     samples = [
         RichCaption(
-            caption_id=subject.captions[row].id,
-            caption=subject.captions[row].text,
+            caption_id=probed.captions[row].id,
+            caption=probed.captions[row].text,
             attributes_and_relations=sizes[row],
             rank=int(ranks[row]),
         )
         for row in richest[:_SAMPLES]
     ]
-    return Study[RichCaption](
+    return Probe[RichCaption](
         title="Captions rich in semantics",
         about=f"The {COUNT} captions with most attributes and relations in their scene graphs, "
         "each ranking all images of the split.",

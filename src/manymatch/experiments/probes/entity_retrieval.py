@@ -22,9 +22,9 @@ from manymatch.evaluation.ranking.metrics import (
     rounded,
 )
 from manymatch.evaluation.samples import draw_queries, thumbnail
-from manymatch.experiments.studies.subject import Subject
+from manymatch.experiments.probes.probed_model import ProbedModel
 from manymatch.methods.base import Embeddings
-from manymatch.results.studies import Cell, EntityQuery, RetrievedEntity, Study, StudyTable
+from manymatch.results.probes import Cell, EntityQuery, Probe, ProbeTable, RetrievedEntity
 
 Entity = tuple[str, frozenset[str]]
 """An object's lemmatised name and its attributes."""
@@ -35,29 +35,29 @@ Words = tuple[str, tuple[str, ...]]
 _SAMPLES, _BEST = 6, 10
 
 
-def entity_retrieval(subject: Subject) -> Study[EntityQuery]:
+def entity_retrieval(probed: ProbedModel) -> Probe[EntityQuery]:
     """R@K and mAP of the entities true of each image, ranked among all entities of the split.
 
     For methods without entities each entity is a caption, with the attributes before the object.
     """
-    vocabulary = EntityVocabulary.of(caption.graph for caption in subject.captions)
-    pairs = true_pairs(vocabulary, subject.captions, subject.embedded.image_index)
-    embedded = subject.embed(vocabulary.captions)
+    vocabulary = EntityVocabulary.of(caption.graph for caption in probed.captions)
+    pairs = true_pairs(vocabulary, probed.captions, probed.embedded.image_index)
+    embedded = probed.embed(vocabulary.captions)
     if embedded.entities is not None:  # the only entity of each caption
         embedded = Embeddings(embedded.entities[:, None])
-    score, images = subject.trained.method.score, subject.embedded.images
+    score, images = probed.trained.method.score, probed.embedded.images
     parts = list(relevant_ranks(score, images, embedded, pairs))
     recalls = recall_metrics(torch.cat([part.ranks[:, 0] for part in parts]))
     multi = multi_match_metrics(parts)
     numbers = [recalls[f"r{cut}"] for cut in CUTS] + [multi["map_at_r"], multi["r_precision"]]
     row: list[Cell] = [len(vocabulary.captions), rounded(len(pairs) / len(images))]
     columns = ["Entities", "True of an image", *(f"R@{cut}" for cut in CUTS), "mAP@R", "R-P"]
-    return Study[EntityQuery](
+    return Probe[EntityQuery](
         title="Image to entity",
         about="Each image ranks all entities (an object with its attributes) of the split's "
         "captions. True of it are those of its own captions, also with fewer of their attributes.",
-        tables=[StudyTable(title="Images", columns=columns, rows=[[*row, *map(rounded, numbers)]])],
-        samples=_samples(subject, vocabulary, embedded, pairs),
+        tables=[ProbeTable(title="Images", columns=columns, rows=[[*row, *map(rounded, numbers)]])],
+        samples=_samples(probed, vocabulary, embedded, pairs),
     )
 
 
@@ -121,14 +121,14 @@ def true_pairs(
 
 
 def _samples(
-    subject: Subject, vocabulary: EntityVocabulary, embedded: Embeddings, pairs: Tensor
+    probed: ProbedModel, vocabulary: EntityVocabulary, embedded: Embeddings, pairs: Tensor
 ) -> list[EntityQuery]:
-    sampled = draw_queries(len(subject.embedded.images), 0, _SAMPLES).images
+    sampled = draw_queries(len(probed.embedded.images), 0, _SAMPLES).images
     true = {(image, entity) for image, entity in pairs.tolist()}
 
     def best(row: int) -> list[RetrievedEntity]:
-        image = subject.embedded.images.rows(slice(row, row + 1))
-        scores = subject.trained.method.score(image, embedded)[0]
+        image = probed.embedded.images.rows(slice(row, row + 1))
+        scores = probed.trained.method.score(image, embedded)[0]
         top, entities = scores.topk(min(_BEST, len(scores)))
         return [
             RetrievedEntity(
@@ -146,5 +146,5 @@ def _samples(
             captions=[caption.text for caption in image.captions],
             entities=best(row),
         )
-        for row, image in zip(sampled, subject.images(sampled), strict=True)
+        for row, image in zip(sampled, probed.images(sampled), strict=True)
     ]

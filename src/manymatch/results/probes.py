@@ -1,10 +1,10 @@
-"""Studies of a trained model: tables, and a few samples to look at."""
+"""Probes of a trained model: tables, and a few samples to look at."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from manymatch.results.base import Record, Result
 from manymatch.results.retrieval import Graph, OfCaption, OfImage, Thumbnail
@@ -13,7 +13,7 @@ Cell = str | int | float | None
 _Sample = TypeVar("_Sample")
 
 
-class StudyTable(Record):
+class ProbeTable(Record):
     """Texts and numbers as the report shows them; each row has one cell for each column."""
 
     title: str
@@ -21,18 +21,18 @@ class StudyTable(Record):
     rows: list[list[Cell]]
 
     @model_validator(mode="after")
-    def _check_cells(self) -> StudyTable:
+    def _check_cells(self) -> ProbeTable:
         if any(len(row) != len(self.columns) for row in self.rows):
             raise ValueError(f"table '{self.title}': a row has not a cell for each column")
         return self
 
 
-class Study(Record, Generic[_Sample]):
-    """One study of one model. `about` says in a sentence or two what was done."""
+class Probe(Record, Generic[_Sample]):
+    """One probe of one model. `about` says in a sentence or two what was done."""
 
     title: str
     about: str
-    tables: list[StudyTable]
+    tables: list[ProbeTable]
     samples: list[_Sample]
 
 
@@ -69,29 +69,29 @@ class GraphError(OfCaption):
     after: Graph
 
 
-class StudiesByName(Record):
-    """The known studies, and other studies, of which the report shows only the tables."""
+class ProbesByName(Record):
+    """The known probes, and other probes, of which the report shows only the tables."""
 
-    __pydantic_extra__: dict[str, Study[Any]]
+    __pydantic_extra__: dict[str, Probe[Any]]
 
-    rich_captions: Study[RichCaption] | None = None
-    entity_retrieval: Study[EntityQuery] | None = None
-    parse_errors: Study[GraphError] | None = None
-    reranking: Study[Any] | None = None
+    rich_captions: Probe[RichCaption] | None = None
+    entity_retrieval: Probe[EntityQuery] | None = None
+    parse_errors: Probe[GraphError] | None = None
+    reranking: Probe[Any] | None = None
 
-    def present(self) -> dict[str, Study[Any]]:
-        """The studies that the file holds, by name."""
+    def present(self) -> dict[str, Probe[Any]]:
+        """The probes that the file holds, by name."""
         known = {name: getattr(self, name) for name in type(self).model_fields}
-        return {name: study for name, study in known.items() if study} | self.__pydantic_extra__
+        return {name: probe for name, probe in known.items() if probe} | self.__pydantic_extra__
 
 
-class Studies(Result):
-    """All studies of one model. Scores of another program have no `seed` and no
+class Probes(Result):
+    """All probes of one model. Scores of another program have no `seed` and no
     `checkpoint_sha256`."""
 
-    path: ClassVar[str] = "studies/{dataset}/{preset}.json"
+    path: ClassVar[str] = "probes/{dataset}/{preset}.json"
     remedy: ClassVar[str] = (
-        "Run 'manymatch study {dataset} {preset}' again "
+        "Run 'manymatch probe {dataset} {preset}' again "
         "('manymatch score' for the scores of another program)."
     )
 
@@ -101,4 +101,4 @@ class Studies(Result):
     method: str
     seed: int | None = None
     checkpoint_sha256: str | None = None
-    studies: StudiesByName
+    probes: Annotated[ProbesByName, Field(alias="studies")]

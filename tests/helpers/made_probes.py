@@ -1,4 +1,4 @@
-"""Made-up studies of two models, in the form in which `manymatch study` writes them."""
+"""Made-up probes of two models, in the form in which `manymatch probe` writes them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ GRAPH: dict[str, Any] = {
 TURNED = GRAPH | {"relations": [{"subject": 1, "label": "chases", "object": 0}]}
 
 
-def write_studies(
+def write_probes(
     reports: Path, dataset: str, preset: str, thumbnails: list[str], *, entities: bool = True
 ) -> Path:
     """The file of one model; `entities`: whether its captions have them."""
     better = 0 if entities else 3
-    studies = {
+    probes = {
         "rich_captions": _rich(better),
         "entity_retrieval": _entities(thumbnails, better),
         **({"parse_errors": _errors(), "reranking": _reranking()} if entities else {}),
@@ -33,12 +33,12 @@ def write_studies(
         "method": preset,
         "seed": 0,
         "checkpoint_sha256": CHECKPOINT,
-        "studies": studies,
+        "studies": probes,
     }
-    return written(reports / "studies" / dataset / f"{preset}.json", record)
+    return written(reports / "probes" / dataset / f"{preset}.json", record)
 
 
-def _study(title: str, about: str, tables: list[dict], samples: list[dict]) -> dict[str, Any]:
+def _probe(title: str, about: str, tables: list[dict], samples: list[dict]) -> dict[str, Any]:
     return {"title": title, "about": about, "tables": tables, "samples": samples}
 
 
@@ -63,7 +63,7 @@ def _rich(better: int) -> dict[str, Any]:
         for number in range(5)
     ]
     about = "The 100 captions with most attributes and relations."
-    return _study(
+    return _probe(
         "Captions rich in semantics", about, [_table("Text to image", columns, *rows)], samples
     )
 
@@ -83,7 +83,7 @@ def _entities(thumbnails: list[str], better: int) -> dict[str, Any]:
         }
         for number, thumbnail in enumerate(thumbnails)
     ]
-    return _study("Image to entity", "All entities.", [_table("Images", columns, row)], samples)
+    return _probe("Image to entity", "All entities.", [_table("Images", columns, row)], samples)
 
 
 def _errors() -> dict[str, Any]:
@@ -105,10 +105,10 @@ def _errors() -> dict[str, Any]:
         }
         for error in ("any", "an edge moved")
     ]
-    return _study("Errors of the parser", "One error.", [rsums, counts], samples)
+    return _probe("Errors of the parser", "One error.", [rsums, counts], samples)
 
 
 def _reranking() -> dict[str, Any]:
     rows = [[beta / 20, 240.0 + 10 * beta / 20 - 8 * (beta / 20) ** 2] for beta in range(21)]
     table = _table("Validation", ["beta", "rsum"], *rows)
-    return _study("Re-ranking by entities", "The best beta is 0.6.", [table], [])
+    return _probe("Re-ranking by entities", "The best beta is 0.6.", [table], [])

@@ -8,9 +8,10 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from manymatch.reporting import comparison
 from manymatch.reporting.blocks import Block, Heading, Note, Terms, View, gallery
-from manymatch.reporting.chart import STYLES
+from manymatch.reporting.chart import styles
+from manymatch.reporting.section import Section
+from manymatch.reporting.sections import published
 from manymatch.reporting.table import Cell, Column, Table, best_value
 from manymatch.results.all_results import AllResults
 from manymatch.results.metrics import Metrics
@@ -50,7 +51,7 @@ METRICS = [
     Metric("rsum", "rsum", "Both ways"),
     *(
         metric
-        for way, group in comparison.WAY_LABELS.items()
+        for way, group in published.WAY_LABELS.items()
         for metric in (
             *(Metric(f"{way}.r{k}", f"R@{k}", group) for k in (1, 5, 10)),
             Metric(f"{way}.medr", "MedR", group, lower_is_better=True),
@@ -90,18 +91,13 @@ def group_datasets(runs: Sequence[Run]) -> list[tuple[str, list[Run]]]:
     return [(name, list(group)) for name, group in groups]
 
 
-def styles(runs: Sequence[Run]) -> dict[str, int]:
-    """The number of each preset's line style, by its place among one data set's runs."""
-    return {run.preset: position % STYLES for position, run in enumerate(runs)}
-
-
 def tables(runs: Sequence[Run], compact: bool = False) -> list[Table]:
     """One data set's leaderboard: one table for each setting and gallery, because numbers of
     different settings or galleries are not comparable."""
     galleries = dict.fromkeys(gallery(run.provenance) for run in runs)
     groups = [
         [run for run in runs if (run.provenance.setting, gallery(run.provenance)) == kind]
-        for kind in itertools.product(comparison.MARKS, galleries)
+        for kind in itertools.product(published.MARKS, galleries)
     ]
     number = styles(runs)
     return [_table(group, number, compact) for group in groups if group]
@@ -149,14 +145,14 @@ def both_ways(metrics: Metrics) -> Table:
 
     Mean ranks and the numbers of set elements are left out.
     """
-    rows: dict[str, dict[str, Cell]] = {way: {} for way in (*comparison.WAY_LABELS, "")}
+    rows: dict[str, dict[str, Cell]] = {way: {} for way in (*published.WAY_LABELS, "")}
     names: dict[str, None] = {}
     for key, value in metrics.numbers().items():
         parts = key.split(".")
         if parts[0] == "sets" or parts[-1] == "meanr":
             continue
-        way = next((part for part in parts if part in comparison.WAY_LABELS), "")
-        labels = [comparison.METRIC_LABELS.get(part, part) for part in parts if part != way]
+        way = next((part for part in parts if part in published.WAY_LABELS), "")
+        labels = [published.METRIC_LABELS.get(part, part) for part in parts if part != way]
         text = f"{value:g}" if parts[-1] == "medr" else f"{value:.1f}"
         name = " ".join(labels)
         names[name] = None
@@ -165,7 +161,7 @@ def both_ways(metrics: Metrics) -> Table:
         "Both directions",
         [Column("", numeric=False), *map(Column, names)],
         [
-            [Cell(comparison.WAY_LABELS.get(way, "Both")), *(cells.get(n, Cell()) for n in names)]
+            [Cell(published.WAY_LABELS.get(way, "Both")), *(cells.get(n, Cell()) for n in names)]
             for way, cells in rows.items()
         ],
     )
@@ -206,7 +202,7 @@ def to_markdown(runs: list[Run]) -> str:
         for table in tables(group, compact=True):
             head = f"**{name}** ({sizes(_table_runs(group, table))})"
             parts.append("\n".join([head, "", *table.to_markdown(merge=True)]))
-        parts += comparison.to_markdown(name, group)
+        parts += published.to_markdown(name, group)
     notes = [f"*{term}*: {meaning}." for term, meaning in terms(runs)]
     pairs = "Pairs of numbers: image → text / text → image. Best of a column in bold."
     return "\n\n".join([*parts, " ".join([pairs, *notes])]) + "\n"
@@ -250,3 +246,16 @@ def section(results: AllResults) -> View | None:
         note = "This data set has no judgments beyond the pairs, so there is no multi-match metric."
         blocks.append(Note(note))
     return View("Leaderboard", "Leaderboard", blocks)
+
+
+SECTIONS = [
+    Section(
+        "Results",
+        "leaderboard",
+        10,
+        section,
+        overview=True,
+        markdown=lambda results: [to_markdown(results.runs)],
+        latex=lambda results: [to_latex(results.runs)],
+    )
+]

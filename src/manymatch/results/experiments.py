@@ -1,4 +1,4 @@
-"""Ablations: the metrics of each point with each seed."""
+"""Experiments on presets: the metrics of each point with each seed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from manymatch.results.retrieval import BothWays, MultiMatch
 from manymatch.results.sets import ElementPairs, SetMetrics
 
 
-class AblationMetrics(Record):
+class ExperimentMetrics(Record):
     """The metrics that `evaluate` wrote. Older files lack some of the keys."""
 
     rsum: float
@@ -44,12 +44,12 @@ class Hits(Record):
         return len(self.i2t), len(self.t2i.replace(" ", ""))
 
 
-class AblationRun(Record):
+class ExperimentRun(Record):
     """One training and its test metrics. `seconds` is None if training was interrupted; `pairs`
     are those of set elements, if the method has sets. Older files have no `hits`."""
 
     seed: int
-    metrics: AblationMetrics
+    metrics: ExperimentMetrics
     hits: Hits | None = None
     seconds: float | None = None
     pairs: ElementPairs | None = None
@@ -60,18 +60,18 @@ def value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-class AblationPoint(Record):
+class ExperimentPoint(Record):
     """One row: the settings that vary, and one run for each seed."""
 
     label: str
     settings: dict[str, Any]
-    runs: Annotated[list[AblationRun], Field(min_length=1)]
+    runs: Annotated[list[ExperimentRun], Field(min_length=1)]
 
 
-class Ablation(Result):
+class Experiment(Result):
     """`keys` are the varied settings of a grid; the list is empty if the points have names."""
 
-    path: ClassVar[str] = "ablations/{dataset}/{name}.json"
+    path: ClassVar[str] = "experiments/{dataset}/{name}.json"
     remedy: ClassVar[str] = "Run 'manymatch experiment' for {name} again."
 
     dataset: str
@@ -84,7 +84,7 @@ class Ablation(Result):
     images: int
     captions: int
     setting: Literal["small-scale", "reproduced"]
-    points: Annotated[list[AblationPoint], Field(min_length=1)]
+    points: Annotated[list[ExperimentPoint], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _check_points(self) -> Self:
@@ -108,8 +108,8 @@ class Ablation(Result):
 
     @classmethod
     def read_all(cls, reports: Path) -> list[Self]:
-        """All ablations by data set and name; those of methods come first."""
+        """All experiments by data set and name; those of methods come first."""
         return sorted(
             super().read_all(reports),
-            key=lambda ablation: (ablation.dataset, not ablation.compares_methods),
+            key=lambda one: (one.dataset, not one.compares_methods),
         )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from manymatch.reporting.blocks import Block, Grid, Heading, Note, View, gallery
 from manymatch.reporting.chart import Chart, LogAxis, Series, line_chart
 from manymatch.reporting.published import PublishedCost, published_costs
+from manymatch.reporting.section import Section
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.costs import Cost, Costs, TestCost
@@ -160,7 +161,7 @@ Points = list[tuple[int, float]]
 
 def section(results: AllResults) -> View | None:
     blocks: list[Block] = []
-    for costs in results.costs:
+    for costs in results.current(Costs):
         ours, theirs = query_charts(costs)
         blocks += [
             Note(f"What the methods cost on {sizes(costs)}, and what the papers print."),
@@ -233,3 +234,6 @@ def _series(name: str, points: Points) -> Series:
     labels = [f"{images:,} images: {number(time)} ms" for images, time in points]
     summary = f"{' to '.join(ends)} ms"
     return Series(name, PARTS_OF_QUERY.index(name), points, summary, labels)
+
+
+SECTIONS = [Section("Efficiency", "costs", 210, section, (Costs,))]

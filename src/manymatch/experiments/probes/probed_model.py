@@ -1,4 +1,4 @@
-"""The subject of a study: a trained model on a split."""
+"""The probed of a probe: a trained model on a split."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class External:
 
 
 @dataclass(frozen=True)
-class Subject:
+class ProbedModel:
     """The model in the folder `model`, with its embeddings of `split`."""
 
     model: Path
@@ -44,7 +44,7 @@ class Subject:
     trained: Trained
 
     @classmethod
-    def open(cls, model: Path, shards: Path, split: str) -> Subject:
+    def open(cls, model: Path, shards: Path, split: str) -> ProbedModel:
         device = pick_device()
         return cls(model, shards, split, device, embed_split(model, shards, split, device))
 

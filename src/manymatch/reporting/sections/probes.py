@@ -1,4 +1,4 @@
-"""The studies of all models of a data set side by side."""
+"""The probes of all models of a data set side by side."""
 
 from __future__ import annotations
 
@@ -18,70 +18,71 @@ from manymatch.reporting.queries import (
     Ranking,
     Rankings,
 )
+from manymatch.reporting.section import Section
 from manymatch.reporting.table import Cell, Column, Table
-from manymatch.results import studies as results_of
+from manymatch.results import probes as results_of
 from manymatch.results.all_results import AllResults
 from manymatch.results.clusters import Clusters
-from manymatch.results.studies import EntityQuery, GraphError, Studies, Study, StudyTable
+from manymatch.results.probes import EntityQuery, GraphError, Probe, Probes, ProbeTable
 
-ByPreset = dict[str, Study[Any]]
-"""One study of several models."""
+ByPreset = dict[str, Probe[Any]]
+"""One probe of several models."""
 
 _DRAWN = ("reranking", "Validation")
-"""The study and the table that is drawn as a chart."""
+"""The probe and the table that is drawn as a chart."""
 
 
 def section(results: AllResults) -> View | None:
-    blocks = [*left_out(results, Studies), *blocks_of(results.studies)]
-    return View("Studies", "Studies", blocks) if blocks else None
+    blocks = [*left_out(results, Probes), *blocks_of(results.current(Probes))]
+    return View("Probes", "Probes", blocks) if blocks else None
 
 
-def left_out(results: AllResults, kind: type[Studies] | type[Clusters]) -> list[Block]:
+def left_out(results: AllResults, kind: type[Probes] | type[Clusters]) -> list[Block]:
     """A note that names the results of `kind` that another model made than the evaluated one."""
-    outdated = [result for result in results.outdated if isinstance(result, kind)]
+    outdated = results.outdated(kind)
     names = ", ".join(result.preset for result in outdated)
     remedies = " ".join(result.remedy.format(**result.model_dump()) for result in outdated)
     text = f"Not shown, because these models were trained anew since then: {names}. {remedies}"
     return [Note(text)] if outdated else []
 
 
-def blocks_of(results: Sequence[Studies]) -> list[Block]:
-    """Every study with all models that it was made of."""
-    named = studies_by_name(results)
-    return [block for name, studies in named.items() for block in study_blocks(name, studies)]
+def blocks_of(results: Sequence[Probes]) -> list[Block]:
+    """Every probe with all models that it was made of."""
+    named = probes_by_name(results)
+    return [block for name, probes in named.items() for block in probe_blocks(name, probes)]
 
 
-def studies_by_name(results: Sequence[Studies]) -> dict[str, ByPreset]:
-    """The studies of all models, by the study's name and the model's preset. The preset is followed
-    by the split if the models were studied on different splits."""
+def probes_by_name(results: Sequence[Probes]) -> dict[str, ByPreset]:
+    """The probes of all models, by the probe's name and the model's preset. The preset is followed
+    by the split if the models were probed on different splits."""
     named: dict[str, ByPreset] = {}
-    one_split = len({studied.split for studied in results}) == 1
-    for studied in results:
-        model = studied.preset if one_split else f"{studied.preset} ({studied.split})"
-        for name, study in studied.studies.present().items():
-            named.setdefault(name, {})[model] = study
+    one_split = len({probed.split for probed in results}) == 1
+    for probed in results:
+        model = probed.preset if one_split else f"{probed.preset} ({probed.split})"
+        for name, probe in probed.probes.present().items():
+            named.setdefault(name, {})[model] = probe
     return named
 
 
-def study_blocks(name: str, studies: ByPreset) -> Iterator[Block]:
-    """One study: what was done, the tables and the chart of all models, and samples."""
-    yield Heading(next(iter(studies.values())).title, anchor=f"study-{name}")
-    abouts = {study.about for study in studies.values()}
+def probe_blocks(name: str, probes: ByPreset) -> Iterator[Block]:
+    """One probe: what was done, the tables and the chart of all models, and samples."""
+    yield Heading(next(iter(probes.values())).title, anchor=f"probe-{name}")
+    abouts = {probe.about for probe in probes.values()}
     if len(abouts) == 1:
         yield Note(abouts.pop())
     else:
-        yield from (Note(f"{preset}: {study.about}") for preset, study in studies.items())
-    tables = [(preset, table) for preset, study in studies.items() for table in study.tables]
+        yield from (Note(f"{preset}: {probe.about}") for preset, probe in probes.items())
+    tables = [(preset, table) for preset, probe in probes.items() for table in probe.tables]
     drawn = {preset: table for preset, table in tables if (name, table.title) == _DRAWN}
     yield from joined_tables([pair for pair in tables if pair[1] not in drawn.values()])
     if chart := _chart(drawn):
         yield chart
     samples = _SAMPLES.get(name)
     if samples:
-        yield from samples(studies)
+        yield from samples(probes)
 
 
-def joined_tables(tables: list[tuple[str, StudyTable]]) -> list[Table]:
+def joined_tables(tables: list[tuple[str, ProbeTable]]) -> list[Table]:
     """Tables of several models; tables of equal title and columns become one."""
     joined: dict[tuple[str, ...], Table] = {}
     for preset, table in tables:
@@ -102,7 +103,7 @@ def _cell(value: results_of.Cell) -> Cell:
     return Cell(f"{value:,.10g}", value)
 
 
-def _chart(tables: dict[str, StudyTable]) -> Chart | None:
+def _chart(tables: dict[str, ProbeTable]) -> Chart | None:
     """The second column over the first, a line for each model; None without numbers."""
     number = {preset: style for style, preset in enumerate(tables)}
     series = []
@@ -122,32 +123,32 @@ def _chart(tables: dict[str, StudyTable]) -> Chart | None:
     return line_chart(title, series, first.columns[0], x_axis=axis)
 
 
-def _group_samples(studies: ByPreset, key: str) -> list[dict[str, Any]]:
+def _group_samples(probes: ByPreset, key: str) -> list[dict[str, Any]]:
     """The samples of equal `key` together, each by its preset, in the order of the first models."""
     samples: dict[str, dict[str, Any]] = {}
-    for preset, study in studies.items():
-        for sample in study.samples:
+    for preset, probe in probes.items():
+        for sample in probe.samples:
             samples.setdefault(getattr(sample, key), {})[preset] = sample
     return list(samples.values())
 
 
-def rich_captions(studies: ByPreset) -> list[Block]:
+def rich_captions(probes: ByPreset) -> list[Block]:
     """Captions with large scene graphs, and the rank of their image by each model."""
     rows = []
-    for samples in _group_samples(studies, "caption_id"):
+    for samples in _group_samples(probes, "caption_id"):
         first = next(iter(samples.values()))
-        ranks = [samples[preset].rank if preset in samples else None for preset in studies]
+        ranks = [samples[preset].rank if preset in samples else None for preset in probes]
         parts = first.attributes_and_relations
         rows.append([Cell(first.caption), Cell(str(parts), parts), *map(_cell, ranks)])
-    columns = [Column("Caption", numeric=False), Column("Parts"), *map(Column, studies)]
+    columns = [Column("Caption", numeric=False), Column("Parts"), *map(Column, probes)]
     title = "The captions with most parts, and the rank of their image"
     return [Table(title, columns, rows, caption=True)]
 
 
-def entity_queries(studies: ByPreset) -> list[Block]:
+def entity_queries(probes: ByPreset) -> list[Block]:
     """Images, and the entities that each model ranked first."""
     questions = []
-    for samples in _group_samples(studies, "image_id"):
+    for samples in _group_samples(probes, "image_id"):
         first: EntityQuery = next(iter(samples.values()))
         rankings = [
             Ranking(
@@ -170,10 +171,10 @@ def entity_queries(studies: ByPreset) -> list[Block]:
     return [note, Picker("entities", "image", questions, pictures=True)] if questions else []
 
 
-def graph_errors(studies: ByPreset) -> list[Block]:
+def graph_errors(probes: ByPreset) -> list[Block]:
     """Scene graphs before and after an error. Every model gets the same errors, so those of the
     first model are shown."""
-    errors: list[GraphError] = next(iter(studies.values())).samples
+    errors: list[GraphError] = next(iter(probes.values())).samples
     questions = [
         Question(
             f"{sample.error}: {sample.caption}",
@@ -193,4 +194,7 @@ _SAMPLES = {
     "entity_retrieval": entity_queries,
     "parse_errors": graph_errors,
 }
-"""What draws the samples of the studies that have samples."""
+"""What draws the samples of the probes that have samples."""
+
+
+SECTIONS = [Section("Probes", "probes", 190, section, (Probes,))]

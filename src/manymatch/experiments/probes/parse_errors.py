@@ -11,17 +11,17 @@ from statistics import fmean
 
 from manymatch.batch.numbering import CaptionEntry
 from manymatch.evaluation.ranking.metrics import rounded
-from manymatch.experiments.studies.graph_errors import (
+from manymatch.experiments.probes.graph_errors import (
     GraphError,
     any_error,
     drop_word,
     move_attribute,
     move_edge,
 )
-from manymatch.experiments.studies.subject import Subject
-from manymatch.results import studies as results
+from manymatch.experiments.probes.probed_model import ProbedModel
+from manymatch.results import probes as results
+from manymatch.results.probes import Cell, Probe, ProbeTable
 from manymatch.results.retrieval import Graph
-from manymatch.results.studies import Cell, Study, StudyTable
 
 ERRORS: dict[str, GraphError] = {
     "any": any_error,
@@ -39,15 +39,15 @@ Changed = dict[int, CaptionEntry]
 """Captions whose graph has an error, by row."""
 
 
-def parse_errors(subject: Subject) -> Study[results.GraphError]:
+def parse_errors(probed: ProbedModel) -> Probe[results.GraphError]:
     """The rsum with one error in the graphs of 10%, 20% and 30% of the captions.
 
     The same captions get the same errors for every model. The captions of the 10% are among those
     of the 20%.
     """
-    captions = subject.captions
+    captions = probed.captions
     sizes = [round(part * len(captions)) for part in PARTS]
-    whole = rounded(subject.rsum(subject.embedded.texts))
+    whole = rounded(probed.rsum(probed.embedded.texts))
     rsums: list[list[Cell]] = []
     counts: list[list[Cell]] = []
     samples: list[results.GraphError] = []
@@ -55,18 +55,18 @@ def parse_errors(subject: Subject) -> Study[results.GraphError]:
         draws = [
             draw_errors(captions, error, sizes[-1], f"{repeat} {name}") for repeat in range(REPEATS)
         ]
-        means = (fmean(_rsum(subject, changed, count) for changed in draws) for count in sizes)
+        means = (fmean(_rsum(probed, changed, count) for changed in draws) for count in sizes)
         rsums.append([name, whole, *map(rounded, means)])
         counts.append([name, 0, *(min(count, len(draws[0])) for count in sizes)])
         samples += _samples(name, captions, draws[0])
     columns = ["Error", "none", *(f"{part:.0%}" for part in PARTS)]
-    return Study[results.GraphError](
+    return Probe[results.GraphError](
         title="Errors of the parser",
         about="One error in the scene graphs of so many of the captions; where fewer have room for "
         f"such an error, all that have. Means over {REPEATS} draws.",
         tables=[
-            StudyTable(title="rsum", columns=columns, rows=rsums),
-            StudyTable(title="Captions with an error", columns=columns, rows=counts),
+            ProbeTable(title="rsum", columns=columns, rows=rsums),
+            ProbeTable(title="Captions with an error", columns=columns, rows=counts),
         ],
         samples=samples,
     )
@@ -86,12 +86,12 @@ def draw_errors(captions: list[CaptionEntry], error: GraphError, count: int, see
     return changed
 
 
-def _rsum(subject: Subject, changed: Changed, count: int) -> float:
+def _rsum(probed: ProbedModel, changed: Changed, count: int) -> float:
     """The rsum with the first `count` changed captions in place of the original captions."""
-    captions = list(subject.captions)
+    captions = list(probed.captions)
     for row in list(changed)[:count]:
         captions[row] = changed[row]
-    return subject.rsum(subject.embed(captions))
+    return probed.rsum(probed.embed(captions))
 
 
 def _samples(name: str, captions: list[CaptionEntry], changed: Changed) -> list[results.GraphError]:

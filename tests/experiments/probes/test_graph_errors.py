@@ -9,7 +9,7 @@ import pytest
 
 from manymatch.batch.numbering import CaptionEntry
 from manymatch.batch.scene_graph import MAX_ATTRIBUTES, Relation, SceneGraph
-from manymatch.experiments.studies.graph_errors import (
+from manymatch.experiments.probes.graph_errors import (
     ONE_KIND,
     GraphError,
     any_error,
@@ -17,7 +17,7 @@ from manymatch.experiments.studies.graph_errors import (
     move_attribute,
     move_edge,
 )
-from manymatch.experiments.studies.parse_errors import draw_errors
+from manymatch.experiments.probes.parse_errors import draw_errors
 from manymatch.shards.sample import check_graph
 
 GRAPH = SceneGraph(

@@ -1,4 +1,4 @@
-"""The subject of an evaluation protocol: an embedded and ranked split."""
+"""What an evaluation protocol measures: a split with its embeddings, scores and ranking."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class DoesNotApply(DataError):
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A split with its embeddings, scores and ranking.
+class RankedSplit:
+    """An embedded and ranked split.
 
     `t2i_score` is None if both directions use `score`; `labels` is None if the images have no
     labels.

@@ -1,4 +1,4 @@
-"""Scores from files are studied as a model's own are, and stand beside them in the report."""
+"""Scores from files are probed as a model's own are, and stand beside them in the report."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from manymatch.evaluation.external.external_scores import ExternalFiles
 from manymatch.evaluation.external.score import score
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.rerank import reranked
-from manymatch.experiments.studies import study
-from manymatch.experiments.studies.external import study_scores
-from manymatch.experiments.studies.reranking import reranking
-from manymatch.experiments.studies.subject import Subject
+from manymatch.experiments.probes import probe
+from manymatch.experiments.probes.external import probe_scores
+from manymatch.experiments.probes.probed_model import ProbedModel
+from manymatch.experiments.probes.reranking import reranking
 
 IDENTITY = {"dataset": "tiny", "split": "test", "preset": "theirs", "method": "external"}
 
@@ -31,31 +31,31 @@ def model(tmp_path_factory: pytest.TempPathFactory, data: TinyData) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ours(model: Path, data: TinyData) -> Subject:
-    return Subject.open(model, data.shards, "test")
+def ours(model: Path, data: TinyData) -> ProbedModel:
+    return ProbedModel.open(model, data.shards, "test")
 
 
 @pytest.fixture
-def matrix(ours: Subject, tmp_path: Path) -> Path:
+def matrix(ours: ProbedModel, tmp_path: Path) -> Path:
     """Our model's own scores, as another program would give them."""
     scores = ours.trained.method.score(ours.embedded.images, ours.embedded.texts)
     np.save(tmp_path / "scores.npy", scores.numpy())
     return tmp_path / "scores.npy"
 
 
-def studied(data: TinyData, matrix: Path, target: Path) -> dict[str, Any]:
+def probed(data: TinyData, matrix: Path, target: Path) -> dict[str, Any]:
     made = ExternalFiles(scores=(str(matrix),))
     scored = score("tiny", made, data.captions, protocols=["pairs"])
-    study_scores(scored.subject, data.captions, data.graphs, target, IDENTITY)
+    probe_scores(scored.ranked, data.captions, data.graphs, target, IDENTITY)
     return json.loads(target.read_text())
 
 
-def test_a_matrix_is_studied_as_the_model_that_made_it(
+def test_a_matrix_is_probed_as_the_model_that_made_it(
     data: TinyData, model: Path, matrix: Path, tmp_path: Path
 ) -> None:
-    study.study(model, data.shards, tmp_path / "cora.json", only=["rich_captions", "reranking"])
+    probe.probe(model, data.shards, tmp_path / "cora.json", only=["rich_captions", "reranking"])
     own = json.loads((tmp_path / "cora.json").read_text())["studies"]
-    theirs = studied(data, matrix, tmp_path / "theirs.json")
+    theirs = probed(data, matrix, tmp_path / "theirs.json")
     assert theirs["method"] == "external"
     assert theirs["studies"]["rich_captions"] == own["rich_captions"]
     (table,) = theirs["studies"]["reranking"]["tables"]
@@ -65,7 +65,7 @@ def test_a_matrix_is_studied_as_the_model_that_made_it(
     assert table["rows"][0][:2] == ["plain", None]
 
 
-def test_the_re_ranked_row_is_of_equation_14_with_the_best_beta(ours: Subject) -> None:
+def test_the_re_ranked_row_is_of_equation_14_with_the_best_beta(ours: ProbedModel) -> None:
     validation, split = reranking(ours).tables
     beta = max((rsum, beta) for beta, rsum in validation.rows)[1]
     embedded = ours.embedded
@@ -84,17 +84,17 @@ def test_without_scene_graphs_nothing_is_studied(
     data: TinyData, matrix: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "theirs.json"
-    studied(data, matrix, target)
+    probed(data, matrix, target)
     scored = score("tiny", ExternalFiles(scores=(str(matrix),)), data.captions, protocols=["pairs"])
     absent = tmp_path / "none.parquet"
-    study_scores(scored.subject, data.captions, absent, target, IDENTITY)
+    probe_scores(scored.ranked, data.captions, absent, target, IDENTITY)
     assert not target.exists()
     message = capsys.readouterr().err
     assert "none.parquet is missing" in message
     assert "scene_graphs" in message
 
 
-def test_the_command_studies_what_it_keeps(
+def test_the_command_probes_what_it_keeps(
     root: Path, data: TinyData, matrix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -109,6 +109,6 @@ def test_the_command_studies_what_it_keeps(
     app(words, standalone_mode=False)
     assert not Path("reports").exists()
     app([*words, "--as", "theirs"], standalone_mode=False)
-    record = json.loads(Path("reports/studies/tiny/theirs.json").read_text())
+    record = json.loads(Path("reports/probes/tiny/theirs.json").read_text())
     assert {key: record[key] for key in IDENTITY} == IDENTITY
     assert set(record["studies"]) == {"rich_captions", "reranking"}

@@ -91,7 +91,7 @@ def experiment(
 
     The key `experiment` of FILE states the kind of the experiment:
     presets (the default), a preset with one thing changed at a time:
-    reports/ablations/DATASET/NAME.json;
+    reports/experiments/DATASET/NAME.json;
     synthetic, SwAMP's synthetic pairs: reports/synthetic/NAME.json;
     sketches, images for sketches of unseen classes: reports/sketches/NAME.json.
 
@@ -101,9 +101,9 @@ def experiment(
     from manymatch.experiments.engine import perform
     from manymatch.experiments.experiment import Options
     from manymatch.experiments.kinds import experiment_of_file, experiment_of_options
-    from manymatch.reporting import ablations, over_seeds
+    from manymatch.reporting.sections import experiments, over_seeds
     from manymatch.reporting.terminal import show
-    from manymatch.results.ablations import Ablation
+    from manymatch.results.experiments import Experiment
     from manymatch.results.over_seeds import SketchExperiment, SyntheticExperiment
 
     file = Path(subject) if subject.endswith((".yaml", ".yml")) else None
@@ -124,7 +124,7 @@ def experiment(
         described = experiment_of_options(presets or [], over or [], LAYOUT, options)
     written = perform(described)
     blocks = {
-        "presets": lambda: ablations.blocks(Ablation.read(written)),
+        "presets": lambda: experiments.blocks(Experiment.read(written)),
         "synthetic": lambda: over_seeds.synthetic(SyntheticExperiment.read(written)),
         "sketches": lambda: over_seeds.sketches(SketchExperiment.read(written)),
     }
@@ -185,8 +185,8 @@ def tune(
 
 
 @commands.command()
-@writes(LAYOUT.study, reads=[LAYOUT.model, _shards])
-def study(
+@writes(LAYOUT.probe, reads=[LAYOUT.model, _shards])
+def probe(
     dataset: DatasetName,
     preset: PresetName,
     only: Annotated[
@@ -198,16 +198,24 @@ def study(
     ] = None,
     split: Split = None,
 ) -> None:
-    """Study a trained model further: reports/studies/DATASET/PRESET.json."""
-    from manymatch.experiments.studies import study as stage
-    from manymatch.reporting.sections.studies import blocks_of
+    """Probe a trained model further: reports/probes/DATASET/PRESET.json."""
+    from manymatch.experiments.probes import probe as stage
+    from manymatch.reporting.sections.probes import blocks_of
     from manymatch.reporting.terminal import show
-    from manymatch.results.studies import Studies
+    from manymatch.results.probes import Probes
 
-    written = LAYOUT.study(dataset, preset)
+    written = LAYOUT.probe(dataset, preset)
     split = split or project.params().evaluation.split
-    stage.study(*project.trained(dataset, preset), written, split=split, only=only or [])
-    show(blocks_of([Studies.read(written)]), written)
+    stage.probe(*project.trained(dataset, preset), written, split=split, only=only or [])
+    show(blocks_of([Probes.read(written)]), written)
+
+
+@commands.command(
+    hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
+)
+def study() -> None:
+    """The former name of `probe`."""
+    raise ConfigError("the command 'study' is now 'probe': manymatch probe DATASET PRESET")
 
 
 @commands.command()
@@ -262,7 +270,7 @@ def efficiency(
     """
     from manymatch import datasets
     from manymatch.experiments.costs import measure as stage
-    from manymatch.reporting import costs
+    from manymatch.reporting.sections import costs
     from manymatch.reporting.terminal import show
     from manymatch.results.costs import Costs
 

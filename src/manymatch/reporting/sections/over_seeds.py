@@ -21,6 +21,7 @@ from manymatch.reporting.estimates import (
     verdicts,
 )
 from manymatch.reporting.published import published_results
+from manymatch.reporting.section import Section
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.over_seeds import (
@@ -70,11 +71,11 @@ def sketches(experiment: SketchExperiment) -> list[Block]:
 
 
 def synthetic_section(results: AllResults) -> View | None:
-    return _section("Synthetic pairs", map(synthetic, results.synthetic))
+    return _section("Synthetic pairs", map(synthetic, results.current(SyntheticExperiment)))
 
 
 def sketches_section(results: AllResults) -> View | None:
-    return _section("Sketches to images", map(sketches, results.sketches))
+    return _section("Sketches to images", map(sketches, results.current(SketchExperiment)))
 
 
 def _section(title: str, experiments: Iterable[list[Block]]) -> View | None:
@@ -208,3 +209,9 @@ def sketches_table(experiment: SketchExperiment) -> Table:
     heads = [Column(title, numeric=False) for title in ("Method", "From")]
     titles = [*METRICS.values(), f"{METRICS['map']} {TRAINED_TITLE}", "Seconds"]
     return Table(experiment.name, [*heads, *map(Column, titles)], rows).filled_columns()
+
+
+SECTIONS = [
+    Section("Other experiments", "synthetic", 220, synthetic_section, (SyntheticExperiment,)),
+    Section("Other experiments", "sketches", 230, sketches_section, (SketchExperiment,)),
+]
