@@ -127,5 +127,5 @@ def test_a_file_is_written_as_it_was_read(kind: type[Result], path: Path, tmp_pa
 
 
 def test_every_file_has_a_class() -> None:
-    of_machine = {*(REPORTS / "machine").rglob("*.json")}  # a class of `util.machine`
+    of_machine = {*(REPORTS / "machine").rglob("*.json")}  # `results.machine.MachineRecord`
     assert {path for _, path in FILES} == {*REPORTS.rglob("*.json")} - of_machine

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from made_probes import write_probes
-from made_results import write_clusters, write_costs, write_experiment, write_trained, written
+from made_results import write_clusters, write_costs, write_experiment, write_synthetic, written
 from made_sets import shown_sets
 
 from manymatch.results.base import Result
@@ -38,13 +38,13 @@ def write_run(reports: Path, name: str, value: dict[str, Any]) -> Path:
 
 
 WRITERS: dict[type[Result], Callable[[Path], Path]] = {
-    Experiment: lambda reports: write_trained(reports, "what", {"a": [1, 2]}),
+    Experiment: lambda reports: write_experiment(reports, "what", {"a": [1, 2]}),
     Clusters: lambda reports: write_clusters(reports, "scenes", "swamp", {"1": JPEG}),
     Costs: write_costs,
     Samples: lambda reports: write_run(reports, "samples", SAMPLES),
     SetDetails: lambda reports: write_run(reports, "sets", shown_sets(SAMPLES, 4, True)),
     Probes: lambda reports: write_probes(reports, "scenes", "cora", [JPEG]),
-    SyntheticExperiment: lambda reports: write_experiment(reports, "swamp", {"a": [1.0]}),
+    SyntheticExperiment: lambda reports: write_synthetic(reports, "swamp", {"a": [1.0]}),
 }
 Place = tuple[str | int, ...]
 RUN = ("points", 0, "runs", 0, "metrics")

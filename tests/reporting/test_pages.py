@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import write_trained
-from report_pages import edit, pages_of, written_pages
+from made_results import write_experiment
+from report_pages import edit, pages_of, plans_of, written_pages
 
 from manymatch.reporting import page, queries
-from manymatch.reporting.blocks import Note, View
 from manymatch.reporting.report import report
-from manymatch.results.all_results import AllResults
-from manymatch.util.errors import DataError
+from manymatch.util.errors import DataError, ManyMatchError
 
 EVIL = "<script>alert(1)</script>\"'><img src=http://evil.example/x onerror=alert(1)> & {{ 7 * 7 }}"
 VOID = {"meta", "link", "br", "img", "hr", "input"}
@@ -73,7 +71,7 @@ def samples_of(reports: Path, preset: str) -> Path:
 def _reported(_results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of results with their pages."""
     reports = tmp_path_factory.mktemp("reported") / "reports"
-    report(Path(shutil.copytree(_results, reports)))
+    report(Path(shutil.copytree(_results, reports)), plans_of(reports))
     return reports
 
 
@@ -119,41 +117,6 @@ def test_only_the_script_beside_the_pages_knows_machine_and_moment(reports: Path
         assert not any(fact in page for page in pages.values())
     shutil.rmtree(reports / "machine")
     assert pages_of(reports) == pages
-
-
-def test_pages_show_every_part_of_every_result(documents: dict[str, Document]) -> None:
-    for word in ("scenes", "flickr8k", "vsepp", "cora", "small-scale", "416.5"):
-        assert word in documents["index"].text
-    parts = {
-        "scenes-results": ("leaderboard", "recall-curve", "methods", "training", "provenance"),
-        "scenes-experiments": ("ablations",),
-        "scenes-queries": ("hardest", "image-queries", "caption-queries"),
-        "scenes-probes": ("clusters",),
-        "experiments": ("synthetic",),
-    }
-    assert set(documents) == {"index", "flickr8k-results", "flickr8k-queries", *parts}
-    for name, anchors in parts.items():
-        assert set(anchors) <= set(documents[name].ids)
-    assert not any(
-        {"published", "probes", "sets"} & set(document.ids) for document in documents.values()
-    )
-    assert "3f79bb7b435b" in documents["scenes-results"].text
-    assert "best 277.8 in epoch 29" in documents["scenes-results"].text
-    assert "plausible" in documents["scenes-queries"].text
-    assert "to the left of" in documents["scenes-queries"].text
-    assert "SwAMP against contrastive, pair R@1: +6.50" in documents["experiments"].text
-
-
-def test_a_section_is_added_by_one_function(reports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def section(results: AllResults) -> View | None:
-        names = ", ".join(run.preset for run in results.runs)
-        return View("All presets", "Presets", [Note(names)]) if names else None
-
-    monkeypatch.setattr(page, "PARTS", [*page.PARTS, page.Part("Names", {"names": section})])
-    pages = pages_of(reports)
-    assert '<p class="note">cora, vsepp</p>' in pages["scenes-names"]
-    assert "<h3>All presets</h3>" in pages["flickr8k-names"]
-    assert 'href="pages/scenes-names.html"' in pages["index"]
 
 
 def test_captions_and_names_of_others_are_text_and_never_markup(
@@ -213,7 +176,7 @@ def test_outputs_depend_on_the_results_alone(
 def test_data_sets_of_similar_names_have_pages_of_their_own(reports: Path) -> None:
     names = ("scenes-experiments", "scenes_1", "scenes-1", "another")
     for dataset in names:
-        write_trained(reports, f"of {dataset}", {"preset": ["cora", "dive"]}, dataset=dataset)
+        write_experiment(reports, f"of {dataset}", {"preset": ["cora", "dive"]}, dataset=dataset)
     pages = pages_of(reports)
     for dataset in names:
         for part in ("results", "experiments"):
@@ -224,9 +187,9 @@ def test_data_sets_of_similar_names_have_pages_of_their_own(reports: Path) -> No
 
 
 def test_a_page_of_an_earlier_result_goes(reports: Path) -> None:
-    assert "experiments" in pages_of(reports)
+    assert "other_experiments" in pages_of(reports)
     shutil.rmtree(reports / "synthetic")
-    assert "experiments" not in pages_of(reports)
+    assert "other_experiments" not in pages_of(reports)
 
 
 def test_each_picture_is_embedded_once_on_a_page(pages: dict[str, str]) -> None:
@@ -288,6 +251,11 @@ FAULTS: dict[str, tuple[str, Callable[[Path], Any], str]] = {
         lambda path: path.write_text("step\tloss\n0\tmuch\n"),
         "loss.tsv:2: expected the columns 'step' and 'loss'",
     ),
+    "wrong claim": (
+        "../experiments/scenes-study.yaml",
+        lambda path: path.write_text("claims: {A: {better: cora, other: dives}}"),
+        "claims.A: no point is called 'dives'",
+    ),
     "curve that is not text": (
         "curves/scenes/cora/plots/metrics/train/loss.tsv",
         lambda path: path.write_bytes(b"\xff\xfe\x00"),
@@ -302,11 +270,13 @@ def test_faulty_file_is_one_line_and_leaves_earlier_outputs_whole(
 ) -> None:
     reports = Path(shutil.copytree(_reported, tmp_path / "reports"))
     name, spoil, words = FAULTS[fault]
-    spoil(reports / name)
-    with pytest.raises(DataError) as error:
-        report(reports)
+    path = tmp_path / Path(name).relative_to("..") if name.startswith("..") else reports / name
+    path.parent.mkdir(exist_ok=True)
+    spoil(path)
+    with pytest.raises(ManyMatchError) as error:
+        report(reports, plans_of(reports))
     message = str(error.value)
-    assert str(reports / name) in message
+    assert str(path) in message
     assert words in message
     assert "\n" not in message
     for path in (reports / "index.html", *(reports / "pages").iterdir()):
@@ -316,5 +286,5 @@ def test_faulty_file_is_one_line_and_leaves_earlier_outputs_whole(
 
 def test_no_result_at_all_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="dvc repro"):
-        report(tmp_path)
+        report(tmp_path, plans_of(tmp_path))
     assert list(tmp_path.iterdir()) == []

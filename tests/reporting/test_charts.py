@@ -1,17 +1,23 @@
-"""Curves are read as dvclive writes them, and drawn where their values belong; `dvc plots show`."""
+"""Charts: curves are read as dvclive writes them, and every value stands where it belongs."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from made_results import write_costs, write_experiment
+from report_pages import pages_of
 
 from manymatch.reporting.chart import Chart, LogAxis
 from manymatch.reporting.dvc_plots import offline_page
-from manymatch.reporting.report import report
-from manymatch.reporting.sections.training import loss_charts, validation_chart
+from manymatch.reporting.sections.costs import query_charts
+from manymatch.reporting.sections.experiments import dot_charts, line_charts
+from manymatch.reporting.sections.training import validation_chart
+from manymatch.results.costs import Costs
 from manymatch.results.curves import Curve, read_curves
+from manymatch.results.experiments import Experiment
 
 
 def test_what_dvclive_writes_is_read(tmp_path: Path) -> None:
@@ -67,14 +73,6 @@ def test_any_finite_curve_stays_inside_its_chart(points: list[tuple[float, float
     assert all(-0.01 <= tick.at <= 100.01 for tick in [*chart.x_ticks, *chart.y_ticks])
 
 
-def test_only_training_terms_become_loss_charts() -> None:
-    names = ["epoch", "train/loss", "train/triplet", "validation/rsum"]
-    curves = {name: Curve(name, ((0, 2.0), (1, 1.0))) for name in names}
-    drawn = loss_charts(curves, style=0)
-    assert [chart.title for chart in drawn] == ["loss", "triplet"]
-    assert drawn[0].lines[0].summary == "2 to 1"
-
-
 def test_a_logarithmic_axis_ends_on_powers_of_ten() -> None:
     axis = LogAxis([0.02, 35.0])
     assert [(tick.label, tick.at) for tick in axis.ticks()] == [
@@ -87,8 +85,51 @@ def test_a_logarithmic_axis_ends_on_powers_of_ten() -> None:
     assert (single.at(1.0), single.at(10.0)) == (0.0, 100.0)
 
 
+def experiment(reports: Path, over: dict[str, list[Any]], **change: Any) -> Experiment:
+    return Experiment.read(write_experiment(reports, "what", over, **change))
+
+
+def test_a_line_goes_through_the_means_where_the_ticks_say(tmp_path: Path) -> None:
+    rsums = {"a=10": [300.0], "a=2": [100.0], "a=5": [200.0]}
+    chart = line_charts(experiment(tmp_path, {"a": [10, 2, 5]}, rsums=rsums))[0]
+    assert [tick.label for tick in chart.x_ticks] == ["2", "5", "10"]
+    assert [y for _, _, y in chart.lines[0].dots] == [1000, 500, 0]
+    assert chart.lines[0].summary == "best 300.0 at 10"
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        {"preset": ["vsepp", "dive", "cora"]},
+        {"weight": [0.0, 0.1]},
+        {"alpha": [None, 1, 2]},
+        {"on": [True, False]},
+    ],
+    ids=["words", "too few", "not all numbers", "yes and no"],
+)
+def test_anything_else_is_rows_of_dots(tmp_path: Path, over: dict[str, list[Any]]) -> None:
+    points = experiment(tmp_path, over)
+    assert line_charts(points) == []
+    charts = dot_charts(points)
+    assert len(charts) == 3
+    for chart in charts:
+        assert len(chart.dots) == len(points.points)
+        assert all(0 <= dot.low <= dot.at <= dot.high <= 100 for dot in chart.dots)
+
+
+def test_all_charts_share_one_scale_which_holds_them(tmp_path: Path) -> None:
+    every = [
+        chart for charts in query_charts(Costs.read(write_costs(tmp_path))) for chart in charts
+    ]
+    assert len({tuple(chart.y_ticks) for chart in every}) == 1
+    for chart in every:
+        for line in chart.lines:
+            numbers = [float(text) for text in re.findall(r"[-\d.]+", line.path)]
+            assert all(0 <= number <= 1000 for number in numbers)
+
+
 def test_the_curves_of_all_presets_are_in_one_table(reports: Path) -> None:
-    report(reports)
+    pages_of(reports)
     lines = (reports / "plots" / "scenes" / "validation" / "rsum.tsv").read_text().splitlines()
     rows = [line.split("\t") for line in lines]
     assert rows[0] == ["step", "preset", "rsum"]
