@@ -74,7 +74,7 @@ def test_there_are_commands() -> None:
 
 
 def test_the_file_on_the_page_is_an_experiment(tmp_path: Path) -> None:
-    (text,) = blocks("experiments", "yaml")
+    text, _ = blocks("experiments", "yaml")
     path = tmp_path / "page.yaml"
     path.write_text(text, encoding="utf-8")
     for dataset in ("scenes", "flickr8k", "cub", "coco"):
@@ -83,7 +83,7 @@ def test_the_file_on_the_page_is_an_experiment(tmp_path: Path) -> None:
 
 def test_every_probe_protocol_format_and_deployment_is_described() -> None:
     for name in PROBES:
-        assert PAGES["studies"].count(f"| `{name}` |") == 2
+        assert PAGES["probes"].count(f"| `{name}` |") == 2
     for name in PROTOCOLS:
         assert PAGES["protocols"].count(f"| `{name}` |") == 1
     assert re.findall(r"^\| `(\w+)` \|", PAGES["features"], re.MULTILINE) == list(FORMATS)
