@@ -21,7 +21,7 @@ from manymatch.config.params import Extraction, read_params
 from manymatch.config.preset import read_preset
 from manymatch.config.strict import validate
 from manymatch.datasets import DATASETS, check_settings
-from manymatch.evaluation.protocols.suite import PROTOCOLS
+from manymatch.evaluation.protocols.suite import protocols
 from manymatch.experiments.experiment import Options
 from manymatch.experiments.kinds import experiment_of_file, experiment_of_options
 from manymatch.experiments.probes.probe import PROBES
@@ -84,7 +84,7 @@ def test_the_file_on_the_page_is_an_experiment(tmp_path: Path) -> None:
 def test_every_probe_protocol_format_and_deployment_is_described() -> None:
     for name in PROBES:
         assert PAGES["probes"].count(f"| `{name}` |") == 2
-    for name in PROTOCOLS:
+    for name in protocols():
         assert PAGES["protocols"].count(f"| `{name}` |") == 1
     assert re.findall(r"^\| `(\w+)` \|", PAGES["features"], re.MULTILINE) == list(FORMATS)
     table = PAGES["orchestration"].split("## Parameters")[0]

@@ -1,4 +1,4 @@
-"""Subjects of the protocols from a table of scores, and naive loops over the same table."""
+"""Ranked splits from a table of scores, and naive loops over the same table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
 
 
-def subject(
+def ranked_split(
     table: Tensor,
     image_index: Tensor,
     labels: Labels | None = None,

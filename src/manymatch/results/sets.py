@@ -21,7 +21,7 @@ COLLAPSED = -4.0
 prints -2.13 for its sets and -7.35 for collapsed sets (section 4.6)."""
 
 PLANE_SIDE = 1000
-"""The side of the square in which `evaluation.sets.projection` places elements."""
+"""The side of the square in which `evaluation.sets.analysis` places elements."""
 
 Modality = Literal["images", "texts"]
 Share = Annotated[float, Field(ge=0.0, le=1.001)]

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from killing import kill_during
-from manymatch.reporting.ablations import table
 from one_by_one import run_one_by_one
 from small_methods import SMALL_SETS
 from tiny_checkout import PRESET, Checkout
@@ -20,12 +19,13 @@ from tiny_checkout import PRESET, Checkout
 from manymatch.config.layout import Layout, ResultFiles
 from manymatch.config.preset import read_preset
 from manymatch.evaluation.evaluate import evaluate
-from manymatch.evaluation.outcome import EvaluationOptions
+from manymatch.evaluation.split_results import EvaluationOptions
 from manymatch.experiments.engine import perform
 from manymatch.experiments.presets import experiment as module
 from manymatch.experiments.presets import run as running
 from manymatch.experiments.presets.plan import PresetPlan
 from manymatch.experiments.run_folder import Run
+from manymatch.reporting.sections.experiments import table
 from manymatch.results.experiments import Experiment
 from manymatch.training.train import train
 from manymatch.util.errors import ConfigError, DataError, ManyMatchError

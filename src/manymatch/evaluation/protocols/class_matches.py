@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from manymatch.evaluation.protocols.ranked_split import DoesNotApply, RankedSplit
+from manymatch.evaluation.protocols.ranked_split import DoesNotApply, Protocol, RankedSplit
 from manymatch.methods.base import Embeddings
 from manymatch.model.blocks import Score, whole_rows
 
@@ -129,3 +129,6 @@ def _query_metrics(scores: Tensor, ordered: Tensor, relevant: Tensor) -> Tensor:
     best_wrong = scores.masked_fill(relevant, -torch.inf).amax(1)
     first = (best_right > best_wrong).double()
     return torch.stack([retrieved.double() / count, first], 1).cpu()
+
+
+PROTOCOLS = [Protocol("classes", ("cub",), classes)]

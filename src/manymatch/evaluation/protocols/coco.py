@@ -17,7 +17,7 @@ from torch import Tensor
 
 from manymatch.evaluation.protocols.class_matches import both_ways
 from manymatch.evaluation.protocols.labels import Labels
-from manymatch.evaluation.protocols.ranked_split import DoesNotApply, RankedSplit, part
+from manymatch.evaluation.protocols.ranked_split import DoesNotApply, Protocol, RankedSplit, part
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.ranking.metrics import CUTS
 from manymatch.evaluation.ranking.ranks import Direction
@@ -197,3 +197,11 @@ def _check_complete(numbers: Sequence[int], judged: Iterable[int], what: str) ->
     missing = sum(number not in known for number in needed)
     if missing:
         raise DoesNotApply(f"{what}: {missing:,} of the {len(needed):,} judged are missing")
+
+
+PROTOCOLS = [
+    Protocol("coco_1k", ("coco",), coco_1k),
+    Protocol("pmrp", ("coco",), pmrp),
+    Protocol("eccv_caption", ("coco",), eccv_caption),
+    Protocol("cxc", ("coco",), cxc),
+]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import torch
 
@@ -46,6 +48,20 @@ class RankedSplit:
         if all(items.shape[1] >= min(depth, gallery) for items, gallery in galleries):
             return self.ranking
         return rank(self.score, *self.embedded.gallery, depth, t2i_score=self.t2i_score)
+
+
+class Protocol(NamedTuple):
+    """A protocol of evaluation.
+
+    Attributes:
+        name: also the key of the protocol's numbers in a metrics file.
+        datasets: the data sets on which each evaluation follows the protocol.
+        measure: the numbers of a split; `DoesNotApply` if the split lacks what the protocol needs.
+    """
+
+    name: str
+    datasets: tuple[str, ...]
+    measure: Callable[[RankedSplit], dict[str, Any]]
 
 
 def part(embedded: Embedded, images: slice) -> Embedded:

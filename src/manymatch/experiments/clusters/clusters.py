@@ -16,8 +16,8 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from torch import Tensor
 
+from manymatch.evaluation.embedded_model import EmbeddedModel
 from manymatch.evaluation.samples import thumbnail
-from manymatch.evaluation.trained import Trained
 from manymatch.experiments.probes.probed_model import ProbedModel
 from manymatch.losses.pseudo_labels import SwappedLabels
 from manymatch.methods.swamp import SwAMP
@@ -99,7 +99,7 @@ def clusters(model: Path, shards: Path, target: Path, *, split: str, parser: str
     ).write(target)
 
 
-def _labels(trained: Trained) -> SwappedLabels:
+def _labels(trained: EmbeddedModel) -> SwappedLabels:
     method = trained.method
     if not isinstance(method, SwAMP) or method.labels is None:
         raise ConfigError(

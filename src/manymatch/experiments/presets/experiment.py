@@ -10,7 +10,8 @@ from typing import Any
 from manymatch.config.layout import Layout
 from manymatch.config.params import read_params
 from manymatch.config.preset import Preset, preset_path, read_preset
-from manymatch.evaluation.trained import setting_of
+from manymatch.evaluation.embedded_model import setting_of
+from manymatch.evaluation.protocols import protocol_modules
 from manymatch.experiments.experiment import Experiment, Row
 from manymatch.experiments.plan import PRESET, Point, Settings
 from manymatch.experiments.presets.plan import PresetPlan
@@ -84,7 +85,7 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
         return key_of(**portable_inputs(self.layout, self.plan.dataset, settings, inputs))
 
     def code(self, settings: Preset) -> str:
-        return code_hash(*_STAGES, entry_point(settings.method))
+        return code_hash(*_STAGES, entry_point(settings.method), *protocol_modules())
 
     def run(self, settings: Preset, seed: int, folder: Path) -> Numbers:
         from manymatch.experiments.presets.run import train_and_evaluate

@@ -11,9 +11,9 @@ from manymatch.config.layout import Layout, ResultFiles
 from manymatch.config.params import Elements
 from manymatch.config.preset import Preset
 from manymatch.evaluation.evaluate import evaluate
-from manymatch.evaluation.outcome import EvaluationOptions
 from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.ranking.metrics import CUTS
+from manymatch.evaluation.split_results import EvaluationOptions
 from manymatch.experiments.run_folder import Numbers
 from manymatch.model.checkpoint import TRAINED_IN
 from manymatch.model.facts import FACTS

@@ -13,9 +13,9 @@ import torch
 
 from manymatch.batch.collate import collate_captions
 from manymatch.batch.numbering import CaptionEntry, Numbering
+from manymatch.evaluation.embedded_model import EmbeddedModel, embed_split
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.ranking.ranks import Ranking, rank
-from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.methods.base import Embeddings
 from manymatch.model.embed import Embedded, inference
 from manymatch.networks.device import pick_device
@@ -41,7 +41,7 @@ class ProbedModel:
     shards: Path
     split: str
     device: torch.device
-    trained: Trained
+    trained: EmbeddedModel
 
     @classmethod
     def open(cls, model: Path, shards: Path, split: str) -> ProbedModel:

@@ -12,6 +12,7 @@ from manymatch import __version__
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.galleries import is_whole
 from manymatch.config.preset import Preset, Setting
+from manymatch.evaluation.protocols import protocol_modules
 from manymatch.methods import entry_point
 from manymatch.methods.base import Method
 from manymatch.model.checkpoint import WEIGHTS_HASH, load_model
@@ -29,7 +30,7 @@ _IMAGES_PER_BATCH = 64
 
 
 @dataclass(frozen=True)
-class Trained:
+class EmbeddedModel:
     """The model in `folder` with its embeddings of one split of `shards`."""
 
     folder: Path
@@ -46,8 +47,8 @@ class Trained:
 
         `data_sha256` is the hash of the shards' index, which holds the hash of every shard.
         `warm_start_sha256` is the hash of the model that training started from, None if there is
-        none. `code_sha256` is the hash of the code that `stage`, the module that ranks, and the
-        method can reach.
+        none. `code_sha256` is the hash of the code that `stage`, the module that ranks, the
+        method and the protocols can reach.
         """
         preset, trained = self.preset, facts(self.folder)
         return {
@@ -61,13 +62,13 @@ class Trained:
             "checkpoint_sha256": trained[WEIGHTS_HASH],
             "warm_start_sha256": trained.get("warm_start_sha256"),
             "data_sha256": files.sha256(self.shards / INDEX),
-            "code_sha256": code_hash(stage, entry_point(preset.method)),
+            "code_sha256": code_hash(stage, entry_point(preset.method), *protocol_modules()),
             "version": __version__,
             "parameters": sum(parameter.numel() for parameter in self.method.parameters()),
         }
 
 
-def embed_split(folder: Path, shards: Path, split: str, device: torch.device) -> Trained:
+def embed_split(folder: Path, shards: Path, split: str, device: torch.device) -> EmbeddedModel:
     """Load the model in `folder` and embed a split on `device`.
 
     Raises:
@@ -79,7 +80,7 @@ def embed_split(folder: Path, shards: Path, split: str, device: torch.device) ->
     _check_fit(folder, preset, index)
     stream = batches(shards, split, vocabulary, _IMAGES_PER_BATCH, graphs=method.read_graph)
     embedded = embed(method.to(device), track(stream, f"embed {split}", len(stream)), device)
-    return Trained(folder, shards, method, preset, vocabulary, index, embedded)
+    return EmbeddedModel(folder, shards, method, preset, vocabulary, index, embedded)
 
 
 def _check_fit(model: Path, preset: Preset, index: Index) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
+
+import torch
 
 from manymatch.config.layout import ResultFiles
 from manymatch.evaluation.protocols import suite
@@ -12,8 +17,7 @@ from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.protocols.recall import multi_match, recall_of
 from manymatch.evaluation.protocols.relevance import Judgments, read_judgments
 from manymatch.evaluation.ranking.metrics import rounded
-from manymatch.evaluation.ranking.ranks import rank
-from manymatch.evaluation.run_files import write_run
+from manymatch.evaluation.ranking.ranks import Direction, rank
 from manymatch.evaluation.samples import Stored, sample_queries
 from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
@@ -42,7 +46,7 @@ class EvaluationOptions:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SplitResults:
     """A ranked split, its metrics, its true pairs, and by name the JSON files that show it."""
 
     ranked: RankedSplit
@@ -51,14 +55,14 @@ class Outcome:
     judgments: Judgments
 
 
-def outcome(
+def rank_split(
     embedded: Embedded,
     score: Score,
     t2i_score: Score | None,
     dataset: str,
     stored: Stored,
     options: EvaluationOptions,
-) -> Outcome:
+) -> SplitResults:
     """Rank an embedded split, measure the ranking and pick sample queries; `stored` gives the
     images."""
     ids = embedded.image_ids, embedded.caption_ids
@@ -66,12 +70,17 @@ def outcome(
     ranking = rank(score, *embedded.gallery, options.depth, t2i_score=t2i_score)
     labels = suite.labels_for(dataset, options.captions, embedded.image_ids)
     ranked = RankedSplit(embedded, score, t2i_score, ranking, labels)
-    zeta = labels if "pmrp" in suite.DATASET_PROTOCOLS.get(dataset, ()) else None
+    by_labels = any(protocol.name == "pmrp" for protocol in suite.dataset_protocols(dataset))
     queries = sample_queries(
-        ranking, embedded.image_index, judgments, stored, options.samples, labels=zeta
+        ranking,
+        embedded.image_index,
+        judgments,
+        stored,
+        options.samples,
+        labels=labels if by_labels else None,
     )
     values = measure(ranked, judgments, dataset)
-    return Outcome(ranked, values, {"samples": queries}, judgments)
+    return SplitResults(ranked, values, {"samples": queries}, judgments)
 
 
 def measure(ranked: RankedSplit, judgments: Judgments, dataset: str) -> dict[str, Any]:
@@ -88,9 +97,9 @@ def own_and_judged(ranked: RankedSplit, judgments: Judgments) -> dict[str, Any]:
     return values
 
 
-def write(written: ResultFiles, outcome: Outcome, tag: str, origin: dict[str, Any]) -> None:
+def write(written: ResultFiles, outcome: SplitResults, tag: str, origin: dict[str, Any]) -> None:
     """Write the run files with the name `tag`, the rounded metrics, and the provenance: `origin`
-    (`Trained.origin`) and the split's size. `written.machine` is left to the stage."""
+    (`EmbeddedModel.origin`) and the split's size. `written.machine` is left to the stage."""
     embedded, ranking = outcome.ranked.embedded, outcome.ranked.ranking
     images, captions = embedded.image_ids, embedded.caption_ids
     with files.replacing(written.run) as partial:
@@ -104,3 +113,40 @@ def write(written: ResultFiles, outcome: Outcome, tag: str, origin: dict[str, An
     Headline.of(metrics).write(written.metrics)
     size = {"images": len(images), "captions": len(captions)}
     Provenance.model_validate(origin | size).write(written.provenance)
+
+
+_UNSAFE = re.compile(r"[\s%]")
+
+
+def run_id(name: str) -> str:
+    """`name` with white space percent-encoded ("a b" -> "a%20b"), because a space ends a field.
+
+    `urllib.parse.unquote` restores the name.
+    """
+    return _UNSAFE.sub(lambda match: quote(match[0]), name)
+
+
+def write_run(
+    target: Path, direction: Direction, queries: Sequence[str], items: Sequence[str], tag: str
+) -> None:
+    """Write lines `query Q0 item rank score tag` with ranks from 1, whole or not at all; `queries`
+    and `items` are ids."""
+    with (
+        files.replacing(target) as partial,
+        partial.open("w", encoding="utf-8", newline="\n") as stream,
+    ):
+        stream.writelines(
+            _lines(direction, [*map(run_id, queries)], [*map(run_id, items)], run_id(tag))
+        )
+
+
+def _lines(
+    direction: Direction, queries: Sequence[str], items: Sequence[str], tag: str
+) -> Iterator[str]:
+    digits = (
+        17 if direction.scores.dtype == torch.float64 else 9
+    )  # enough to distinguish two scores
+    for query, best, scores in zip(queries, direction.items, direction.scores, strict=True):
+        ranked = zip(best.tolist(), scores.tolist(), strict=True)
+        for place, (item, score) in enumerate(ranked, start=1):
+            yield f"{query} Q0 {items[item]} {place} {score:.{digits}g} {tag}\n"
