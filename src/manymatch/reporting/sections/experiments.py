@@ -119,8 +119,7 @@ def point_names(experiment: Experiment, point: ExperimentPoint) -> list[str]:
 
 
 def estimate(point: ExperimentPoint, key: str) -> Estimate | None:
-    """One measure over the point's seeds; None if no run has the measure. Seeds can collapse in
-    rsum, the main score."""
+    """One measure over the seeds; None if no run has the measure. Seeds can collapse in rsum."""
     runs = [run.metrics.numbers() for run in point.runs]
     values = [numbers[key] for numbers in runs if key in numbers]
     if not values:
@@ -198,8 +197,7 @@ def to_latex(experiment: Experiment) -> str:
 
 
 _DRAWN = [one for one in MEASURES if one.key == "rsum" or one.key.endswith("map_at_r")]
-_FEWEST = 3
-"""The number of values from which on a numeric setting is drawn as a line."""
+_FEWEST = 3  # values, from which on a numeric setting is drawn as a line
 
 
 def section(results: AllResults) -> View | None:
