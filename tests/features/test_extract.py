@@ -332,7 +332,7 @@ def test_a_data_set_without_images_says_how_to_import_features(dataset):
 
 
 def test_kill_and_resume_gives_the_same_file_and_repeats_no_image(dataset, capsys):
-    write = "manymatch.features.store.FeatureWriter.write"
+    write = "manymatch.features.writer.FeatureWriter.write"
     kill_during(lambda: dataset.extract(batch_size=2), write, 4)
     assert not dataset.store.exists()
     dataset.extract(batch_size=2)

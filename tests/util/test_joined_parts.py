@@ -20,7 +20,7 @@ from manymatch.datasets.base import CAPTIONS
 from manymatch.features import BACKBONES
 from manymatch.features.extract import extract
 from manymatch.features.extractors import Extractor
-from manymatch.features.store import FeatureWriter
+from manymatch.features.writer import FeatureWriter
 from manymatch.scene_graphs import parse
 from manymatch.scene_graphs.parser import load_model
 from manymatch.shards.index import read_index

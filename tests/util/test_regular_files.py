@@ -22,7 +22,7 @@ from manymatch.features.importers.butd_tsv import open_butd_tsv
 from manymatch.features.importers.npy_rows import NpyRows
 from manymatch.features.importers.published import ImageTable
 from manymatch.features.importers.vector_files import open_vectors
-from manymatch.features.layout import inspect
+from manymatch.features.store import FeatureStore
 from manymatch.model.checkpoint import read_weights
 from manymatch.networks.backbones import resnext
 from manymatch.networks.encoders.bert_weights import _load
@@ -73,7 +73,7 @@ READERS = {
     "tensors": load_tensors,
     "Parquet": lambda path: open_table(path, ["a"], "captions"),
     "Parquet, whole": lambda path: read_table(path, RELEVANCE),
-    "feature store": inspect,
+    "feature store": FeatureStore,
     "regions": lambda path: open_butd_tsv(path, ImageTable(path), 1),
     "GloVe": lambda path: read_glove(path, ["a"], 2),
     "word2vec": lambda path: read_word2vec(path, ["a"], 2),
