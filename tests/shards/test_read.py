@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from hashed_files import accept_shards, flipped_bits
+from hashed_files import flipped_bits, reseal
 from tiny_data import TinyData, make_data
 
 from manymatch.batch.batch import Batch
@@ -273,7 +273,7 @@ def rewrite(shards: Path, name: str, content: bytes) -> None:
             data = content if member.name == name else data
             member.size = len(data)
             archive.addfile(member, io.BytesIO(data))
-    accept_shards(shards)
+    reseal(shards)
 
 
 @pytest.mark.parametrize(
@@ -296,23 +296,33 @@ def test_shard_cut_between_images(shards: Path, vocabulary: Vocabulary) -> None:
     with tarfile.open(path) as archive:
         end = archive.getmember("00000003.boxes.npy").offset
     path.write_bytes(path.read_bytes()[:end] + b"\0" * 1024)
-    accept_shards(shards)
+    reseal(shards)
     with pytest.raises(DataError, match=r"train-000000\.tar: damaged shard \(3 images, not 10"):
         read_all(shards, vocabulary)
 
 
 def test_missing_and_foreign_shards(shards: Path, vocabulary: Vocabulary) -> None:
-    (shards / "train-000000.tar").write_bytes(b"not a tar file" * 100)
-    with pytest.raises(DataError, match="damaged shard"):
-        read_all(shards, vocabulary)
-    (shards / "train-000000.tar").unlink()
-    with pytest.raises(DataError, match="no such shard"):
+    path = shards / "train-000000.tar"
+    for content, words in ((b"not a tar file" * 100, "damaged"), (None, "no such file")):
+        path.unlink() if content is None else path.write_bytes(content)
+        with pytest.raises(DataError, match=rf"train-000000\.tar: {words}.*'shards'"):
+            read_all(shards, vocabulary)
+
+
+def test_shards_of_an_older_version_name_the_stage(shards: Path, vocabulary: Vocabulary) -> None:
+    (shards / "SEAL.json").unlink()
+    with pytest.raises(DataError, match=r"no seal.*older version. Run the stage 'shards'"):
         read_all(shards, vocabulary)
 
 
 @pytest.mark.parametrize(
     ("name", "workers"),
-    [("train-000001.tar", 0), pytest.param("train-000001.tar", 1, marks=SLOW), ("index.json", 0)],
+    [
+        ("train-000001.tar", 0),
+        pytest.param("train-000001.tar", 1, marks=SLOW),
+        ("index.json", 0),
+        ("SEAL.json", 0),
+    ],
 )
 def test_no_flipped_bit_gives_other_batches(
     shards: Path, vocabulary: Vocabulary, name: str, workers: int
@@ -335,10 +345,13 @@ def test_one_process_hashes_each_shard_once(
         hashed.append(path.name)
         return sha256(path)
 
-    monkeypatch.setattr("manymatch.shards.fetch.sha256", recorded)
+    monkeypatch.setattr("manymatch.util.seal.sha256", recorded)
     for _ in range(2):
         assert read_all(shards, vocabulary, workers) == 6
-    assert sorted(hashed) == ["train-000000.tar", "train-000001.tar", "train-000002.tar"]
+    assert sorted(set(hashed)) == sorted(hashed)
+    assert {name for name in hashed if name.startswith("train")} == {
+        f"train-{number:06d}.tar" for number in range(3)
+    }
 
 
 def pickled() -> bytes:

@@ -7,6 +7,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import hashed_files
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +22,8 @@ from manymatch.features.store import FeatureStore
 from manymatch.shards.read import read_index, samples
 from manymatch.util.errors import DataError
 from manymatch.util.files import sha256
-from manymatch.util.json_file import read_hashed_object, write_hashed_object
+from manymatch.util.json_file import read_object
+from manymatch.util.seal import open_sealed
 
 
 @pytest.fixture
@@ -47,7 +49,9 @@ def test_index_counts_splits(tiny: TinyData) -> None:
     assert (index.dataset, index.features) == ("tiny", "grid")
     assert index.attributes == MADE_BY
     assert set(index.splits) == {"train", "validation", "test"}
-    assert train.sha256 == [sha256(tiny.shards / name) for name in train.shards]
+    hashes = open_sealed(tiny.shards, "").hashes
+    assert set(hashes) == {path.name for path in tiny.shards.iterdir()} - {"SEAL.json"}
+    assert all(sha256(tiny.shards / name) == digest for name, digest in hashes.items())
 
 
 def test_samples_hold_tables_and_features(tiny: TinyData) -> None:
@@ -95,25 +99,26 @@ def test_same_input_gives_same_bytes(data: TinyData) -> None:
     first = {path.name: path.read_bytes() for path in data.write_shards(4).iterdir()}
     again = {path.name: path.read_bytes() for path in data.write_shards(4).iterdir()}
     assert first == again
-    assert len(first) == 4
+    assert len(first) == 5
 
 
 def test_rewriting_leaves_no_stale_shard(data: TinyData) -> None:
     data.write_shards(images_per_shard=1)
     data.write_shards(images_per_shard=6)
     assert sorted(path.name for path in data.shards.iterdir()) == [
+        "SEAL.json",
         "index.json",
         "test-000000.tar",
         "train-000000.tar",
     ]
 
 
-def test_index_names_the_content(data: TinyData) -> None:
-    before = read_index(data.write_shards())
+def test_the_seal_names_the_content(data: TinyData) -> None:
+    before = open_sealed(data.write_shards(), "").hashes
     edit(data.captions, lambda rows: rows[0].update(caption="another text"))
-    after = read_index(data.write_shards())
-    assert before.split("train").sha256 != after.split("train").sha256
-    assert before.split("test").sha256 == after.split("test").sha256
+    after = open_sealed(data.write_shards(), "").hashes
+    assert before["train-000000.tar"] != after["train-000000.tar"]
+    assert before["test-000000.tar"] == after["test-000000.tar"]
 
 
 def _swap(rows: list) -> None:
@@ -201,9 +206,9 @@ def test_table_without_a_column_is_refused(data: TinyData) -> None:
 
 def test_index_is_refused_when_it_points_elsewhere(data: TinyData) -> None:
     path = data.write_shards() / "index.json"
-    content = read_hashed_object(path, "")
-    content["splits"]["train"]["shards"][0] = "../train-000000.tar"
-    write_hashed_object(path, content)
+    splits = read_object(path)["splits"]
+    splits["train"]["shards"][0] = "../train-000000.tar"
+    hashed_files.edit(path, splits=splits)
     with pytest.raises(DataError, match="not an index of shards"):
         read_index(data.shards)
 

@@ -5,7 +5,8 @@ preset.yaml        the resolved preset
 vocabulary.json    the words or wordpieces, in the order of their ids
 model.json         feature width, the hashes of the other files, and the epoch of the weights:
                    `methods.facts`
-README.md          the model card
+README.md          the model card, which may be edited
+SEAL.json          the seal of all files but the card
 """
 
 from __future__ import annotations
@@ -26,14 +27,15 @@ from manymatch.methods.base import Method
 from manymatch.model.facts import FACTS, REMEDY, facts
 from manymatch.model.model_card import model_card
 from manymatch.networks.encoders.pretrained import structure_only
-from manymatch.util.errors import CheckpointError
-from manymatch.util.files import has_sha256, replacing, sha256, write_text
-from manymatch.util.json_file import write_hashed_object
+from manymatch.util.errors import CheckpointError, DataError
+from manymatch.util.files import replacing, sha256, write_json, write_text
 from manymatch.util.regular_file import regular_path
+from manymatch.util.seal import NAME as SEAL
+from manymatch.util.seal import open_sealed, sealed
 
 WEIGHTS, PRESET, VOCABULARY = "model.safetensors", "preset.yaml", "vocabulary.json"
 CARD = "README.md"
-FILES = [WEIGHTS, PRESET, VOCABULARY, FACTS, CARD]
+FILES = [WEIGHTS, PRESET, VOCABULARY, FACTS, CARD, SEAL]
 """All files of a model."""
 TRAINED_IN = "trained_in"
 """The key of `model.json` for the precision of the training, as the preset names precisions."""
@@ -51,7 +53,7 @@ def save_model(
     **more: Any,
 ) -> None:
     """Write the whole folder or nothing; `more` is added to `model.json`."""
-    with replacing(folder) as partial:
+    with sealed(folder, loose=[CARD]) as partial:
         partial.mkdir()
         save_weights(partial / WEIGHTS, method, preset.method)
         write_text(partial / PRESET, preset.to_yaml())
@@ -61,7 +63,7 @@ def save_model(
             "feature_width": feature_width,
             **{key: sha256(partial / name) for name, key in HASHES.items()},
         } | more
-        write_hashed_object(partial / FACTS, content)
+        write_json(partial / FACTS, content)
         write_text(partial / CARD, model_card(preset, content))
 
 
@@ -106,19 +108,21 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
 
 
 def check_files(folder: Path) -> dict[str, Any]:
-    """Compare the files of the model in `folder` with their hashes in `model.json`, and return the
-    content of `model.json`.
+    """Compare the files of the model in `folder` with its seal, and return the content of
+    `model.json`.
 
     Raises:
         CheckpointError: a file is missing or damaged, or `model.json` has another content.
     """
     content = facts(folder)
-    for name, key in HASHES.items():
-        if not has_sha256(folder / name, content[key]):
-            raise CheckpointError(
-                f"{folder / name}: damaged or edited: its SHA-256 is not '{key}' of {FACTS}. "
-                f"{REMEDY}"
-            )
+    try:
+        seal = open_sealed(folder, REMEDY, whole_bytes=0)
+        for name, key in HASHES.items():
+            seal.check(name)
+            if seal.hashes[name] != content[key]:
+                raise DataError(f"{folder / name}: its SHA-256 is not '{key}' of {FACTS}. {REMEDY}")
+    except DataError as error:
+        raise CheckpointError(str(error)) from None
     return content
 
 

@@ -32,6 +32,7 @@ from manymatch.util.parquet_file import read_table, table_writer
 from manymatch.util.parts import Parts, identity_of
 from manymatch.util.processes import process_pool
 from manymatch.util.progress import say, track
+from manymatch.util.seal import sealed
 
 Parsed = tuple[pa.RecordBatch, Counter[str]]
 """The graphs of a batch of captions (schema without the ids), and counts of dropped parts."""
@@ -73,7 +74,7 @@ def parse_captions(
         return
     with parts.joining(lambda part: identity()) as joined:
         parsing = _read_parts(joined) if joined else _parsing(model, processes, batches)
-        with replacing(table) as unfinished, parsing as results:
+        with sealed(table) as unfinished, parsing as results:
             distinct = _collected(_tracked(results, len(batches)))
             with table_writer(unfinished, SCHEMA.with_metadata({PARSER: model})) as writer:
                 writer.write_table(distinct.take(rows).add_column(0, SCHEMA.field(0), ids))

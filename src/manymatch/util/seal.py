@@ -170,12 +170,13 @@ def _content(
     return content | {_OWN: _own_hash(content)}
 
 
-def open_sealed(path: Path, remedy: str) -> Seal:
+def open_sealed(path: Path, remedy: str, whole_bytes: int = WHOLE_BYTES) -> Seal:
     """The seal of a folder or file, after a comparison with the files; see the module's text.
 
     Args:
         path: the folder or file, which may come from elsewhere.
         remedy: a sentence that says how to make the files again, for messages.
+        whole_bytes: the size up to which the content of a file is compared now.
 
     Raises:
         DataError: the seal or a file is missing or damaged, or an older version wrote the files.
@@ -191,11 +192,21 @@ def open_sealed(path: Path, remedy: str) -> Seal:
         ) from None
     seal = _read(path, remedy, seal_file, (state.st_size, state.st_mtime_ns, state.st_ino))
     for name, expected in seal.sizes.items():
-        if expected <= WHOLE_BYTES:
+        if expected <= whole_bytes:
             seal.check(name)
         else:
             seal.state(name)
     return seal
+
+
+def check_if_sealed(path: Path, remedy: str) -> None:
+    """Compare a file with the seal beside it, if there is a seal: a user's own file has none.
+
+    Raises:
+        DataError: the file has a seal, and another content.
+    """
+    if path.is_file() and beside(path, ENDING).is_file():
+        open_sealed(path, remedy).check()
 
 
 @lru_cache(maxsize=256)
