@@ -43,6 +43,7 @@ from manymatch.util.numpy_file import load_array
 from manymatch.util.parquet_file import open_table, read_table
 from manymatch.util.pickles import read_pickle
 from manymatch.util.regular_file import open_regular, read_regular
+from manymatch.util.seal import sealed
 from manymatch.util.text_lines import numbered_lines
 
 
@@ -52,7 +53,18 @@ def vectors(path):
 
 
 SUM = "0" * 64
-SPLIT = Split(shards=["shard.tar"], shard_images=[1], sha256=[SUM], images=1, captions=1)
+SPLIT = Split(shards=["shard.tar"], shard_images=[1], images=1, captions=1)
+
+
+def sealed_shard(path):
+    """A shard whose seal names the special file."""
+    with sealed(path.parent / "sealed") as partial:
+        partial.mkdir()
+        (partial / path.name).touch()
+    path.rename(path.parent / "sealed" / path.name)
+    check_shards(path.parent / "sealed", SPLIT)
+
+
 READERS = {
     "archive": lambda path: extract(path, path.with_name("out")),
     "archive, checked": count_whole,
@@ -89,7 +101,7 @@ READERS = {
     "weights.safetensors": read_weights,
     "result": Metrics.read,
     "curve.tsv": lambda path: _read_curve(path, path.parent),
-    "shard.tar": lambda path: check_shards(path.parent, SPLIT),
+    "shard.tar": sealed_shard,
     "captions.parquet": lambda path: read_split(path, "test"),
     **{f"vectors.{end}": vectors for end in ("pkl", "pt", "npz", "h5")},
     **{
