@@ -163,7 +163,10 @@ def inspect(file: h5py.File, path: Path) -> Layout:
     )
     shape = features.shape
     n, regions, width = shape if len(shape) == 3 else (0, 0, 0)
-    expected = [(counts, (n,), ["<i4"]), (features, (n, regions, width), [*FEATURES.values()])]
+    expected: list[tuple[h5py.Dataset, tuple[int, ...], list[Any]]] = [
+        (counts, (n,), ["<i4"]),
+        (features, (n, regions, width), [*FEATURES.values()]),
+    ]
     if "boxes" in file:
         expected.append((_dataset(file, "boxes", path), (n, regions, 4), ["<f4"]))
     for dataset, wanted, kinds in expected:

@@ -16,15 +16,16 @@ from pathlib import Path
 import PIL
 
 from manymatch.batch.scene_graph import PARSER
+from manymatch.datasets.image_folder import image_path, read_image_folder
 from manymatch.features.store import FeatureStore, Rows
 from manymatch.shards.index import INDEX, Index, Split, open_shards, read_index
 from manymatch.shards.sample import Sample
 from manymatch.shards.split_writer import SplitWriter
 from manymatch.shards.tables import Image, distinct, read_images
-from manymatch.shards.thumbnail import Pictures
 from manymatch.util.code_hash import code_hash
 from manymatch.util.errors import DataError
 from manymatch.util.files import sha256, write_json
+from manymatch.util.images import decoding, opened, small_jpeg
 from manymatch.util.parquet_file import metadata_of
 from manymatch.util.parts import WHOLE, Part, Parts, identity_of
 from manymatch.util.prefetch import ahead
@@ -32,6 +33,7 @@ from manymatch.util.progress import track
 from manymatch.util.seal import sealed
 
 _BLOCK = 16  # images whose features are read together
+_JPEG_QUALITY = 80
 
 
 def write_shards(
@@ -170,6 +172,29 @@ class _Shards:
             parser=metadata_of(self.graphs, PARSER, "scene_graphs"),
             splits={name: writer.summary() for name, writer in writers.items()},
         )
+
+
+class Pictures:
+    """The picture files of a raw folder."""
+
+    def __init__(self, raw: Path) -> None:
+        self._raw = raw
+        self._folder = read_image_folder(raw)
+
+    def path(self, file: str) -> Path | None:
+        """The path of `file`; None if the file does not exist."""
+        if not file or self._folder.absent:
+            return None
+        path = image_path(self._raw, file, self._folder)
+        return path if path.is_file() else None
+
+    def thumbnail(self, file: str, side: int) -> bytes | None:
+        """`file` as a JPEG with at most `side` pixels on its longest side; None without a file."""
+        path = self.path(file)
+        if path is None:
+            return None
+        with decoding(path), opened(path) as image:
+            return small_jpeg(image, side, _JPEG_QUALITY)
 
 
 @contextlib.contextmanager

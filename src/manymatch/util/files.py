@@ -128,7 +128,9 @@ def _exchange(one: Path, other: Path) -> bool:
     """Let two paths change places in one step; whether the system can do this."""
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
-    return bool(rename) and not rename(here, os.fsencode(one), here, os.fsencode(other), exchange)
+    if rename is None:
+        return False
+    return not rename(here, os.fsencode(one), here, os.fsencode(other), exchange)
 
 
 def remove(path: Path) -> None:
