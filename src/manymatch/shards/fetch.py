@@ -103,7 +103,13 @@ def _samples(path: Path, size: int, changed: int) -> list[tuple[str, dict[str, M
     """
     with open_regular(path) as stream, tarfile.open(fileobj=stream, mode="r:") as archive:
         return [
-            (key, {_parts(member)[1]: _position(member) for member in members})
+            (
+                key,
+                {
+                    _parts(member)[1]: (member.offset_data, member.size if member.isreg() else -1)
+                    for member in members
+                },
+            )
             for key, members in itertools.groupby(archive, lambda member: _parts(member)[0])
         ]
 
@@ -112,10 +118,6 @@ def _parts(member: tarfile.TarInfo) -> tuple[str, str]:
     """The key of the sample and the suffix of the member, as WebDataset divides a name."""
     key, suffix = base_plus_ext(member.name)
     return key or member.name, suffix or ""
-
-
-def _position(member: tarfile.TarInfo) -> Member:
-    return member.offset_data, member.size if member.isreg() else -1
 
 
 def _read(

@@ -121,20 +121,18 @@ def foreign_rows(path: Path) -> Iterator[dict[str, Any]]:
     """
     try:
         with regular_path(path) as name, pq.ParquetFile(name, pre_buffer=False) as table:
-            _check_names(table.schema_arrow.names, path)
+            names = table.schema_arrow.names
+            if repeated := sorted({name for name in names if names.count(name) > 1}):
+                raise DataError(
+                    f"{path}: two columns are called '{repeated[0]}'. Give each column a name of "
+                    "its own"
+                )
             cell = _largest_cell(table.metadata, path)
             rows_at_once = max(1, min(_MOST_ROWS, _MOST_BYTES // cell))
             for batch in table.iter_batches(rows_at_once, use_threads=False):
                 yield from python_cells(pa.Table.from_batches([batch]), path).to_pylist()
     except (OSError, ValueError, OverflowError, MemoryError, pa.ArrowException) as error:
         raise DataError(f"{path}: not a Parquet table ({first_line(error)})") from None
-
-
-def _check_names(names: Sequence[str], path: Path) -> None:
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise DataError(
-            f"{path}: two columns are called '{repeated[0]}'. Give each column a name of its own"
-        )
 
 
 def _largest_cell(stored: pq.FileMetaData, path: Path) -> int:
