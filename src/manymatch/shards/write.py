@@ -18,7 +18,7 @@ import PIL
 from manymatch.batch.scene_graph import PARSER
 from manymatch.datasets.image_folder import image_path, read_image_folder
 from manymatch.features.store import FeatureStore, Rows
-from manymatch.shards.index import INDEX, Index, Split, open_shards, read_index
+from manymatch.shards.index import INDEX, Index, Split, read_index
 from manymatch.shards.sample import Sample
 from manymatch.shards.split_writer import SplitWriter
 from manymatch.shards.tables import Image, distinct, read_images
@@ -30,7 +30,7 @@ from manymatch.util.parquet_file import metadata_of
 from manymatch.util.parts import WHOLE, Part, Parts, identity_of
 from manymatch.util.prefetch import ahead
 from manymatch.util.progress import track
-from manymatch.util.seal import sealed
+from manymatch.util.seal import open_sealed, sealed
 
 _BLOCK = 16  # images whose features are read together
 _JPEG_QUALITY = 80
@@ -226,7 +226,7 @@ def join(parts: Sequence[Path], folder: Path) -> None:
     with sealed(folder, known=hashes) as partial:
         partial.mkdir()
         for part, index in indexes.items():
-            seal = open_shards(part)
+            seal = open_sealed(part, f"Remove {part} and make this part again", whole_bytes=0)
             for name in itertools.chain.from_iterable(s.shards for s in index.splits.values()):
                 _link(seal.check(name), partial / name)
                 hashes[name] = seal.hashes[name]

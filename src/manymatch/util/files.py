@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import hashlib
 import json
@@ -126,6 +125,8 @@ def move_into_place(partial: Path, target: Path) -> None:
 
 def _exchange(one: Path, other: Path) -> bool:
     """Let two paths change places in one step; whether the system can do this."""
+    import ctypes  # takes a few milliseconds, which most commands need not wait for
+
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
     if rename is None:
