@@ -327,7 +327,7 @@ def test_shards_of_an_older_version_name_the_stage(shards: Path, vocabulary: Voc
 def test_no_flipped_bit_gives_other_batches(
     shards: Path, vocabulary: Vocabulary, name: str, workers: int
 ) -> None:
-    for _ in flipped_bits(shards / name, 60 if workers == 0 else 1):
+    for _ in flipped_bits(shards / name, 4 if workers == 0 else 1):
         with pytest.raises(DataError, match=name) as caught:
             read_all(shards, vocabulary, workers)
         assert "\n" not in str(caught.value)

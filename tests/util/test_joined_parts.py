@@ -245,7 +245,7 @@ def test_a_damaged_part_of_shards_is_named(data):
         data.write_shards(5, part=part)
     shard = sorted(data.parts.glob("1-of-2-*/*.tar"))[0]
     shard.write_bytes(shard.read_bytes().replace(b"dog", b"cat"))
-    with pytest.raises(DataError, match="damaged.*Remove") as fault:
+    with pytest.raises(DataError, match=r"damaged.*Remove") as fault:
         data.write_shards(5)
     assert str(shard) in str(fault.value) and not data.shards.exists()
 

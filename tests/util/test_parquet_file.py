@@ -48,7 +48,7 @@ def test_there_and_back(path):
 
 def test_every_flipped_bit_is_one_line(path):
     expected = read_table(path, SCHEMA)
-    for at in flipped_bits(path, 60):
+    for at in flipped_bits(path, 10):
         for read in (
             lambda: read_table(path, SCHEMA),
             lambda: open_table(path, SCHEMA.names, "captions").read(),
