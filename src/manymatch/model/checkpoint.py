@@ -116,7 +116,7 @@ def check_files(folder: Path) -> dict[str, Any]:
     """
     content = facts(folder)
     try:
-        seal = open_sealed(folder, REMEDY, whole_bytes=0)
+        seal = open_sealed(folder, REMEDY, whole_bytes=None)
         for name, key in HASHES.items():
             seal.check(name)
             if seal.hashes[name] != content[key]:

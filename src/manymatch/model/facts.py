@@ -91,7 +91,7 @@ def facts(folder: Path) -> dict[str, Any]:
     """
     path = folder / FACTS
     try:
-        open_sealed(folder, REMEDY, whole_bytes=0).check(FACTS)
+        open_sealed(folder, REMEDY, whole_bytes=None).check(FACTS)
         content = read_object(path)
         Facts.model_validate(content)
     except ValidationError as error:

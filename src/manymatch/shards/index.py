@@ -90,4 +90,4 @@ def read_index(folder: Path) -> Index:
 
 def open_shards(folder: Path) -> seal.Seal:
     """The seal of a folder of shards. A shard is compared with its hash when it is read first."""
-    return seal.open_sealed(folder, REMEDY, whole_bytes=0)
+    return seal.open_sealed(folder, REMEDY, whole_bytes=None)

@@ -226,7 +226,7 @@ def join(parts: Sequence[Path], folder: Path) -> None:
     with sealed(folder, known=hashes) as partial:
         partial.mkdir()
         for part, index in indexes.items():
-            seal = open_sealed(part, f"Remove {part} and make this part again", whole_bytes=0)
+            seal = open_sealed(part, f"Remove {part} and make this part again", whole_bytes=None)
             for name in itertools.chain.from_iterable(s.shards for s in index.splits.values()):
                 _link(seal.check(name), partial / name)
                 hashes[name] = seal.hashes[name]

@@ -11,9 +11,9 @@ A seal names each file with its size and SHA-256. A block writes under a tempora
 move into place is one rename. So a file is whole if it is there, after a kill at any moment, and
 readers can be plain readers of Parquet, HDF5 and JSON.
 
-`open_sealed` compares the sizes of all files, and the hashes of the files up to `WHOLE_BYTES`. It
-does this once per process, as long as the size and the time of change of a file stay the same.
-Features of COCO have 100 GB, so a larger file is compared when its reader calls `Seal.check`.
+`open_sealed` compares the sizes of all files, and the hashes of the files up to `WHOLE_BYTES`. A
+process computes a hash once, as long as the size and the time of change of the file stay the same.
+Shards of COCO have 17 GB, so a larger file is compared when its reader calls `Seal.check`.
 
 A seal tells damage, not lies: the author of a folder from elsewhere writes the seal, too. A seal
 holds no time and no code by default, so that equal content gives equal bytes: DVC then reruns
@@ -170,13 +170,14 @@ def _content(
     return content | {_OWN: _own_hash(content)}
 
 
-def open_sealed(path: Path, remedy: str, whole_bytes: int = WHOLE_BYTES) -> Seal:
+def open_sealed(path: Path, remedy: str, whole_bytes: int | None = WHOLE_BYTES) -> Seal:
     """The seal of a folder or file, after a comparison with the files; see the module's text.
 
     Args:
         path: the folder or file, which may come from elsewhere.
         remedy: a sentence that says how to make the files again, for messages.
-        whole_bytes: the size up to which the content of a file is compared now.
+        whole_bytes: the size up to which the content of a file is compared now. Of larger files,
+            the size is compared. None: the seal alone is read.
 
     Raises:
         DataError: the seal or a file is missing or damaged, or an older version wrote the files.
@@ -191,7 +192,7 @@ def open_sealed(path: Path, remedy: str, whole_bytes: int = WHOLE_BYTES) -> Seal
             f"{path}: no seal ({seal_file.name}), so unfinished or of an older version. {remedy}"
         ) from None
     seal = _read(path, remedy, seal_file, (state.st_size, state.st_mtime_ns, state.st_ino))
-    for name, expected in seal.sizes.items():
+    for name, expected in seal.sizes.items() if whole_bytes is not None else ():
         if expected <= whole_bytes:
             seal.check(name)
         else:
