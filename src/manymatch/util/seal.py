@@ -146,12 +146,13 @@ def sealed(
         content = _content(files, known or {}, code, inputs or {})
         for path in files.values():
             sync(path)
-        if folder:
-            write_json(partial / NAME, content)
-        else:
+        replaced = target.is_file() and not folder
+        if replaced:
             # A kill from here on leaves a file without a seal, never one with another file's seal.
             remove(beside(target, ENDING))
-    if not folder:
+        else:
+            write_json(partial / NAME if folder else beside(target, ENDING), content)
+    if replaced:
         write_json(beside(target, ENDING), content)
 
 
@@ -192,11 +193,12 @@ def open_sealed(path: Path, remedy: str, whole_bytes: int | None = WHOLE_BYTES) 
             f"{path}: no seal ({seal_file.name}), so unfinished or of an older version. {remedy}"
         ) from None
     seal = _read(path, remedy, seal_file, (state.st_size, state.st_mtime_ns, state.st_ino))
-    for name, expected in seal.sizes.items() if whole_bytes is not None else ():
-        if expected <= whole_bytes:
-            seal.check(name)
-        else:
-            seal.state(name)
+    if whole_bytes is not None:
+        for name, expected in seal.sizes.items():
+            if expected <= whole_bytes:
+                seal.check(name)
+            else:
+                seal.state(name)
     return seal
 
 
