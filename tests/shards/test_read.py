@@ -24,7 +24,6 @@ from tiny_data import TinyData, make_data
 from manymatch.batch.batch import Batch
 from manymatch.batch.vocabulary import Vocabulary, tokenize
 from manymatch.config.preset import Augmentation
-from manymatch.shards import order
 from manymatch.shards.fetch import RawSample
 from manymatch.shards.loader import Loader
 from manymatch.shards.memory import FeatureMemory
@@ -216,21 +215,6 @@ def test_batches_without_graphs_are_otherwise_the_same(
     assert contents(bare) == contents(replace(batch, graphs=None) for batch in whole)
 
 
-def test_memory_holds_no_more_than_the_buffer(
-    tiny: TinyData, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The reader never runs further ahead of what it yields than the buffer is long."""
-    monkeypatch.setattr("manymatch.shards.read.BUFFER_BYTES", 3 * 8 * 4 * 2)  # under three images
-    read: list[int] = []
-    inner = order.image_order
-    monkeypatch.setattr(
-        "manymatch.shards.read.image_order", lambda n, b, s: read.append(b) or inner(n, b, s)
-    )
-    plan = batches(tiny.shards, "train", vocabulary, 4, shuffle=(0, 0))
-    assert read == [1]
-    assert sum(len(batch.image_ids) for batch in plan) == 24
-
-
 def test_draws_need_a_seed(tiny: TinyData, vocabulary: Vocabulary) -> None:
     with pytest.raises(ValueError, match="`shuffle`"):
         batches(tiny.shards, "train", vocabulary, 4, captions_per_image=1)
@@ -274,21 +258,6 @@ def rewrite(shards: Path, name: str, content: bytes) -> None:
             member.size = len(data)
             archive.addfile(member, io.BytesIO(data))
     reseal(shards)
-
-
-@pytest.mark.parametrize(
-    ("workers", "keep"), [(0, 0.4), (0, 0.8), pytest.param(1, 0.8, marks=SLOW)]
-)
-def test_truncated_shard(shards: Path, vocabulary: Vocabulary, workers: int, keep: float) -> None:
-    path = shards / "train-000001.tar"
-    data = path.read_bytes()
-    path.write_bytes(data[: int(len(data) * keep) // 512 * 512 + 100])
-    try:  # an exception that `pytest.raises` keeps would keep the workers waiting for their end
-        read_all(shards, vocabulary, workers)
-    except DataError as error:
-        message = str(error)
-    assert "damaged shard" in message or "cut off" in message
-    assert "\n" not in message
 
 
 def test_shard_cut_between_images(shards: Path, vocabulary: Vocabulary) -> None:
