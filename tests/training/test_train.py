@@ -42,6 +42,7 @@ def test_model_folder_holds_the_best_epoch(new_run: NewRun, tiny: TinyData) -> N
     run.train(preset(weight_average=0.0, precision="32-true"))
     assert sorted(path.name for path in run.model.iterdir()) == [
         "README.md",
+        "SEAL.json",
         "model.json",
         "model.safetensors",
         "preset.yaml",

@@ -349,7 +349,7 @@ def test_another_machine_extends_the_search_of_the_file_of_results(
     write_space(project, SPACE | {"repeats": {"trials": 1, "seeds": 2}})
     (here,) = search(project, 3)
     shutil.rmtree(layout.experiment_runs("tuning"))
-    index = layout.shards("tiny", "grid") / "index.json"
+    index = layout.shards("tiny", "grid") / "SEAL.json"
     index.write_bytes(index.read_bytes() + b"\n")  # as if the features had other last bits
     with monkeypatch.context() as patch:
         patch.setattr("manymatch.experiments.tuning.trial.train", None)
