@@ -11,8 +11,8 @@ from full_disk import error_on_full_disk
 
 from manymatch.results.curves import read_curves
 from manymatch.training import curves as curves_module
+from manymatch.training.checkpoints import History
 from manymatch.training.curves import Curves
-from manymatch.training.history import History
 from manymatch.util.errors import StorageError
 
 EPOCHS = 20

@@ -20,7 +20,7 @@ from manymatch.training.validation import validate
 from manymatch.util.errors import ConfigError
 
 CNN = {"backbone": "resnet50", "weights": "random", "crop": 32}
-STEP = "manymatch.training.module.Learner.training_step"
+STEP = "manymatch.training.loop.Losses.forward"
 
 
 @pytest.fixture(autouse=True)

@@ -136,7 +136,7 @@ def rsums(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def result(*values: float) -> None:
         values_left: Iterator[float] = iter(values)
         monkeypatch.setattr(
-            "manymatch.training.epoch_end.validate", lambda *_: {"rsum": next(values_left)}
+            "manymatch.training.loop.validate", lambda *_: {"rsum": next(values_left)}
         )
 
     return result
@@ -252,7 +252,7 @@ def test_an_interrupt_stays_one(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as context, pytest.raises(KeyboardInterrupt):
-        context.setattr("manymatch.training.epoch_end.validate", interrupted)
+        context.setattr("manymatch.training.loop.validate", interrupted)
         run.train(preset(epochs=1))
     assert signal.getsignal(signal.SIGINT) == handler
     run.train(preset(epochs=1))
@@ -267,7 +267,7 @@ def test_mixed_precision_trains(new_run: NewRun, monkeypatch: pytest.MonkeyPatch
         fused.append(options["fused"])
         return make_optimizer(*arguments, **options)
 
-    monkeypatch.setattr("manymatch.training.module.make_optimizer", spied)
+    monkeypatch.setattr("manymatch.training.loop.make_optimizer", spied)
     run = new_run("run")
     run.train(preset(precision="bf16-mixed", epochs=6))
     losses = curve(run, "train/loss")

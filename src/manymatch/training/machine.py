@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from lightning_fabric import Fabric
-from lightning_fabric.plugins import MixedPrecision
+from lightning_fabric.plugins import FSDPPrecision, MixedPrecision
 from lightning_fabric.strategies import DDPStrategy, FSDPStrategy
 from torch import distributed, nn
 from torch.distributed.fsdp import FullyShardedDataParallel
@@ -23,11 +23,16 @@ from manymatch.training.helpers import Started
 from manymatch.util.errors import ConfigError
 
 
-class Autocast(MixedPrecision):
+class _Rounding:
     """Mixed precision in which each use of a weight is rounded anew, so that the gradients of all
-    uses are added in float32. The features of a batch stay float32 until a layer rounds them."""
+    uses are added in float32. A batch stays as it is until a layer rounds its features."""
 
-    def forward_context(self) -> torch.autocast:
+    precision: str
+    device: str
+
+    def forward_context(self) -> AbstractContextManager[Any]:
+        if self.precision == "32-true":
+            return nullcontext()
         half = torch.bfloat16 if self.precision == "bf16-mixed" else torch.float16
         return torch.autocast(self.device, half, cache_enabled=False)
 
@@ -36,6 +41,17 @@ class Autocast(MixedPrecision):
 
     def convert_output(self, data: Any) -> Any:
         return data
+
+
+class Mixed(_Rounding, MixedPrecision):
+    """`16-mixed` and `bf16-mixed` where each device has the whole model."""
+
+
+class Sharded(_Rounding, FSDPPrecision):
+    """Each precision where each GPU has a part of the model. Weights are exchanged in float32."""
+
+    device = "cuda"
+    mixed_precision_config = None
 
 
 @dataclass(frozen=True)
@@ -64,9 +80,18 @@ class Machine:
         Args:
             training: the settings.
             method: the method to train.
+
+        Raises:
+            ConfigError: the method has a parameter that cannot be divided among GPUs.
         """
         strategy: Any = "auto"
         if self.sharded:
+            for name, parameter in method.named_parameters():
+                if not parameter.ndim:
+                    raise ConfigError(
+                        f"training.strategy: fsdp cannot divide '{name}', which is one number. "
+                        "Set training.strategy: ddp."
+                    )
             strategy = FSDPStrategy(state_dict_type="full")
         elif self.together:
             # Parameters that are frozen have no gradient; nor have those of relations after a batch
@@ -81,15 +106,15 @@ class Machine:
             )
         plugins: list[Any] = [] if distributed.is_torchelastic_launched() else [Started()]
         precision: Any = self.precision
-        if precision != "32-true" and not self.sharded:
-            plugins.append(Autocast(precision, self.first_device.type))
-            precision = None
+        if self.sharded:
+            plugins.append(Sharded(precision))
+        elif precision != "32-true":
+            plugins.append(Mixed(precision, self.first_device.type))
         return Fabric(
             accelerator=self.accelerator,
             devices=self.devices,
             num_nodes=self.nodes,
             strategy=strategy,
-            precision=precision,
             plugins=plugins,
         )
 
