@@ -30,18 +30,8 @@ except ImportError:
 Log = Callable[[dict[str, float], int], object]
 """Writes the values of an epoch (0-based)."""
 Close = Callable[[], object]
-PACKAGES = {"tensorboard": "tensorboard", "wandb": "wandb", "mlflow": "mlflow"}
-"""The package, and the extra of the same name, that a logger needs."""
-
-
-def check_logger(logger: Logger) -> None:
-    """Raise a `ConfigError` if the package of the preset's `logger` is missing."""
-    package = PACKAGES.get(logger)
-    if package and importlib.util.find_spec(package) is None:
-        raise ConfigError(
-            f"training.logger: {logger}: the package {package} is missing. "
-            f"Run pip install 'manymatch[{logger}]'."
-        )
+EXTRAS = ("tensorboard", "wandb", "mlflow")
+"""The loggers whose package is an extra. Logger, package and extra have one name."""
 
 
 class Curves:
@@ -49,6 +39,9 @@ class Curves:
 
     A resumed run writes them anew from its `history`, so that no point is repeated or missing. Only
     the process of rank 0 writes.
+
+    Raises:
+        ConfigError: the package of the `logger` is missing.
     """
 
     def __init__(self, folder: Path, history: History, logger: Logger = "dvclive") -> None:
@@ -56,7 +49,11 @@ class Curves:
         self._open: tuple[Log, Close] | None = None
         if not first_process():
             return
-        check_logger(logger)
+        if logger in EXTRAS and importlib.util.find_spec(logger) is None:
+            raise ConfigError(
+                f"training.logger: the package {logger} is missing. "
+                f"Run pip install 'manymatch[{logger}]'."
+            )
         if logger == "dvclive" and Live is None:
             say("no training curves: dvclive is missing. Run pip install 'manymatch[pipeline]'.")
             return

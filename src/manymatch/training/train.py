@@ -17,7 +17,7 @@ from manymatch.networks.encoders.cnn import CNN
 from manymatch.results.machine import Clock, record
 from manymatch.shards.read import Index, caption_texts, read_index
 from manymatch.training.checkpoints import RSUM, Checkpoints, History, fingerprint
-from manymatch.training.curves import Curves, check_logger
+from manymatch.training.curves import Curves
 from manymatch.training.data import Data
 from manymatch.training.helpers import first_process, helped
 from manymatch.training.loop import AfterEpoch, fit, reseed
@@ -68,7 +68,6 @@ def train(
     """
     end_with_torchrun()
     clock = Clock()
-    check_logger(preset.training.logger)
     index = _checked_index(preset, shards)
     machine = choose_machine(preset.training)
     words = vocabulary_of(
