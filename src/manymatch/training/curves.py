@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from manymatch.config.preset import Logger
 from manymatch.training.checkpoints import History
@@ -146,11 +147,12 @@ def _opened(logger: Logger, folder: Path) -> tuple[Log, Close]:
     from lightning_fabric.loggers import CSVLogger, TensorBoardLogger
     from lightning_fabric.utilities.rank_zero import rank_zero_only
 
-    rank_zero_only.rank = 0  # a cluster's variables may say another number
+    process: Any = rank_zero_only
+    process.rank = 0  # a cluster's variables may say another number
     if logger == "csv":
-        table = CSVLogger(output, "", "", flush_logs_every_n_steps=1)
+        table: Any = CSVLogger(output, "", "", flush_logs_every_n_steps=1)
         return table.log_metrics, table.save
-    board = TensorBoardLogger(output, "", "")
+    board: Any = TensorBoardLogger(output, "", "")
     return board.log_metrics, lambda: board.finalize("success")
 
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import torch
 from lightning_fabric import Fabric
-from lightning_fabric.plugins import FSDPPrecision, MixedPrecision
+from lightning_fabric.plugins import FSDPPrecision, MixedPrecision, Precision
 from lightning_fabric.strategies import DDPStrategy, FSDPStrategy
 from torch import distributed, nn
 from torch.distributed.fsdp import FullyShardedDataParallel
 
-from manymatch.config.preset import Precision, Training
+from manymatch.config.preset import Precision as PrecisionName
+from manymatch.config.preset import Training
 from manymatch.methods.base import Method
 from manymatch.model.embed import precision_on
 from manymatch.networks.device import multiplies_bfloat16
@@ -23,12 +24,11 @@ from manymatch.training.helpers import Started
 from manymatch.util.errors import ConfigError
 
 
-class _Rounding:
+class _Rounding(Precision):
     """Mixed precision in which each use of a weight is rounded anew, so that the gradients of all
     uses are added in float32. A batch stays as it is until a layer rounds its features."""
 
-    precision: str
-    device: str
+    device = "cuda"
 
     def forward_context(self) -> AbstractContextManager[Any]:
         if self.precision == "32-true":
@@ -50,8 +50,7 @@ class Mixed(_Rounding, MixedPrecision):
 class Sharded(_Rounding, FSDPPrecision):
     """Each precision where each GPU has a part of the model. Weights are exchanged in float32."""
 
-    device = "cuda"
-    mixed_precision_config = None
+    mixed_precision_config = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Machine:
 
     accelerator: str
     devices: int
-    precision: Precision
+    precision: PrecisionName
     nodes: int = 1
     sharded: bool = False
 
@@ -220,7 +219,7 @@ def _refuse_unsharded(training: Training, machine: Machine) -> None:
         )
 
 
-def training_precision(device: str, asked: Precision) -> Precision:
+def training_precision(device: str, asked: PrecisionName) -> PrecisionName:
     """The precision of a training on a device of the type `device`.
 
     It is the precision in which the model embeds, except that "auto" trains in bf16-mixed on a CPU
