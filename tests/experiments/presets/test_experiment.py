@@ -259,7 +259,7 @@ def undisturbed(_made: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 
 KILLED_PLAN: dict[str, Any] = {"over": {"size": [4, 6]}, "seeds": [0, 1]}
 KILLS = {
-    "in the middle of training": ("manymatch.training.epoch_end.EpochEnd._row", 4),
+    "in the middle of training": ("manymatch.training.loop.validate", 4),
     "before it is evaluated": ("manymatch.experiments.presets.run.evaluate", 2),
     "after its result is kept": ("manymatch.experiments.run_folder.Run.tidy", 4),
 }
