@@ -171,18 +171,21 @@ ENDS: dict[str, tuple[Callable[[psutil.Process, psutil.Process], object], int]] 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ENDS)
+@pytest.mark.parametrize(
+    ("name", "preset"), [*((name, "two") for name in ENDS), ("terminated", "one")]
+)
 def test_a_training_that_is_ended_leaves_no_process_and_goes_on(
-    checkout: Checkout, name: str
+    checkout: Checkout, name: str, preset: str
 ) -> None:
     end, code = ENDS[name]
-    command = *MANYMATCH, "train", "tiny", "two", "--set", "training.epochs=100000"
+    command = *MANYMATCH, "train", "tiny", preset, "--set", "training.epochs=100000"
     with started(checkout, *command) as process:
         assert not resumed(process)
         first = psutil.Process(process.pid)
         family = first.children(recursive=True)
         assert not open_to_the_network([first, *family])
-        end(first, next(child for child in family if "spawn_main" in str(child.cmdline())))
+        helpers = (child for child in family if "spawn_main" in str(child.cmdline()))
+        end(first, next(helpers, first))
         output, _ = process.communicate(timeout=SECONDS)
         assert process.returncode == code, output
         assert psutil.wait_procs(family, timeout=30)[1] == []
