@@ -19,14 +19,13 @@ from manymatch import Model
 from manymatch.evaluation.rerank import reranked
 from manymatch.methods.embeddings import Embeddings
 from manymatch.model.answer import Side
+from manymatch.search.scan import codes as codes_module
 from manymatch.search.scan import dots
-from manymatch.search.scan.bounds import upper_bounds
-from manymatch.search.scan.codes import Codes
-from manymatch.search.scan.exact import Hits
-from manymatch.search.scan.forms import form_of
+from manymatch.search.scan.code_writer import write_codes
+from manymatch.search.scan.codes import BLOCK, Codes
+from manymatch.search.scan.exact import Hits, double
 from manymatch.search.scan.quantiser import Quantiser
 from manymatch.search.scan.scanner import Scanner
-from manymatch.search.scan.source import BLOCK, Floats, double, weighted
 from manymatch.util.errors import ConfigError, DataError
 
 EXAMPLES = settings(
@@ -44,7 +43,7 @@ def codes_of(model: Model, gallery: Embeddings, side: Side, blocks: int = 1) -> 
             gallery.rows(slice(start, min(start + size, len(gallery))))
             for start in range(0, len(gallery), size)
         )
-        Codes.write(Path(folder) / "codes", model, runs, side)
+        write_codes(Path(folder) / "codes", model, runs, side)
         return Codes(Path(folder) / "codes")
 
 
@@ -80,7 +79,7 @@ def check(
     np.testing.assert_array_equal(hits.rows, order)
     np.testing.assert_array_equal(hits.scores, exact.numpy()[order])
     np.testing.assert_allclose(hits.scores, single.numpy()[order], atol=tolerance, rtol=2e-6)
-    assert hits.exact and len(hits.rows) <= hits.reranked <= len(exact)
+    assert len(hits.rows) <= hits.reranked <= len(exact)
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -134,21 +133,19 @@ def test_a_method_without_a_form_is_scored_as_a_whole(
     gallery, queries = made_up("duplicated", 300, 1, 16, 0), made_up("random", 5, 1, 16, 1)
     exact = all_scores(model, double(gallery), double(queries), "images")
     included = np.arange(300) % 2 > 0
-    monkeypatch.setattr("manymatch.search.scan.scanner.form_of", lambda *_: None)
+    monkeypatch.setattr(type(model.method), "products", lambda *_: None)
     for query, hits in enumerate(Scanner(model, gallery).top(queries, 9, included)):
         check(hits, exact[query], exact[query], 9, included)
         assert hits.reranked == 150
-    monkeypatch.setattr("manymatch.search.scan.codes.form_of", lambda *_: None)
     with pytest.raises(ConfigError, match="vsepp"):
         codes_of(model, gallery, "images")
 
 
-@pytest.mark.parametrize("with_codes", [True, False])
-def test_several_blocks_and_threads_give_the_same(small_model: MakeModel, with_codes: bool) -> None:
+def test_several_blocks_and_threads_give_the_same(small_model: MakeModel) -> None:
     model, n = small_model("dive smooth_chamfer"), 2 * BLOCK + 5
     gallery, queries = made_up("duplicated", n, 2, 16, 0), made_up("random", 20, 3, 16, 1)
     exact = all_scores(model, double(gallery), double(queries), "images")
-    scanner = Scanner(model, gallery, codes_of(model, gallery, "images", 7) if with_codes else None)
+    scanner = Scanner(model, gallery, codes_of(model, gallery, "images", 7))
     threads = torch.get_num_threads()
     try:
         for count in (1, 2, 5):
@@ -188,13 +185,15 @@ def test_no_bound_is_below_its_score(
     if worst:
         queries = along_the_errors(gallery, queries)
     exact = all_scores(model, double(gallery), double(queries), "images")
-    form = form_of(model.method, "images")
+    bounds = upper_bounds(model, codes_of(model, gallery, "images"), queries)
+    assert bool((bounds >= exact.numpy()).all())
+
+
+def upper_bounds(model: Model, codes: Codes, queries: Embeddings) -> np.ndarray:
+    form = model.method.products("images")
     assert form is not None
-    for source in (codes_of(model, gallery, "images"), Floats(form, gallery)):
-        single = [double(queries).rows(slice(row, row + 1)) for row in range(4)]
-        asked = [form.ask(query, source.longest) for query in single]
-        for bounds, scores in zip(upper_bounds(source, asked), exact, strict=True):
-            assert bool((bounds >= scores.numpy()).all())
+    single = [double(queries).rows(slice(row, row + 1)) for row in range(len(queries))]
+    return codes.upper_bounds([form.ask(query, codes.longest) for query in single])
 
 
 def along_the_errors(gallery: Embeddings, queries: Embeddings) -> Embeddings:
@@ -215,18 +214,14 @@ def test_half_of_the_error_is_not_a_bound(
     model = small_model("vsepp")
     gallery = made_up("random", 60, 1, 256, 0)
     queries = double(along_the_errors(gallery, made_up("random", 4, 1, 256, 1)))
-    codes, form = codes_of(model, gallery, "images"), form_of(model.method, "images")
-    assert form is not None
-    asked = [form.ask(queries.rows(slice(row, row + 1)), codes.longest) for row in range(4)]
+    codes = codes_of(model, gallery, "images")
     exact = all_scores(model, double(gallery), queries, "images")
-    monkeypatch.setattr(
-        "manymatch.search.scan.codes.weighted", lambda *arguments: weighted(*arguments) / 2
-    )
-    halved = np.stack(list(upper_bounds(codes, asked)))
-    assert bool((halved < exact.numpy()).any())
+    whole = codes_module._weighted
+    monkeypatch.setattr(codes_module, "_weighted", lambda *arguments: whole(*arguments) / 2)
+    assert bool((upper_bounds(model, codes, queries) < exact.numpy()).any())
 
 
-def test_without_the_library_a_scan_reads_the_embeddings(
+def test_without_the_library_a_search_is_by_brute_force(
     small_model: MakeModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = small_model("maxmatch topk")
@@ -295,7 +290,7 @@ def test_faults_are_errors_of_one_line(small_model: MakeModel, tmp_path: Path) -
     codes, folder = codes_of(model, good, "images"), tmp_path / "codes"
     for fault in (bad, empty):
         with pytest.raises(DataError, match="item 7"):
-            Codes.write(folder, model, [fault.rows(slice(0, 5)), fault.rows(slice(5, 20))], "texts")
+            write_codes(folder, model, [fault.rows(slice(0, 5)), fault.rows(slice(5, 20))], "texts")
         with pytest.raises(DataError, match="item 7"):
             Scanner(model, fault)
         assert not folder.exists()
@@ -304,7 +299,7 @@ def test_faults_are_errors_of_one_line(small_model: MakeModel, tmp_path: Path) -
     with pytest.raises(DataError, match="real element"):
         Scanner(model, good, codes).top(empty, 3)
     with pytest.raises(DataError, match="no items"):
-        Codes.write(folder, model, [], "images")
+        write_codes(folder, model, [], "images")
     with pytest.raises(DataError, match="20 images"):
         Scanner(model, good, codes, "texts")
     with pytest.raises(DataError, match="dive"):
@@ -316,7 +311,7 @@ def test_faults_are_errors_of_one_line(small_model: MakeModel, tmp_path: Path) -
         Scanner(small_model("cora"), good.elements([0]), beta=0.5).top(good, 3)
     with pytest.raises(ConfigError, match="at least 1"):
         Scanner(model, good, codes).top(good, 0)
-    Codes.write(folder, model, [good], "images")
+    write_codes(folder, model, [good], "images")
     with (folder / "codes.bin").open("ab") as file:
         file.write(b"0")
     with pytest.raises(DataError, match=r"codes\.bin"):

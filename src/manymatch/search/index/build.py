@@ -30,8 +30,7 @@ from manymatch.search.index.stored import (
     table_of,
     write_items,
 )
-from manymatch.search.scan.codes import Codes
-from manymatch.search.scan.forms import form_of
+from manymatch.search.scan.code_writer import write_codes
 from manymatch.util.code_hash import code_hash
 from manymatch.util.errors import DataError, StorageError
 from manymatch.util.files import beside, replacing, sha256
@@ -293,8 +292,8 @@ def _write(
         folder.mkdir()
         files = gather(folder, rows)
         write_items(folder, items)
-        if form_of(model.method, manifest.side):  # else every search scores every item
-            Codes.write(folder / CODES, model, Stored.open(folder).blocks(), manifest.side)
+        if model.method.products(manifest.side):  # else every search scores every item
+            write_codes(folder / CODES, model, Stored.open(folder).blocks(), manifest.side)
             files |= {f"{CODES}/{path.name}": sha256(path) for path in (folder / CODES).iterdir()}
         complete = manifest.model_copy(update={"files": files})
         write_hashed_object(folder / NAME, complete.model_dump())
