@@ -1,6 +1,6 @@
 """The flows. Each flow runs some of DVC's stages with all stages that they need, in DVC's order.
 
-`prefect.yaml` names the deployments of the flows. Parameters are checked before anything runs; an
+`deployments.py` names the deployments of the flows. Parameters are checked before anything runs; an
 error ends the run as Failed with one line. A run with overrides works in a worktree of its own
 (`experiment.py`), any other run in the workspace.
 """

@@ -141,6 +141,16 @@ def test_a_method_without_a_form_is_scored_as_a_whole(
         codes_of(model, gallery, "images")
 
 
+def test_a_form_that_is_not_that_of_the_score_is_refused(
+    small_model: MakeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, gallery = small_model("vsepp"), made_up("random", 30, 1, 16, 0)
+    score = type(model.method).score
+    monkeypatch.setattr(type(model.method), "score", lambda *sides: 2 * score(*sides) + 1)
+    with pytest.raises(ConfigError, match="products"):
+        codes_of(model, gallery, "images")
+
+
 def test_several_blocks_and_threads_give_the_same(small_model: MakeModel) -> None:
     model, n = small_model("dive smooth_chamfer"), 2 * BLOCK + 5
     gallery, queries = made_up("duplicated", n, 2, 16, 0), made_up("random", 20, 3, 16, 1)
@@ -250,34 +260,27 @@ def test_a_library_with_wrong_products_is_not_used(monkeypatch: pytest.MonkeyPat
         dots.available.cache_clear()
 
 
-def test_vectors_near_a_space_of_few_dimensions_are_projected(small_model: MakeModel) -> None:
-    model = small_model("dive smooth_chamfer")
-    torch.manual_seed(0)
-    space = torch.randn(200, 1024)
+@pytest.mark.parametrize(("size", "spread"), [(1024, 0), (64, 1e-2), (64, 1e-3)])
+def test_codes_tell_items_apart(small_model: MakeModel, size: int, spread: float) -> None:
+    """Vectors near a space of 200 dimensions, and vectors that crowd around one set."""
+    model, space = small_model("dive smooth_chamfer"), torch.randn(200, 1024)
+    gallery, queries = (made_up("random", n, 4, min(size, 200), n) for n in (3000, 10))
 
-    def near(n: int, seed: int) -> Embeddings:
-        vectors = made_up("random", n, 4, 200, seed).vectors @ space
-        return Embeddings(normalize(vectors + 0.05 * torch.randn(n, 4, 1024), dim=2))
+    def near(vectors: Tensor) -> Tensor:
+        return vectors @ space + 0.05 * torch.randn(*vectors.shape[:2], 1024)
 
-    gallery, queries = near(1000, 0), near(10, 1)
+    if spread:
+        vectors = gallery.vectors[:1] + spread * gallery.vectors
+    else:
+        vectors, queries = (
+            near(gallery.vectors),
+            Embeddings(normalize(near(queries.vectors), dim=2)),
+        )
+    gallery = Embeddings(normalize(vectors, dim=2))
     codes = codes_of(model, gallery, "images")
-    assert codes.sizes.size == 256
+    assert codes.sizes.size == min(size, 256)
     exact = all_scores(model, double(gallery), double(queries), "images")
     for query, hits in enumerate(Scanner(model, gallery, codes).top(queries, 5)):
-        check(hits, exact[query], exact[query], 5)
-        assert hits.reranked < 300
-
-
-@pytest.mark.parametrize("spread", [1e-2, 1e-3])
-def test_codes_tell_items_of_a_crowded_gallery_apart(small_model: MakeModel, spread: float) -> None:
-    model = small_model("dive smooth_chamfer")
-    gallery, queries = made_up("random", 3000, 4, 64, 0), made_up("random", 10, 4, 64, 1)
-    crowded = normalize(gallery.vectors[:1] + spread * gallery.vectors, dim=2)
-    gallery = replace(gallery, vectors=crowded)
-    exact = all_scores(model, double(gallery), double(queries), "images")
-    for query, hits in enumerate(
-        Scanner(model, gallery, codes_of(model, gallery, "images")).top(queries, 5)
-    ):
         check(hits, exact[query], exact[query], 5)
         assert hits.reranked < 300
 

@@ -60,7 +60,7 @@ def test_all_indexes_become_ready(client: TestClient) -> None:
 def test_a_text_finds_what_the_index_finds(client: TestClient, index: Index) -> None:
     answer = client.get("/search", params={"q": "two dogs", "k": 3}).json()
     assert_same(answer, index.search("two dogs", 3))
-    question = {"q": "two dogs", "where": 'path like "3*"', "least": -1.0, "index": "photos"}
+    question = {"q": "two dogs", "where": "path glob '3*'", "least": -1.0, "index": "photos"}
     expected = index.search("two dogs", where=question["where"], least=-1.0)
     for reply in (client.get("/search", params=question), client.post("/search", json=question)):
         assert_same(reply.json(), expected)

@@ -15,7 +15,7 @@ import uvicorn
 from chromium import CHROMIUM
 
 from manymatch.search.service.app import application
-from manymatch.search.service.connection import Connection
+from manymatch.search.service.guard import Connection
 from manymatch.search.service.served_index import ServedIndex
 
 playwright = pytest.importorskip("playwright.sync_api")

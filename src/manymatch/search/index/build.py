@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from manymatch.methods import entry_point
-from manymatch.search.index.changes import Changes
 from manymatch.search.index.facts import add_facts
-from manymatch.search.index.items import Entry, Loaded, Source
+from manymatch.search.index.items import Changes, Entry, Loaded, Source
 from manymatch.search.index.manifest import CODES, NAME, Manifest, model_identity, relative
 from manymatch.search.index.parts import UnfinishedParts
 from manymatch.search.index.stored import (

@@ -269,7 +269,7 @@ class Index:
 
     @cached_property
     def _model_and_scanners(self) -> tuple[Model, dict[Side, Scanner]]:
-        from manymatch.search.index.loading import model_of, scanners  # imports torch: a second
+        from manymatch.search.index.queries import model_of, scanners
 
         model = model_of(self.manifest, self.folder, self._given)
         return model, scanners(model, self.manifest, self._stored, self._beta)

@@ -200,15 +200,3 @@ def check_items(items: Embeddings, start: int) -> None:
     if items.mask is not None and not bool(items.mask.any(1).all()):
         empty = numbers[int((~items.mask.any(1)).nonzero()[0])]
         raise DataError(f"{empty} is a set without a real element: its mask is False throughout")
-
-
-def check_items(items: Embeddings, start: int) -> None:
-    """Refuse an item that is not finite, or an empty set: a `DataError` gives the item's number."""
-    numbers = [f"item {number}" for number in range(start, start + len(items))]
-    for part in items.scored_parts().values():
-        if part.is_floating_point():
-            check_finite(part, numbers)
-    check_range(items)
-    if items.mask is not None and not bool(items.mask.any(1).all()):
-        empty = numbers[int((~items.mask.any(1)).nonzero()[0])]
-        raise DataError(f"{empty} is a set without a real element: its mask is False throughout")

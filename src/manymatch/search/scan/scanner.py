@@ -112,10 +112,12 @@ class Scanner:
 
     def _bounds(self, queries: Sequence[Embeddings]) -> Iterator[NDArray[np.float32]]:
         """For every query upper bounds `(n,)` of the scores; infinity where nothing is known."""
-        if self._codes is None or self._form is None:
+        longest = 0.0 if self._codes is None else self._codes.longest
+        # A query that has no score is refused here.
+        asked = [self._form.ask(query, longest) for query in queries] if self._form else []
+        if self._codes is None:
             yield from (np.full(self._count, np.inf, np.float32) for _ in queries)
             return
-        asked = [self._form.ask(query, self._codes.longest) for query in queries]
         for together in _passes(asked):
             yield from self._codes.upper_bounds(together)
 

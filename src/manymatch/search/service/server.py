@@ -46,7 +46,7 @@ def serve(
         import uvicorn
 
         from manymatch.search.service.app import application
-        from manymatch.search.service.connection import Connection
+        from manymatch.search.service.guard import Connection
         from manymatch.search.service.requests import AnyIndex
         from manymatch.search.service.served_index import ServedIndex
         from manymatch.search.service.sharded_index import ShardedIndex
