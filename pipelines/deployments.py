@@ -15,7 +15,6 @@ from typing import Any
 import yaml
 
 from manymatch.config.layout import Layout
-from manymatch.config.preset import preset_path
 from manymatch.methods import METHODS
 from manymatch.util.errors import ManyMatchError
 from manymatch.util.progress import say
@@ -27,8 +26,8 @@ _DATASET = "scenes"
 def deployments(root: Path) -> dict[str, Any]:
     """`prefect.yaml` of the checkout `root`, with the deployments of the methods."""
     content: dict[str, Any] = yaml.safe_load((root / "prefect.yaml").read_text(encoding="utf-8"))
-    presets = root / Layout().presets
-    methods = [name for name in METHODS if preset_path(presets, _DATASET, name).is_file()]
+    presets = root / Layout().presets / _DATASET
+    methods = [name for name in METHODS if (presets / f"{name}.yaml").is_file()]
     train = content["definitions"]["train"]
     content["deployments"] += [
         {

@@ -239,7 +239,7 @@ def test_other_hosts_and_methods_are_refused(client: TestClient) -> None:
 
 
 def test_a_client_that_asks_too_often_waits(indexes: list[Path]) -> None:
-    client = TestClient(application([ServedIndex.of(indexes[0])], rate=2), ADDRESS)
+    client = TestClient(application([ServedIndex.from_folder(indexes[0])], rate=2), ADDRESS)
     answers = [client.get("/health") for _ in range(6)]
     assert [one.status_code for one in answers][:4] == [200] * 4
     assert_refused(answers[-1], 429)
@@ -250,24 +250,26 @@ def test_an_index_that_loads_or_fails_says_so(
 ) -> None:
     maxmatch = indexes[2] / read_hashed_object(indexes[2] / "manifest.json", "")["model"]
     # Without its start, nothing loads.
-    waiting = TestClient(application([ServedIndex.of(indexes[0])]), ADDRESS)
+    waiting = TestClient(application([ServedIndex.from_folder(indexes[0])]), ADDRESS)
     assert waiting.get("/health").json()["status"] == "loading"
     assert_refused(waiting.get("/search?q=dog"), 503)
     (tmp_path / "bad.index").mkdir()
     shutil.copytree(indexes[2], tmp_path / "moved" / "away.index")  # without its model
-    without_model = ServedIndex.of(tmp_path / "moved" / "away.index")
+    without_model = ServedIndex.from_folder(tmp_path / "moved" / "away.index")
     without_model.load().join()
     assert without_model.status == "failed" and "cannot be used" in str(without_model.fault)
     assert "--model" in capsys.readouterr().err
-    with_model = ServedIndex.of(tmp_path / "moved" / "away.index", model=str(maxmatch))
+    with_model = ServedIndex.from_folder(tmp_path / "moved" / "away.index", model=str(maxmatch))
     with_model.load().join()
     assert with_model.status == "ready"
     vectors = np.load(with_model.folder / "vectors.npy")
     np.save(with_model.folder / "vectors.npy", vectors / 2)
-    damaged = ServedIndex.of(tmp_path / "moved" / "away.index", model=str(maxmatch))
+    damaged = ServedIndex.from_folder(tmp_path / "moved" / "away.index", model=str(maxmatch))
     damaged.load().join()
     assert damaged.status == "failed"
-    with TestClient(application([ServedIndex.of(tmp_path / "bad.index")]), ADDRESS) as client:
+    with TestClient(
+        application([ServedIndex.from_folder(tmp_path / "bad.index")]), ADDRESS
+    ) as client:
         while client.get("/health").json()["status"] == "loading":
             time.sleep(0.02)
         (state,) = client.get("/health").json()["indexes"]
@@ -281,7 +283,7 @@ def test_an_index_that_loads_or_fails_says_so(
 def test_indexes_have_names_of_their_own(indexes: list[Path], tmp_path: Path) -> None:
     for folders in ([tmp_path / "none.index"], [indexes[0], indexes[0]]):
         with pytest.raises(ConfigError, match="index"):
-            application([ServedIndex.of(folder) for folder in folders])
+            application([ServedIndex.from_folder(folder) for folder in folders])
 
 
 def test_the_page_needs_nobody_else(client: TestClient) -> None:

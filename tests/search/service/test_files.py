@@ -42,7 +42,9 @@ def test_no_answer_names_a_path_of_the_server(
     source.mkdir()
     shutil.copy(pictures[0], source / "a.png")
     made_index(source, make_model("vsepp"), tmp_path / "photos.index")
-    with TestClient(application([ServedIndex.of(tmp_path / "photos.index")]), ADDRESS) as client:
+    with TestClient(
+        application([ServedIndex.from_folder(tmp_path / "photos.index")]), ADDRESS
+    ) as client:
         ready(client)
         (found,) = client.get("/search?q=dogs").json()["results"]
         file = source / "a.png"
@@ -74,7 +76,7 @@ def test_a_fact_that_cannot_be_read_names_no_path_of_the_server(
     numbers = pa.array(range(len(items)))
     doubled = pa.StructArray.from_arrays([numbers, numbers], ["a", "a"])
     pq.write_table(items.append_column("doubled", doubled), index.folder / "items.parquet")
-    with TestClient(application([ServedIndex.of(index.folder)]), ADDRESS) as client:
+    with TestClient(application([ServedIndex.from_folder(index.folder)]), ADDRESS) as client:
         ready(client)
         item = client.get("/search?q=dogs").json()["results"][0]["id"]
         answer = client.get(f"/items/{item}")

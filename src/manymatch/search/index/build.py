@@ -99,7 +99,7 @@ def build(
             _write(target, model, manifest, items, [rows[entry.path] for entry in kept])
     unfinished.remove()
     before = earlier.entries if earlier else []
-    return Changes.between(before, kept, embedded, manifest.broken)
+    return Changes.from_items(before, kept, embedded, manifest.broken)
 
 
 def build_part(source: Source, model: Model, parts: Parts) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
+import time
 from functools import cached_property
 from typing import Any
 
@@ -24,9 +25,16 @@ from numpy.typing import NDArray
 from manymatch.util.errors import DataError, first_line, nearest, printable
 
 _LONGEST = 2_000
-_STEPS, _STEPS_BETWEEN_LOOKS = 200_000_000, 10_000
-"""Steps of SQLite's virtual machine after which a filter ends: some seconds."""
-_DEEPEST = 100
+_SECONDS = 5.0
+"""Processor time after which a filter ends."""
+_STEPS_BETWEEN_LOOKS = 1_000
+"""Steps of SQLite's virtual machine."""
+_LIMITS = {
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 100,
+    sqlite3.SQLITE_LIMIT_LENGTH: 2**24,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 100,
+}
+"""The depth of an expression, the bytes of a text on the way, the bytes of a pattern."""
 _FUNCTIONS = frozenset(
     ("like", "glob", "lower", "upper", "length", "substr", "instr", "abs", "round", "coalesce")
 )
@@ -49,7 +57,7 @@ class Filters:
         self._lock = threading.Lock()
         self._filled: set[str] = set()
         self._read: set[str] = set()
-        self._selects = self._steps = 0
+        self._selects, self._began = 0, 0.0
 
     def included(self, expression: str) -> NDArray[np.bool_]:
         """`(n,)` whether each item fulfils the expression.
@@ -83,7 +91,7 @@ class Filters:
         return [row for (row,) in self._execute(query)]
 
     def _execute(self, query: str) -> list[Any]:
-        self._selects = self._steps = 0
+        self._selects, self._began = 0, time.thread_time()
         return self._table.execute(query).fetchall()
 
     @cached_property
@@ -93,7 +101,8 @@ class Filters:
         )
         columns = ", ".join(f"{_quoted(name)} {_sql_type(of)}" for name, of in self._types.items())
         table.execute(f"CREATE TABLE items ({columns})")
-        table.setlimit(sqlite3.SQLITE_LIMIT_EXPR_DEPTH, _DEEPEST)
+        for limit, most in _LIMITS.items():
+            table.setlimit(limit, most)
         table.set_progress_handler(self._step, _STEPS_BETWEEN_LOOKS)
         table.set_authorizer(self._authorised)
         return table
@@ -138,8 +147,7 @@ class Filters:
         return sqlite3.SQLITE_OK if known or only else sqlite3.SQLITE_DENY
 
     def _step(self) -> bool:
-        self._steps += _STEPS_BETWEEN_LOOKS
-        return self._steps > _STEPS
+        return time.thread_time() - self._began > _SECONDS
 
     def _translated(self, expression: str) -> str:
         """The expression in SQL."""
@@ -162,7 +170,7 @@ class Filters:
         if fault == "not authorized":
             return "a filter has no SELECT"
         if fault == "interrupted":
-            return "it takes too many steps"
+            return f"it takes more than {_SECONDS:g} s"
         _, _, name = fault.partition("no such column: ")
         if not name:
             return fault

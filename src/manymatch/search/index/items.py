@@ -219,7 +219,7 @@ class Changes:
     broken: int
 
     @classmethod
-    def between(
+    def from_items(
         cls, before: list[Entry], after: list[Entry], embedded: int, broken: int
     ) -> Changes:
         """The changes from the items `before` to the items `after`."""

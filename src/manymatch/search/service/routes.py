@@ -17,10 +17,10 @@ from manymatch.model.picture_bytes import MOST_PIXELS, decoded, media_type, thum
 from manymatch.search.service.guard import read_body
 from manymatch.search.service.requests import (
     AnyIndex,
-    IndexOfQuery,
-    ItemOfIndex,
+    ItemRequest,
     Pair,
     Question,
+    RequestedIndex,
     Settings,
     body_of,
     index_named,
@@ -75,7 +75,7 @@ async def explain(request: Request, pair: Annotated[Pair, Query()]) -> Response:
 
 
 @router.post("/explain", responses=_WHY, openapi_extra=body_of(Pair))
-async def explain_by_body(request: Request, item: Annotated[ItemOfIndex, Query()]) -> Response:
+async def explain_by_body(request: Request, item: Annotated[ItemRequest, Query()]) -> Response:
     """Why a caption of the index and a picture have their score. The body is the picture's file;
     or the body is JSON with the fields of `GET /explain`."""
     if is_json(request):
@@ -86,20 +86,20 @@ async def explain_by_body(request: Request, item: Annotated[ItemOfIndex, Query()
 
 
 @router.get("/items/{item}/picture", **_PICTURE_HEADERS)
-def picture(served: IndexOfQuery, item: str) -> Response:
+def picture(served: RequestedIndex, item: str) -> Response:
     """The file of an item."""
     data = served.picture(item)
     return Response(data, media_type=media_type(data), headers=_KEPT)
 
 
 @router.get("/items/{item}/thumbnail", **_PICTURE_HEADERS)
-def small_picture(served: IndexOfQuery, item: str) -> Response:
+def small_picture(served: RequestedIndex, item: str) -> Response:
     """The picture of an item as a JPEG of at most 320 x 320 pixels."""
     return Response(thumbnail(served.picture(item)), media_type="image/jpeg", headers=_KEPT)
 
 
 @router.get("/items/{item}", responses={200: {"model": Item}})
-def facts(served: IndexOfQuery, item: str) -> Response:
+def facts(served: RequestedIndex, item: str) -> Response:
     """What the index knows about an item."""
     values = {"index": served.name} | served.item(item).model_dump(mode="json")
     return _json(values)
