@@ -30,11 +30,10 @@ _SECONDS = 5.0
 _STEPS_BETWEEN_LOOKS = 1_000
 """Steps of SQLite's virtual machine."""
 _LIMITS = {
-    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 100,
     sqlite3.SQLITE_LIMIT_LENGTH: 2**24,
     sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 100,
 }
-"""The depth of an expression, the bytes of a text on the way, the bytes of a pattern."""
+"""The bytes of a text on the way, and the bytes of a pattern."""
 _FUNCTIONS = frozenset(
     ("like", "glob", "lower", "upper", "length", "substr", "instr", "abs", "round", "coalesce")
 )
@@ -111,8 +110,9 @@ class Filters:
     def _types(self) -> dict[str, pa.DataType]:
         """The columns of the table. SQL's names have no case, so the first of two names counts."""
         fields = [(field.name, field.type) for field in self._items.schema]
-        known = {name.lower(): (name, of) for name, of in reversed(fields) if _sql_type(of)}
-        return dict([("date", pa.timestamp("ns")), *known.values()])
+        known = {"date": ("date", pa.timestamp("ns"))}
+        known |= {name.lower(): (name, of) for name, of in reversed(fields) if _sql_type(of)}
+        return dict(known.values())
 
     def _fill(self, names: set[str]) -> None:
         names = names & self._types.keys()
