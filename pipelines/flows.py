@@ -208,7 +208,10 @@ def _run(
     except ManyMatchError as error:
         logger.error("%s", error)
         return Failed(message=str(error))
-    return _summary(states)
+    if not states[-1].is_completed():
+        return Failed(message=states[-1].message)
+    cached = sum(state.name == CACHED for state in states)
+    return Completed(message=f"{len(states) - cached} stages ran, {cached} had not changed")
 
 
 @contextlib.contextmanager
@@ -291,10 +294,3 @@ def _publish(stages: list[Stage], states: list[State], made: Experiment | None, 
     if all(state.name == CACHED for state in states):
         tell("no stage had to run: nothing has changed since these results were made")
     artifacts.publish(stages, workspace, report, tell)
-
-
-def _summary(states: list[State]) -> State:
-    if not states[-1].is_completed():
-        return Failed(message=states[-1].message)
-    cached = sum(state.name == CACHED for state in states)
-    return Completed(message=f"{len(states) - cached} stages ran, {cached} had not changed")

@@ -168,17 +168,14 @@ def _start(
 ) -> None:
     if here.started.find(name):
         return
-    if port and _taken(port):
+    with socket.socket() as probe:
+        taken = port is not None and probe.connect_ex((_HOST, port)) == 0
+    if taken:
         raise ConfigError(
             f"port {port} of {_HOST} is used by another program. End that program, or set another "
             "port in prefect.toml (api.url and server.api.port)."
         )
     here.started.start(name, command, _ENVIRONMENT | {REPORT_URL: here.reports, **(settings or {})})
-
-
-def _taken(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex((_HOST, port)) == 0
 
 
 def _wait_for_server(here: Place) -> None:
