@@ -124,7 +124,7 @@ def _check_form(model: Model, form: ProductForm, items: Embeddings, side: Side) 
     sample = items.rows(slice(0, min(len(items), _SAMPLE)))
     exact, scores = double(sample), ExactScores(model, sample, side, None, form)
     vectors, added = form.rows(exact), _offsets(form, exact)
-    for query in single(sample.as_items()):
+    for query in single(sample):
         asked = form.ask(query, float(vectors.norm(dim=2).max()))
         products = (vectors @ asked.vectors.T).permute(1, 2, 0)
         products = products if added is None else products + added[:, None]
