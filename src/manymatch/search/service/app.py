@@ -52,7 +52,7 @@ def application(
         indexes[index.name] = index
         if isinstance(index, ServedIndex):
             index.batch_seen = metrics.batches.labels(index.name).observe
-        metrics.ready.labels(index.name).set_function(lambda index=index: index.status == "ready")
+        metrics.ready.labels(index.name).set_function(partial(_ready, index))
 
     @asynccontextmanager
     async def loading(app: FastAPI) -> AsyncIterator[None]:
@@ -127,6 +127,10 @@ def _add_page(app: FastAPI) -> None:
         )
         path = "/" if file.name == "index.html" else f"/page/{file.name}"
         app.add_api_route(path, partial(_same, answer), include_in_schema=False)
+
+
+def _ready(index: AnyIndex) -> float:
+    return index.status == "ready"
 
 
 def _same(answer: Response) -> Response:
