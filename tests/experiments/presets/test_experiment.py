@@ -145,7 +145,7 @@ def test_other_data_are_another_run(checkout: Checkout, worked: list[str]) -> No
     plan = checkout.plan(over={"size": [4]})
     record(checkout, plan)
     layout = checkout.layout
-    index = layout.shards("tiny", "grid") / "index.json"
+    index = layout.shards("tiny", "grid") / "SEAL.json"
     for path in (
         layout.vocabulary("tiny"),
         layout.captions("tiny"),
@@ -186,7 +186,7 @@ def test_another_machine_extends_the_file_of_results(
     layout = checkout.layout
     first = record(checkout, checkout.plan(over={"size": [4]}))
     shutil.rmtree(layout.experiment_runs("presets"))
-    index = layout.shards("tiny", "grid") / "index.json"
+    index = layout.shards("tiny", "grid") / "SEAL.json"
     index.write_bytes(index.read_bytes() + b"\n")  # as if the features had other last bits
     more = checkout.plan(over={"size": [4]}, seeds=[0, 1])
     worked.clear()
@@ -259,7 +259,7 @@ def undisturbed(_made: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 
 KILLED_PLAN: dict[str, Any] = {"over": {"size": [4, 6]}, "seeds": [0, 1]}
 KILLS = {
-    "in the middle of training": ("manymatch.training.epoch_end.EpochEnd._row", 4),
+    "in the middle of training": ("manymatch.training.loop.validate", 4),
     "before it is evaluated": ("manymatch.experiments.presets.run.evaluate", 2),
     "after its result is kept": ("manymatch.experiments.run_folder.Run.tidy", 4),
 }
