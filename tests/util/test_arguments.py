@@ -11,6 +11,7 @@ import torch
 
 from manymatch import losses, similarities
 from manymatch.networks import pooling
+from manymatch.util.arguments import documented_shapes
 from manymatch.util.errors import ConfigError, DataError, ManyMatchError
 
 ODD: list[Any] = [None, "x", float("nan"), [], {}, b"x", object(), ["x"]]
@@ -46,10 +47,53 @@ def test_an_argument_has_the_type_of_its_annotation() -> None:
         similarities.top_match(one, one, 0.5)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="slot_diversity: slots"):
         losses.slot_diversity(one, none)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match=r"chamfer: the arguments do not fit .*\(1, 1, 3\)"):
+    with pytest.raises(DataError, match=r"chamfer: texts = Tensor \(1, 1, 3\) .* D = 2$"):
         similarities.chamfer(one, torch.ones(1, 1, 3))
+    with pytest.raises(DataError, match=r"smooth_chamfer: the arguments do not fit .*\(5,\)"):
+        similarities.smooth_chamfer(one, one, torch.ones(5))
     assert similarities.top_match(one, one, k=None).shape == (1, 1)
     assert similarities.smooth_chamfer(one, one, torch.tensor(2.0)).shape == (1, 1)
+
+
+CALLED = [
+    pytest.param(one.forward if isinstance(one, type) else one, id=one.__name__)
+    for package in (similarities, losses, pooling)
+    for one in (getattr(package, name) for name in package.__all__)
+]
+
+
+@pytest.mark.parametrize("function", CALLED)
+def test_tensors_have_the_documented_shapes(function: Callable[..., Any]) -> None:
+    shapes = documented_shapes(function)
+    annotations = function.__annotations__
+    assert {name for name, kind in annotations.items() if kind == "Tensor"} <= {*shapes, "return"}
+    axes = sorted({axis for stated in shapes.values() for shape in stated for axis in shape})
+    sizes = {axis: int(axis) if axis.isdigit() else 2 + place for place, axis in enumerate(axes)}
+    good = {
+        name: [torch.ones([sizes[axis] for axis in shape]) for shape in stated]
+        for name, stated in shapes.items()
+    }
+    parameters = inspect.signature(function).parameters
+    own = {"self": None} if "self" in parameters else {}
+    rest = {"temperature", "margin", "scale", "eta", "shift"} & parameters.keys()
+    used: set[str] = set()
+    for name, stated in shapes.items():
+        for place, shape in enumerate(stated):
+            right = good[name][place]
+            wrong = [right[None], right[0]]
+            if used & set(shape):  # an axis that an argument before has
+                wrong.append(torch.ones([sizes[axis] + (axis in used) for axis in shape]))
+            used |= set(shape)
+            for one in wrong:
+                values = {**good, name: [*good[name][:place], one, *good[name][place + 1 :]]}
+                given = {key: each[0] if len(each) == 1 else each for key, each in values.items()}
+                several = [given.pop(key) for key in given.copy() if _is_several(parameters[key])]
+                with pytest.raises(DataError, match=rf"^\S+: {name} = .*: expected the shape"):
+                    function(*several, **own, **given, **dict.fromkeys(rest, 1.0))
+
+
+def _is_several(parameter: inspect.Parameter) -> bool:
+    return parameter.kind is inspect.Parameter.VAR_POSITIONAL
 
 
 def test_too_little_memory_stays_an_error_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
