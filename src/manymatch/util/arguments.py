@@ -101,10 +101,15 @@ def documented_shapes(function: Callable[..., Any]) -> dict[str, list[_Shape]]:
     stated = [(name, [shape]) for name, shape in re.findall(rf"`(\w+) {_SHAPE}", text)]
     for listed, line in re.findall(r"^ +(\w+(?:, \w+)*): (.*)", text, re.M):
         stated += [(name, re.findall(f"`{_SHAPE}`", line)) for name in listed.split(", ")]
+    counts = {
+        name: 1 + str(one.annotation).startswith("tuple")
+        for name, one in names.items()
+        if re.search(r"Tensor|Mask", str(one.annotation))
+    }
     return {
         name: [tuple(re.findall(r"\w+", shape)) for shape in shapes]
         for name, shapes in stated
-        if shapes and name in names
+        if len(shapes) == counts.get(name)
     }
 
 
