@@ -123,7 +123,8 @@ def _other_shape(
         alone: the value has nothing in common with the arguments before.
     """
     known = {} if alone else sizes
-    for one, axes in zip(value if isinstance(value, tuple | list) else [value], shapes, strict=True):
+    tensors = value if isinstance(value, tuple | list) else [value]
+    for one, axes in zip(tensors, shapes, strict=True):
         if not hasattr(one, "shape"):  # None, or a mask in another form
             continue
         shape = tuple(one.shape)
