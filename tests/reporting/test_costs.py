@@ -151,10 +151,10 @@ def test_all_charts_share_one_scale_which_holds_them(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_a_data_sets_costs(reports: Path) -> None:
-    write_costs(reports, hardware="<b>fast</b>")
+    write_costs(reports, hardware="<b>fast</b>", git_revision="0123456789abcdef")
     page = pages_of(reports)["scenes-efficiency"]
     assert 'href="#costs"' in page
-    assert "&lt;b&gt;fast&lt;/b&gt;" in page
+    assert "&lt;b&gt;fast&lt;/b&gt;" in page and "revision 01234567," in page
     section = section_of(page, "costs")
     assert section.count("<figure") == 12 and section.count("<tr>") == 1 + 10 + 13
 
