@@ -92,6 +92,35 @@ def test_tensors_have_the_documented_shapes(function: Callable[..., Any]) -> Non
                     function(*several, **own, **given, **dict.fromkeys(rest, 1.0))
 
 
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda one: losses.info_nce(one[0], torch.zeros(2).long(), 0.0), "temperature"),
+        (lambda one: losses.entity_contrastive(one[0], one[0] > 0, float("nan")), "temperature"),
+        (lambda one: losses.mmd(one, one, -1), "gamma"),
+        (lambda one: losses.sinkhorn(one[0], -5.0), "eta"),
+        (lambda one: losses.sinkhorn(one[0], 5.0, rounds=0), "rounds"),
+        (lambda one: losses.triplet(one[0], torch.zeros(2).long(), float("inf")), "margin"),
+        (lambda one: similarities.smooth_chamfer(one, one, -1.0), "alpha"),
+        (lambda one: similarities.match_probability(one, one, 0.0, 0.0), "scale"),
+        (lambda one: similarities.top_match(one, one, 0), "k"),
+        (lambda _: pooling.SlotAttention(8, 8, n_slots=0), "n_slots"),
+        (lambda _: pooling.PrototypeAttention(8, 4, temperature=0.0), "temperature"),
+        (lambda _: pooling.GPO(temperature=-1.0), "temperature"),
+        (lambda _: pooling.PIENet(0, 8, 2), "width"),
+    ],
+)
+def test_numbers_have_their_range(call: Callable[[torch.Tensor], object], named: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^\S+: {named} = .*: expected (1|a) "):
+        call(torch.ones(1, 2, 2))
+
+
+def test_an_entity_of_no_caption_is_refused() -> None:
+    scores, caption = torch.ones(2), torch.tensor([0, -1])
+    with pytest.raises(DataError, match="specificity: the arguments do not fit"):
+        losses.specificity(scores, scores, caption, 0.2)
+
+
 def _is_several(parameter: inspect.Parameter) -> bool:
     return parameter.kind is inspect.Parameter.VAR_POSITIONAL
 

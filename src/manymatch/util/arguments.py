@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import re
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
@@ -31,15 +32,19 @@ _SHAPE = r"\(((?:\w+, ?)*\w+,?)\)"
 _Shape = tuple[str, ...]
 
 
-def checked(function: Callable[_P, _T], *, pure: bool = False) -> Callable[_P, _T]:
+def checked(
+    function: Callable[_P, _T], *, pure: bool = False, text: str | None = None
+) -> Callable[_P, _T]:
     """`function`, which compares its arguments with their annotations and documented shapes first.
 
     Args:
         pure: the arguments alone decide whether the function fails, so that each error of Python
-            or torch becomes a `DataError`.
+            or torch becomes a `DataError`. Whole numbers are sizes and counts of 1 or more, other
+            numbers are finite, and those that `text` calls "> 0" are.
+        text: the docstring that describes the arguments; None: that of the function.
 
     Raises:
-        ConfigError: an argument has another type.
+        ConfigError: an argument has another type, or a number is out of its range.
         DataError: a tensor does not have the shape that the docstring states.
         StorageError: a path of the arguments cannot be used.
     """
@@ -47,6 +52,7 @@ def checked(function: Callable[_P, _T], *, pure: bool = False) -> Callable[_P, _
     annotated = ((name, _kinds(text)) for name, text in function.__annotations__.items())
     kinds = {name: known for name, known in annotated if known}
     shapes = documented_shapes(function)
+    positive = _documented_positive(text or function.__doc__ or "") if pure else None
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -59,6 +65,10 @@ def checked(function: Callable[_P, _T], *, pure: bool = False) -> Callable[_P, _
                     expected = " or ".join(_KINDS[kind] for kind in kinds[name])
                     raise ConfigError(
                         f"{function.__qualname__}: {name} = {_shown(one)}: expected {expected}."
+                    )
+                if positive is not None and (expected := _other_range(one, name in positive)):
+                    raise ConfigError(
+                        f"{function.__qualname__}: {name} = {_shown(one)}: expected {expected}"
                     )
                 if name in shapes and (lacks := _other_shape(one, shapes[name], sizes, several)):
                     raise DataError(f"{function.__qualname__}: {name} = {_shown(one)}: {lacks}")
@@ -86,7 +96,7 @@ def check_all(namespace: dict[str, Any], names: Iterable[str]) -> None:
             namespace[name] = checked(one, pure=True)
             continue
         if "__init__" in vars(one):
-            one.__init__ = checked(one.__init__, pure=True)  # type: ignore[misc]
+            one.__init__ = checked(one.__init__, pure=True, text=one.__doc__)  # type: ignore[misc]
         one.forward = checked(one.forward, pure=True)  # type: ignore[attr-defined]
 
 
@@ -111,6 +121,23 @@ def documented_shapes(function: Callable[..., Any]) -> dict[str, list[_Shape]]:
         for name, shapes in stated
         if len(shapes) == counts.get(name)
     }
+
+
+def _documented_positive(text: str) -> set[str]:
+    """The arguments that a docstring calls "> 0"."""
+    lines = re.findall(r"^ +(\w+(?:, \w+)*): [^\n]*> 0", text, re.M)
+    return {name for names in lines for name in names.split(", ")}
+
+
+def _other_range(value: object, positive: bool) -> str | None:
+    """What is expected instead of a number out of its range; None for other values."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    if isinstance(value, Integral) and not positive:
+        return "1 or more" if value < 1 else None
+    if positive and not value > 0:
+        return "a number greater than 0"
+    return None if math.isfinite(value) else "a finite number"
 
 
 def _other_shape(
