@@ -208,7 +208,9 @@ def test_two_stages_of_one_name_are_refused(key: str, names: list[str]) -> None:
         ({"ensembles": ["cora+vsepp+cora"]}, r"ensembles.*'cora\+vsepp\+cora' holds a model twice"),
     ],
 )
-def test_a_setting_that_no_stage_could_use_is_refused(changes: dict[str, object], named: str) -> None:
+def test_a_setting_that_no_stage_could_use_is_refused(
+    changes: dict[str, object], named: str
+) -> None:
     with pytest.raises(ConfigError, match=named) as error:
         validate(Params, settings(**changes), "params.yaml")
     one_line(error)
