@@ -66,10 +66,8 @@ def checked(
                     raise ConfigError(
                         f"{function.__qualname__}: {name} = {_shown(one)}: expected {expected}."
                     )
-                if positive is not None and (expected := _other_range(one, name in positive)):
-                    raise ConfigError(
-                        f"{function.__qualname__}: {name} = {_shown(one)}: expected {expected}"
-                    )
+                if positive is not None and (lacks := _other_range(one, name in positive)):
+                    raise ConfigError(f"{function.__qualname__}: {name} = {_shown(one)}: {lacks}")
                 if name in shapes and (lacks := _other_shape(one, shapes[name], sizes, several)):
                     raise DataError(f"{function.__qualname__}: {name} = {_shown(one)}: {lacks}")
         try:
@@ -130,14 +128,15 @@ def _documented_positive(text: str) -> set[str]:
 
 
 def _other_range(value: object, positive: bool) -> str | None:
-    """What is expected instead of a number out of its range; None for other values."""
+    """What is wrong with a number out of its range; None for other values."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
+    number = float(value)
     if isinstance(value, Integral) and not positive:
-        return "1 or more" if value < 1 else None
-    if positive and not value > 0:
-        return "a number greater than 0"
-    return None if math.isfinite(value) else "a finite number"
+        return "expected 1 or more" if number < 1 else None
+    if positive and not number > 0:
+        return "expected a number greater than 0"
+    return None if math.isfinite(number) else "expected a finite number"
 
 
 def _other_shape(
