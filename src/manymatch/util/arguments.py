@@ -131,12 +131,12 @@ def _other_range(value: object, positive: bool) -> str | None:
     """What is wrong with a number out of its range; None for other values."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
-    number = float(value)
-    if isinstance(value, Integral) and not positive:
+    number = int(value) if isinstance(value, Integral) else float(value)
+    if isinstance(number, int) and not positive:
         return "expected 1 or more" if number < 1 else None
     if positive and not number > 0:
         return "expected a number greater than 0"
-    return None if math.isfinite(number) else "expected a finite number"
+    return None if isinstance(number, int) or math.isfinite(number) else "expected a finite number"
 
 
 def _other_shape(
