@@ -181,11 +181,6 @@ def test_costs_have_the_columns_that_a_row_needs(tmp_path: Path) -> None:
     assert (cells["GPU memory (MiB)"], cells["Multiply-adds (relative to VSE∞)"]) == ("5,120", "-")
 
 
-def test_costs_name_the_measured_revision(reports: Path) -> None:
-    write_costs(reports, git_revision="0123456789abcdef")
-    assert "measured with revision 01234567," in pages_of(reports)["scenes-efficiency"]
-
-
 @pytest.fixture
 def probed(reports: Path) -> Path:
     """Probes of both models of `scenes`; one has no entities."""
