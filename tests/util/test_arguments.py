@@ -56,7 +56,7 @@ def test_an_argument_has_the_type_of_its_annotation() -> None:
 
 
 CALLED = [
-    pytest.param(one.forward if isinstance(one, type) else one, id=one.__name__)
+    pytest.param(getattr(one, "forward", one), id=one.__name__)
     for package in (similarities, losses, pooling)
     for one in (getattr(package, name) for name in package.__all__)
 ]
