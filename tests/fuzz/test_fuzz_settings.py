@@ -22,7 +22,7 @@ from manymatch.config.expressions import names_matching
 from manymatch.config.preset import ParameterGroup, read_preset
 from manymatch.config.strict import validate
 from manymatch.datasets.clips import read_csv
-from manymatch.datasets.fetching.unfinished import Unfinished
+from manymatch.datasets.fetching.transfer import Unfinished
 from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.experiments.run_folder import Run
 from manymatch.model.facts import facts
@@ -166,8 +166,8 @@ JSON = {
         [{"preset": "a", "method": "b", "seed": 1, "features": "c"}]}""",
     ),
     "archive.zip.json": (
-        lambda path: Unfinished(path.with_suffix("")).origin,
-        '{"url": "http://host/x", "validator": null, "pieces": [9, 3, [0, 1]]}',
+        lambda path: Unfinished(path.with_suffix(""), "http://host/x", False).resume_point(),
+        '{"url": "http://host/x", "validator": null}',
     ),
     "object.json": (read_object, '{"images": [{"sentences": [{"raw": "a"}]}]}'),
 }

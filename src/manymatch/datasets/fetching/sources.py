@@ -29,8 +29,6 @@ class Source(Strict):
     """Other addresses of the same file, tried in turn if the first does not serve it."""
     size: Annotated[int, Field(ge=0)] | None = None
     """Bytes."""
-    connections: Annotated[int, Field(ge=1, le=16)] = 4
-    """Connections at once to one host, for large files and hosts that serve parts of a file."""
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
 
     @model_validator(mode="before")
@@ -79,7 +77,7 @@ def obtain(source: Source, what: str, folder: Path, check: Check | None = None) 
         raise need.fault
     web = [address for address in source.addresses if local_path(address) is None]
     target = folder / file_name(web[0], what)
-    fetch(web, target, replace(source.expected, check=check), what, source.connections)
+    fetch(web, target, replace(source.expected, check=check), what)
     return target
 
 
