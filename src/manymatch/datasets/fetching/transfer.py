@@ -95,7 +95,8 @@ def fetch(urls: Sequence[str], target: Path, expected: Expected, what: str) -> N
     for number, pause in enumerate((*_PAUSES, None), start=1):
         for url in tuple(mirrors):
             try:
-                return _fetch_from(url, target, expected)
+                _fetch_from(url, target, expected)
+                return
             except (Passing, Final, StorageError) as fault:
                 faults[url] = fault
                 if not isinstance(fault, Passing):  # this mirror never will

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from manymatch.datasets.fetching.archive_members import Member, archive_faults, opened_archive
+from manymatch.datasets.fetching.archives import Member, opened_archive
 from manymatch.datasets.image_files import is_hidden
 from manymatch.datasets.own.record import (
     Record,
@@ -37,7 +37,7 @@ def has_captions(path: Path) -> bool:
     """Return whether the first files of a tar include a text or JSON file. A damaged tar counts, so
     that its reader says what is wrong."""
     try:
-        with archive_faults(path), opened_archive(path) as members:
+        with opened_archive(path) as members:
             files = islice(filter(_ending, members), _LOOK)
             return any(_ending(member) in (".txt", ".json") for member in files)
     except SourceError:
@@ -79,7 +79,7 @@ def read_tars(
 
 def _contents(path: Path, endings: Sequence[str]) -> Iterator[tuple[str, bytes | str]]:
     """Yield name and content of each file with one of the endings, or its fault as a text."""
-    with archive_faults(path), opened_archive(path) as members:
+    with opened_archive(path) as members:
         for member in members:
             ending = _ending(member)
             if ending not in endings:
