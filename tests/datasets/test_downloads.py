@@ -10,7 +10,7 @@ import time
 
 import pytest
 from full_disk import error_on_full_disk
-from scripted_server import Server, endless, file, head, serving, shorten_waiting, slowly
+from scripted_server import endless, file, head, serving, shorten_waiting, slowly
 
 from manymatch.datasets.fetching import transfer
 from manymatch.datasets.fetching.transfer import Expected, fetch
@@ -227,7 +227,7 @@ def test_the_fault_is_one_line_and_the_next_mirror_serves_the_file(target, name,
 
 @pytest.mark.parametrize("code", [201, 202, 203, 204, 205, 206])
 def test_without_a_checksum_an_odd_success_is_no_empty_file(target, code):
-    with serving(status(code)) as server, pytest.raises(SourceError, match="HTTP|another range"):
+    with serving(status(code)) as server, pytest.raises(SourceError, match=r"HTTP|another range"):
         fetch([server.url], target, NOTHING, "the file")
     assert not target.exists()
 
@@ -253,7 +253,7 @@ def test_without_a_checksum_a_check_of_the_content_decides(target, answer, earli
     with serving(answer) as server, serving(RIGHT) as mirror:
         if earlier:  # a damaged file of an earlier run
             fetch([server.url], target, NOTHING, "the file")
-        with pytest.raises(SourceError, match="file.bin: not what is wanted"):
+        with pytest.raises(SourceError, match=r"file\.bin: not what is wanted"):
             fetch([server.url], target, wanted, "the file")
         assert not list(target.parent.iterdir())
         fetch([server.url, mirror.url], target, wanted, "the file")
@@ -331,7 +331,7 @@ def test_a_network_is_waited_for_unless_it_was_never_there(target, name, monkeyp
         urls = [url, f"{url}?mirror"] if name != "away meanwhile" else [url]
         monkeypatch.setattr(socket, "getaddrinfo", look_up)
         if name == "never":
-            with pytest.raises(SourceError, match="Temporary failure.*Check the network"):
+            with pytest.raises(SourceError, match=r"Temporary failure.*Check the network"):
                 fetch(urls, target, NOTHING, "the file")
         else:
             fetch(urls, target, NOTHING, "the file")
@@ -367,7 +367,8 @@ def test_a_disk_full_meanwhile_is_one_line(target):
 @pytest.mark.parametrize("length", [True, False])
 def test_the_disk_is_not_filled(target, monkeypatch, length):
     shorten_waiting(monkeypatch)
-    with serving(file(bytes(5 * 2**20), length=length)) as server:
-        with pytest.raises(ManyMatchError, match=r"file\.bin: needs .* [Ff]ree some space"):
-            fetch([server.url], target, NOTHING, "the file")
+    words = r"file\.bin: needs .* [Ff]ree some space"
+    answer = file(bytes(5 * 2**20), length=length)
+    with serving(answer) as server, pytest.raises(ManyMatchError, match=words):
+        fetch([server.url], target, NOTHING, "the file")
     assert not target.exists() and not partial(target).exists()

@@ -21,8 +21,8 @@ from manymatch.cli import commands, project
 from manymatch.config.expressions import names_matching
 from manymatch.config.preset import ParameterGroup, read_preset
 from manymatch.config.strict import validate
-from manymatch.datasets.clips import read_csv
 from manymatch.datasets.fetching.transfer import Unfinished
+from manymatch.datasets.video import read_csv
 from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.experiments.run_folder import Run
 from manymatch.model.facts import facts

@@ -12,15 +12,14 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Annotated, TextIO
+from typing import Annotated, ClassVar, TextIO
 
 from pydantic import Field
 
 from manymatch.batch.caption_text import caption_fault, placeholders_as_words
-from manymatch.datasets.base import Caption, Dataset
+from manymatch.datasets.base import Caption
 from manymatch.datasets.fetching.archives import extract, whole_archive
-from manymatch.datasets.fetching.gather import Gatherer, Sources, SourceSettings, Usual
-from manymatch.datasets.fetching.needs import Need
+from manymatch.datasets.fetching.gather import PublishedDataset, Sources, SourceSettings, Usual
 from manymatch.datasets.image_files import is_hidden, single_spaced
 from manymatch.datasets.image_folder import IMAGES
 from manymatch.util.errors import DataError, SourceError
@@ -33,7 +32,6 @@ from manymatch.util.text_lines import columns, numbered_lines
 
 TABLE = "captions.tsv"
 """File under the raw folder with the image file, split and caption of each image."""
-USUAL: Usual = {"shards": ("[0-9]*.tar", "*.tar")}
 _ADVICE = (
     "the images are not published: download them with img2dataset from the published list "
     "(https://ai.google.com/research/ConceptualCaptions), with --output_format webdataset, and set "
@@ -53,12 +51,10 @@ class ConceptualCaptionsSettings(SourceSettings):
     """The share of all images in the validation split, and the equal share in the test split."""
 
 
-class ConceptualCaptions(Dataset):
+class ConceptualCaptions(PublishedDataset):
     settings_model = ConceptualCaptionsSettings
-
-    def needs(self, name: str, settings: ConceptualCaptionsSettings) -> Iterator[Need]:
-        gatherer = Gatherer("conceptual_captions", settings, Path(), USUAL)
-        return gatherer.needs(advice={"shards": _ADVICE})
+    usual: ClassVar[Usual] = {"shards": ("[0-9]*.tar", "*.tar")}
+    advice: ClassVar[dict[str, str]] = {"shards": _ADVICE}
 
     def download(self, settings: ConceptualCaptionsSettings, raw: Path) -> None:
         """Put the images of the usable samples under `raw/images`, and their captions beside.
@@ -69,10 +65,10 @@ class ConceptualCaptions(Dataset):
         Raises:
             SourceError, ConfigError: a shard is missing or damaged, or no sample is usable.
         """
-        gatherer = Gatherer("conceptual_captions", settings, raw, USUAL)
+        gatherer = self.gatherer(settings, raw)
         selection = _Selection(settings)
         with (raw / TABLE).open("w", encoding="utf-8", newline="\n") as table:
-            for number, shard in enumerate(gatherer.each("shards", _ADVICE, whole_archive)):
+            for number, shard in enumerate(gatherer.each("shards", whole_archive)):
                 _unpack(shard, raw / IMAGES / f"{number:05d}", selection, table)
                 if selection.is_full:
                     break

@@ -14,6 +14,7 @@ from typing import Any
 from manymatch.datasets.base import SPLITS
 from manymatch.datasets.fetching.archives import extract, is_archive, member_names, whole_members
 from manymatch.datasets.fetching.disk import copy_file
+from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.fetching.transfer import Check
 from manymatch.datasets.image_files import Image, Line
 from manymatch.util.errors import DataError, SourceError
@@ -21,6 +22,15 @@ from manymatch.util.files import remove
 from manymatch.util.json_stream import elements, field
 
 SPLIT_NAMES = {"train": "train", "restval": "train", "val": "validation", "test": "test"}
+PUBLISHED = Source(
+    url="https://cs.stanford.edu/people/karpathy/deepimagesent/caption_datasets.zip",
+    mirrors=(
+        "https://huggingface.co/datasets/gpantaz/karpathy_split/resolve/main/caption_datasets.zip",
+    ),
+    size=36745453,
+    sha256="4cfd70132527b80933105e5829dc9034eaab9573482e2e680abbab6130244817",
+)
+"""The files of all three data sets."""
 _SHORT_NAME = "dataset.json"
 """The name of the file in archives of a single dataset, such as `coco.zip`."""
 

@@ -121,7 +121,7 @@ def opened(url: str, start: int, validator: str | None) -> Iterator[Answer]:
 
     async def block(stream: object) -> bytes:
         async with asyncio.timeout(WINDOW):
-            return await anext(stream, b"")  # type: ignore[call-overload,no-any-return]
+            return await anext(stream, b"")  # type: ignore[call-overload]
 
     def blocks() -> Iterator[bytes]:
         pace, stream = Pace(), response.aiter_raw()

@@ -1,4 +1,4 @@
-"""Video clips with captions: the common part of the video-text datasets.
+"""Video clips with captions: the common part of the data sets of videos.
 
 A clip takes the role of an image. There are no image files: features are published, one row for
 each clip.
@@ -7,12 +7,16 @@ each clip.
 from __future__ import annotations
 
 import csv
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from manymatch.datasets.base import Caption
+from manymatch.datasets.fetching.gather import Gatherer, PublishedDataset
 from manymatch.datasets.image_files import Line, single_spaced
+from manymatch.datasets.image_folder import ImageFolder
 from manymatch.util.errors import DataError
 from manymatch.util.text_lines import numbered_lines
 
@@ -30,13 +34,32 @@ class Clip:
     captions: Sequence[Line]
 
 
-def clip_rows(clips: Iterable[Clip]) -> Iterator[Caption]:
-    """Yield the rows of the caption table. The id of caption k is CLIP#k."""
-    for clip in _add_validation(list(clips)):
-        for number, (text, where, _) in enumerate(clip.captions):
-            file = f"videos/{clip.id}.mp4"
-            caption = single_spaced(text)
-            yield Caption(clip.id, f"{clip.id}#{number}", clip.split, caption, file, where=where)
+class VideoDataset(PublishedDataset):
+    """A data set of clips with captions."""
+
+    has_images = False
+
+    def download(self, settings: Any, raw: Path) -> None:
+        self.collect(self.gatherer(settings, raw), raw)
+        ImageFolder(absent=True).write(raw)
+
+    @abstractmethod
+    def collect(self, gatherer: Gatherer, raw: Path) -> None:
+        """Put the captions under `raw`."""
+
+    @abstractmethod
+    def clips(self, raw: Path) -> Iterable[Clip]:
+        """Yield the clips in the order of the files."""
+
+    def captions(self, raw: Path) -> Iterator[Caption]:
+        """Yield the rows in the order of the files. The id of caption k is CLIP#k."""
+        for clip in _add_validation(list(self.clips(raw))):
+            for number, (text, where, _) in enumerate(clip.captions):
+                file = f"videos/{clip.id}.mp4"
+                caption = single_spaced(text)
+                yield Caption(
+                    clip.id, f"{clip.id}#{number}", clip.split, caption, file, where=where
+                )
 
 
 def _add_validation(clips: Sequence[Clip]) -> Sequence[Clip]:

@@ -9,29 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
-from manymatch.datasets.base import SPLITS, Caption, Dataset
-from manymatch.datasets.clips import Clip, clip_rows, read_csv
+from manymatch.datasets.base import SPLITS
 from manymatch.datasets.fetching.archives import whole_json
 from manymatch.datasets.fetching.disk import copy_file
 from manymatch.datasets.fetching.gather import Gatherer, SourceSettings, Usual
-from manymatch.datasets.fetching.needs import Need
 from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.image_files import Line
-from manymatch.datasets.image_folder import ImageFolder
+from manymatch.datasets.video import Clip, VideoDataset, read_csv
 from manymatch.util.errors import DataError
 from manymatch.util.json_stream import elements, field
 
 CAPTIONS = "MSRVTT_data.json"
 LISTS = {split: f"{split}.csv" for split in SPLITS}
 """Split -> name under the raw folder."""
-_OPTIONAL = "validation"
-USUAL: Usual = {
-    "captions": (CAPTIONS, "train_val_videodatainfo.json"),
-    "train": ("MSRVTT_train.csv", "MSRVTT_train.9k.csv"),
-    "validation": (),
-    "test": ("MSRVTT_JSFUSION_test.csv",),
-}
 
 
 class MsrvttSettings(SourceSettings):
@@ -47,35 +39,33 @@ class MsrvttSettings(SourceSettings):
     """`MSRVTT_JSFUSION_test.csv`, with the columns `video_id` and `sentence`."""
 
 
-class Msrvtt(Dataset):
+class Msrvtt(VideoDataset):
     settings_model = MsrvttSettings
-    has_images = False
+    usual: ClassVar[Usual] = {
+        "captions": (CAPTIONS, "train_val_videodatainfo.json"),
+        "train": ("MSRVTT_train.csv", "MSRVTT_train.9k.csv"),
+        "validation": (),
+        "test": ("MSRVTT_JSFUSION_test.csv",),
+    }
 
-    def needs(self, name: str, settings: MsrvttSettings) -> Iterator[Need]:
-        return Gatherer("msrvtt", settings, Path(), USUAL).needs([_OPTIONAL])
+    def optional(self, gatherer: Gatherer, settings: MsrvttSettings) -> list[str]:
+        return ["validation"]
 
-    def download(self, settings: MsrvttSettings, raw: Path) -> None:
-        """Put the captions and lists under `raw`."""
-        gatherer = Gatherer("msrvtt", settings, raw, USUAL)
-        copy_file(gatherer.one("captions", check=whole_json("sentences")), raw / CAPTIONS)
-        gatherer.copy(LISTS, raw, [_OPTIONAL])
-        ImageFolder(absent=True).write(raw)
+    def collect(self, gatherer: Gatherer, raw: Path) -> None:
+        copy_file(gatherer.one("captions", whole_json("sentences")), raw / CAPTIONS)
+        gatherer.copy(LISTS, raw, ["validation"])
 
-    def captions(self, raw: Path) -> Iterator[Caption]:
-        """Yield the rows, training videos first, in the order of the lists."""
-        return clip_rows(_clips(raw))
-
-
-def _clips(raw: Path) -> Iterator[Clip]:
-    captions = _captions(raw / CAPTIONS)
-    for split in ("train", "validation"):
-        path = raw / LISTS[split]
-        for where, (video,) in read_csv(path, ["video_id"]) if path.is_file() else ():
-            if video not in captions:
-                raise DataError(f"{where}: no captions of '{video}' in {CAPTIONS}")
-            yield Clip(video, video, split, captions[video])
-    for where, (video, sentence) in read_csv(raw / LISTS["test"], ["video_id", "sentence"]):
-        yield Clip(video, video, "test", [Line(sentence, where)])
+    def clips(self, raw: Path) -> Iterator[Clip]:
+        """Yield training videos first, in the order of the lists."""
+        captions = _captions(raw / CAPTIONS)
+        for split in ("train", "validation"):
+            path = raw / LISTS[split]
+            for where, (video,) in read_csv(path, ["video_id"]) if path.is_file() else ():
+                if video not in captions:
+                    raise DataError(f"{where}: no captions of '{video}' in {CAPTIONS}")
+                yield Clip(video, video, split, captions[video])
+        for where, (video, sentence) in read_csv(raw / LISTS["test"], ["video_id", "sentence"]):
+            yield Clip(video, video, "test", [Line(sentence, where)])
 
 
 def _captions(path: Path) -> dict[str, list[Line]]:
