@@ -18,9 +18,7 @@ from hypothesis import strategies as st
 
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.cli import commands, project
-from manymatch.config.expressions import names_matching
-from manymatch.config.preset import ParameterGroup, read_preset
-from manymatch.config.strict import validate
+from manymatch.config.preset import read_preset
 from manymatch.datasets.fetching.transfer import Unfinished
 from manymatch.datasets.video import read_csv
 from manymatch.evaluation.external.split_table import read_ids, read_split
@@ -108,18 +106,6 @@ def test_damaged_overrides(text: bytes, checkout: Path, limits: Any) -> None:
         refused_or(
             lambda: read_preset(preset, dict([project.override(text.decode("utf-8", "replace"))]))
         )
-
-
-@given(pattern=damaged(r"^(image|text)\.sets\.(.*)*x?[a-z]{2,4}$|(?:\w+\s?)*@"))
-def test_damaged_expressions(pattern: bytes, limits: Any) -> None:
-    names = [f"text.encoder.layers.{number}.attention.weight" for number in range(50)]
-
-    def match() -> None:
-        stated = {"match": pattern.decode("utf-8", "replace")}
-        names_matching(validate(ParameterGroup, stated, "group").match, names, "match")
-
-    with limits():
-        refused_or(match)
 
 
 def refused_or(read: Callable[[], object]) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 from torch import nn
 from torch.optim import Adam, AdamW, Optimizer
 
-from manymatch.config.expressions import names_matching
-from manymatch.config.preset import ParameterGroup, Training
+from manymatch.config.preset import ParameterGroup, Training, names_matching
 from manymatch.training.adamp import AdamP
 from manymatch.util.errors import ConfigError
 
@@ -83,7 +82,7 @@ def _settings(group: ParameterGroup, lr: float) -> dict[str, Any]:
 def _members(method: nn.Module, groups: Sequence[ParameterGroup]) -> list[list[nn.Parameter]]:
     """The parameters of each group, and in the last list the parameters without a group."""
     names = [name for name, _ in method.named_parameters()]
-    matched = [names_matching(group.match, names, "training.parameter_groups") for group in groups]
+    matched = [names_matching(group.match, names) for group in groups]
     members: list[list[nn.Parameter]] = [[] for _ in range(len(groups) + 1)]
     for name, parameter in method.named_parameters():
         hits = [n for n, hit in enumerate(matched) if name in hit]
