@@ -130,8 +130,8 @@ def endless(part: bytes) -> Iterator[bytes]:
 
 def shorten_waiting(monkeypatch: Any) -> None:
     """Short windows, deadlines and pauses, and a disk with room for two mebibytes."""
-    monkeypatch.setattr(http, "WINDOW", 0.3)
-    monkeypatch.setattr(http, "DEADLINE", 0.4)
+    monkeypatch.setattr(http, "WINDOW", 0.5)
+    monkeypatch.setattr(http, "DEADLINE", 1.2)
     monkeypatch.setattr(http, "LEAST_SPEED", 20_000)
     monkeypatch.setattr(transfer, "_PAUSES", (0.0,))
     usage = disk.shutil.disk_usage

@@ -17,7 +17,7 @@ from PIL import Image
 
 from manymatch.config.strict import validate
 from manymatch.datasets.own.collect import Collection, collect
-from manymatch.datasets.own.settings import OwnSettings
+from manymatch.datasets.own.forms import OwnSettings
 
 Write = Callable[[Birds], Settings]
 FORMS: dict[str, Write] = {}

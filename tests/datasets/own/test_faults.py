@@ -18,7 +18,7 @@ from PIL import Image
 
 from manymatch.config.strict import validate
 from manymatch.datasets.own.collect import collect
-from manymatch.datasets.own.settings import OwnSettings
+from manymatch.datasets.own.forms import OwnSettings
 from manymatch.util.errors import ManyMatchError
 
 Damage = Callable[[Birds], Settings | None]

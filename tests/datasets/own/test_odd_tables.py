@@ -14,8 +14,8 @@ from own_forms import Birds, Settings, tar_of
 
 from manymatch.config.strict import validate
 from manymatch.datasets.own.collect import Collection, collect
+from manymatch.datasets.own.forms import OwnSettings
 from manymatch.datasets.own.record import texts
-from manymatch.datasets.own.settings import OwnSettings
 from manymatch.util.errors import ConfigError, DataError
 
 SPLITS = {"train": 40, "validation": 10, "test": 10}

@@ -13,17 +13,18 @@ import functools
 import re
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from manymatch import __version__
 
 if TYPE_CHECKING:
-    from httpx import AsyncClient, Response
+    from httpx import Client, Request, Response
 
 DEADLINE = 60.0
 """Seconds for the connection, all redirects and all headers together."""
@@ -107,42 +108,84 @@ def opened(url: str, start: int, validator: str | None) -> Iterator[Answer]:
         Passing, Final: the request failed, or the answer is not the file.
         Complete, Stale: the file ends before `start`, or is another version.
     """
-    import asyncio  # httpx takes 0.3 s to import, and most commands download nothing
-
-    import httpx
+    import httpx  # takes 0.3 s, and most commands download nothing
 
     headers = {"User-Agent": f"manymatch/{__version__}", "Accept-Encoding": "identity"}
     if start:
         headers |= {"Range": f"bytes={start}-"} | ({"If-Range": validator} if validator else {})
+    with contextlib.ExitStack() as stack:
+        watch = stack.enter_context(_Watch())
+        with _faults(watch):
+            timeout = httpx.Timeout(WINDOW)
+            client = httpx.Client(headers=headers, timeout=timeout, verify=_trusted())
+            stack.enter_context(client)
+            request = client.build_request("GET", url, extensions={"trace": watch.trace})
+            response = _follow(client, request)
+            stack.callback(response.close)
+        yield Answer(*_span(url, response, start, validator), _blocks(response, watch))
 
-    async def ask() -> Response:
-        async with asyncio.timeout(DEADLINE):
-            return await _follow(client, url)
 
-    async def block(stream: object) -> bytes:
-        async with asyncio.timeout(WINDOW):
-            return await anext(stream, b"")  # type: ignore[call-overload]
+class _Watch:
+    """A thread that ends the connection when the time `until` has passed."""
 
-    def blocks() -> Iterator[bytes]:
-        pace, stream = Pace(), response.aiter_raw()
-        while True:
-            begun = time.monotonic()
-            with _faults():
-                data = runner.run(block(stream))
-            if not data:
+    def __init__(self) -> None:
+        self.until = time.monotonic() + DEADLINE
+        self.is_late = False
+        self._connections: list[socket.socket] = []
+        self._ended = threading.Event()
+
+    def __enter__(self) -> _Watch:
+        threading.Thread(target=self._wait, daemon=True).start()
+        return self
+
+    def __exit__(self, *fault: object) -> None:
+        self._ended.set()
+        for connection in self._connections:
+            connection.close()
+
+    def trace(self, event: str, details: dict[str, Any]) -> None:
+        """Note the connection that httpx has made. TLS would take the original socket away."""
+        if event == "connection.connect_tcp.complete":
+            connection = details["return_value"].get_extra_info("socket")
+            self._connections.append(connection.dup())
+            if self.is_late:
+                self._end()
+
+    def _wait(self) -> None:
+        while (left := self.until - time.monotonic()) > 0:
+            if self._ended.wait(left):
                 return
-            pace.add(len(data), time.monotonic() - begun)
-            yield data
+        self.is_late = True
+        self._end()
 
-    with asyncio.Runner() as runner:
-        with _faults():
-            client = httpx.AsyncClient(headers=headers, timeout=None, verify=_trusted())
-        try:
-            with _faults():
-                response = runner.run(ask())
-            yield Answer(*_span(url, response, start, validator), blocks())
-        finally:
-            runner.run(client.aclose())
+    def _end(self) -> None:
+        for connection in self._connections:
+            with contextlib.suppress(OSError):  # the server was faster
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+def _follow(client: Client, request: Request) -> Response:
+    """The answer after all redirects, whose bodies, which may be endless, are not read."""
+    for _ in range(_REDIRECTS + 1):
+        response = client.send(request, stream=True)
+        if response.next_request is None:
+            return response
+        response.close()
+        request = response.next_request
+    raise Final(f"more than {_REDIRECTS} redirects")
+
+
+def _blocks(response: Response, watch: _Watch) -> Iterator[bytes]:
+    """The body. The watch sees bytes that belong to no block, such as the sizes of chunks."""
+    pace, stream, data = Pace(), response.iter_raw(), b"first"
+    while data:
+        begun = time.monotonic()
+        watch.until = begun + 2 * WINDOW
+        with _faults(watch):
+            data = next(stream, b"")
+        pace.add(len(data), time.monotonic() - begun)
+        if data:
+            yield data
 
 
 @functools.cache
@@ -150,30 +193,18 @@ def _trusted() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-async def _follow(client: AsyncClient, url: str) -> Response:
-    """The answer after all redirects, whose bodies, which may be endless, are not read."""
-    request = client.build_request("GET", url)
-    for _ in range(_REDIRECTS + 1):
-        response = await client.send(request, stream=True)
-        if response.next_request is None:
-            return response
-        await response.aclose()
-        request = response.next_request
-    raise Final(f"more than {_REDIRECTS} redirects")
-
-
 @contextlib.contextmanager
-def _faults() -> Iterator[None]:
+def _faults(watch: _Watch) -> Iterator[None]:
     """Turn the errors of httpx into faults."""
     import httpx
 
     try:
         yield
-    except (TimeoutError, httpx.TimeoutException):
-        raise Passing("timed out: the server does not answer in time") from None
     except (httpx.UnsupportedProtocol, httpx.InvalidURL, ValueError, ImportError) as error:
         raise Final(f"the address, a redirect or a proxy is not valid ({_reason(error)})") from None
     except (httpx.HTTPError, OSError) as error:
+        if watch.is_late or isinstance(error, httpx.TimeoutException):
+            raise Passing("timed out: the server does not answer in time") from None
         raise (Unreachable if _has_no_way(error) else Passing)(_reason(error)) from None
 
 
