@@ -20,7 +20,7 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.cli import commands, project
 from manymatch.config.preset import read_preset
 from manymatch.datasets.fetching.transfer import Unfinished
-from manymatch.datasets.video import read_csv
+from manymatch.datasets.rows import csv_rows
 from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.experiments.run_folder import Run
 from manymatch.model.facts import facts
@@ -121,7 +121,7 @@ def run_of(path: Path) -> Any:
 
 
 def rows_of(path: Path) -> Any:
-    return list(read_csv(path, ["video_id", "sentence"]))
+    return list(csv_rows(path, ["video_id", "sentence"]))
 
 
 HASH = "0" * 64

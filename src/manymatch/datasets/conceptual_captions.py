@@ -22,13 +22,13 @@ from manymatch.datasets.fetching.archives import extract, whole_archive
 from manymatch.datasets.fetching.gather import PublishedDataset, Sources, SourceSettings, Usual
 from manymatch.datasets.image_files import is_hidden, single_spaced
 from manymatch.datasets.image_folder import IMAGES
+from manymatch.datasets.rows import tab_rows
 from manymatch.util.errors import DataError, SourceError
 from manymatch.util.files import remove
 from manymatch.util.images import read_image
 from manymatch.util.json_file import read_object
 from manymatch.util.progress import say, track
 from manymatch.util.regular_file import read_regular
-from manymatch.util.text_lines import columns, numbered_lines
 
 TABLE = "captions.tsv"
 """File under the raw folder with the image file, split and caption of each image."""
@@ -79,10 +79,7 @@ class ConceptualCaptions(PublishedDataset):
 
     def captions(self, raw: Path) -> Iterator[Caption]:
         """Yield one row for each image, in the order of the shards and of the keys in a shard."""
-        path = raw / TABLE
-        for number, line in numbered_lines(path):
-            where = f"{path}:{number}"
-            file, split, text = columns(line, 3, where)
+        for where, (file, split, text) in tab_rows(raw / TABLE, 3):
             key = key_of(Path(file).name)
             yield Caption(key, f"{key}#0", split, text, file, where=where)
 

@@ -24,9 +24,10 @@ from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.image_files import Image, Line, caption_rows, copy_images, unpack_images
 from manymatch.datasets.image_folder import IMAGES
 from manymatch.datasets.karpathy import read_karpathy
+from manymatch.datasets.rows import tab_rows
 from manymatch.util.errors import ConfigError, DataError
 from manymatch.util.progress import say
-from manymatch.util.text_lines import columns, numbered_lines
+from manymatch.util.text_lines import numbered_lines
 
 KARPATHY = "dataset_flickr8k.json"
 TOKENS = "Flickr8k.token.txt"
@@ -162,9 +163,7 @@ def _image_file(caption_id: str) -> str:
 
 
 def _judged_true(path: Path, is_true: Callable[[list[str], str], bool]) -> Iterator[Pair]:
-    for number, text in numbered_lines(path):
-        where = f"{path}:{number}"
-        image, caption_id, *votes = columns(text, 5, where)
+    for where, (image, caption_id, *votes) in tab_rows(path, 5):
         if is_true(votes, where):
             yield image, caption_id
 
@@ -220,9 +219,7 @@ _NumberedCaptions = dict[str, list[tuple[int, str, str]]]
 
 def _captions(path: Path) -> _NumberedCaptions:
     captions: defaultdict[str, list[tuple[int, str, str]]] = defaultdict(list)
-    for number, text in numbered_lines(path):
-        where = f"{path}:{number}"
-        key, caption = columns(text, 2, where)
+    for where, (key, caption) in tab_rows(path, 2):
         file, hash_sign, order = key.rpartition("#")
         if not (file and hash_sign and _INTEGER.fullmatch(order)):
             raise DataError(f"{where}: expected FILE#NUMBER before the tab, found {key!a:.60}")

@@ -17,9 +17,10 @@ from manymatch.datasets.fetching.disk import copy_file
 from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.fetching.transfer import Check
 from manymatch.datasets.image_files import Image, Line
+from manymatch.datasets.rows import list_rows
 from manymatch.util.errors import DataError, SourceError
 from manymatch.util.files import remove
-from manymatch.util.json_stream import elements, field
+from manymatch.util.json_stream import field
 
 SPLIT_NAMES = {"train": "train", "restval": "train", "val": "validation", "test": "test"}
 PUBLISHED = Source(
@@ -61,8 +62,7 @@ def read_all(path: Path, identified: bool = False) -> Iterator[tuple[str, Image]
             in different folders may have the same file name.
     """
     files = set()
-    for _, number, value in elements(path, ("images",)):
-        where = f"{path}: images[{number}]"
+    for _, where, value in list_rows(path, "images"):
         image = _image(value, where, identified)
         folder = field(value, "filepath", str, where) if "filepath" in value else ""
         if (folder, image.file) in files:

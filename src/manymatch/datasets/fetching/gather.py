@@ -29,13 +29,10 @@ from manymatch.datasets.fetching.sources import (
 from manymatch.datasets.fetching.transfer import Check
 from manymatch.util.errors import ConfigError, SourceError
 
-
-def _several(value: object) -> object:
-    """A single source becomes a tuple of one source."""
-    return (value,) if isinstance(value, str | Mapping) else value
-
-
-Sources = Annotated[tuple[Source, ...], BeforeValidator(_several)]
+Sources = Annotated[
+    tuple[Source, ...],
+    BeforeValidator(lambda value: (value,) if isinstance(value, str | Mapping) else value),
+]
 """In params.yaml, one source or a list of sources."""
 
 Usual = Mapping[str, Sequence[str | tuple[str, ...]]]
@@ -66,8 +63,11 @@ class Gatherer:
         self._advice = advice or {}
         self._waiting = downloads(raw, name)
         self._sources: dict[str, Sequence[Source]] = {}
-        path = None if settings.folder is None else _folder_path(name, settings.folder)
-        if path is not None:
+        path = None if settings.folder is None else local_path(settings.folder)
+        if settings.folder is not None:
+            if path is None or not path.is_dir():
+                where = f"params.yaml: sources.{name}.folder"
+                raise SourceError(f"{where}: {settings.folder} is not a folder here")
             self._sources |= _search_folder(path, usual, has_all)
         for key in usual:
             value: Sequence[Source] | Source | None = getattr(settings, key)
@@ -167,13 +167,6 @@ def _local_copy(source: Source, folder: Path | None, what: str) -> Source:
         return source
     path = folder / file_name(source.url, what)
     return source.model_copy(update={"url": str(path), "mirrors": ()}) if path.exists() else source
-
-
-def _folder_path(name: str, folder: str) -> Path:
-    path = local_path(folder)
-    if path is None or not path.is_dir():
-        raise SourceError(f"params.yaml: sources.{name}.folder: {folder} is not a folder here")
-    return path
 
 
 def _search_folder(

@@ -98,7 +98,8 @@ def _local_paths(source: Source) -> list[Path]:
 
 
 def local_path(address: str) -> Path | None:
-    """The path of a `file:` address or a plain path; None for a web address."""
+    """The path of a `file:` address or a plain path; None for a web address. `~` and `~USER` are
+    home folders."""
     if not address.strip():
         raise ConfigError("params.yaml: sources: an empty path or address. Write one, or null")
     try:
@@ -109,21 +110,13 @@ def local_path(address: str) -> Path | None:
         if not parts.hostname or parts.username is not None:
             raise ConfigError(f"{address}: expected http(s)://HOST/PATH without a user name")
         return None
-    if parts.scheme == "file":
-        if parts.netloc not in ("", "localhost"):
-            raise ConfigError(
-                f"{address}: the address names another host. Write file:///FOLDER/FILE"
-            )
-        return _expanded(unquote(parts.path), address)
-    if len(parts.scheme) > 1 and "//" in address:
+    is_file = parts.scheme == "file"
+    if is_file and parts.netloc not in ("", "localhost"):
+        raise ConfigError(f"{address}: the address names another host. Write file:///FOLDER/FILE")
+    if not is_file and len(parts.scheme) > 1 and "//" in address:
         raise ConfigError(f"{address}: expected http:, https:, file: or a path")
-    return _expanded(address, address)
-
-
-def _expanded(path: str, address: str) -> Path:
-    """The path with `~` or `~USER` replaced by the home folder."""
     try:
-        return Path(path).expanduser()
+        return Path(unquote(parts.path) if is_file else address).expanduser()
     except RuntimeError as error:
         raise ConfigError(f"{address}: {error}") from None
 

@@ -127,17 +127,14 @@ class Collection:
         picture = Picture(file, _split_of(record, file), record.where, None, digest)
         if content is not None:
             picture.signature = _signature(content)
-            self._keep(file, content)
+            if self.target is not None:
+                path = self.target / file
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
         else:
             picture.source = self.form.folder / file
         self.pictures[file] = picture
         return picture
-
-    def _keep(self, file: str, content: bytes) -> None:
-        if self.target is not None:
-            path = self.target / file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
 
     def _refuse(self) -> None:
         """Check that at most the allowed shares of pictures and captions are left out."""

@@ -162,11 +162,8 @@ def look(images: Path, captions: Path | None, wanted: str | None, columns: Colum
 def _preferred(files: list[Path]) -> list[Path]:
     """Tables called `metadata` come before other tables, and those before Parquet."""
     metadata = [path for path in files if path.stem == "metadata"]
-    return sorted(metadata or [path for path in files if not _is_parquet(path)] or files)
-
-
-def _is_parquet(path: Path) -> bool:
-    return path.suffix.lower() == ".parquet"
+    others = [path for path in files if path.suffix.lower() != ".parquet"]
+    return sorted(metadata or others or files)
 
 
 def _form_of_file(path: Path) -> Files:

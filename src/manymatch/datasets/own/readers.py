@@ -69,7 +69,7 @@ def read_beside(folder: Path, captions: Path) -> Iterator[Record]:
     texts = TextFiles(captions)
     for path in image_files(folder, (*PICTURES, *UNREADABLE)):
         name = path.relative_to(folder)
-        files = texts.of(name)
+        files = texts.find(name)
         if not files:
             continue
         lines, fault = list[str](), None

@@ -6,7 +6,6 @@ each clip.
 
 from __future__ import annotations
 
-import csv
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +16,6 @@ from manymatch.datasets.base import Caption
 from manymatch.datasets.fetching.gather import Gatherer, PublishedDataset
 from manymatch.datasets.image_files import Line, single_spaced
 from manymatch.datasets.image_folder import ImageFolder
-from manymatch.util.errors import DataError
-from manymatch.util.text_lines import numbered_lines
 
 VALIDATION_EVERY = 20
 """If no validation clips are given, the clips of every 20th training video are held out."""
@@ -75,32 +72,3 @@ def _add_validation(clips: Sequence[Clip]) -> Sequence[Clip]:
         replace(clip, split="validation") if (clip.video, clip.split) in held_out else clip
         for clip in clips
     ]
-
-
-def read_csv(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the position (file:line) and the fields in `columns` of each row of a CSV file.
-
-    Raises:
-        DataError: the header lacks a column, or a row has another number of fields.
-    """
-    lines = numbered_lines(path)
-    _, first = next(lines, (1, ""))
-    header = _fields(first, f"{path}:1")
-    missing = [name for name in columns if name not in header]
-    if missing:
-        raise DataError(f"{path}:1: no column '{missing[0]}' (columns: {', '.join(header)})")
-    positions = [header.index(name) for name in columns]
-    for number, line in lines:
-        fields = _fields(line, f"{path}:{number}")
-        if len(fields) != len(header):
-            raise DataError(
-                f"{path}:{number}: {len(fields)} fields, but the header has {len(header)}"
-            )
-        yield f"{path}:{number}", [fields[position] for position in positions]
-
-
-def _fields(line: str, where: str) -> list[str]:
-    try:
-        return next(csv.reader([line], strict=True), [])
-    except csv.Error as error:
-        raise DataError(f"{where}: not a line of CSV ({error})") from None

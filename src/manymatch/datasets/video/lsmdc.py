@@ -17,8 +17,8 @@ from manymatch.datasets.base import SPLITS
 from manymatch.datasets.fetching.gather import Gatherer, SourceSettings, Usual
 from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.image_files import Line
+from manymatch.datasets.rows import tab_rows
 from manymatch.datasets.video import Clip, VideoDataset
-from manymatch.util.text_lines import columns, numbered_lines
 
 _FILES = {split: f"{split}.csv" for split in SPLITS}
 """Split -> name under the raw folder."""
@@ -65,9 +65,7 @@ class Lsmdc(VideoDataset):
 def _clips(path: Path, split: str) -> Iterator[Clip]:
     """Yield each clip once, with all its sentences."""
     lines: dict[str, list[Line]] = {}
-    for number, text in numbered_lines(path) if path.is_file() else ():
-        where = f"{path}:{number}"
-        clip, *_, sentence = columns(text, _COLUMNS, where)
+    for where, (clip, *_, sentence) in tab_rows(path, _COLUMNS) if path.is_file() else ():
         lines.setdefault(clip, []).append(Line(sentence, where))
     for clip, sentences in lines.items():
         yield Clip(clip, _TIMES.sub("", clip), split, sentences)

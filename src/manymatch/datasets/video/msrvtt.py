@@ -17,9 +17,10 @@ from manymatch.datasets.fetching.disk import copy_file
 from manymatch.datasets.fetching.gather import Gatherer, SourceSettings, Usual
 from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.image_files import Line
-from manymatch.datasets.video import Clip, VideoDataset, read_csv
+from manymatch.datasets.rows import csv_rows, list_rows
+from manymatch.datasets.video import Clip, VideoDataset
 from manymatch.util.errors import DataError
-from manymatch.util.json_stream import elements, field
+from manymatch.util.json_stream import field
 
 CAPTIONS = "MSRVTT_data.json"
 LISTS = {split: f"{split}.csv" for split in SPLITS}
@@ -60,19 +61,18 @@ class Msrvtt(VideoDataset):
         captions = _captions(raw / CAPTIONS)
         for split in ("train", "validation"):
             path = raw / LISTS[split]
-            for where, (video,) in read_csv(path, ["video_id"]) if path.is_file() else ():
+            for where, (video,) in csv_rows(path, ["video_id"]) if path.is_file() else ():
                 if video not in captions:
                     raise DataError(f"{where}: no captions of '{video}' in {CAPTIONS}")
                 yield Clip(video, video, split, captions[video])
-        for where, (video, sentence) in read_csv(raw / LISTS["test"], ["video_id", "sentence"]):
+        for where, (video, sentence) in csv_rows(raw / LISTS["test"], ["video_id", "sentence"]):
             yield Clip(video, video, "test", [Line(sentence, where)])
 
 
 def _captions(path: Path) -> dict[str, list[Line]]:
     """Return the captions of each video."""
     captions: dict[str, list[Line]] = {}
-    for _, number, entry in elements(path, ("sentences",)):
-        where = f"{path}: sentences[{number}]"
+    for _, where, entry in list_rows(path, "sentences"):
         line = Line(field(entry, "caption", str, where), where)
         captions.setdefault(field(entry, "video_id", str, where), []).append(line)
     return captions
