@@ -1,4 +1,4 @@
-"""The rows of published files with their positions, FILE:LINE or FILE: LIST[NUMBER], for messages."""
+"""The rows of published files, each with its position for messages: FILE:LINE or LIST[NUMBER]."""
 
 from __future__ import annotations
 

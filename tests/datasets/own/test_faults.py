@@ -387,6 +387,27 @@ FAULTS: dict[str, tuple[Damage, str]] = {
         "unknown split 'holdout'",
     ),
     "cut Parquet": (cut_parquet, "not a Parquet table"),
+    "one name of two columns in Parquet": (
+        lambda b: pq.write_table(
+            pa.Table.from_arrays([pa.array(["a"])] * 3, names=["file", "caption", "caption"]),
+            b.photos / "metadata.parquet",
+        ),
+        "metadata.parquet: two columns are called 'caption'",
+    ),
+    "key twice in JSON": (
+        text('{"images": [{"id": 1, "id": 2}], "annotations": []}', "birds.json"),
+        r"birds.json: images\[0\]: the key 'id' stands twice",
+    ),
+    **{
+        f"empty {key}": (lambda b, key=key, value=value: {key: value}, f"{key}.*at least 1 char")
+        for key, value in {
+            "split": [""],
+            "text": [""],
+            "file": "",
+            "captions": "",
+            "parser": "",
+        }.items()
+    },
 }
 
 
