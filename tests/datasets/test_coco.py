@@ -12,7 +12,7 @@ from served_sources import served_sources
 
 from manymatch.features.image_list import list_images
 from manymatch.shards.thumbnail import Pictures
-from manymatch.util.errors import ConfigError, DataError, SourceError
+from manymatch.util.errors import ConfigError, DataError, ManyMatchError, SourceError
 
 
 @pytest.fixture
@@ -180,13 +180,6 @@ def test_the_2017_names_are_known(folder, stages, tmp_path):
     assert rows[0]["file"] == "images/000000000004.jpg" and table(rows) == expected()
 
 
-def test_an_image_twice_in_the_folder_is_refused(folder, stages):
-    made.write_karpathy(folder)
-    (folder / "images" / "000000000004.jpg").write_bytes(b"again")
-    words = "the same image exists twice"
-    stages.refused({"folder": str(folder)}, DataError, words)
-
-
 def test_a_missing_image_is_named_or_left_out_if_asked_for(folder, stages, capsys):
     made.write_karpathy(folder)
     missing = folder / "images" / "val2014" / made.file_name(5)
@@ -235,115 +228,123 @@ def test_no_captions_and_no_images_say_what_to_do(folder, stages, tmp_path):
     stages.refused(settings, SourceError, "is not a folder here")
 
 
-def test_an_archive_without_the_file(folder, stages):
-    with zipfile.ZipFile(folder / "coco.zip", "w") as opened:
-        opened.writestr("readme.txt", "hello")
-    stages.refused({"folder": str(folder)}, SourceError, "expected one file dataset_coco.json")
+def karpathy(change):
+    """Karpathy's file with a change of the image at place 1."""
 
-
-def test_ids_that_are_none_or_missing(folder, stages):
-    made.write_annotations(folder)
-    made.write_ids(folder / "ids")
-    for value, words in (
-        (np.array([1.5]), "expected a vector of whole numbers, found float64"),
-        (np.array([[1]]), "expected a vector of whole numbers"),
-        (np.array([{}]), "not an array: "),
-    ):
-        np.save(folder / "ids" / "coco_dev_ids.npy", value)
-        stages.refused({"folder": str(folder)}, DataError, words)
-    (folder / "ids" / "coco_restval_ids.npy").unlink()
-    stages.refused({"folder": str(folder)}, SourceError, "coco_restval_ids.npy: no such file")
-
-
-def doubled(kind, part, **changes):
-    """The last element of a list again, with changes."""
-
-    def spoil(files):
-        elements = files[part][kind]
-        elements.append(elements[0] | changes)
+    def spoil(folder):
+        value = made.karpathy()
+        change(value["images"][1])
+        (folder / made.KARPATHY).write_text(json.dumps(value))
 
     return spoil
 
 
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
-        (doubled("annotations", "val2014", id=960), "second caption with the id 960"),
-        (doubled("annotations", "train2014", id=910), "second caption with the id 910"),
-        (doubled("images", "val2014", id=4), "a second image with the id 4: "),
-        (doubled("images", "val2014", file_name="x.jpg"), "a second image with the id 3: x.jpg"),
-        (doubled("images", "val2014"), None),
-        (doubled("annotations", "val2014"), None),
-    ],
-)
-def test_ids_that_stand_twice(folder, stages, spoil, words):
-    files = {part: made.annotations(part)["captions"] for part in ("train2014", "val2014")}
-    spoil(files)
-    (folder / "annotations").mkdir()
-    for part, value in files.items():
-        (folder / "annotations" / f"captions_{part}.json").write_text(json.dumps(value))
-    made.write_ids(folder / "ids")
-    settings = {"folder": str(folder), "instances": None}
-    if words:
-        stages.refused(settings, DataError, words)
-    else:  # the same image or caption again
-        assert table(stages(settings)) == expected()
+def beside_karpathy(name, content):
+    def spoil(folder):
+        made.write_karpathy(folder)
+        (folder / name).write_bytes(content)
+
+    return spoil
 
 
-def test_instances_of_other_images(folder, stages):
-    made.write_karpathy(folder)
-    value = {"annotations": [{"id": 1, "image_id": 77, "category_id": 3}]}
-    (folder / "instances_val2014.json").write_text(json.dumps(value))
-    words = "no image with captions has categories"
-    stages.refused({"folder": str(folder)}, DataError, words)
+def ids(value, name="coco_dev_ids.npy"):
+    """COCO's own files with other ids; without a value, without the file."""
+
+    def spoil(folder):
+        made.write_annotations(folder)
+        made.write_ids(folder / "ids")
+        (folder / "ids" / name).unlink()
+        if value is not None:
+            np.save(folder / "ids" / name, value)
+
+    return spoil
 
 
-def test_a_mapping_that_lacks_an_image(tmp_path, stages):
-    folder = tmp_path / "given"
-    made.write_precomp(folder / "precomp", mapping=folder)
-    made.write_images(folder / "images")
-    mapping = json.loads((folder / "id_mapping.json").read_text())
-    del mapping["7"]
-    (folder / "id_mapping.json").write_text(json.dumps(mapping))
-    stages.refused({"folder": str(folder)}, DataError, "no file of the image '7'")
-    text = (folder / "id_mapping.json").read_text().replace("{", '{"7": "a.jpg", "7": "b.jpg", ')
-    (folder / "id_mapping.json").write_text(text)
-    stages.refused({"folder": str(folder)}, DataError, "the key '7' stands twice")
+def doubled(kind, part, **changes):
+    """COCO's own files, with the first element of a list again at the end, with changes."""
+
+    def spoil(folder):
+        made.write_annotations(folder)
+        made.write_ids(folder / "ids")
+        path = folder / "annotations" / f"captions_{part}.json"
+        value = json.loads(path.read_text())
+        value[kind].append(value[kind][0] | changes)
+        path.write_text(json.dumps(value))
+        return {"instances": None}
+
+    return spoil
 
 
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
-        (lambda image: image.pop("cocoid"), "expected 'cocoid'"),
-        (lambda image: image["sentences"][1].pop("sentid"), "sentences[1]: expected 'sentid'"),
-        (lambda image: image.update(cocoid="4"), "expected 'cocoid' of type int, found '4'"),
-        (lambda image: image.update(split="dev"), "unknown split 'dev'"),
-    ],
-)
-def test_a_faulty_karpathy_file(folder, stages, spoil, words):
-    value = made.karpathy()
-    spoil(value["images"][1])
-    (folder / "dataset_coco.json").write_text(json.dumps(value))
-    assert "images[1]" in stages.refused({"folder": str(folder)}, DataError, words)
+def mapping(change):
+    def spoil(folder):
+        made.write_precomp(folder / "precomp", mapping=folder)
+        path = folder / "id_mapping.json"
+        path.write_text(change(path.read_text()))
+
+    return spoil
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "words"),
-    [
-        ("dev_caps.txt", lambda text: text + "one more\n", "6 lines; expected 5 for each image"),
-        ("dev_caps.txt", lambda text: text.replace("\n", "\n\n", 1), "dev_caps.txt:2: an empty"),
-        ("dev_ids.txt", lambda text: text + "8\n9\n", "3 ids do not fit 5 captions"),
-        ("testall_ids.txt", lambda text: "9\n" * 4 + "5\n" * 6, "the id of another image"),
-        ("train_caps.txt", lambda text: text.replace(made.text(4, 0), "b'A cat .'"), "printed"),
-        ("train_ids.txt", lambda text: "4\n4\n", "a second caption '4#0'"),
-    ],
-)
-def test_a_faulty_precomp_folder(tmp_path, stages, name, change, words):
-    made.write_precomp(tmp_path / "precomp")
-    path = tmp_path / "precomp" / name
-    path.write_text(change(path.read_text()))
-    settings = {"captions": str(tmp_path / "precomp"), "without_images": True}
-    stages.refused(settings, DataError, words)
+def precomp(name, change):
+    def spoil(folder):
+        made.write_precomp(folder / "precomp")
+        path = folder / "precomp" / name
+        path.write_text(change(path.read_text()))
+        return {"without_images": True}
+
+    return spoil
+
+
+def archive_without_the_file(folder):
+    with zipfile.ZipFile(folder / "coco.zip", "w") as opened:
+        opened.writestr("readme.txt", "hello")
+
+
+INSTANCES = b'{"annotations": [{"id": 1, "image_id": 77, "category_id": 3}]}'
+FAULTS = [
+    (archive_without_the_file, "expected one file dataset_coco.json"),
+    (ids(np.array([1.5])), "expected a vector of whole numbers, found float64"),
+    (ids(np.array([[1]])), "expected a vector of whole numbers"),
+    (ids(np.array([{}])), "not an array: "),
+    (ids(None, "coco_restval_ids.npy"), "coco_restval_ids.npy: no such file"),
+    (doubled("annotations", "val2014", id=960), "second caption with the id 960"),
+    (doubled("annotations", "train2014", id=910), "second caption with the id 910"),
+    (doubled("images", "val2014", id=4), "a second image with the id 4: "),
+    (doubled("images", "val2014", file_name="x.jpg"), "a second image with the id 3: x.jpg"),
+    (beside_karpathy("instances_val2014.json", INSTANCES), "no image with captions has categ"),
+    (beside_karpathy("images/000000000004.jpg", b"again"), "the same image exists twice"),
+    (mapping(lambda text: text.replace('"7"', '"8"')), "no file of the image '7'"),
+    (
+        mapping(lambda text: text.replace("{", '{"7": "a.jpg", "7": "b.jpg", ')),
+        "the key '7' stands twice",
+    ),
+    (karpathy(lambda image: image.pop("cocoid")), "images[1]: expected 'cocoid'"),
+    (
+        karpathy(lambda image: image["sentences"][1].pop("sentid")),
+        "images[1].sentences[1]: expected 'sentid'",
+    ),
+    (karpathy(lambda image: image.update(cocoid="4")), "'cocoid' of type int, found '4'"),
+    (karpathy(lambda image: image.update(split="dev")), "unknown split 'dev'"),
+    (precomp("dev_caps.txt", lambda text: text + "more\n"), "6 lines; expected 5 for each"),
+    (precomp("dev_caps.txt", lambda text: text.replace("\n", "\n\n", 1)), "dev_caps.txt:2: an e"),
+    (precomp("dev_ids.txt", lambda text: text + "8\n9\n"), "3 ids do not fit 5 captions"),
+    (precomp("testall_ids.txt", lambda text: "9\n" * 4 + "5\n" * 6), "the id of another image"),
+    (
+        precomp("train_caps.txt", lambda text: text.replace(made.text(4, 0), "b'A cat .'")),
+        "printed",
+    ),
+    (precomp("train_ids.txt", lambda text: "4\n4\n"), "a second caption '4#0'"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "words"), FAULTS, ids=[words for _, words in FAULTS])
+def test_a_fault_is_one_line(folder, stages, spoil, words):
+    stages.refused({"folder": str(folder)} | (spoil(folder) or {}), ManyMatchError, words)
+
+
+@pytest.mark.parametrize("kind", ["images", "annotations"])
+def test_the_same_image_or_caption_may_stand_twice(folder, stages, kind):
+    settings = {"folder": str(folder)} | doubled(kind, "val2014")(folder)
+    assert table(stages(settings)) == expected()
 
 
 # From the web
