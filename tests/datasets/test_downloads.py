@@ -1,48 +1,31 @@
 """Downloads from a scripted server: the whole file, or one line about every mirror."""
 
-import hashlib
 import itertools
-import json
-import multiprocessing
 import random
-import socket
-import time
 
 import pytest
-from full_disk import error_on_full_disk
-from scripted_server import endless, file, head, serving, shorten_waiting, slowly
+from scripted_server import (
+    CONTENT,
+    OTHER,
+    PART,
+    RIGHT,
+    SHA,
+    endless,
+    file,
+    head,
+    leave,
+    serving,
+    shorten_waiting,
+    slowly,
+)
 
-from manymatch.datasets.fetching import transfer
 from manymatch.datasets.fetching.transfer import Expected, fetch
-from manymatch.util import files
-from manymatch.util.errors import DataError, ManyMatchError, SourceError
+from manymatch.util.errors import ManyMatchError, SourceError
+from manymatch.util.files import partial_path
 
-CONTENT = random.Random(1).randbytes(100_000)
-OTHER = CONTENT[::-1]
-SHA = hashlib.sha256(CONTENT).hexdigest()
 LENGTH = f"Content-Length: {len(CONTENT)}"
 NOTHING, BY_SHA = Expected(), Expected(sha256=SHA)
-RIGHT = file(CONTENT)
-PART = CONTENT[:40_000]
 REST, END = "bytes=40000-", f"bytes={len(CONTENT)}-"
-
-
-@pytest.fixture
-def target(tmp_path, monkeypatch):
-    monkeypatch.setattr(transfer, "_PAUSES", (0.0, 0.0))
-    return tmp_path / "waiting" / "file.bin"
-
-
-def partial(target):
-    return files.partial_path(target)
-
-
-def leave(target, url, content=PART, version='"one"'):
-    """Leave what a killed process leaves."""
-    target.parent.mkdir(parents=True)
-    partial(target).write_bytes(content)
-    note = {"url": url, "validator": version}
-    target.with_name("file.bin.json").write_text(json.dumps(note))
 
 
 def status(code, *lines, body=()):
@@ -117,7 +100,7 @@ def test_the_file_arrives_whole(target, name):
         fetch([server.url], target, expected, "the file")
     content = target.read_bytes()
     assert content == CONTENT or (expected is NOTHING and content in (OTHER, OTHER[:1000]))
-    assert server.asked == asked and not partial(target).exists()
+    assert server.asked == asked and not partial_path(target).exists()
 
 
 @pytest.mark.parametrize(
@@ -222,7 +205,7 @@ def test_the_fault_is_one_line_and_the_next_mirror_serves_the_file(target, name,
         assert "file" in line and words in line and "\n" not in line and len(line) < 1000
         assert "secret" not in line and not target.exists()
         fetch([server.url, mirror.url], target, expected, "the file")
-    assert target.read_bytes() == CONTENT and not partial(target).exists()
+    assert target.read_bytes() == CONTENT and not partial_path(target).exists()
 
 
 @pytest.mark.parametrize("code", [201, 202, 203, 204, 205, 206])
@@ -237,138 +220,3 @@ def test_a_wrong_checksum_is_told_once_and_nothing_is_kept(target):
         fetch([server.url], target, Expected(sha256="0" * 64), "the file")
     assert f"{server.url}: its sha256 is {SHA}, expected {'0' * 64}" in str(caught.value)
     assert server.asked == [None] and not list(target.parent.iterdir())
-
-
-def only_content(path):
-    if path.read_bytes() != CONTENT:
-        raise DataError(f"{path}: not what is wanted")
-
-
-@pytest.mark.parametrize(
-    ("answer", "earlier"),
-    [(file(PART), False), (file(CONTENT, length=False, cut=1000), False), (file(OTHER), True)],
-)
-def test_without_a_checksum_a_check_of_the_content_decides(target, answer, earlier):
-    wanted = Expected(check=only_content)
-    with serving(answer) as server, serving(RIGHT) as mirror:
-        if earlier:  # a damaged file of an earlier run
-            fetch([server.url], target, NOTHING, "the file")
-        with pytest.raises(SourceError, match=r"file\.bin: not what is wanted"):
-            fetch([server.url], target, wanted, "the file")
-        assert not list(target.parent.iterdir())
-        fetch([server.url, mirror.url], target, wanted, "the file")
-    assert target.read_bytes() == CONTENT and mirror.asked == [None]
-
-
-def test_a_host_that_gives_another_file_each_time_is_given_up(target):
-    """Several hosts behind one name, each with its own version."""
-    answers = [file(CONTENT, f'"{n}"', heeds=False, cut=40_000) for n in range(20)]
-    with serving(*answers) as server, serving(RIGHT) as mirror:
-        fetch([server.url, mirror.url], target, NOTHING, "the file")
-    assert target.read_bytes() == CONTENT and len(server.asked) < 15
-
-
-def test_a_finished_download_is_compared_by_its_checksum_or_else_with_the_server(target):
-    with serving(RIGHT) as server:
-        for expected in (NOTHING, NOTHING, BY_SHA):
-            fetch([server.url], target, expected, "the file")
-        assert server.asked == [None, END]
-        server.answers = [file(OTHER, '"two"')]
-        fetch([server.url], target, NOTHING, "the file")
-    assert target.read_bytes() == OTHER
-
-
-def test_a_killed_process_loses_nothing(target):
-    with serving(file(CONTENT, cut=70_000, wait=30.0), RIGHT) as server:
-        work = ([server.url], target, NOTHING, "the file")
-        process = multiprocessing.get_context("fork").Process(target=fetch, args=work)
-        process.start()
-        while not (partial(target).exists() and partial(target).stat().st_size >= 2**16):
-            assert process.is_alive()
-            time.sleep(0.01)
-        process.kill()
-        process.join()
-        kept = partial(target).stat().st_size
-        fetch(*work)
-    assert target.read_bytes() == CONTENT and server.asked == [None, f"bytes={kept}-"]
-
-
-@pytest.mark.parametrize("expected", [NOTHING, BY_SHA])
-@pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
-def test_a_link_with_the_temporary_name_is_not_written_through(target, link, expected):
-    with serving(RIGHT) as server:
-        leave(target, server.url)
-        other = target.with_name("other")
-        partial(target).rename(other)
-        getattr(partial(target), link)(other)
-        fetch([server.url], target, expected, "the file")
-    assert other.read_bytes() == PART
-    assert target.read_bytes() == CONTENT and not target.is_symlink()
-
-
-LOOKUPS = {
-    "never": ([True] * 100, RIGHT, 6),
-    "away meanwhile": ([False] + [True] * 5 + [False], file(CONTENT, cut=40_000), 7),
-    "back soon": ([True] * 4 + [False], RIGHT, 5),
-}
-
-
-@pytest.mark.parametrize("name", LOOKUPS)
-def test_a_network_is_waited_for_unless_it_was_never_there(target, name, monkeypatch):
-    """(which look-ups of hosts fail, first answer, look-ups)."""
-    failing, answer, count = LOOKUPS[name]
-    monkeypatch.setattr(transfer, "_PAUSES", (0.0,) * 5)
-    known, plan, asked = socket.getaddrinfo, iter(failing), []
-
-    def look_up(*args, **options):
-        asked.append(args)
-        if next(plan):
-            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
-        return known(*args, **options)
-
-    with serving(answer, RIGHT) as server:
-        url = server.url.replace("127.0.0.1", "localhost")
-        urls = [url, f"{url}?mirror"] if name != "away meanwhile" else [url]
-        monkeypatch.setattr(socket, "getaddrinfo", look_up)
-        if name == "never":
-            with pytest.raises(SourceError, match=r"Temporary failure.*Check the network"):
-                fetch(urls, target, NOTHING, "the file")
-        else:
-            fetch(urls, target, NOTHING, "the file")
-            assert target.read_bytes() == CONTENT
-    assert len(asked) == count
-
-
-def test_an_address_that_is_not_ascii_and_a_proxy_of_the_environment_are_used(target, monkeypatch):
-    lines = []
-
-    def proxy(request):
-        lines.append(request.partition("\r\n")[0])
-        return RIGHT(request)
-
-    with serving(proxy) as server:
-        monkeypatch.setenv("http_proxy", server.url.removesuffix("/file.bin"))
-        monkeypatch.setenv("no_proxy", "")
-        fetch(["http://nowhere.invalid/file.bin?größe=1 2%20"], target, NOTHING, "the file")
-        monkeypatch.setenv("http_proxy", "gopher://[")
-        with pytest.raises(SourceError, match="proxy"):
-            fetch(["http://nowhere.invalid/file.bin"], target, NOTHING, "the file")
-    assert lines == ["GET http://nowhere.invalid/file.bin?gr%C3%B6%C3%9Fe=1%202%20 HTTP/1.1"]
-
-
-def test_a_disk_full_meanwhile_is_one_line(target):
-    with serving(file(CONTENT)) as server:
-        work = [server.url], target, NOTHING, "the file"
-        line = error_on_full_disk(lambda: fetch(*work), room=30_000)
-    assert line.startswith("StorageError: ") and "no space left" in line
-    assert "\n" not in line and not target.exists()
-
-
-@pytest.mark.parametrize("length", [True, False])
-def test_the_disk_is_not_filled(target, monkeypatch, length):
-    shorten_waiting(monkeypatch)
-    words = r"file\.bin: needs .* [Ff]ree some space"
-    answer = file(bytes(5 * 2**20), length=length)
-    with serving(answer) as server, pytest.raises(ManyMatchError, match=words):
-        fetch([server.url], target, NOTHING, "the file")
-    assert not target.exists() and not partial(target).exists()

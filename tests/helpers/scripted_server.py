@@ -4,14 +4,19 @@ time."""
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
+import json
+import random
 import re
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from manymatch.datasets.fetching import disk, http, transfer
+from manymatch.util.files import partial_path
 
 Answer = Callable[[str], Iterable[bytes | float]]
 """From a request to the parts of an answer. A float is a pause in seconds."""
@@ -141,3 +146,17 @@ def shorten_waiting(monkeypatch: Any) -> None:
         return usage(folder)._replace(free=disk.RESERVE + 2 * 2**20 - used)
 
     monkeypatch.setattr(disk.shutil, "disk_usage", small)
+
+
+CONTENT = random.Random(1).randbytes(100_000)
+SHA = hashlib.sha256(CONTENT).hexdigest()
+OTHER, PART = CONTENT[::-1], CONTENT[:40_000]
+RIGHT = file(CONTENT)
+
+
+def leave(target: Path, url: str, content: bytes = PART, version: str | None = '"one"') -> None:
+    """Leave what a killed download leaves."""
+    target.parent.mkdir(parents=True)
+    partial_path(target).write_bytes(content)
+    note = {"url": url, "validator": version}
+    target.with_name(f"{target.name}.json").write_text(json.dumps(note))
