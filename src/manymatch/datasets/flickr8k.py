@@ -121,8 +121,7 @@ class Flickr8k(PublishedDataset):
         """Return the positives of the test split, beyond own captions, that people judged true."""
         if not any((raw / file).exists() for file in _JUDGMENTS.values()):
             return None
-        test = {image.file for image in _images(raw) if image.split == "test"}
-        pairs = _true_pairs(raw, test)
+        pairs = _true_pairs(raw, _test_files(raw))
         image_pairs = [(PurePosixPath(file).stem, caption_id) for file, caption_id in pairs]
         return Relevance(image_pairs, complete=False)
 
@@ -136,6 +135,12 @@ def _images(raw: Path) -> list[Image]:
     """Return the images from whichever form of the captions is under `raw`."""
     karpathy = (raw / KARPATHY).exists()
     return list(read_karpathy(raw / KARPATHY)) if karpathy else _read_tokens(raw)
+
+
+def _test_files(raw: Path) -> set[str]:
+    if (raw / KARPATHY).exists():
+        return {image.file for image in read_karpathy(raw / KARPATHY) if image.split == "test"}
+    return {file for file, (split, _) in _splits(raw).items() if split == "test"}
 
 
 Pair = tuple[str, str]
