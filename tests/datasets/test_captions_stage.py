@@ -182,7 +182,7 @@ def test_a_fault_is_one_line_and_the_earlier_outputs_stay(
         stage(rows, pair and Relevance([pair], complete=False))
     line = str(caught.value)
     assert line.startswith(start) and words in line and "\n" not in line and len(line) < 250
-    assert files_of(tmp_path) == before and len(before) == 3
+    assert files_of(tmp_path) == before and len(before) == 6  # with their seals
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from dataset_stages import split_of
 from made_coco import expected, table
 
 from manymatch.features.image_list import list_images
-from manymatch.shards.thumbnail import Pictures
+from manymatch.shards.write import Pictures
 from manymatch.util.errors import DataError
 
 
