@@ -17,13 +17,13 @@ from typing import Any
 import psutil
 import pytest
 import yaml
-from manymatch.results.curves import read_curves
 from tiny_checkout import PRESET, Checkout, make_checkout
 
 from manymatch.config.preset import read_preset
 from manymatch.experiments.plan import points
 from manymatch.experiments.presets.experiment import preset_of
 from manymatch.model.checkpoint import load_model
+from manymatch.results.runs import read_curves
 from manymatch.training.helpers import helped
 from manymatch.training.train import train
 from manymatch.util.errors import DataError, ManyMatchError
