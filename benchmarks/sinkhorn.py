@@ -26,8 +26,7 @@ from manymatch.batch.batch import Batch
 from manymatch.batch.padding import padded_rows, padded_sequences
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.experiments.costs.timing import seconds
-from manymatch.experiments.synthetic.pairs import make_pairs
-from manymatch.experiments.synthetic.run import RunSettings, train
+from manymatch.experiments.synthetic import RunSettings, make_pairs, train
 from manymatch.losses.optimal_transport import (
     assignments,
     class_potentials,

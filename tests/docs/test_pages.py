@@ -22,8 +22,7 @@ from manymatch.config.preset import read_preset
 from manymatch.config.strict import validate
 from manymatch.datasets import DATASETS, check_settings
 from manymatch.evaluation.protocols.suite import PROTOCOLS
-from manymatch.experiments.experiment import Options
-from manymatch.experiments.kinds import experiment_of_file, experiment_of_options
+from manymatch.experiments.grid import Options, experiment_of_file, experiment_of_options
 from manymatch.experiments.studies.study import STUDIES
 from manymatch.features import BACKBONES
 from manymatch.features.importers import FORMATS, check_format

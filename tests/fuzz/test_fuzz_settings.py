@@ -24,7 +24,7 @@ from manymatch.config.strict import validate
 from manymatch.datasets.clips import read_csv
 from manymatch.datasets.fetching.unfinished import Unfinished
 from manymatch.evaluation.external.split_table import read_ids, read_split
-from manymatch.experiments.run_folder import Run
+from manymatch.experiments.engine import Run
 from manymatch.model.facts import facts
 from manymatch.results.curves import read_curves
 from manymatch.results.machine import MachineRecord

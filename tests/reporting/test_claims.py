@@ -12,7 +12,7 @@ from plans import plan_of
 from report_pages import pages_of, section_of
 from scipy import stats
 
-from manymatch.experiments.plan import points
+from manymatch.experiments.grid import points
 from manymatch.reporting import claims
 from manymatch.reporting.estimates import verdicts
 from manymatch.results.ablations import Ablation, AblationRun

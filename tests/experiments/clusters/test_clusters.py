@@ -13,14 +13,8 @@ import torch
 from tiny_data import TinyData
 from untrained import save_untrained
 
-from manymatch.experiments.clusters.clusters import (
-    PICTURES,
-    SHOWN,
-    clusters,
-    most_frequent,
-    words_of,
-)
 from manymatch.experiments.studies.subject import Subject
+from manymatch.experiments.swamp_classes import PICTURES, SHOWN, clusters, most_frequent, words_of
 from manymatch.scene_graphs.parser import load_model
 from manymatch.util.errors import ConfigError
 

@@ -11,9 +11,8 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.evaluation.trained import embed_split
 from manymatch.experiments.costs import query as module
-from manymatch.experiments.costs.cost import similarity_operations
+from manymatch.experiments.costs.cost import grown, search, similarity_operations
 from manymatch.experiments.costs.measure import Source
-from manymatch.experiments.costs.query import grown, search
 from manymatch.experiments.costs.scan import Scan
 from manymatch.methods.base import Embeddings
 

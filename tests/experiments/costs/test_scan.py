@@ -15,8 +15,8 @@ from manymatch.batch.batch import Batch
 from manymatch.evaluation.trained import Trained, embed_split
 from manymatch.experiments.costs import cost
 from manymatch.experiments.costs import scan as module
-from manymatch.experiments.costs.measure import Source
-from manymatch.experiments.costs.scan import Scan, cross_attention, cross_attention_cost
+from manymatch.experiments.costs.measure import Source, cross_attention_cost
+from manymatch.experiments.costs.scan import Scan, cross_attention
 from manymatch.methods.base import Embeddings
 from manymatch.model.embed import Embedded, embed
 from manymatch.shards.read import batches

@@ -20,11 +20,10 @@ from manymatch.config.layout import Layout, ResultFiles
 from manymatch.config.preset import read_preset
 from manymatch.evaluation.evaluate import evaluate
 from manymatch.evaluation.outcome import EvaluationOptions
-from manymatch.experiments.engine import perform
+from manymatch.experiments.engine import Run, perform
+from manymatch.experiments.presets import PresetPlan
 from manymatch.experiments.presets import experiment as module
 from manymatch.experiments.presets import run as running
-from manymatch.experiments.presets.plan import PresetPlan
-from manymatch.experiments.run_folder import Run
 from manymatch.reporting.ablations import table
 from manymatch.results.ablations import Ablation
 from manymatch.training.train import train

@@ -17,9 +17,8 @@ from manymatch.config.layout import Layout
 from manymatch.config.preset import Preset, read_preset
 from manymatch.config.strict import read_yaml, validate
 from manymatch.experiments.costs.cost import multiply_adds, similarity_operations
-from manymatch.experiments.plan import points
-from manymatch.experiments.presets.experiment import preset_of
-from manymatch.experiments.presets.plan import PresetPlan, datasets
+from manymatch.experiments.grid import points
+from manymatch.experiments.presets import PresetPlan, datasets, preset_of
 from manymatch.methods import build_method, check_model, vocabulary_of
 from manymatch.methods.base import Embeddings
 from manymatch.reporting.published import ABLATION_METRICS

@@ -12,11 +12,16 @@ from tiny_checkout import Checkout
 
 from manymatch.config.layout import Layout
 from manymatch.config.preset import preset_path, read_preset
-from manymatch.experiments.experiment import Options
-from manymatch.experiments.kinds import experiment_of_file, experiment_of_options
-from manymatch.experiments.plan import Point, points
-from manymatch.experiments.presets.experiment import portable_inputs, preset_of
-from manymatch.experiments.run_folder import key_of
+from manymatch.experiments.engine import key_of
+from manymatch.experiments.grid import (
+    Options,
+    Point,
+    experiment_of_file,
+    experiment_of_options,
+    points,
+)
+from manymatch.experiments.preset_runs import portable_inputs
+from manymatch.experiments.presets import preset_of
 from manymatch.util.errors import ConfigError, DataError
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from manymatch.experiments.sketches.metrics import CUT, NAMES, retrieval
+from manymatch.experiments.sketch_training import CUT, NAMES, retrieval
 from manymatch.util.errors import DivergenceError
 
 

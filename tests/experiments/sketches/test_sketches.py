@@ -18,12 +18,10 @@ from typer.testing import CliRunner
 from manymatch.cli import commands
 from manymatch.config.layout import Layout
 from manymatch.config.strict import validate
-from manymatch.experiments.kinds import experiment_of_file
-from manymatch.experiments.plan import points
+from manymatch.experiments.grid import experiment_of_file, points
+from manymatch.experiments.sketch_features import DataSettings, class_of, read_data
+from manymatch.experiments.sketch_training import Partners, SketchSettings, loss, run
 from manymatch.experiments.sketches import experiment as module
-from manymatch.experiments.sketches.data import class_of, read_data
-from manymatch.experiments.sketches.run import Partners, loss, run
-from manymatch.experiments.sketches.settings import DataSettings, SketchSettings
 from manymatch.losses.pseudo_labels import SwappedLabels
 from manymatch.losses.triplets import triplet
 from manymatch.methods.matching import Matching

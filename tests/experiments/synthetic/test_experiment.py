@@ -13,9 +13,8 @@ import yaml
 
 from manymatch.cli import commands
 from manymatch.config.layout import Layout
-from manymatch.experiments.kinds import experiment_of_file
-from manymatch.experiments.plan import points
-from manymatch.experiments.synthetic.run import RunSettings
+from manymatch.experiments.grid import experiment_of_file, points
+from manymatch.experiments.synthetic import RunSettings
 from manymatch.util.errors import ConfigError
 
 ROOT = Path(__file__).parents[3]

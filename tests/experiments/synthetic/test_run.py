@@ -11,12 +11,15 @@ from pydantic import ValidationError
 from torch.nn import Linear, ReLU
 from torch.nn.functional import normalize
 
-from manymatch.experiments.synthetic.pairs import CLASSES, PAIRS_A_CLASS, _mapped, make_pairs
-from manymatch.experiments.synthetic.run import (
+from manymatch.experiments.synthetic import (
+    CLASSES,
+    PAIRS_A_CLASS,
     Encoders,
     RunSettings,
+    _mapped,
     assignment,
     loss,
+    make_pairs,
     queued_log_p,
     recalls,
     run,

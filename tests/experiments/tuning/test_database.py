@@ -15,7 +15,7 @@ from manymatch.util.errors import DataError, StorageError
 
 pytest.importorskip("optuna")
 
-from manymatch.experiments.tuning.database import database_errors, open_study
+from manymatch.experiments.tuning.search import database_errors, open_study
 from manymatch.experiments.tuning.space import Pruning
 
 OPEN = partial(open_study, key="key", pruning=Pruning())

@@ -25,8 +25,9 @@ from manymatch.util.errors import ConfigError, DataError
 
 pytest.importorskip("optuna")
 
-from manymatch.experiments.tuning.search import Search, best_trials, read_space
-from manymatch.experiments.tuning.tune import Budget, tune
+from manymatch.experiments.tuning.budget import Budget, tune
+from manymatch.experiments.tuning.search import Search, best_trials
+from manymatch.experiments.tuning.space import read_space
 
 ROOT = Path(__file__).parents[3]
 SIDE_BY_SIDE = workers.side_by_side

@@ -70,7 +70,7 @@ class Members(NamedTuple):
     images: list[int]
 
 
-def clusters(model: Path, shards: Path, target: Path, *, split: str, parser: str) -> None:
+def describe_classes(model: Path, shards: Path, target: Path, *, split: str, parser: str) -> None:
     """Write the classes of the SwAMP in `model` on `split` to `target`.
 
     Args:

@@ -9,25 +9,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
-from pathlib import Path
 
+import optuna
 import yaml
-from optuna import Study
 from optuna.trial import TrialState
 
 from manymatch import __version__
 from manymatch.config.layout import Layout
-from manymatch.experiments.tuning.database import database_errors
-from manymatch.experiments.tuning.search import (
-    KIND,
-    SETTINGS,
-    Search,
-    best_trials,
-    finished,
-    restored,
-)
-from manymatch.experiments.tuning.trial import Repeat, Slot, repeat, try_settings
+from manymatch.evaluation.ranking.metrics import rounded
+from manymatch.experiments.tuning.search import FINISHED, KIND, SETTINGS, Search, finished
+from manymatch.experiments.tuning.trials import repeat, repeat_of, repeats_of, try_settings
 from manymatch.experiments.workers import finish_all, gpus_of
 from manymatch.results.machine import git_revision
 from manymatch.results.tuning import TunedTrial, Tuning
@@ -78,52 +69,48 @@ def tune(
         raise ConfigError("--hours: expected a number. Leave the option out to allow any hours")
     searches = [Search.of(layout, dataset, name) for name in presets]
     for search in searches:
-        _refuse_handwritten(layout.tuned_preset(dataset, search.name))
-    left = {}
-    for search in searches:
-        with database_errors(search.database):
-            left[search.name] = budget.trials - _begin(search, extend)
-    slots = [
-        Slot(search, budget.hours)
-        for round_ in range(budget.trials)
-        for search in searches
-        if round_ < left[search.name]
-    ]
-    logs = layout.experiment_runs(KIND)
-    do = partial(finish_all, logs=logs, jobs=jobs, gpus=gpus_of(device))
-    do(try_settings, slots, _text, what=f"tune {dataset}")
+        tuned = layout.tuned_preset(dataset, search.name)
+        if tuned.is_file() and not tuned.read_text(encoding="utf-8").startswith(_MARK):
+            raise ConfigError(
+                f"{tuned}: 'tune' did not write this file and does not replace it. Rename the file"
+            )
+    left = {search.name: budget.trials - _begin(search, extend) for search in searches}
+    rounds = range(budget.trials)
+    trials = [search for number in rounds for search in searches if number < left[search.name]]
+    do = partial(finish_all, logs=layout.experiment_runs(KIND), jobs=jobs, gpus=gpus_of(device))
+    do(partial(try_settings, hours=budget.hours), trials, _text, what=f"tune {dataset}")
     for search in searches:
         _write(search, budget)
-    repeats = list(chain.from_iterable(map(_repeats, searches)))
-    do(repeat, repeats, "validation rsum {:.1f}".format, what=f"tune {dataset}, repeats")
+    repeats = [again.run for search in searches for again in repeats_of(search, _tried(search))]
+    work = partial(repeat, layout=layout, dataset=dataset)
+    do(work, repeats, "validation rsum {:.1f}".format, what=f"tune {dataset}, repeats")
     return [_write(search, budget) for search in searches]
 
 
 def _begin(search: Search, extend: bool) -> int:
     """The number of finished trials. Trials of processes that were killed are queued again, before
     those that wait."""
-    study = search.study()
-    waiting = study.get_trials(states=(TrialState.WAITING,))
-    for killed in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-        study.tell(killed.number, state=TrialState.FAIL)
-        if SETTINGS in killed.user_attrs:  # else the same settings are drawn again
-            study.enqueue_trial(killed.params)
-    for trial in waiting:  # the queue gives the oldest
-        study.tell(study.ask(), state=TrialState.FAIL)
-        study.enqueue_trial(trial.system_attrs["fixed_params"])
-    if all(trial.state == TrialState.FAIL for trial in study.get_trials(deepcopy=False)):
-        if extend:
-            _restore(search, study)
-        restored_trials = study.get_trials(states=(TrialState.COMPLETE, TrialState.PRUNED))
-        tried = [trial.params for trial in restored_trials]
-        for parameters in search.first_parameters():
-            if parameters not in tried:
-                study.enqueue_trial(parameters)
-                tried.append(parameters)
-    return len(finished(study))
+    with search.study() as study:
+        queued = study.get_trials(states=(TrialState.RUNNING, TrialState.WAITING))
+        for trial in sorted(queued, key=lambda trial: trial.state == TrialState.WAITING):
+            fixed = trial.system_attrs.get("fixed_params", {})
+            if trial.state == TrialState.WAITING:
+                study.ask()  # the queue gives the oldest, and only what runs can fail
+            study.tell(trial.number, state=TrialState.FAIL)
+            if fixed or SETTINGS in trial.user_attrs:  # else the same settings are drawn again
+                study.enqueue_trial(fixed | trial.params)
+        if all(trial.state == TrialState.FAIL for trial in study.get_trials(deepcopy=False)):
+            if extend:
+                _restore(search, study)
+            tried = [trial.params for trial in study.get_trials(deepcopy=False, states=FINISHED)]
+            for parameters in search.first_parameters():
+                if parameters not in tried:
+                    study.enqueue_trial(parameters)
+                    tried.append(parameters)
+        return len(finished(study))
 
 
-def _restore(search: Search, study: Study) -> None:
+def _restore(search: Search, study: optuna.Study) -> None:
     """Give `study` the trials of the file of results, if they are those of the same search.
 
     Raises:
@@ -137,33 +124,19 @@ def _restore(search: Search, study: Study) -> None:
         return
     for number, trial in enumerate(result.trials):
         try:
-            study.add_trial(restored(search, trial))
+            study.add_trial(search.restored(trial))
         except ValueError:
             raise DataError(
                 f"{path}: the settings of trial {number + 1} lie outside of the space. Leave out "
                 "--extend"
             ) from None
-        preset = search.preset(search.repeated(trial.settings))
-        for count, rsum in enumerate(trial.repeats):
-            Repeat(search, number, count, preset).run.finish({"rsum": rsum})
+        for turn, rsum in enumerate(trial.repeats):
+            repeat_of(search, number, trial, turn).run.finish({"rsum": rsum})
 
 
-def _repeats(search: Search) -> list[Repeat]:
-    """The trainings of the best trials with each seed."""
-    wanted = search.space.repeats
-    if wanted is None:
-        return []
-    trials = _finished(search)
-    return [
-        Repeat(search, number, count, search.preset(search.repeated(trials[number].settings)))
-        for number in best_trials(search, trials)
-        for count in range(wanted.seeds)
-    ]
-
-
-def _finished(search: Search) -> list[TunedTrial]:
-    with database_errors(search.database):
-        return finished(search.study())
+def _tried(search: Search) -> list[TunedTrial]:
+    with search.study() as study:
+        return finished(study)
 
 
 def _text(trial: TunedTrial | None) -> str | None:
@@ -175,12 +148,13 @@ def _text(trial: TunedTrial | None) -> str | None:
 
 def _write(search: Search, budget: Budget) -> Tuning:
     """Write the results so far. A trial's repeats count up to the first that is not finished."""
-    layout, dataset = search.layout, search.dataset
-    trials = [trial.to_json() for trial in _finished(search)]
-    for again in _repeats(search):
-        rsums = trials[again.number].setdefault("repeats", [])
-        if again.rsum is not None and again.count == len(rsums):
-            rsums.append(again.rsum)
+    layout, dataset, tried = search.layout, search.dataset, _tried(search)
+    trials = [trial.to_json() for trial in tried]
+    for number, turn, run in repeats_of(search, tried):
+        rsums = trials[number].setdefault("repeats", [])
+        numbers = run.numbers(accept_stale=True)
+        if numbers is not None and turn == len(rsums):
+            rsums.append(rounded(numbers["rsum"]))
     if not any(trial["state"] == "complete" for trial in trials):
         raise ManyMatchError(
             f"{search.name}: no trial reached its end. Allow more --trials or more --hours"
@@ -200,31 +174,19 @@ def _write(search: Search, budget: Budget) -> Tuning:
         }
     )
     result.write(layout.tuning(dataset, search.name))
-    preset = search.preset(search.repeated(result.trials[result.best].settings))
+    best = result.trials[result.best]
+    stated = search.preset(search.repeated(best.settings))
     tuned = layout.tuned_preset(dataset, search.name)
-    stated = preset.model_dump(mode="json", exclude_unset=True)
-    files.write_text(tuned, _head(result, tuned) + yaml.safe_dump(stated, sort_keys=False))
-    return result
-
-
-def _head(result: Tuning, tuned: Path) -> str:
-    """Where the preset comes from, as a comment."""
-    subject = f"{result.dataset} {result.preset}"
-    repeats = len(result.trials[result.best].repeats)
-    seeds = f", the mean of {repeats} seeds" if repeats else ""
-    return f"""\
-{_MARK} {subject}'. The next run of the command writes the file anew.
+    seeds = f", the mean of {len(best.repeats)} seeds" if best.repeats else ""
+    head = f"""\
+{_MARK} {dataset} {search.name}'. The next run of the command writes the file anew.
 #
-#   dvc repro evaluate@{result.dataset}-{tuned.stem}
+#   dvc repro evaluate@{dataset}-{tuned.stem}
 #
-# The preset {result.preset} with the settings of trial {result.best + 1} of {len(result.trials)}.
+# The preset {search.name} with the settings of trial {result.best + 1} of {len(result.trials)}.
 # The trial had the best rsum of the validation split, {result.rsum:.1f}{seeds}.
-# All trials: reports/tuning/{result.dataset}/{result.preset}.json
+# All trials: reports/tuning/{dataset}/{search.name}.json
 """
-
-
-def _refuse_handwritten(tuned: Path) -> None:
-    if tuned.is_file() and not tuned.read_text(encoding="utf-8").startswith(_MARK):
-        raise ConfigError(
-            f"{tuned}: 'tune' did not write this file and does not replace it. Rename the file"
-        )
+    values = stated.model_dump(mode="json", exclude_unset=True)
+    files.write_text(tuned, head + yaml.safe_dump(values, sort_keys=False))
+    return result

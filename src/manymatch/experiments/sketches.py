@@ -12,12 +12,11 @@ from urllib.parse import quote
 from manymatch import __version__
 from manymatch.config.strict import validate
 from manymatch.evaluation.external.arrays import file_of
-from manymatch.experiments.experiment import Experiment, Row
-from manymatch.experiments.plan import ComparedPlan, Point
-from manymatch.experiments.run_folder import Numbers
-from manymatch.experiments.sketches import run as training
-from manymatch.experiments.sketches.data import Data, Side, files_of, read_data
-from manymatch.experiments.sketches.settings import DataSettings, SketchSettings
+from manymatch.experiments import sketch_training
+from manymatch.experiments.engine import Experiment, Numbers, Row
+from manymatch.experiments.grid import ComparedPlan, Point
+from manymatch.experiments.sketch_features import Data, DataSettings, Side, files_of, read_data
+from manymatch.experiments.sketch_training import SketchSettings
 from manymatch.networks.device import pick_device
 from manymatch.results.machine import Clock
 from manymatch.results.over_seeds import SketchExperiment
@@ -53,7 +52,11 @@ class SketchesToImages(Experiment[SketchPlan, SketchSettings]):
     def prepare(self) -> None:
         data = read_data(self.plan.data)
         say(f"{self.name}: {len(data.seen)} classes to train on, {len(data.unseen)} unseen classes")
-        self.sizes = _sizes(data)
+        self.sizes = {
+            "classes": {"seen": len(data.seen), "unseen": len(data.unseen)},
+            "sketches": _count(data.sketches, data),
+            "images": _count(data.images, data),
+        }
         names = sorted({file_of(text) for text in files_of(self.plan.data)})
         self.hashes = [[file.name, files.sha256(file)] for file in names]
 
@@ -66,14 +69,14 @@ class SketchesToImages(Experiment[SketchPlan, SketchSettings]):
         }
 
     def code(self, settings: SketchSettings) -> str:
-        return code_hash(training.__name__)
+        return code_hash(f"{sketch_training.__name__}:run")
 
     def run(self, settings: SketchSettings, seed: int, folder: Path) -> Numbers:
         clock = Clock()
         # The engine has hidden the GPUs that belong to other runs.
         device = pick_device("auto" if self.options.device != "cpu" else "cpu")
         data = _data_of_this_process(self.plan.data)
-        numbers = training.run(settings, data, seed, device, folder / RANKS)
+        numbers = sketch_training.run(settings, data, seed, device, folder / RANKS)
         return {**numbers, "usage": clock.usage(str(device)).model_dump(exclude_none=True)}
 
     def headline(self, numbers: Numbers) -> str:
@@ -110,12 +113,8 @@ _data_of_this_process = lru_cache(maxsize=1)(read_data)
 """The runs of one process share the features, which may take gigabytes."""
 
 
-def _sizes(data: Data) -> dict[str, dict[str, int]]:
-    def count(side: Side) -> dict[str, int]:
-        return {"seen": len(side.of(data.seen).labels), "unseen": len(side.of(data.unseen).labels)}
-
+def _count(side: Side, data: Data) -> dict[str, int]:
     return {
-        "classes": {"seen": len(data.seen), "unseen": len(data.unseen)},
-        "sketches": count(data.sketches),
-        "images": count(data.images),
+        "seen": len(side.of(data.seen).labels),
+        "unseen": len(side.of(data.unseen).labels),
     }

@@ -1,18 +1,19 @@
-"""Reads features of sketches and images, and the classes of both."""
+"""Features of sketches and images, and the classes of both: the files, and what they hold."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
+from pydantic import BeforeValidator, Field
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from manymatch.config.strict import Strict
 from manymatch.evaluation.external.arrays import open_array
-from manymatch.experiments.sketches.settings import DataSettings, Part
 from manymatch.util.errors import DataError
 from manymatch.util.numpy_file import load_array, names_in
 from manymatch.util.text_lines import numbered_lines
@@ -21,6 +22,32 @@ _ROWS = 4096
 """The number of rows that are read at once."""
 _FEWEST = 3
 """The fewest classes to train on: one is held out, and a negative needs a second one."""
+
+
+class Part(Strict):
+    """A file of features and the classes of its rows."""
+
+    features: str
+    """An array (n, D): FILE or FILE:KEY (.npy, .npz, .safetensors, .h5)."""
+    classes: str
+    """The class of each row: an array `.npy` of names, numbers or paths, or a text file with a
+    line for each row. The class of a path is its folder."""
+
+
+def _as_tuple(value: object) -> object:
+    return (value,) if isinstance(value, dict) else value
+
+
+Parts = Annotated[tuple[Part, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+"""The YAML file has one part or a list of parts."""
+
+
+class DataSettings(Strict):
+    """The two modalities, and the unseen classes: a list or a text file."""
+
+    sketches: Parts
+    images: Parts
+    unseen: Annotated[tuple[str, ...], Field(min_length=1)] | str
 
 
 class Side(NamedTuple):

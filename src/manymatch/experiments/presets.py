@@ -5,27 +5,106 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
 
 from manymatch.config.layout import Layout
-from manymatch.config.params import read_params
+from manymatch.config.names import Name
+from manymatch.config.params import Elements, read_params
 from manymatch.config.preset import Preset, preset_path, read_preset
 from manymatch.evaluation.trained import setting_of
-from manymatch.experiments.experiment import Experiment, Row
-from manymatch.experiments.plan import PRESET, Point, Settings
-from manymatch.experiments.presets.plan import PresetPlan
-from manymatch.experiments.run_folder import Numbers, Run, key_of
-from manymatch.methods import check_model, entry_point, method_class
+from manymatch.experiments.engine import Experiment, Numbers, Row, Run, key_of
+from manymatch.experiments.grid import PRESET, Plan, Point
+from manymatch.experiments.preset_runs import (
+    STAGES,
+    full_keys,
+    portable_inputs,
+    run_preset,
+    train_and_evaluate,
+    training_inputs,
+    training_run,
+)
+from manymatch.methods import entry_point
 from manymatch.results.ablations import Ablation
-from manymatch.shards.index import NAME as INDEX
 from manymatch.shards.index import read_index
-from manymatch.training.warm_start import find_source
 from manymatch.util import files
 from manymatch.util.code_hash import code_hash
-from manymatch.util.errors import ConfigError, DataError, nearest
+from manymatch.util.errors import ConfigError, DataError
 
-_STAGES = "manymatch.training.train", "manymatch.evaluation.evaluate"
-_DEVICES, _ONE_DEVICE = "training.devices", (1, "auto")
+
+class PresetPlan(Plan):
+    """Every point is trained from a preset.
+
+    A key of a point's settings is a dotted key of the preset (`training.epochs`), a dotted key of
+    the model (`similarity.alpha`, short for `model.similarity.alpha`), or `preset`.
+    """
+
+    experiment: Literal["presets"] = "presets"
+    dataset: Name = "scenes"
+    preset: Name | dict[Name, Name] | None = None
+    """The preset that is varied: one for all data sets or one for each data set. None if every
+    point names a preset. The setting `preset` of a point has the same two forms."""
+    tuned: bool = False
+    """Whether a point is trained from PRESET_tuned, the preset that `tune` wrote, if that preset
+    exists."""
+    elements: Elements = Elements()
+    """Selections of set elements that are evaluated besides each element alone, as in `evaluation`
+    of params.yaml: `images: [[1, 3, 4]]` leaves out element 2 of 4."""
+    published: dict[Name, str] = Field(default_factory=dict)
+    """For each data set, the table or figure of a paper that consists of these points ("DivE,
+    table 4"). On these data sets a point keeps the mark of its preset, which may be
+    `reproduced`."""
+
+    def resolved(self, where: str, changed: bool) -> Self:
+        """The plan with the presets of its data set, and without `published` if it is `changed`.
+
+        A point that names presets for other data sets only is left out.
+
+        Raises:
+            ConfigError: the plan names no preset for its data set.
+        """
+        preset = self._here(self.preset)
+        points = {
+            label: point | {PRESET: self._here(point[PRESET])} if PRESET in point else point
+            for label, point in self.points.items()
+        }
+        points = {
+            label: point for label, point in points.items() if point.get(PRESET, "") is not None
+        }
+        no_preset = self.preset is not None and preset is None and PRESET not in self.set
+        if no_preset or (self.points and not points):
+            raise ConfigError(
+                f"{where}: no preset for dataset '{self.dataset}'. Choose a dataset of the file "
+                f"({', '.join(datasets(self))}) or name a preset with --set preset=NAME"
+            )
+        published = {} if changed else self.published
+        return self.model_copy(update={"preset": preset, "points": points, "published": published})
+
+    def _here(self, preset: Any) -> Any:
+        """The name of the preset on the data set of the plan; None if the data set has none."""
+        return preset.get(self.dataset) if isinstance(preset, dict) else preset
+
+    @model_validator(mode="after")
+    def _check_presets(self) -> Self:
+        settings = [{**self.set, **point} for point in (self.over, *self.points.values())]
+        if any("seed" in point for point in settings):
+            raise ValueError("'seed' is no setting of a point. List the seeds in 'seeds'")
+        grid, *named = settings
+        if self.preset is None and any(PRESET not in point for point in (named or [grid])):
+            raise ValueError("a point has no preset. Give 'preset', or vary the preset")
+        return self
+
+
+def datasets(plan: PresetPlan) -> list[str]:
+    """The data sets that `plan` names in `preset` or, without that, in its points' `preset`.
+
+    The list is empty if one preset serves all data sets.
+    """
+    points = [settings.get(PRESET) for settings in plan.points.values()]
+    presets = points if plan.preset is None else [plan.preset]
+    names = [dataset for preset in presets if isinstance(preset, dict) for dataset in preset]
+    return list(dict.fromkeys(names))
 
 
 class PresetExperiment(Experiment[PresetPlan, Preset]):
@@ -84,11 +163,9 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
         return key_of(**portable_inputs(self.layout, self.plan.dataset, settings, inputs))
 
     def code(self, settings: Preset) -> str:
-        return code_hash(*_STAGES, entry_point(settings.method))
+        return code_hash(*STAGES, entry_point(settings.method))
 
     def run(self, settings: Preset, seed: int, folder: Path) -> Numbers:
-        from manymatch.experiments.presets.run import train_and_evaluate
-
         layout, dataset = self.layout, self.plan.dataset
         tuned = training_run(layout, dataset, settings, training_inputs(layout, dataset, settings))
         known = tuned.numbers(self.options.accept_stale, needs_model=True) is not None
@@ -135,50 +212,6 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
         return marks.pop() if len(marks) == 1 else "small-scale"
 
 
-def training_inputs(layout: Layout, dataset: str, preset: Preset) -> dict[str, str]:
-    """The hashes of the data that the training of `preset` reads."""
-    start = find_source(preset, layout.models)
-    return {
-        "shards": files.sha256(layout.shards(dataset, preset.features) / INDEX),
-        "vocabulary": files.sha256(layout.vocabulary(dataset)),
-        "start": start.sha256 if start else "",
-    }
-
-
-def portable_inputs(
-    layout: Layout, dataset: str, preset: Preset, inputs: dict[str, Any]
-) -> dict[str, Any]:
-    """`inputs` with what the method reads of the shards in place of their hash, because processors
-    compute features with other last bits: the kind of the features, and the hash of the graphs.
-
-    Raises:
-        DataError: the method reads scene graphs, and the table of the graphs is missing.
-    """
-    same: dict[str, Any] = {
-        "shards": read_index(layout.shards(dataset, preset.features)).attributes
-    }
-    if method_class(preset.method).reads_graphs:
-        graphs = layout.scene_graphs(dataset)
-        if not graphs.is_file():
-            raise DataError(f"{graphs}: no such file. Run the stage 'scene-graphs' first")
-        same["scene_graphs"] = files.sha256(graphs)
-    return inputs | same
-
-
-def training_run(
-    layout: Layout, dataset: str, preset: Preset, inputs: dict[str, str], label: str = ""
-) -> Run:
-    """The run that only trains `preset`. `tune` does such runs, and keeps the best models."""
-    key = key_of(preset=preset.model_dump(mode="json"), inputs=inputs)
-    return Run(
-        label=label,
-        settings=preset,
-        seed=preset.seed,
-        code=code_hash(_STAGES[0], entry_point(preset.method)),
-        folder=layout.experiment_runs("tuning") / key,
-    )
-
-
 def preset_of(layout: Layout, plan: PresetPlan, point: Point, seed: int) -> Preset:
     """The preset of one run. A point that a paper printed keeps the mark of its preset.
 
@@ -197,60 +230,4 @@ def preset_of(layout: Layout, plan: PresetPlan, point: Point, seed: int) -> Pres
     preset = run_preset(path, {**overrides, "seed": seed})
     if plan.dataset in plan.published:
         preset = preset.model_copy(update={"setting": stated.setting})
-    check_run(preset)
     return preset
-
-
-def run_preset(path: Path, overrides: Settings) -> Preset:
-    """The preset `path` with `overrides`, for a run of an experiment. Each run has one device: the
-    devices that the file asks for are those of `train`.
-
-    Raises:
-        ConfigError: a key is unknown or a value does not fit.
-    """
-    preset = read_preset(path, overrides, check_model)
-    if preset.training.devices in _ONE_DEVICE or _DEVICES in overrides:
-        return preset
-    return read_preset(path, {**overrides, _DEVICES: "auto"}, check_model)
-
-
-def check_run(preset: Preset) -> None:
-    """Check that the method takes the settings of `preset`, and that one device trains the run.
-
-    Raises:
-        ConfigError: a setting of the model is wrong, or the plan asks for several devices.
-    """
-    check_model(preset.method, preset.model)
-    if preset.training.devices not in _ONE_DEVICE:
-        raise ConfigError(
-            f"{_DEVICES}: an experiment trains each run on one device. Set it to 'auto'"
-        )
-
-
-def full_keys(settings: Settings, method: str) -> Settings:
-    """The settings of the preset, without its name, by the keys that `full_key` gives.
-
-    Raises:
-        ConfigError: a key is unknown, or two keys are the same setting.
-    """
-    full: Settings = {}
-    for key, value in settings.items():
-        if key == PRESET:
-            continue
-        name = full_key(key, method)
-        if name in full:
-            raise ConfigError(f"'{name}' is given twice, also without 'model.'. Leave one out")
-        full[name] = value
-    return full
-
-
-def full_key(key: str, method: str) -> str:
-    """`key` as a key of the preset: a key that the preset does not have belongs to the model."""
-    first = key.partition(".")[0]
-    if first in Preset.model_fields:
-        return key
-    settings = method_class(method).Settings.model_fields
-    if first not in settings:
-        known = {PRESET, *Preset.model_fields, *settings} - {"seed"}
-        raise ConfigError(f"unknown key '{key}' of method '{method}'{nearest(first, known)}")
-    return f"model.{key}"
