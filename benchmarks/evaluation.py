@@ -5,9 +5,9 @@ Random unit vectors, smooth-Chamfer, both directions, the best 100 of each query
     python benchmarks/evaluation.py            # 5,000 images x 25,000 captions, K=4, D=1024
     python benchmarks/evaluation.py --small    # a tenth of both, in seconds
 
-Both are timed in turns (`--rounds`), and the fastest of each counts. On a machine that other
-programs keep busy the wall clock means little: run it on one thread (`OMP_NUM_THREADS=1`, so that
-no thread burns time waiting for another) and read the processor time.
+Both are timed in turns (`--rounds`), and medians count. On a machine that other programs keep busy
+the wall clock means little: run it on one thread (`OMP_NUM_THREADS=1`, so that no thread burns time
+waiting for another) and read the processor time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 
 import torch
-from measuring import arguments, clocks, peak_gib
+from measuring import arguments, compare, peak_gib
 from torch import Tensor
 from torch.nn.functional import normalize
 
@@ -37,17 +37,15 @@ def main() -> None:
         width=(1024, "of a vector (D)"),
     )
     images, texts, image_index = _data(options)
-    products, rankings = [], []
-    for _ in range(options.rounds):
-        products.append(clocks(lambda: _bare_product(images, texts)))
-        rankings.append(clocks(lambda: rank(_score, images, texts, image_index, options.depth)))
-    print(f"threads        {torch.get_num_threads()}")
-    for number, clock in enumerate(("wall clock", "processor")):
-        product, ranking = (min(times[number] for times in runs) for runs in (products, rankings))
-        print(
-            f"{clock:14} bare product {product:7.2f} s   evaluation {ranking:7.2f} s   "
-            f"ratio {ranking / product:.3f}"
-        )
+    compare(
+        f"{len(images)} images x {len(texts)} captions, {torch.get_num_threads()} threads",
+        {
+            "bare product": lambda: _bare_product(images, texts),
+            "evaluation": lambda: rank(_score, images, texts, image_index, options.depth),
+        },
+        options.rounds,
+        warm_up=0,
+    )
     print(f"peak memory    {1024 * peak_gib():8.0f} MiB")
 
 

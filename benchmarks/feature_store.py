@@ -13,15 +13,15 @@ The benchmark prints:
 
 from __future__ import annotations
 
-import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 import numpy as np
-from measuring import alternate, arguments, clocks, drop_from_cache, peak_gib
+from measuring import arguments, compare, drop_from_cache, peak_gib
 
 from manymatch.features import layout
 from manymatch.features.rows import RowFile
@@ -72,10 +72,10 @@ def measure_speed(path: Path, images: int) -> None:
     ) as writer:
         for row in range(images):
             writer.write(row, rng.random((REGIONS, WIDTH), dtype=np.float32))
-    compare(path, "from the disk, checked", first_read, drop_from_cache)
-    compare(path, "from the page cache, checked", first_read)
+    compare_reads(path, "from the disk, checked", first_read, drop_from_cache)
+    compare_reads(path, "from the page cache, checked", first_read)
     with FeatureStore(path) as store:
-        compare(path, "from the page cache, checked before", lambda _: read(store))
+        compare_reads(path, "from the page cache, checked before", lambda _: read(store))
         started = time.perf_counter()
         random_batches(store, 50)
         seconds = time.perf_counter() - started
@@ -85,19 +85,15 @@ def measure_speed(path: Path, images: int) -> None:
 Action = Callable[[Path], None]
 
 
-def compare(path: Path, state: str, reader: Action, prepare: Action = lambda path: None) -> None:
-    """Print the ratio of `reader` to plain reads. They alternate, and so does the first one."""
-    pair = {"plain": plain_read, "store": reader}
-    times: dict[str, list[float]] = {name: [] for name in pair}
-    for name in alternate(pair, ROUNDS + 1):
-        prepare(path)
-        times[name].append(clocks(partial(pair[name], path))[0])
-    plain, store = (statistics.median(times[name][1:]) for name in pair)  # the first warms up
+def compare_reads(
+    path: Path, state: str, reader: Action, prepare: Action = lambda path: None
+) -> None:
+    """Print the times of `reader` and of plain reads, and the speed of both."""
+    candidates = {"plain": partial(plain_read, path), "store": partial(reader, path)}
     size = path.stat().st_size / 2**30
-    print(
-        f"{size:.1f} GiB {state}: plain {size / plain:.2f} GiB/s, store {size / store:.2f} GiB/s, "
-        f"ratio {store / plain:.2f}"
-    )
+    times = compare(f"{size:.1f} GiB {state}", candidates, ROUNDS, before=partial(prepare, path))
+    for name, measured in times.items():
+        print(f"  {name}: {size / median(one.wall for one in measured):.2f} GiB/s")
 
 
 def plain_read(path: Path) -> None:

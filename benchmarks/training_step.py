@@ -15,7 +15,6 @@ that takes over 30% and is neither a matrix product nor the GRU.
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from measuring import arguments
 from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import profile
 
@@ -42,6 +42,7 @@ REGIONS, FEATURES, CAPTIONS, WORDS = 36, 2048, 5, 8_000
 MATRIX_PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"}
 CLIP_METHODS = ("swamp_video",)
 """Methods of one vector a clip and one a caption: they have no such step."""
+METHODS_OF_IMAGES = [name for name in METHODS if name not in CLIP_METHODS]
 GRU = "GRU"
 LIMIT = 0.3
 
@@ -56,7 +57,12 @@ class Cost(NamedTuple):
 
 
 def main() -> None:
-    options = _options()
+    options = arguments(
+        __doc__,
+        {"methods": METHODS_OF_IMAGES},
+        images=128,
+        show=(3, "operations of each method"),
+    )
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     vocabulary = Vocabulary([*Vocabulary.SPECIAL, *(f"word{n}" for n in range(WORDS))])
     for name in options.methods:
@@ -69,15 +75,6 @@ def main() -> None:
         )
         for cost in costs(events, device)[: options.show]:
             print(_line(cost), flush=True)
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    picture_methods = [name for name in METHODS if name not in CLIP_METHODS]
-    parser.add_argument("methods", nargs="*", default=picture_methods, metavar="METHOD")
-    parser.add_argument("--images", type=int, default=128)
-    parser.add_argument("--show", type=int, default=3, help="operations of each method")
-    return parser.parse_args()
 
 
 def profiled(

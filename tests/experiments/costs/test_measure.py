@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,30 +36,25 @@ GALLERIES = (10, 100, 10_000)
 PARSER = "en_core_web_sm"
 
 
-@pytest.fixture(autouse=True)
-def small_galleries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "GALLERIES", GALLERIES)
-
-
 def parse(caption: str) -> SceneGraph:
     """No spaCy: words are objects."""
     words = tuple(caption.split())
     return SceneGraph(words, words, ((),) * len(words), ())
 
 
-@pytest.fixture(autouse=True)
-def quick_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "parser", lambda _: parse)
-
-
-@pytest.fixture(scope="module")
-def written(sources: list[Source], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The costs of all models."""
+@pytest.fixture(autouse=True, scope="module")
+def quick() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measure, "GALLERIES", GALLERIES)
         patch.setattr(measure, "parser", lambda _: parse)
-        output = tmp_path_factory.mktemp("measured") / "tiny.json"
-        measured(sources, output)
+        yield
+
+
+@pytest.fixture(scope="module")
+def written(quick: None, sources: list[Source], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The costs of all models."""
+    output = tmp_path_factory.mktemp("measured") / "tiny.json"
+    measured(sources, output)
     return output
 
 
@@ -158,27 +153,13 @@ def test_a_fault_is_one_line_before_anything_is_measured(
     assert [path.read_text() for path in output.parent.iterdir()] == ["earlier"]
 
 
-def test_an_unknown_split_and_nothing_to_measure_are_one_line(
+def test_an_unknown_split_and_nothing_to_measure_are_refused(
     sources: list[Source], output: Path
 ) -> None:
     with pytest.raises(DataError, match="did you mean 'test'"):
         measure.measure("tiny", sources[:1], output, "tests", PARSER)
     with pytest.raises(ConfigError, match="dvc repro"):
         measure.measure("tiny", [], output, "test", PARSER)
-
-
-def test_an_interrupt_leaves_what_was_there(
-    sources: list[Source], output: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    output.parent.mkdir()
-    output.write_text("earlier")
-    monkeypatch.setattr(measure, "cross_attention_cost", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        measured(sources[:1], output)
-    assert [path.read_text() for path in output.parent.iterdir()] == ["earlier"]
 
 
 @pytest.fixture

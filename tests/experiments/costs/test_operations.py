@@ -10,7 +10,7 @@ from torch import Tensor
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.evaluation.trained import embed_split
-from manymatch.experiments.costs import query as module
+from manymatch.experiments.costs import cost as module
 from manymatch.experiments.costs.cost import grown, search, similarity_operations
 from manymatch.experiments.costs.measure import Source
 from manymatch.experiments.costs.scan import Scan

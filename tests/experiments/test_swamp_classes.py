@@ -14,7 +14,13 @@ from tiny_data import TinyData
 from untrained import save_untrained
 
 from manymatch.experiments.studies.subject import Subject
-from manymatch.experiments.swamp_classes import PICTURES, SHOWN, clusters, most_frequent, words_of
+from manymatch.experiments.swamp_classes import (
+    PICTURES,
+    SHOWN,
+    describe_classes,
+    most_frequent,
+    words_of,
+)
 from manymatch.scene_graphs.parser import load_model
 from manymatch.util.errors import ConfigError
 
@@ -29,7 +35,7 @@ def model(tmp_path_factory: pytest.TempPathFactory, data: TinyData) -> Path:
 
 
 def run(model: Path, data: TinyData, target: Path) -> dict[str, Any]:
-    clusters(model, data.shards, target, split="test", parser=PARSER)
+    describe_classes(model, data.shards, target, split="test", parser=PARSER)
     return json.loads(target.read_text())
 
 

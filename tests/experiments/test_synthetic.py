@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
+from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from pydantic import ValidationError
 from torch.nn import Linear, ReLU
 from torch.nn.functional import normalize
+from typer.testing import CliRunner
 
+from manymatch.cli import commands
 from manymatch.experiments.synthetic import (
     CLASSES,
     PAIRS_A_CLASS,
@@ -60,13 +65,6 @@ def test_recalls_are_those_of_a_loop() -> None:
         recalls(a * math.nan, b, label)
 
 
-def test_the_networks_have_two_hidden_layers() -> None:
-    for network in (Encoders(50, 5).a, Encoders(50, 5).b):
-        shapes = [tuple(item.weight.shape) for item in network if isinstance(item, Linear)]
-        assert shapes == [(50, 100), (50, 50), (5, 50)]
-        assert [isinstance(item, ReLU) for item in network] == [False, True, False, True, False]
-
-
 def test_the_loss_sums_the_hinges_and_averages_the_labels() -> None:
     """Eq. 1, 4 and 6; `losses/test_swapped_labels.py` holds L_s against its own loop."""
     settings = RunSettings(n_classes=6, queue=0, weight=0.5)
@@ -108,22 +106,17 @@ def test_the_best_epoch_is_the_first_that_reaches_most() -> None:
             return recalls(*trained.encoders(validation), validation.label)["pair"]["r1"]
 
     assert reached(long) >= reached(short)
-
-
-def test_a_warm_start_goes_on_from_the_contrastive_encoders() -> None:
-    training, validation, _ = make_pairs(0)
-    few, rare = training.rows(slice(256)), validation.rows(slice(100))
-    cold, warm = (
-        train(SMALL.model_copy(update={"contrastive_epochs": epochs}), 0, few, rare)
-        for epochs in (0, 1)
-    )
-    weights = [next(item.encoders.parameters()) for item in (cold, warm)]
+    warm = train(SMALL.model_copy(update={"contrastive_epochs": 1, "weight": 0.0}), 0, few, few)
+    weights = [next(one.encoders.parameters()) for one in (short, warm)]
     assert not torch.equal(*weights)
 
 
 def test_the_assignment_told_is_that_of_the_queue() -> None:
     training, validation, _ = make_pairs(0)
-    labels = train(SMALL, 0, training.rows(slice(512)), validation.rows(slice(100))).labels
+    few, rare = training.rows(slice(512)), validation.rows(slice(100))
+    alone = SMALL.model_copy(update={"queue": 0})
+    assert assignment(train(alone, 0, few, rare).labels) is None
+    labels = train(SMALL, 0, few, rare).labels
     assert labels is not None
     result, log_p = assignment(labels), queued_log_p(labels)
     assert result is not None and log_p.shape == (160, 30)
@@ -132,18 +125,16 @@ def test_the_assignment_told_is_that_of_the_queue() -> None:
     assert 1 < result["steps"] < 100
 
 
-def test_without_a_queue_nothing_is_told_of_it() -> None:
-    training, validation, _ = make_pairs(0)
-    alone = SMALL.model_copy(update={"queue": 0})
-    assert assignment(train(alone, 0, training.rows(slice(256)), validation).labels) is None
-
-
 def test_the_defaults_are_the_papers() -> None:
     papers = {"weight": 1.0, "margin": 0.1, "tau": 0.01, "eta": 20.0, "n_classes": 1000}
     papers |= {"queue": 1280, "size": 5, "hidden": 50, "epochs": 100, "batch": 128, "lr": 1e-3}
     assert papers.items() <= RunSettings().model_dump().items()
     with pytest.raises(ValidationError, match="either rounds or tolerance"):
         RunSettings(tolerance=1e-4)
+    for network in (Encoders(50, 5).a, Encoders(50, 5).b):
+        shapes = [tuple(item.weight.shape) for item in network if isinstance(item, Linear)]
+        assert shapes == [(50, 100), (50, 50), (5, 50)]
+        assert [isinstance(item, ReLU) for item in network] == [False, True, False, True, False]
 
 
 def test_sizes_are_the_papers() -> None:
@@ -166,12 +157,6 @@ def test_a_modality_is_a_network_with_two_hidden_layers_of_50_units() -> None:
     torch.testing.assert_close(_mapped(points, torch.Generator().manual_seed(2)), values)
 
 
-def test_a_seed_is_a_world_of_its_own() -> None:
-    first, again, other = (make_pairs(seed)[0] for seed in (0, 0, 1))
-    assert torch.equal(first.a, again.a) and torch.equal(first.b, again.b)
-    assert not torch.equal(first.a, other.a)
-
-
 def test_partners_are_the_same_point_mapped_twice() -> None:
     """A linear map from one view finds the other far better for partners than for strangers of
     the same class, and classes far better than chance."""
@@ -184,3 +169,26 @@ def test_partners_are_the_same_point_mapped_twice() -> None:
     assert rank.float().median() < 20  # of 2,000; strangers of the class alone would give 50
     same = test.label[nearest[:, 0]] == test.label
     assert same.float().mean() > 0.5
+
+
+def test_the_command_prints_the_table(
+    worked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("params.yaml").touch()
+    plan = {
+        "experiment": "synthetic",
+        "set": {"epochs": 1, "n_classes": 20, "queue": 130},
+        "points": {"contrastive": {"weight": 0.0}, "SwAMP": {}},
+        "baseline": "contrastive",
+    }
+    Path("small.yaml").write_text(yaml.safe_dump(plan, sort_keys=False))
+    words = ["experiment", "small.yaml", "--seeds", "4"]
+    outcome = CliRunner().invoke(commands.app, words, catch_exceptions=False)
+    assert worked == ["contrastive, seed 4", "SwAMP, seed 4"]
+    assert "SwAMP against contrastive, pair R@1" in outcome.stdout
+    written = json.loads(Path("reports/synthetic/small.json").read_text())
+    assert [point["label"] for point in written["points"]] == ["contrastive", "SwAMP"]
+    (swamp,) = written["points"][1]["runs"]
+    assert (written["points"][1]["settings"]["n_classes"], swamp["seed"]) == (20, 4)
+    assert (written["name"], written["baseline"]) == ("small", "contrastive")

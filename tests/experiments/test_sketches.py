@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +14,26 @@ import torch
 import yaml
 from made_sketches import CLASSES, UNSEEN, WIDTH, write_sketches
 from one_by_one import run_one_by_one
+from torch import Tensor
 from typer.testing import CliRunner
 
 from manymatch.cli import commands
-from manymatch.config.layout import Layout
 from manymatch.config.strict import validate
-from manymatch.experiments.grid import experiment_of_file, points
+from manymatch.experiments import sketch_training
 from manymatch.experiments.sketch_features import DataSettings, class_of, read_data
-from manymatch.experiments.sketch_training import Partners, SketchSettings, loss, run
-from manymatch.experiments.sketches import experiment as module
+from manymatch.experiments.sketch_training import (
+    CUT,
+    NAMES,
+    Partners,
+    SketchSettings,
+    loss,
+    retrieval,
+    run,
+)
 from manymatch.losses.pseudo_labels import SwappedLabels
 from manymatch.losses.triplets import triplet
 from manymatch.methods.matching import Matching
-from manymatch.reporting.published import published_results
-from manymatch.util.errors import DataError
+from manymatch.util.errors import DataError, DivergenceError
 
 SMALL = {"hidden": 32, "size": 16, "epochs": 6, "batch": 32, "lr": 0.005, "n_classes": 10}
 SMALL |= {"queue": 64, "validation": 0.15}
@@ -98,31 +105,28 @@ def spoil(file: str, change: Any) -> None:
     np.save(file, change(np.load(file)))
 
 
-def test_a_number_that_is_not_finite_is_named(data: dict[str, Any]) -> None:
-    position = np.arange(20 * CLASSES)[:, None] == 5
-    spoil(data["sketches"]["features"], lambda rows: np.where(position, np.nan, rows))
-    assert "row 5 holds NaN or infinity" in refusal(data)
+def with_nan(rows: Any) -> Any:
+    return np.where(np.arange(len(rows))[:, None] == 5, np.nan, rows)
 
 
-@pytest.mark.parametrize(
-    ("side", "key", "change", "reason"),
-    [
-        ("sketches", "features", lambda rows: rows[:-1], "480 classes for the 479 rows"),
-        ("sketches", "features", lambda rows: rows[0], "not (rows, width)"),
-        ("sketches", "features", lambda rows: rows.astype("S3"), "not real numbers"),
-        ("sketches", "classes", lambda rows: rows[:, None], "not one name or number"),
-        ("sketches", "classes", lambda rows: np.ones(len(rows)), "not one name or number"),
-        ("sketches", "classes", lambda rows: rows[:3], "3 classes for the 480 rows"),
-    ],
-)
-def test_files_that_do_not_fit(data, side: str, key: str, change: Any, reason: str) -> None:
-    spoil(data[side][key], change)
-    assert reason in refusal(data)
+FAULTS: dict[str, tuple[str, str, Callable[[Any], Any], str]] = {
+    "not finite": ("sketches", "features", with_nan, "row 5 holds NaN or infinity"),
+    "rows": ("sketches", "features", lambda rows: rows[:-1], "480 classes for the 479 rows"),
+    "shape": ("sketches", "features", lambda rows: rows[0], "not (rows, width)"),
+    "kind": ("sketches", "features", lambda rows: rows.astype("S3"), "not real numbers"),
+    "classes": ("sketches", "classes", lambda rows: rows[:, None], "not one name or number"),
+    "kind of classes": ("sketches", "classes", lambda rows: np.ones(len(rows)), "not one name"),
+    "few classes": ("sketches", "classes", lambda rows: rows[:3], "3 classes for the 480 rows"),
+    "width": ("images", "features", lambda rows: rows[:, 1:], f"{WIDTH - 1} numbers in a row"),
+}
 
 
-def test_parts_of_different_width(data: dict[str, Any]) -> None:
-    spoil(data["images"][1]["features"], lambda rows: rows[:, 1:])
-    assert f"{WIDTH - 1} numbers in a row, but {WIDTH}" in refusal(data)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_files_that_do_not_fit(data: dict[str, Any], fault: str) -> None:
+    side, key, change, words = FAULTS[fault]
+    files = data[side] if side == "sketches" else data[side][1]
+    spoil(files[key], change)
+    assert words in refusal(data)
 
 
 @pytest.mark.parametrize("key", ["features", "classes"])
@@ -134,15 +138,10 @@ def test_a_file_that_is_cut_off(data: dict[str, Any], key: str) -> None:
     assert "no such file" in refusal(data)
 
 
-@pytest.mark.parametrize(
-    ("unseen", "reason"),
-    [
-        (["zebra"], "class 'zebra' has no sketches or no images"),
-        ([f"kind-{k}" for k in range(22)], "2 classes with sketches and images are left"),
-    ],
-)
-def test_classes_that_do_not_fit(data: dict[str, Any], unseen: list[str], reason: str) -> None:
-    assert reason in refusal(data | {"unseen": unseen})
+def test_classes_that_do_not_fit(data: dict[str, Any]) -> None:
+    assert "class 'zebra' has no sketches" in refusal(data | {"unseen": ["zebra"]})
+    many = [f"kind-{number}" for number in range(22)]
+    assert "2 classes with sketches and images are left" in refusal(data | {"unseen": many})
 
 
 def test_partners_are_of_the_class_and_all_of_them_come(data: dict[str, Any]) -> None:
@@ -153,12 +152,6 @@ def test_partners_are_of_the_class_and_all_of_them_come(data: dict[str, Any]) ->
     for label in (3, 5):
         own = {tuple(row.tolist()) for row in images.vectors[images.labels == label]}
         assert {tuple(row.tolist()) for row in drawn[wanted == label]} == own
-
-
-def test_the_defaults_are_the_papers() -> None:
-    defaults = SketchSettings()
-    assert (defaults.weight, defaults.n_classes, defaults.queue) == (0.1, 500, 1000)
-    assert (defaults.tau, defaults.eta, defaults.all_negatives_epochs) == (0.25, 5.0, 0)
 
 
 def total(terms: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -234,7 +227,7 @@ def test_the_command_trains_tests_and_writes(
 
     # Finished runs are kept: a second go with one seed more trains that one alone.
     trained = []
-    monkeypatch.setattr(module.training, "run", lambda *of: trained.append(of[2]) or run(*of))
+    monkeypatch.setattr(sketch_training, "run", lambda *of: trained.append(of[2]) or run(*of))
     command = ["experiment", "made.yaml", "--seeds", "0,1,2"]
     CliRunner().invoke(commands.app, command, catch_exceptions=False)
     assert trained == [2, 2]
@@ -253,16 +246,50 @@ def test_the_command_trains_tests_and_writes(
     assert written == {"triplet-0.trec", "SwAMP-0.trec"}
 
 
-FILES = sorted((Path(__file__).parents[3] / "experiments").glob("sketches-*.yaml"))
+def naive(queries: Tensor, labels: Tensor, gallery: Tensor, of_gallery: Tensor) -> dict[str, float]:
+    totals = dict.fromkeys(NAMES, 0.0)
+    for query, label in zip(queries, labels.tolist(), strict=True):
+        scored = [
+            (-float(query @ image), other == label, other)
+            for image, other in zip(gallery, of_gallery.tolist(), strict=True)
+        ]
+        hits = [hit for _, hit, _ in sorted(scored, key=lambda entry: entry[:2])]
+        right = sum(hits)
+
+        def gained(most: int, hits: list[bool] = hits) -> float:
+            return sum(sum(hits[: k + 1]) / (k + 1) for k in range(min(most, len(hits))) if hits[k])
+
+        near = sum(hits[:CUT])
+        totals["map"] += gained(len(hits)) / right
+        totals["map_at_200"] += gained(CUT) / near if near else 0.0
+        totals["map_at_200_r"] += gained(CUT) / min(right, CUT)
+        totals["p_at_200"] += near / CUT
+    return {name: 100 * value / len(queries) for name, value in totals.items()}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_the_committed_experiments_are_valid(path: Path) -> None:
-    experiment = experiment_of_file(path, Layout(path.parents[1]))
-    selected = {point.label: experiment.settings(point, 0) for point in points(experiment.plan)}
-    assert f"manymatch experiment experiments/{path.name}\n" in path.read_text()
-    assert selected["triplet"].weight == 0.0 and selected["SwAMP"].weight == 0.1
-    assert selected["SwAMP"].queue == (2000 if experiment.name == "quickdraw" else 1000)
-    assert experiment.plan.dataset in {
-        published_result.dataset for published_result in published_results()
-    }
+def made(n: int, m: int, classes: int, steps: int | None = None) -> tuple[Tensor, ...]:
+    """Coordinates in `steps` make many equal scores."""
+    generator = torch.Generator().manual_seed(n + m)
+    queries, gallery = (
+        torch.randn(count, 4, generator=generator, dtype=torch.float64) for count in (n, m)
+    )
+    if steps:
+        queries, gallery = (queries * steps).round() / 8, (gallery * steps).round() / 8
+    labels = torch.randint(classes, (n,), generator=generator)
+    return queries, labels, gallery, torch.arange(m) % classes
+
+
+@pytest.mark.parametrize(
+    "sizes", [(1, 3, 1), (7, 30, 3), (9, 450, 2), (5, 230, 40), (8, 300, 3, 2), (6, 60, 2, 1)]
+)
+def test_the_metrics_are_those_of_a_loop(sizes: tuple[int, ...]) -> None:
+    given = made(*sizes)
+    assert retrieval(*given) == pytest.approx(naive(*given), abs=1e-9)
+    with pytest.raises(DivergenceError):
+        retrieval(given[0] * torch.nan, *given[1:])
+
+
+@pytest.mark.parametrize("scores", [1, 100, 1301])
+def test_blocks_equal_the_whole(scores: int) -> None:
+    given = made(23, 400, 5, steps=2)
+    assert retrieval(*given, scores=scores) == pytest.approx(retrieval(*given), abs=1e-9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,6 @@ from tiny_checkout import Checkout
 from typer.testing import CliRunner
 
 from manymatch.cli import commands
-from manymatch.util.files import remove
 
 COMMAND = ("experiment", "tiny", "vsepp", "--jobs", "2", "--over")
 
@@ -27,7 +27,7 @@ COMMAND = ("experiment", "tiny", "vsepp", "--jobs", "2", "--over")
 def test_killed_and_interrupted_the_command_keeps_what_its_processes_finished(
     checkout: Checkout, worked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One run ends before the kill; the other is long."""
+    """Real trainings: one run ends before the kill, the other is long."""
     with _started(checkout) as process:
         _wait(lambda: checkout.runs and _say(checkout, "epoch 3/4000"))
         children = psutil.Process(process.pid).children(recursive=True)
@@ -46,7 +46,7 @@ def test_killed_and_interrupted_the_command_keeps_what_its_processes_finished(
     monkeypatch.chdir(checkout.layout.root)
     finished = _run_here(checkout)
     assert worked == ["epochs=3, seed 0"]
-    remove(checkout.layout.experiment_runs("presets"))
+    shutil.rmtree(checkout.layout.experiment_runs("presets"))
     assert _run_here(checkout) == finished
     assert len(worked) == 3
 
@@ -56,7 +56,7 @@ def _run_here(checkout: Checkout) -> list[dict[str, Any]]:
     words = [*COMMAND, "training.epochs=2,3"]
     outcome = CliRunner().invoke(commands.app, words, catch_exceptions=False)
     assert all(f"\n{start} " in outcome.stdout for start in ("training.epochs", "2", "3"))
-    (written,) = (checkout.layout.reports / "ablations" / "tiny").glob("*.json")
+    (written,) = checkout.layout.reports.glob("*/tiny/*.json")
     return [point["runs"][0]["metrics"] for point in json.loads(written.read_text())["points"]]
 
 
