@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 import yaml
-from made_scores import subject
+from made_scores import ranked_split
 from numpy.lib.format import write_array_header_2_0
 from safetensors.numpy import save_file
 
@@ -92,7 +92,7 @@ def score(*given, **options):
 
 
 def _expected(table):
-    of = subject(torch.from_numpy(table), torch.tensor(INDEX))
+    of = ranked_split(torch.from_numpy(table), torch.tensor(INDEX))
     return rounded(recall_of(of.ranking))
 
 
@@ -247,7 +247,7 @@ def test_a_csv_table_with_splits_and_labels(files):
 def test_the_protocols_of_the_data_set_or_those_asked_for(files):
     made = ExternalFiles(scores=(files.made("s.npy", files.table),))
     labels = Labels([(label,) for label in CLASSES], frozenset({1, 2}))
-    of = subject(torch.from_numpy(files.table), torch.tensor(INDEX), labels)
+    of = ranked_split(torch.from_numpy(files.table), torch.tensor(INDEX), labels)
     expected = rounded(classes(of))
     assert score("cub", made, files.captions)["classes"] == expected
     assert list(expected) == ["all_classes", "zero_shot"]

@@ -18,11 +18,11 @@ from tiny_checkout import PRESET, Checkout
 from manymatch.config.layout import ResultFiles
 from manymatch.config.preset import read_preset
 from manymatch.evaluation.evaluate import evaluate
-from manymatch.evaluation.outcome import EvaluationOptions
+from manymatch.evaluation.split_results import EvaluationOptions
 from manymatch.experiments.engine import Run, perform, run_of
 from manymatch.experiments.grid import points
-from manymatch.reporting.ablations import table
-from manymatch.results.ablations import Ablation
+from manymatch.reporting.sections.experiments import table
+from manymatch.results.experiments import Experiment
 from manymatch.training.train import train
 from manymatch.util.errors import DataError, DivergenceError
 
@@ -80,7 +80,7 @@ def test_sets_are_measured_as_a_whole_and_without_one_of_their_elements(
         assert measured["log_circular_variance"] < 0
         assert {*measured["rsum_of"]} == {*"1234", name}
         assert 0 < measured["rsum_of"][name] <= 600
-    heads = [column.heading for column in table(Ablation.model_validate(written)).columns]
+    heads = [column.heading for column in table(Experiment.model_validate(written)).columns]
     assert {"rsum, image elements 1+3+4 only", "rsum, caption elements 2+3+4 only"} <= {*heads}
 
 

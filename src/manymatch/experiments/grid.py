@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from manymatch.config.layout import Layout
 from manymatch.config.names import checked_name
 from manymatch.config.strict import Strict, read_yaml, validate, yaml_value
-from manymatch.results.ablations import value_text
+from manymatch.results.experiments import value_text
 from manymatch.util.errors import ConfigError, nearest
 
 if TYPE_CHECKING:

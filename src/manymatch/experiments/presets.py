@@ -13,9 +13,10 @@ from manymatch.config.layout import Layout
 from manymatch.config.names import Name
 from manymatch.config.params import Elements, read_params
 from manymatch.config.preset import Preset, preset_path, read_preset
-from manymatch.evaluation.trained import setting_of
+from manymatch.evaluation.embedded_model import setting_of
+from manymatch.evaluation.protocols import protocol_modules
 from manymatch.experiments.engine import Experiment, Numbers, Row, Run, key_of
-from manymatch.experiments.grid import PRESET, Plan, Point
+from manymatch.experiments.grid import PRESET, Plan, Point, points
 from manymatch.experiments.preset_runs import (
     STAGES,
     full_keys,
@@ -26,7 +27,8 @@ from manymatch.experiments.preset_runs import (
     training_run,
 )
 from manymatch.methods import entry_point
-from manymatch.results.ablations import Ablation
+from manymatch.results import experiments as results
+from manymatch.results.claims import Claims, unknown_label
 from manymatch.shards.index import read_index
 from manymatch.util import files
 from manymatch.util.code_hash import code_hash
@@ -55,6 +57,8 @@ class PresetPlan(Plan):
     """For each data set, the table or figure of a paper that consists of these points ("DivE,
     table 4"). On these data sets a point keeps the mark of its preset, which may be
     `reproduced`."""
+    claims: Claims = Field(default_factory=dict)
+    """What the papers claim of the points; the report judges each claim (`results.claims`)."""
 
     def resolved(self, where: str, changed: bool) -> Self:
         """The plan with the presets of its data set, and without `published` if it is `changed`.
@@ -93,6 +97,8 @@ class PresetPlan(Plan):
         grid, *named = settings
         if self.preset is None and any(PRESET not in point for point in (named or [grid])):
             raise ValueError("a point has no preset. Give 'preset', or vary the preset")
+        if fault := unknown_label(self.claims, [point.label for point in points(self)]):
+            raise ValueError(fault)
         return self
 
 
@@ -108,7 +114,7 @@ def datasets(plan: PresetPlan) -> list[str]:
 
 
 class PresetExperiment(Experiment[PresetPlan, Preset]):
-    """Writes `reports/ablations/DATASET/NAME.json`."""
+    """Writes `reports/experiments/DATASET/NAME.json`."""
 
     kind = "presets"
     plan_type = PresetPlan
@@ -150,9 +156,9 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
                 made["sources"],
                 {key: made[key] for key in made if key != "seed"},
             )
-            for path in Ablation.paths(self.layout.reports)
+            for path in results.Experiment.paths(self.layout.reports)
             if path.parent.name == self.plan.dataset
-            for point in Ablation.read(path).to_json()["points"]
+            for point in results.Experiment.read(path).to_json()["points"]
             for made in point["runs"]
             if (origin := made.get("origin")) in origins
         ]
@@ -163,7 +169,7 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
         return key_of(**portable_inputs(self.layout, self.plan.dataset, settings, inputs))
 
     def code(self, settings: Preset) -> str:
-        return code_hash(*STAGES, entry_point(settings.method))
+        return code_hash(*STAGES, entry_point(settings.method), *protocol_modules())
 
     def run(self, settings: Preset, seed: int, folder: Path) -> Numbers:
         layout, dataset = self.layout, self.plan.dataset
@@ -180,7 +186,7 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
         seconds = f", trained in {numbers['seconds']:.0f} s" if numbers["seconds"] else ""
         return f"rsum {numbers['metrics']['rsum']:.1f}{seconds}"
 
-    def result(self, rows: Sequence[Row]) -> Ablation:
+    def result(self, rows: Sequence[Row]) -> results.Experiment:
         _, numbers = rows[0].runs[0]
         result = {
             "name": self.name,
@@ -200,7 +206,7 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
                 for row in rows
             ],
         }
-        return Ablation.model_validate(result)
+        return results.Experiment.model_validate(result)
 
     def _mark(self, rows: Sequence[Row]) -> str:
         """`reproduced` only if every run is."""

@@ -32,7 +32,7 @@ from torch.nn.functional import normalize
 
 from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.evaluation.ranking.ranks import Direction
-from manymatch.evaluation.run_files import write_run
+from manymatch.evaluation.split_results import write_run
 from manymatch.experiments.fitting import fit
 from manymatch.experiments.sketch_features import Data, Side
 from manymatch.losses.pseudo_labels import SwappedLabels, objective

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from manymatch.reporting.blocks import Block
+from manymatch.results.runs import Run
 
 STYLES = 10
 """Line styles that style.css defines. Further lines start again with the first style."""
@@ -16,6 +17,11 @@ _MAX_POINTS = 200
 """A longer line is thinned evenly to this number of points; its ends are kept."""
 
 Points = Sequence[tuple[Any, float]]
+
+
+def styles(runs: Sequence[Run]) -> dict[str, int]:
+    """The number of each preset's line style, by its place among one data set's runs."""
+    return {run.preset: position % STYLES for position, run in enumerate(runs)}
 
 
 @dataclass(frozen=True)

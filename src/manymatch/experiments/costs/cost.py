@@ -19,9 +19,9 @@ from manymatch.batch.collate import collate_captions
 from manymatch.batch.numbering import CaptionEntry, Numbering
 from manymatch.batch.scene_graph import NO_GRAPH, SceneGraph
 from manymatch.batch.wordpieces import AnyVocabulary
-from manymatch.evaluation.protocols.subject import part
+from manymatch.evaluation.embedded_model import EmbeddedModel, setting_of
+from manymatch.evaluation.protocols.ranked_split import part
 from manymatch.evaluation.ranking.ranks import rank
-from manymatch.evaluation.trained import Trained, setting_of
 from manymatch.experiments.costs.timing import median_seconds, seconds, step_seconds
 from manymatch.methods.base import Embeddings, Method
 from manymatch.model.blocks import Score
@@ -73,7 +73,7 @@ def _tracked(embeddings: Embeddings) -> Embeddings:
 
 
 def cost_of(
-    trained: Trained,
+    trained: EmbeddedModel,
     split: str,
     parse: Parse | None,
     sizes: Sequence[int],
@@ -117,7 +117,7 @@ def cost_of(
     )
 
 
-def _step(trained: Trained, device: torch.device) -> StepCost:
+def _step(trained: EmbeddedModel, device: torch.device) -> StepCost:
     training, uses_gpu = trained.preset.training, device.type == "cuda"
     stream = batches(
         trained.shards,
@@ -141,7 +141,9 @@ def _step(trained: Trained, device: torch.device) -> StepCost:
     )
 
 
-def _test(trained: Trained, split: str, device: torch.device, most_seconds: float) -> TestCost:
+def _test(
+    trained: EmbeddedModel, split: str, device: torch.device, most_seconds: float
+) -> TestCost:
     def embedded() -> Embedded:
         method, words = trained.method, trained.vocabulary
         stream = batches(trained.shards, split, words, IMAGES_PER_BATCH, graphs=method.read_graph)

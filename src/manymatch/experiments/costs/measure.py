@@ -13,7 +13,7 @@ import torch
 
 from manymatch import __version__
 from manymatch.config.preset import Optimizer, Preset, Training
-from manymatch.evaluation.trained import Trained, embed_split
+from manymatch.evaluation.embedded_model import EmbeddedModel, embed_split
 from manymatch.experiments.costs.cost import (
     IMAGES_PER_BATCH,
     cost_of,
@@ -107,7 +107,7 @@ def _report(cost: Cost) -> None:
 
 
 def cross_attention_cost(
-    trained: Trained, split: str, size: int, sizes: Sequence[int], device: torch.device
+    trained: EmbeddedModel, split: str, size: int, sizes: Sequence[int], device: torch.device
 ) -> Cost:
     """The costs of SCAN with vectors of length `size`, on the data of the model `trained`.
 

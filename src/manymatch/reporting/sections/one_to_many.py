@@ -15,12 +15,13 @@ from manymatch.reporting.chart import (
     line_chart,
 )
 from manymatch.reporting.estimates import Estimate
-from manymatch.results.ablations import AblationMetrics
+from manymatch.reporting.section import Section
 from manymatch.results.all_results import AllResults
+from manymatch.results.experiments import Experiment, ExperimentMetrics
 from manymatch.results.metrics import Metrics
 from manymatch.results.runs import WAYS, Direction
 
-Presets = Mapping[str, Sequence[Metrics | AblationMetrics]]
+Presets = Mapping[str, Sequence[Metrics | ExperimentMetrics]]
 """The metrics of each preset, one for each seed."""
 
 Precisions = dict[tuple[int, int], list[float]]
@@ -93,10 +94,10 @@ def _view(title: str, link: str, note: str, charts: Sequence[Block]) -> View | N
 def _tables(results: AllResults) -> Iterator[tuple[str, Presets]]:
     """The tables of whole methods, then the leaderboard's runs of equal features and galleries,
     each with a title."""
-    for ablation in results.ablations:
-        if ablation.compares_methods:
-            runs = {point.label: point.runs for point in ablation.points}
-            yield ablation.name, {name: [run.metrics for run in runs[name]] for name in runs}
+    for experiment in results.current(Experiment):
+        if experiment.compares_methods:
+            runs = {point.label: point.runs for point in experiment.points}
+            yield experiment.name, {name: [run.metrics for run in runs[name]] for name in runs}
     kinds: dict[tuple[str, str], dict[str, list[Metrics]]] = {}
     for run in results.runs:
         kind = run.provenance.features, gallery(run.provenance)
@@ -161,7 +162,7 @@ def _gain(name: str, style: int, precisions: Precisions, baseline: Precisions) -
     )
 
 
-def _precisions(metrics: Iterable[Metrics | AblationMetrics], way: Direction) -> Precisions:
+def _precisions(metrics: Iterable[Metrics | ExperimentMetrics], way: Direction) -> Precisions:
     """The precisions of a preset; empty if a file lacks the values."""
     values: Precisions = {}
     for run in metrics:
@@ -172,3 +173,10 @@ def _precisions(metrics: Iterable[Metrics | AblationMetrics], way: Direction) ->
         for key, precision in zip(keys, groups.map_at_r, strict=True):
             values.setdefault(key, []).append(precision)
     return values
+
+
+SECTIONS = [
+    Section("One to many", "others", 160, others, (Experiment,)),
+    Section("One to many", "ambiguity", 170, ambiguity, (Experiment,)),
+    Section("One to many", "meanings", 180, meanings, (Experiment,)),
+]

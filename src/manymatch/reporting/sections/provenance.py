@@ -7,7 +7,8 @@ from typing import Any
 import yaml
 
 from manymatch.reporting.blocks import Block, Code, Folded, MachineFacts, View
-from manymatch.reporting.leaderboard import styles
+from manymatch.reporting.chart import styles
+from manymatch.reporting.section import Section
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.runs import Run
@@ -75,3 +76,6 @@ def _settings(run: Run) -> str | None:
     if settings is None or isinstance(settings, str):
         return settings
     return yaml.safe_dump(settings, sort_keys=False, allow_unicode=True).strip()
+
+
+SECTIONS = [Section("Results", "provenance", 60, section)]

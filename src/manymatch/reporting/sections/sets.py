@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from manymatch.reporting.attention_drawing import PAIRS_NOTE, pair_heats
 from manymatch.reporting.blocks import Block, Folded, Grid, Heading, Note, View
-from manymatch.reporting.chart import STYLES
-from manymatch.reporting.leaderboard import styles
+from manymatch.reporting.chart import STYLES, styles
 from manymatch.reporting.published import tables_of_sets
+from manymatch.reporting.section import Section
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.runs import Run
@@ -213,3 +213,6 @@ def plane(name: str, projection: Projection) -> Plane:
             for modality, side in reversed(sides)
         ),
     )
+
+
+SECTIONS = [Section("Sets", "sets", 140, section)]

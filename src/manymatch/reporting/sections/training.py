@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from manymatch.reporting.blocks import Block, Grid, Heading, Note, View
-from manymatch.reporting.chart import Chart, Series, line_chart
-from manymatch.reporting.leaderboard import styles
+from manymatch.reporting.chart import Chart, Series, line_chart, styles
+from manymatch.reporting.section import Section
 from manymatch.results.all_results import AllResults
 from manymatch.results.curves import Curve, Curves
 from manymatch.results.runs import Run
@@ -74,3 +74,6 @@ def _series(name: str, style: int, curve: Curve, summary: str) -> Series:
     points = [(step + 1, value) for step, value in curve.points]
     labels = [f"{value:.4g} in epoch {epoch:g}" for epoch, value in points]
     return Series(name, style, points, summary, labels)
+
+
+SECTIONS = [Section("Results", "training", 50, section)]
