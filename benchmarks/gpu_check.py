@@ -32,13 +32,19 @@ from measuring import arguments
 from torch import distributed, multiprocessing, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.overrides import TorchFunctionMode
-from training_step import FEATURES, METHODS_OF_IMAGES, WORDS, made_up, profiled, published
+from training_step import (
+    METHODS_OF_IMAGES,
+    built,
+    made_up,
+    made_up_words,
+    profiled,
+    published,
+)
 
 from manymatch.batch.batch import Batch
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset
 from manymatch.experiments.costs.timing import hardware, step_seconds, training_step
-from manymatch.methods import build_method
 from manymatch.methods.base import Method
 from manymatch.shards.read import batches
 from manymatch.training.data import Data, TrainingBatches
@@ -58,7 +64,7 @@ def main() -> None:
         processes=(min(2, gpus), "processes that train together"),
     )
     device = torch.device("cuda" if gpus else "cpu")
-    vocabulary = Vocabulary([*Vocabulary.SPECIAL, *(f"word{n}" for n in range(WORDS))])
+    vocabulary = made_up_words()
     print(f"{hardware(device)}, torch {torch.__version__}, {options.images} images a batch")
     print("| method | difference | step, ms | images/s | busy | memory, GB |")
     print("|---|---|---|---|---|---|")
@@ -99,11 +105,6 @@ def method_line(name: str, images: int, vocabulary: Vocabulary, device: torch.de
         f"| {name} | {first:.0e}, {second:.0e} | {1e3 * seconds:.0f} | {images / seconds:.0f} "
         f"| {busy} | {memory} |"
     )
-
-
-def built(preset: Preset, vocabulary: Vocabulary) -> Method:
-    torch.manual_seed(0)
-    return build_method(preset.method, preset.model, vocabulary=vocabulary, feature_width=FEATURES)
 
 
 class DrawnOnCPU(TorchFunctionMode):

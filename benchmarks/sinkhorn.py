@@ -3,33 +3,30 @@
     python benchmarks/sinkhorn.py              # 1,280 queued pairs x 1,000 classes
     python benchmarks/sinkhorn.py --device cuda
 
-The script takes training steps of SwAMP as it is by default (128 images of 36 regions, a caption of
-12 words each, D=1024, Adam). Printed are medians: of a step, of the part of the step that assigns
+The script takes training steps of SwAMP as it is by default (128 images of 36 regions, a caption
+each, D=1024, Adam). Printed are medians: of a step, of the part of the step that assigns
 both modalities, from log p to labels, and of what plain log-domain loops would take.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable
 from functools import partial
+from statistics import median
 from typing import Any
 
 import torch
 from measuring import arguments
 from torch import Tensor
+from training_step import built, made_up, made_up_words
 
-from manymatch.batch.batch import Batch
-from manymatch.batch.padding import padded_rows, padded_sequences
-from manymatch.batch.vocabulary import Vocabulary
-from manymatch.experiments.costs.timing import seconds
+from manymatch.config.preset import Preset
+from manymatch.experiments.costs.timing import seconds, training_step
 from manymatch.losses.pseudo_labels import SwappedLabels
-from manymatch.methods import build_method
-from manymatch.methods.base import Method
 from manymatch.methods.swamp import SwAMP
 
-PAIRS, REGIONS, WIDTH, WORDS, VOCABULARY = 128, 36, 2048, 12, 8000
+IMAGES = 128
 NAIVE_ROUNDS = 20
 
 
@@ -42,20 +39,21 @@ def main() -> None:
 
 def _step(device: torch.device, steps: int) -> None:
     """Whole training steps, and within them the seconds of every assignment."""
-    words = Vocabulary([*Vocabulary.SPECIAL, *map(str, range(VOCABULARY))])
-    method = build_method("swamp", {}, vocabulary=words, feature_width=WIDTH).train().to(device)
+    preset = Preset(method="swamp", features="butd")
+    words = made_up_words()
+    method = built(preset, words).to(device)
     assert isinstance(method, SwAMP) and method.labels is not None
-    optimizer = torch.optim.Adam(method.parameters(), lr=2e-4)
+    step = training_step(method, preset.training, device)
+    batch = made_up(IMAGES, 1, words).to(device)
     spent: list[float] = []
     method.labels.assign = _clocked(method.labels.assign, spent, device)
     wholes, parts = [], []
     queue = len(method.labels.images.queue.rows)
-    for _ in range(queue // PAIRS + steps):  # the first fill the queue
-        batch = _batch().to(device)
+    for _ in range(queue // IMAGES + steps):  # the first fill the queue
         spent.clear()
-        wholes.append(seconds(partial(_train, method, batch, optimizer), device))
+        wholes.append(seconds(lambda: step(batch), device))
         parts.append(sum(spent))
-    whole, part = (statistics.median(solution[-steps:]) for solution in (wholes, parts))
+    whole, part = (median(solution[-steps:]) for solution in (wholes, parts))
     plain = _naive_seconds(method.labels, device)
     print(f"{'a training step':32}{1000 * whole:9.1f} ms")
     print(f"{'of it the assignments':32}{1000 * part:9.1f} ms   {100 * part / whole:.1f}%")
@@ -71,28 +69,6 @@ def _clocked(
         return labels[0]
 
     return clocked
-
-
-def _train(method: Method, batch: Batch, optimizer: torch.optim.Optimizer) -> None:
-    images, texts = method.encode_images(batch), method.encode_texts(batch)
-    terms = method.loss(images, texts, batch)
-    optimizer.zero_grad()
-    torch.stack(list(terms.values())).sum().backward()
-    torch.nn.utils.clip_grad_norm_(method.parameters(), 2.0)
-    optimizer.step()
-
-
-def _batch() -> Batch:
-    ids = list(map(str, range(PAIRS)))
-    return Batch(
-        image_ids=ids,
-        caption_ids=ids,
-        image_index=torch.arange(PAIRS),
-        features=torch.randn(PAIRS, REGIONS, WIDTH).relu(),
-        region_padding=padded_rows(torch.ones(PAIRS, REGIONS, dtype=torch.bool)),
-        words=torch.randint(len(Vocabulary.SPECIAL), VOCABULARY, (PAIRS, WORDS)),
-        word_padding=padded_sequences(torch.full((PAIRS,), WORDS), WORDS),
-    )
 
 
 def _naive_seconds(labels: SwappedLabels, device: torch.device) -> float:

@@ -20,12 +20,10 @@ from statistics import geometric_mean
 
 import torch
 from measuring import Times, arguments, clocks, compare, ratio_of
-from training_step import METHODS_OF_IMAGES, made_up
+from training_step import METHODS_OF_IMAGES, built, made_up, made_up_words
 
-from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import read_preset
 from manymatch.experiments.costs.timing import training_step
-from manymatch.methods import build_method
 from manymatch.training.run_context import deterministic
 
 HERE = Path(__file__).parents[1]
@@ -82,12 +80,9 @@ def _process(checkout: Path, method: str) -> subprocess.Popen[str]:
 
 def steps(name: str) -> None:
     """One step for each line of the input; the output is the times and the loss of the step."""
-    vocabulary = Vocabulary([*Vocabulary.SPECIAL, *(f"word{n}" for n in range(WORDS))])
+    vocabulary = made_up_words(WORDS)
     preset = read_preset(HERE / "presets" / "scenes" / f"{name}.yaml")
-    torch.manual_seed(0)
-    method = build_method(
-        preset.method, preset.model, vocabulary=vocabulary, feature_width=FEATURES
-    )
+    method = built(preset, vocabulary, FEATURES)
     batch = made_up(32, 2, vocabulary, CELLS, FEATURES).to("cpu")
     step = training_step(method, preset.training, torch.device("cpu"))
     with deterministic(True):

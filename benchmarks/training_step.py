@@ -35,6 +35,7 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset, read_preset
 from manymatch.experiments.costs.timing import seconds, training_step
 from manymatch.methods import METHODS, build_method
+from manymatch.methods.base import Method
 from manymatch.training.run_context import deterministic
 
 PRESETS = Path(__file__).parents[1] / "presets" / "flickr30k"
@@ -64,7 +65,7 @@ def main() -> None:
         show=(3, "operations of each method"),
     )
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    vocabulary = Vocabulary([*Vocabulary.SPECIAL, *(f"word{n}" for n in range(WORDS))])
+    vocabulary = made_up_words()
     for name in options.methods:
         preset = published(name)
         captions = preset.training.captions_per_image or CAPTIONS
@@ -81,11 +82,7 @@ def profiled(
     preset: Preset, vocabulary: Vocabulary, batches: list[Batch], device: torch.device
 ) -> tuple[list[FunctionEvent], float]:
     """What happened in the step on the second batch, and its seconds; the first warms up."""
-    torch.manual_seed(0)
-    method = build_method(
-        preset.method, preset.model, vocabulary=vocabulary, feature_width=FEATURES
-    )
-    step = training_step(method.to(device), preset.training, device)
+    step = training_step(built(preset, vocabulary).to(device), preset.training, device)
     with deterministic(device.type == "cpu"):
         step(batches[0])
         with profile(record_shapes=True) as recorded:
@@ -108,6 +105,16 @@ def _learned(settings: Any) -> Any:
     if not isinstance(settings, dict):
         return "learned" if settings == "glove" else settings
     return {key: _learned(value) for key, value in settings.items() if key != "glove_file"}
+
+
+def made_up_words(count: int = WORDS) -> Vocabulary:
+    return Vocabulary([*Vocabulary.SPECIAL, *(f"word{number}" for number in range(count))])
+
+
+def built(preset: Preset, vocabulary: Vocabulary, width: int = FEATURES) -> Method:
+    """The method of a preset with fresh weights, the same at every call."""
+    torch.manual_seed(0)
+    return build_method(preset.method, preset.model, vocabulary=vocabulary, feature_width=width)
 
 
 def made_up(

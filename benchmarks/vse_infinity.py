@@ -20,12 +20,10 @@ from measuring import arguments, compare
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
-from training_step import FEATURES, WORDS, made_up, published
+from training_step import FEATURES, built, made_up, made_up_words, published
 
 from manymatch.batch.batch import Batch
-from manymatch.batch.vocabulary import Vocabulary
 from manymatch.experiments.costs.timing import training_step
-from manymatch.methods import build_method
 from manymatch.networks.layers.position_code import sine_code
 from manymatch.training.run_context import deterministic
 
@@ -35,14 +33,10 @@ WARM_UP = 2
 
 def main() -> None:
     options = arguments(__doc__, images=128, rounds=9)
-    vocabulary = Vocabulary([*Vocabulary.SPECIAL, *(f"word{n}" for n in range(WORDS))])
+    vocabulary = made_up_words()
     batch, device = made_up(options.images, 1, vocabulary).to("cpu"), torch.device("cpu")
     preset = published("vse_infinity")
-    torch.manual_seed(0)
-    method = build_method(
-        preset.method, preset.model, vocabulary=vocabulary, feature_width=FEATURES
-    )
-    ours = training_step(method, preset.training, device)
+    ours = training_step(built(preset, vocabulary), preset.training, device)
     released = released_step(len(vocabulary), preset.training.clip_norm or 2.0)
     steps = {"manymatch": lambda: ours(batch), "released": lambda: released(batch)}
     with deterministic(True):

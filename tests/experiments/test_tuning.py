@@ -7,77 +7,31 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from killing import kill_during
+from made_searches import EPOCHS, LR, SPACE, made_up_training, write_space
 from one_by_one import run_one_by_one
 from tiny_checkout import Checkout
 
-from manymatch.config.layout import Layout
-from manymatch.config.preset import Preset, preset_path, read_preset
+from manymatch.config.preset import preset_path, read_preset
 from manymatch.experiments import workers
 from manymatch.experiments.engine import perform
-from manymatch.model.facts import FACTS
 from manymatch.results.tuning import TunedTrial, Tuning
 from manymatch.shards.index import read_index
-from manymatch.training.history import RSUM, History
-from manymatch.util.errors import ConfigError, DataError, DeviceMemoryError, DivergenceError
-from manymatch.util.json_file import write_hashed_object
+from manymatch.util.errors import ConfigError, DataError
 
 pytest.importorskip("optuna")
 
 from manymatch.experiments.tuning.budget import Budget, tune
 from manymatch.experiments.tuning.search import Search
-from manymatch.experiments.tuning.space import read_space
 from manymatch.experiments.tuning.trials import train_preset
 
 ROOT = Path(__file__).parents[2]
 SIDE_BY_SIDE = workers.side_by_side
 TRAIN = "manymatch.experiments.tuning.trials.train_preset"
-LR, EPOCHS = "training.optimizer.lr", "training.epochs"
-SPACE: dict[str, Any] = {
-    "set": {EPOCHS: 3},
-    "pruning": {"after_trials": 2, "after_full_epochs": 1},
-    "domains": {"dropout": {"low": 0.0, "high": 0.5}},
-    "shared": {LR: {"low": 0.0001, "high": 0.1, "log": True}},
-    "methods": {
-        "vsepp": {
-            "feature_dropout": "dropout",
-            "loss": {
-                "options": {
-                    "InfoNCE": {"objective": "info_nce", "temperature": {"low": 0.01, "high": 1.0}},
-                    "hardest": {"objective": "triplet", "margin": {"low": 0.1, "high": 0.3}},
-                }
-            },
-        },
-        "cora": {},
-    },
-}
-
-
-def made_up_training(
-    preset: Preset,
-    layout: Layout,
-    dataset: str,
-    folder: Path,
-    end_of_epoch: Callable[[History], None] | None = None,
-) -> Path:
-    lr, epochs = preset.training.optimizer.lr, preset.training.epochs
-    if lr > 1:
-        raise DeviceMemoryError("a batch") if lr > 1e10 else DivergenceError("training diverged")
-    best = 100 * lr + preset.model.get("feature_dropout", 0.0) + preset.seed + epochs / 7
-    history = History()
-    for epoch in range(epochs):
-        history.rows.append({RSUM: best * (epoch + 1) / epochs})
-        if end_of_epoch:
-            end_of_epoch(history)
-    (folder / "model").mkdir()
-    write_hashed_object(folder / "model" / FACTS, {"rsum": best, "epoch": epochs, "epochs": epochs})
-    return folder / "model"
 
 
 @pytest.fixture(autouse=True)
@@ -90,12 +44,6 @@ def project(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     write_space(checkout, SPACE)
     monkeypatch.setattr(TRAIN, made_up_training)
     return checkout
-
-
-def write_space(checkout: Checkout, value: dict[str, Any]) -> None:
-    path = checkout.layout.search_space("tiny")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(yaml.safe_dump(value))
 
 
 def search(checkout: Checkout, trials: int, *presets: str, **options: Any) -> list[Tuning]:
@@ -317,51 +265,3 @@ def test_worker_processes_share_the_trials(
     (result,) = search(project, 4, jobs=2)
     drawn = [trial.settings for trial in result.trials]
     assert len(drawn) == 4 and all(drawn.count(settings) == 1 for settings in drawn)
-
-
-SHARED = {
-    "ends": ({LR: {"low": 1.0, "high": 0.1}}, "'low' must be below 'high'"),
-    "one end": ({LR: {"low": 1.0}}, "expected either 'low' and 'high'"),
-    "no domain": ({LR: "dropuot"}, "did you mean 'dropout'"),
-    "key": ({"training.optimizer.rate": {"values": [1, 2]}}, "unknown key 'training.opt"),
-    "value": ({"size": {"values": [16, 17]}}, r"tiny\.yaml: size: .*multiple of 2"),
-    "float": ({"training.images_per_batch": {"low": 8, "high": 32}}, "valid integer"),
-    "twice": ({"model.feature_dropout": "dropout"}, "'model.feature_dropout' is given twice"),
-    "features": ({"features": {"values": ["grid", "pixels"]}}, "features: a search has one"),
-    "method": ({"method": {"values": ["vsepp", "dive"]}}, "method: .*dive"),
-}
-FAULTS: dict[str, tuple[dict[str, Any], str]] = {
-    **{name: ({"shared": shared}, words) for name, (shared, words) in SHARED.items()},
-    "no method": ({"methods": {"cora": {}}}, "no settings of 'vsepp'"),
-    "no key": ({"methods": {"vsepp": {"feature_dropuot": "dropout"}}}, "key 'feature_dropuot'"),
-    "set": ({"set": {EPOCHS: 0}}, EPOCHS),
-    "repeats": ({"repeats": {"set": {"training.epoch": 5}}}, r"repeats\.set: .*epoch"),
-    "starts from": ({"starts_from": {"vsep": "vsepp"}}, "starts_from: .*did you mean 'vsepp'"),
-    "starts from none": ({"starts_from": {"vsepp": "grid"}}, r"starts_from: .*grid\.yaml"),
-    "like itself": ({"like": "tiny"}, "has a 'like' itself"),
-    "like": ({"like": "base", "methods": ["vsepp"]}, r"tiny\.yaml: methods"),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_faulty_space_is_one_line_before_anything_is_trained(
-    project: Checkout, tried: list[str], fault: str
-) -> None:
-    change, message = FAULTS[fault]
-    write_space(project, SPACE | change)
-    base = project.layout.search_space("base")
-    base.write_text(yaml.safe_dump(SPACE | {"starts_from": {"other": "vsepp"}}))
-    with pytest.raises(ConfigError, match=f"^[^\n]*{message}[^\n]*$"):
-        search(project, 2)
-    assert tried == []
-
-
-@pytest.mark.parametrize("dataset", ["scenes", "flickr8k"])
-def test_every_method_s_preset_lies_inside_of_its_space(dataset: str) -> None:
-    space = read_space(Layout(ROOT).search_space(dataset))
-    for name in space.methods:
-        one = Search(Layout(ROOT), dataset, name, space, "", "", {})
-        assert one.first_parameters()[0].keys() >= one.domains.keys(), name
-        options = [domain.options or {} for domain in one.domains.values()]
-        for settings in (parts for option in options for parts in option.values()):
-            one.preset({k: v for k, v in settings.items() if not hasattr(v, "draw")})

@@ -198,7 +198,7 @@ def probe(
     split: Split = None,
 ) -> None:
     """Probe a trained model further: reports/probes/DATASET/PRESET.json."""
-    from manymatch.experiments.probes import probe as stage
+    from manymatch.experiments.probes import all_probes as stage
     from manymatch.reporting.sections.probes import blocks_of
     from manymatch.reporting.terminal import show
     from manymatch.results.probes import Probes

@@ -9,15 +9,15 @@ import pytest
 
 from manymatch.batch.numbering import CaptionEntry
 from manymatch.batch.scene_graph import MAX_ATTRIBUTES, Relation, SceneGraph
-from manymatch.experiments.probes.graph_errors import (
+from manymatch.experiments.probes.parse_errors import (
     ONE_KIND,
     GraphError,
     any_error,
+    draw_errors,
     drop_word,
     move_attribute,
     move_edge,
 )
-from manymatch.experiments.probes.parse_errors import draw_errors
 from manymatch.shards.sample import check_graph
 
 GRAPH = SceneGraph(

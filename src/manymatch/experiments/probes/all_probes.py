@@ -10,8 +10,7 @@ from manymatch.evaluation.rerank import check_entities
 from manymatch.experiments.probes.entity_retrieval import entity_retrieval
 from manymatch.experiments.probes.parse_errors import parse_errors
 from manymatch.experiments.probes.probed_model import ProbedModel
-from manymatch.experiments.probes.reranking import reranking
-from manymatch.experiments.probes.rich_captions import rich_captions
+from manymatch.experiments.probes.rank_probes import reranking, rich_captions
 from manymatch.results.probes import Probe, Probes, ProbesByName
 from manymatch.util.errors import ConfigError, DataError, nearest
 from manymatch.util.progress import say, working
