@@ -232,40 +232,25 @@ def test_a_run_that_another_process_finished_meanwhile_is_taken(
     assert sums(tmp_path, over={"a": [1]}) == first and len(worked) == 2
 
 
-@pytest.mark.parametrize(
-    ("device", "visible", "expected"),
-    [
+def test_workers_get_the_gpus_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.setattr(workers, "pick_device", torch.device)
+    for device, visible, expected in (
         ("cpu", "", []),
         ("cuda", "", ["0", "1", "2"]),
         ("cuda", "4,7", ["4", "7"]),
         ("cuda:1", "4,7", ["7"]),
-    ],
-)
-def test_workers_get_the_gpus_of_the_device(
-    device: str, visible: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
-    monkeypatch.setattr(workers, "pick_device", torch.device)
-    assert gpus_of(device) == expected
+    ):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        assert gpus_of(device) == expected
 
 
-@pytest.mark.parametrize(
-    ("jobs", "items", "gpus", "one_a_core", "expected"),
-    [(None, 20, 0, True, 8), (None, 20, 0, False, 1), (None, 20, 2, True, 2), (3, 2, 2, True, 2)],
-)
-def test_a_worker_for_each_gpu_or_core(
-    jobs: int | None,
-    items: int,
-    gpus: int,
-    one_a_core: bool,
-    expected: int,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_worker_for_each_gpu_or_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     used: list[int] = []
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     monkeypatch.setattr(workers, "side_by_side", lambda *given: used.append(given[2]) or [])
-    more: Any = {"jobs": jobs, "gpus": ["0", "1"][:gpus], "one_a_core": one_a_core}
-    finish_all(str, range(items), str, what="test", logs=tmp_path, **more)
-    assert used == [expected]
+    given = ((None, 20, 0, True), (None, 20, 0, False), (None, 20, 2, True), (3, 2, 2, True))
+    for jobs, items, gpus, one_a_core in given:
+        more: Any = {"jobs": jobs, "gpus": ["0", "1"][:gpus], "one_a_core": one_a_core}
+        finish_all(str, range(items), str, what="test", logs=tmp_path, **more)
+    assert used == [8, 1, 2, 2]

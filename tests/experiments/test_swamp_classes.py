@@ -113,10 +113,6 @@ def test_the_largest_classes_have_pictures(written: dict[str, Any], probed: Prob
     assert any(decoded.values())
 
 
-def test_two_runs_are_equal(model: Path, data: TinyData, written: Any, tmp_path: Path) -> None:
-    assert run(model, data, tmp_path / "again.json") == written
-
-
 def test_words_are_lemmas_told_apart_by_kind() -> None:
     model = load_model(PARSER)
     words = words_of(model, ["Two dogs are chasing a dog\nthrough the  parks.", "red"])

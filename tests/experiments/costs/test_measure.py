@@ -65,12 +65,8 @@ def measured(sources: list[Source], output: Path) -> dict[str, Any]:
 
 def test_a_model_a_row_and_scan_behind_them(written: Path) -> None:
     record = json.loads(written.read_text())
-    assert {key: record[key] for key in ("dataset", "split", "images", "captions")} == {
-        "dataset": "tiny",
-        "split": "test",
-        "images": 8,
-        "captions": 24,
-    }
+    about = [record[key] for key in ("dataset", "split", "images", "captions")]
+    assert about == ["tiny", "test", 8, 24]
     rows = {row["name"]: row for row in record["rows"]}
     assert list(rows) == ["vse_infinity", "dive", "msrm", "cora", "cross-attention"]
     counts = {name: row["multiply_adds"] for name, row in rows.items()}
@@ -124,17 +120,9 @@ def _damaged(model: Path, shards: Path, folder: Path) -> Source:
 
 
 FAULTS: dict[str, tuple[Callable[[Path, Path, Path], Source], type[ManyMatchError], str]] = {
-    "untrained": (
-        lambda _, shards, folder: (folder / "nothing", shards),
-        CheckpointError,
-        "Run 'train' first",
-    ),
+    "untrained": (lambda _, shards, to: (to / "nothing", shards), CheckpointError, "'train' first"),
     "damaged": (_damaged, CheckpointError, "model.safetensors"),
-    "no shards": (
-        lambda model, _, folder: (model, folder / "nothing"),
-        DataError,
-        "index.json",
-    ),
+    "no shards": (lambda model, _, to: (model, to / "nothing"), DataError, "index.json"),
 }
 
 
