@@ -51,7 +51,11 @@ def test_a_cosine_takes_d_and_sets_take_k_k_d(
 @pytest.mark.parametrize(("regions", "words", "size"), [(36, 17, 1024), (4, 3, 8)])
 def test_cross_attention_takes_two_r_l_d(regions: int, words: int, size: int) -> None:
     scan = Scan(Vocabulary(Vocabulary.SPECIAL), 12, size)
-    assert scan.operations(regions, words) == 2 * regions * words * size
+    image, text = (
+        Embeddings(unit(1, count, size), mask=torch.ones(1, count, dtype=torch.bool))
+        for count in (regions, words)
+    )
+    assert similarity_operations(scan.score, image, text) == 2 * regions * words * size
 
 
 CPU = torch.device("cpu")
