@@ -268,7 +268,7 @@ def efficiency(
     else on it meanwhile.
     """
     from manymatch import datasets
-    from manymatch.experiments.costs import measure as stage
+    from manymatch.experiments.costs import efficiency as stage
     from manymatch.reporting.sections import costs
     from manymatch.reporting.terminal import show
     from manymatch.results.costs import Costs

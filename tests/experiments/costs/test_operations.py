@@ -12,7 +12,7 @@ from manymatch.evaluation.embedded_model import embed_split
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.experiments.costs import cost as module
 from manymatch.experiments.costs.cost import grown, search, similarity_operations
-from manymatch.experiments.costs.measure import Source
+from manymatch.experiments.costs.efficiency import Source
 from manymatch.experiments.costs.scan import Scan
 from manymatch.methods.base import Embeddings
 

@@ -16,7 +16,7 @@ from manymatch.batch.batch import Batch
 from manymatch.evaluation.embedded_model import EmbeddedModel, embed_split
 from manymatch.experiments.costs import cost
 from manymatch.experiments.costs import scan as module
-from manymatch.experiments.costs.measure import Source, cross_attention_cost
+from manymatch.experiments.costs.efficiency import Source, cross_attention_cost
 from manymatch.experiments.costs.scan import Scan, cross_attention
 from manymatch.methods.base import Embeddings
 from manymatch.model.embed import Embedded, embed
@@ -124,7 +124,7 @@ def test_a_long_ranking_is_scaled_from_a_part(
 def test_a_scaled_time_is_said_to_be_so(
     trained: EmbeddedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("manymatch.experiments.costs.measure._RANKING_SECONDS", 0.0)
+    monkeypatch.setattr("manymatch.experiments.costs.efficiency._RANKING_SECONDS", 0.0)
     monkeypatch.setattr(cost, "_FIRST_IMAGES", 2)
     row = cross_attention_cost(trained, "test", 16, (10,), CPU)
     assert row.test.scaled_from == 2 and row.test.ranking > 0

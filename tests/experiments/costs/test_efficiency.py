@@ -24,8 +24,8 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.cli import commands
 from manymatch.config.layout import Layout
 from manymatch.config.preset import Training
-from manymatch.experiments.costs import measure
-from manymatch.experiments.costs.measure import Source
+from manymatch.experiments.costs import efficiency
+from manymatch.experiments.costs.efficiency import Source
 from manymatch.experiments.costs.timing import median_seconds, step_seconds, training_step
 from manymatch.results.costs import Costs
 from manymatch.shards.read import batches
@@ -45,8 +45,8 @@ def parse(caption: str) -> SceneGraph:
 @pytest.fixture(autouse=True, scope="module")
 def quick() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measure, "GALLERIES", GALLERIES)
-        patch.setattr(measure, "parser", lambda _: parse)
+        patch.setattr(efficiency, "GALLERIES", GALLERIES)
+        patch.setattr(efficiency, "parser", lambda _: parse)
         yield
 
 
@@ -59,7 +59,7 @@ def written(quick: None, sources: list[Source], tmp_path_factory: pytest.TempPat
 
 
 def measured(sources: list[Source], output: Path) -> dict[str, Any]:
-    measure.measure("tiny", sources, output, "test", PARSER)
+    efficiency.measure("tiny", sources, output, "test", PARSER)
     return json.loads(output.read_text())
 
 
@@ -96,7 +96,7 @@ def test_the_parser_is_loaded_for_methods_that_read_graphs_alone(
     def missing(name: str) -> None:
         raise ConfigError(f"spaCy model '{name}' is not installed")
 
-    monkeypatch.setattr(measure, "parser", missing)
+    monkeypatch.setattr(efficiency, "parser", missing)
     measured(sources[:1], output)
     with pytest.raises(ConfigError, match="not installed"):
         measured(sources, output)
@@ -131,7 +131,7 @@ def test_a_fault_is_one_line_before_anything_is_measured(
     sources: list[Source], output: Path, fault: str, tmp_path: Path, monkeypatch
 ) -> None:
     spoil, kind, words = FAULTS[fault]
-    monkeypatch.setattr(measure, "cost_of", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr(efficiency, "cost_of", lambda *_: pytest.fail("measured"))
     output.parent.mkdir()
     output.write_text("earlier")
     with pytest.raises(ManyMatchError) as error:
@@ -145,9 +145,9 @@ def test_an_unknown_split_and_nothing_to_measure_are_refused(
     sources: list[Source], output: Path
 ) -> None:
     with pytest.raises(DataError, match="did you mean 'test'"):
-        measure.measure("tiny", sources[:1], output, "tests", PARSER)
+        efficiency.measure("tiny", sources[:1], output, "tests", PARSER)
     with pytest.raises(ConfigError, match="dvc repro"):
-        measure.measure("tiny", [], output, "test", PARSER)
+        efficiency.measure("tiny", [], output, "test", PARSER)
 
 
 @pytest.fixture
