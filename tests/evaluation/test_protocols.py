@@ -155,7 +155,9 @@ import sys
 from pathlib import Path
 import torch
 from made_scores import ranked_split
+from manymatch.evaluation.protocols import suite
 from manymatch.evaluation.protocols.relevance import NO_JUDGMENTS
+from manymatch.evaluation.split_results import measure
 from manymatch.results.metrics import Metrics
 split = ranked_split(torch.eye(2), torch.arange(2))
 Metrics.model_validate(measure(split, NO_JUDGMENTS, "scenes")).write(Path(sys.argv[1]))

@@ -16,8 +16,8 @@ from manymatch.reporting.sections.costs import query_charts
 from manymatch.reporting.sections.experiments import dot_charts, line_charts
 from manymatch.reporting.sections.training import validation_chart
 from manymatch.results.costs import Costs
-from manymatch.results.curves import Curve, read_curves
 from manymatch.results.experiments import Experiment
+from manymatch.results.runs import Curve, read_curves
 
 
 def test_what_dvclive_writes_is_read(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from manymatch.results.rankings import read_positive_ranks
+from manymatch.results.runs import read_positive_ranks
 from manymatch.util.errors import DataError
 
 RUN = """\

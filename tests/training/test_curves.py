@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from full_disk import error_on_full_disk
 
-from manymatch.results.curves import read_curves
+from manymatch.results.runs import read_curves
 from manymatch.training import curves as curves_module
 from manymatch.training.curves import Curves
 from manymatch.training.history import History

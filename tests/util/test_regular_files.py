@@ -29,9 +29,9 @@ from manymatch.networks.encoders.bert_weights import _load
 from manymatch.networks.encoders.word2vec import read_word2vec
 from manymatch.networks.encoders.word_vectors import read_glove
 from manymatch.networks.torch_file import load_tensors
-from manymatch.results.curves import _read_curve
 from manymatch.results.machine import MachineRecord
 from manymatch.results.metrics import Metrics
+from manymatch.results.runs import _read_curve
 from manymatch.shards.fetch import check_shards
 from manymatch.shards.index import Split
 from manymatch.util.errors import ManyMatchError

@@ -41,24 +41,15 @@ def table(costs: Costs, beside: Sequence[PublishedCost] | None = None) -> Table:
     """Our costs, then those of `beside` (None: all that the papers print); columns without a figure
     are left out."""
     one_vector = [cost.multiply_adds for cost in costs.rows if cost.method == "vse_infinity"]
-    rows = [
-        _row(
-            Cell(cost.name),
-            Cell(badges=(cost.setting or "untrained",)),
-            _our_texts(cost, one_vector),
-            costs.hardware,
-        )
-        for cost in costs.rows
-    ]
-    rows += [
-        _row(
-            Cell(entry.method),
-            Cell(badges=("published",), note=source(entry)),
-            _their_texts(entry),
-            entry.hardware or "not named",
-        )
-        for entry in (published_costs() if beside is None else beside)
-    ]
+    rows = []
+    for cost in costs.rows:
+        origin = Cell(badges=(cost.setting or "untrained",))
+        texts = _our_texts(cost, one_vector)
+        rows.append(_row(Cell(cost.name), origin, texts, costs.hardware))
+    for entry in published_costs() if beside is None else beside:
+        origin = Cell(badges=("published",), note=source(entry))
+        hardware = entry.hardware or "not named"
+        rows.append(_row(Cell(entry.method), origin, _their_texts(entry), hardware))
     columns = [Column("Method", numeric=False), Column("From", numeric=False), *COLUMNS.values()]
     columns.append(Column("Hardware", numeric=False))
     return Table(f"Costs on {costs.dataset}", columns, rows).filled_columns()
@@ -217,16 +208,11 @@ def _their_parts(entry: PublishedCost, smallest: int, largest: int) -> dict[str,
 
 
 def _charts(methods: dict[str, dict[str, Points]], axes: tuple[LogAxis, LogAxis]) -> list[Chart]:
-    return [
-        line_chart(
-            title,
-            [_series(name, parts[name]) for name in PARTS_OF_QUERY if name in parts],
-            "images",
-            x_axis=axes[0],
-            y_axis=axes[1],
-        )
-        for title, parts in methods.items()
-    ]
+    charts = []
+    for title, parts in methods.items():
+        series = [_series(name, parts[name]) for name in PARTS_OF_QUERY if name in parts]
+        charts.append(line_chart(title, series, "images", x_axis=axes[0], y_axis=axes[1]))
+    return charts
 
 
 def _series(name: str, points: Points) -> Series:

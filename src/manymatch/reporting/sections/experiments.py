@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from manymatch.reporting import chart
 from manymatch.reporting.attention_drawing import PAIRS_NOTE, pair_heats
 from manymatch.reporting.blocks import Block, Folded, Grid, Heading, Note, View, gallery
-from manymatch.reporting.chart import (
-    STYLES,
-    CategoryAxis,
-    Chart,
-    DotChart,
-    Series,
-    dot_chart,
-    line_chart,
-)
+from manymatch.reporting.chart import STYLES, CategoryAxis, Chart, DotChart, line_chart
 from manymatch.reporting.estimates import (
     COLLAPSED_SEEDS,
     TRAINED_TITLE,
@@ -101,37 +92,24 @@ def table(experiment: Experiment) -> Table:
         if experiment.compares_methods or measure.key != _INTERVAL
     }
     heads = ["Method"] if experiment.compares_methods else experiment.keys or ["Setting"]
-    return Table(
-        experiment.name,
-        [
-            *(Column(head, numeric=False) for head in heads),
-            *(
-                Column(measure.way or measure.label, measure.label if measure.way else "")
-                for measure in best
-            ),
-        ],
-        [
-            [
-                *map(Cell, point_names(experiment, point)),
-                *(_cell(point, measure, top) for measure, top in best.items()),
-            ]
-            for point in points
-        ],
-    ).filled_columns()
+    columns = [Column(head, numeric=False) for head in heads]
+    columns += [Column(one.way or one.label, one.label if one.way else "") for one in best]
+    rows = []
+    for point in points:
+        cells = [_cell(point, measure, top) for measure, top in best.items()]
+        rows.append([*map(Cell, point_names(experiment, point)), *cells])
+    return Table(experiment.name, columns, rows).filled_columns()
 
 
 def _selected(experiment: Experiment) -> list[Measure]:
     """The rsums of selections of several set elements, which the plan asks for (`elements`)."""
-    sides = (("images", "image elements"), ("texts", "caption elements"))
-    start = {side: f"sets.{side}.rsum_of." for side, _ in sides}
-    keys = {
-        key for point in experiment.points for run in point.runs for key in run.metrics.numbers()
-    }
+    runs = [run.metrics.numbers() for point in experiment.points for run in point.runs]
+    keys = sorted({key for run in runs for key in run if ".rsum_of." in key and "+" in key})
     return [
-        Measure(key, f"rsum, {shown} {key.removeprefix(start[side])} only", ranked=False)
-        for side, shown in sides
-        for key in sorted(keys)
-        if key.startswith(start[side]) and "+" in key
+        Measure(key, f"rsum, {shown} elements {key.rpartition('.')[2]} only", ranked=False)
+        for side, shown in (("images", "image"), ("texts", "caption"))
+        for key in keys
+        if key.startswith(f"sets.{side}.")
     ]
 
 
@@ -141,8 +119,7 @@ def point_names(experiment: Experiment, point: ExperimentPoint) -> list[str]:
 
 
 def estimate(point: ExperimentPoint, key: str) -> Estimate | None:
-    """One measure over the point's seeds; None if no run has the measure. Seeds can collapse in
-    rsum, the main score."""
+    """One measure over the seeds; None if no run has the measure. Seeds can collapse in rsum."""
     runs = [run.metrics.numbers() for run in point.runs]
     values = [numbers[key] for numbers in runs if key in numbers]
     if not values:
@@ -177,10 +154,8 @@ def _cell(point: ExperimentPoint, measure: Measure, best: float | None) -> Cell:
 
 def sizes(experiment: Experiment) -> str:
     """The gallery and the seeds: "test: 300 images, 1,500 captions; seed 0"."""
-    seeds = ", ".join(map(str, experiment.seeds))
-    if len(experiment.seeds) == 1:
-        return f"{gallery(experiment)}; seed {seeds}"
-    return f"{gallery(experiment)}; mean ± standard deviation of seeds {seeds}"
+    what = "mean ± standard deviation of seeds" if len(experiment.seeds) > 1 else "seed"
+    return f"{gallery(experiment)}; {what} {', '.join(map(str, experiment.seeds))}"
 
 
 def summary(experiment: Experiment, anchor: str = "") -> list[Block]:
@@ -191,18 +166,16 @@ def summary(experiment: Experiment, anchor: str = "") -> list[Block]:
 
 
 def _meaning_of_collapsed(experiment: Experiment) -> list[str]:
-    rsums = [estimate(point, "rsum") for point in experiment.points]
+    rsums = (estimate(point, "rsum") for point in experiment.points)
     return [COLLAPSED_SEEDS] if any(rsum and rsum.sound for rsum in rsums) else []
 
 
 def blocks(experiment: Experiment) -> list[Block]:
     """The summary for a terminal, and what a paper prints of the same question."""
-    theirs = (
-        block
-        for one in tables_beside(experiment.name)
-        for block in (Heading("published", one.title), one)
-    )
-    return [*summary(experiment), *theirs]
+    blocks = summary(experiment)
+    for beside in tables_beside(experiment.name):
+        blocks += [Heading("published", beside.title), beside]
+    return blocks
 
 
 def to_markdown(experiment: Experiment) -> str:
@@ -223,13 +196,8 @@ def to_latex(experiment: Experiment) -> str:
     return f"% {experiment.name}: {sizes(experiment)}\n{table(experiment).to_latex(merge=True)}"
 
 
-_DRAWN = [
-    measure
-    for measure in MEASURES
-    if measure.key in ("rsum", "multi.i2t.map_at_r", "multi.t2i.map_at_r")
-]
-_FEWEST = 3
-"""The number of values from which on a numeric setting is drawn as a line."""
+_DRAWN = [one for one in MEASURES if one.key == "rsum" or one.key.endswith("map_at_r")]
+_FEWEST = 3  # values, from which on a numeric setting is drawn as a line
 
 
 def section(results: AllResults) -> View | None:
@@ -272,32 +240,36 @@ def _blocks(experiment: Experiment) -> list[Block]:
 def line_charts(experiment: Experiment) -> list[Chart]:
     """A chart for each drawn measure over the numeric setting with most values. None if no setting
     is a number at every point and has enough values."""
-    values = {key: {point.settings[key] for point in experiment.points} for key in experiment.keys}
-    counts = {key: len(found) for key, found in values.items() if all(map(_is_number, found))}
-    key = max(counts, key=counts.__getitem__, default="")
-    if counts.get(key, 0) < _FEWEST:
+    values = {key: [point.settings[key] for point in experiment.points] for key in experiment.keys}
+    numbers = [key for key in values if all(type(value) in (int, float) for value in values[key])]
+    key = max(numbers, key=lambda key: len({*values[key]}), default="")
+    if not key or len({*values[key]}) < _FEWEST:
         return []
-    axis = CategoryAxis([*values[key]])
+    axis = CategoryAxis(values[key])
     charts = []
     for measure in _DRAWN:
         lines: dict[str, list[tuple[float, Estimate]]] = {}
-        for point, value in _estimates(experiment.points, measure):
+        for point in experiment.points:
+            value = estimate(point, measure.key)
+            if value is None:
+                continue
             others = {name: other for name, other in point.settings.items() if name != key}
             name = ", ".join(f"{name}={value_text(other)}" for name, other in others.items())
-            line = lines.setdefault(name or experiment.preset or "", [])
-            line.append((point.settings[key], value))
-        series = [
-            _series(name, number % STYLES, sorted(points, key=lambda pair: pair[0]))
-            for number, (name, points) in enumerate(lines.items())
-        ]
+            points = lines.setdefault(name or experiment.preset or "", [])
+            points.append((point.settings[key], value))
+        series = []
+        for number, (name, points) in enumerate(lines.items()):
+            points.sort(key=lambda pair: pair[0])
+            best, top = max(points, key=lambda pair: pair[1].mean)
+            labels = [f"{setting:g}: {value.text()}" for setting, value in points]
+            summary = f"best {top.text()} at {best:g}"
+            line = chart.line_of_estimates(name, number % STYLES, points, labels, summary)
+            series.append(line)
         if series:
-            legend = len(series) > 1
-            charts.append(line_chart(measure.title, series, key, x_axis=axis, legend=legend))
+            charts.append(
+                line_chart(measure.title, series, key, x_axis=axis, legend=len(series) > 1)
+            )
     return charts
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def dot_charts(experiment: Experiment) -> list[DotChart]:
@@ -305,36 +277,12 @@ def dot_charts(experiment: Experiment) -> list[DotChart]:
     charts = []
     for measure in _DRAWN:
         rows = [
-            (
-                " · ".join(point_names(experiment, point)),
-                point.label,
-                value.text(measure.digits),
-                value.mean,
-                value.deviation or 0.0,
-            )
-            for point, value in _estimates(ranked_points(experiment), measure)
+            (" · ".join(point_names(experiment, point)), point.label, value)
+            for point in ranked_points(experiment)
+            if (value := estimate(point, measure.key))
         ]
-        charts += [dot_chart(measure.title, rows)] if rows else []
+        charts += chart.dot_charts(measure.title, rows, measure.digits)
     return charts
-
-
-def _estimates(
-    points: Sequence[ExperimentPoint], measure: Measure
-) -> list[tuple[ExperimentPoint, Estimate]]:
-    pairs = [(point, estimate(point, measure.key)) for point in points]
-    return [(point, value) for point, value in pairs if value is not None]
-
-
-def _series(name: str, style: int, points: Sequence[tuple[float, Estimate]]) -> Series:
-    best, value = max(points, key=lambda pair: pair[1].mean)
-    return Series(
-        name,
-        style,
-        [(setting, value.mean) for setting, value in points],
-        f"best {value.text()} at {best:g}",
-        [f"{setting:g}: {value.text()}" for setting, value in points],
-        [value.deviation or 0.0 for _, value in points],
-    )
 
 
 SECTIONS = [

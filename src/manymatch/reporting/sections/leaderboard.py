@@ -71,6 +71,7 @@ METRICS = [
     ),
 ]
 
+_BY_KEY = {metric.key: metric for metric in METRICS}
 _COMPACT = {
     "Image → text R@1 / 5 / 10": ["i2t.r1", "i2t.r5", "i2t.r10"],
     "Text → image R@1 / 5 / 10": ["t2i.r1", "t2i.r5", "t2i.r10"],
@@ -105,21 +106,27 @@ def tables(runs: Sequence[Run], compact: bool = False) -> list[Table]:
 
 def _table(runs: list[Run], styles: dict[str, int], compact: bool) -> Table:
     """The runs of one setting; columns without a number are left out."""
-    metrics = _compact_metrics() if compact else METRICS
+    metrics = METRICS
+    if compact:
+        pairs = [(group, key) for group, keys in _COMPACT.items() for key in keys]
+        metrics = [replace(_BY_KEY[key], group=group) for group, key in pairs]
     numbers = [run.metrics.numbers() for run in runs]
     best = [
         best_value([row.get(metric.key) for row in numbers], metric.lower_is_better)
         for metric in metrics
     ]
-    rows = [
-        [Cell(run.preset, style=styles[run.preset], href=_details(run)), Cell(badges=_badges(run))]
-        + [
+    rows = []
+    for run, row in zip(runs, numbers, strict=True):
+        # The address of the run's training; results that no training made have none.
+        href = "" if run.kind else f"pages/{run.dataset}-results.html#run-{run.preset}"
+        badges = (run.provenance.setting, run.kind) if run.kind else (run.provenance.setting,)
+        cells = [
             Cell() if value is None else Cell(metric.text(value), value, value == top)
             for metric, top in zip(metrics, best, strict=True)
             for value in [row.get(metric.key)]
         ]
-        for run, row in zip(runs, numbers, strict=True)
-    ]
+        name = Cell(run.preset, style=styles[run.preset], href=href)
+        rows.append([name, Cell(badges=badges), *cells])
     columns = [
         Column("Method", numeric=False),
         Column("Setting", numeric=False),
@@ -165,20 +172,6 @@ def both_ways(metrics: Metrics) -> Table:
             for way, cells in rows.items()
         ],
     )
-
-
-def _compact_metrics() -> list[Metric]:
-    known = {metric.key: metric for metric in METRICS}
-    return [replace(known[key], group=group) for group, keys in _COMPACT.items() for key in keys]
-
-
-def _details(run: Run) -> str:
-    """The address of the run's training; results that no training made have none."""
-    return "" if run.kind else f"pages/{run.dataset}-results.html#run-{run.preset}"
-
-
-def _badges(run: Run) -> tuple[str, ...]:
-    return (run.provenance.setting, run.kind) if run.kind else (run.provenance.setting,)
 
 
 def to_csv(runs: list[Run]) -> str:

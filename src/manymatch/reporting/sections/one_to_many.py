@@ -11,8 +11,9 @@ from manymatch.reporting.chart import (
     Chart,
     DotChart,
     Series,
-    dot_chart,
+    dot_charts,
     line_chart,
+    line_of_estimates,
 )
 from manymatch.reporting.estimates import Estimate
 from manymatch.reporting.section import Section
@@ -106,17 +107,15 @@ def _tables(results: AllResults) -> Iterator[tuple[str, Presets]]:
         yield f"leaderboard, {features}", presets
 
 
-def _dots(title: str, presets: Presets, key: str, less: str = "") -> Iterator[DotChart]:
+def _dots(title: str, presets: Presets, key: str, less: str = "") -> list[DotChart]:
     """A chart of the value `key`, minus the value `less`; none if no preset has the value."""
     values = {}
     for preset, metrics in presets.items():
         runs = [run.numbers() for run in metrics]
         if all(key in run for run in runs):
             values[preset] = Estimate.of([run[key] - run.get(less, 0.0) for run in runs])
-    if values:
-        ranked = sorted(values.items(), key=lambda item: -item[1].mean)
-        rows = [(name, name, e.text(), e.mean, e.deviation or 0.0) for name, e in ranked]
-        yield dot_chart(title, rows)
+    ranked = sorted(values.items(), key=lambda item: -item[1].mean)
+    return dot_charts(title, [(name, name, value) for name, value in ranked])
 
 
 def _gains(title: str, presets: Presets, way: Direction) -> Iterator[Chart]:
@@ -152,14 +151,8 @@ def _gain(name: str, style: int, precisions: Precisions, baseline: Precisions) -
         f"{gain.text()} from {least} true items on ({queries} queries)"
         for (least, queries), gain in gains.items()
     ]
-    return Series(
-        name,
-        style,
-        [(least, gain.mean) for (least, _), gain in gains.items()],
-        labels[-1],
-        labels,
-        [gain.deviation or 0.0 for gain in gains.values()],
-    )
+    points = [(least, gain) for (least, _), gain in gains.items()]
+    return line_of_estimates(name, style, points, labels, labels[-1])
 
 
 def _precisions(metrics: Iterable[Metrics | ExperimentMetrics], way: Direction) -> Precisions:

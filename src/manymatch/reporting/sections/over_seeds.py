@@ -123,7 +123,10 @@ def synthetic_table(experiment: SyntheticExperiment) -> Table:
                 "" if published is None else f"{published:.2f}",
                 _range([recall.medr for recall in recalls]),
             ]
-        rows.append([*map(Cell, [*texts, *_assignment(point), _seconds(point)])])
+        wall = statistics.fmean(run.seconds for run in point.runs)
+        processor = statistics.fmean(run.processor_seconds for run in point.runs)
+        texts += [*_assignment(point), f"{wall:.0f} ({processor:.0f})"]
+        rows.append([*map(Cell, texts)])
     titles = [Column(title, numeric=title != "Setting") for title in columns]
     return Table(experiment.name, titles, rows).filled_columns()
 
@@ -139,12 +142,6 @@ def _assignment(point: SyntheticPoint) -> list[str]:
 def _range(values: Sequence[float]) -> str:
     least, most = min(values), max(values)
     return f"{least:g}" if least == most else f"{least:g} to {most:g}"
-
-
-def _seconds(point: SyntheticPoint) -> str:
-    wall = statistics.fmean(run.seconds for run in point.runs)
-    processor = statistics.fmean(run.processor_seconds for run in point.runs)
-    return f"{wall:.0f} ({processor:.0f})"
 
 
 def _synthetic_note(experiment: SyntheticExperiment) -> str:

@@ -8,8 +8,7 @@ from manymatch.reporting.blocks import Block, Grid, Heading, Note, View
 from manymatch.reporting.chart import Chart, Series, line_chart, styles
 from manymatch.reporting.section import Section
 from manymatch.results.all_results import AllResults
-from manymatch.results.curves import Curve, Curves
-from manymatch.results.runs import Run
+from manymatch.results.runs import Curve, Curves, Run
 
 _MAX_CHARTS = 12
 """The most loss terms of one run that are drawn."""
