@@ -21,7 +21,6 @@ from typing import TypeVar
 
 import numpy as np
 import torch
-from manymatch.evaluation.protocols.subject import Subject
 from measuring import arguments, clocks, compare, peak_gib
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -29,6 +28,7 @@ from torch.nn.functional import normalize
 from manymatch.evaluation.protocols.class_matches import classes
 from manymatch.evaluation.protocols.coco import coco_1k, pmrp
 from manymatch.evaluation.protocols.labels import Labels
+from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.base import Embeddings
 from manymatch.model.embed import Embedded
@@ -67,16 +67,16 @@ def main() -> None:
 def protocols(count: int, small: bool) -> None:
     """The times of the protocols with `count` images, each measured once."""
     embedded = _embedded(count, PROTOCOL_WIDTH)
-    of = {
+    labels = {
         "objects": _objects(count),
         "classes": Labels([(image % 200,) for image in range(count)], frozenset(range(150))),
     }
-    subject = _timed("recall", lambda: _ranked(embedded, of["objects"]))
-    _timed("PMRP", lambda: pmrp(subject))
+    ranked = _timed("recall", lambda: _ranked(embedded, labels["objects"]))
+    _timed("PMRP", lambda: pmrp(ranked))
     if not small:
-        _timed("1K folds", lambda: coco_1k(subject))
-    class_subject = Subject(embedded, _cosine, None, subject.ranking, of["classes"])
-    _timed("R-Precision", lambda: classes(class_subject))
+        _timed("1K folds", lambda: coco_1k(ranked))
+    by_class = RankedSplit(embedded, _cosine, None, ranked.ranking, labels["classes"])
+    _timed("R-Precision", lambda: classes(by_class))
 
 
 def _data(options: argparse.Namespace) -> tuple[Embeddings, Embeddings, Tensor]:
@@ -123,9 +123,9 @@ def _cosine(images: Embeddings, texts: Embeddings) -> Tensor:
     return images.vectors[:, 0] @ texts.vectors[:, 0].T
 
 
-def _ranked(embedded: Embedded, labels: Labels) -> Subject:
+def _ranked(embedded: Embedded, labels: Labels) -> RankedSplit:
     ranking = rank(_cosine, embedded.images, embedded.texts, embedded.image_index, depth=100)
-    return Subject(embedded, _cosine, None, ranking, labels)
+    return RankedSplit(embedded, _cosine, None, ranking, labels)
 
 
 def _objects(images: int) -> Labels:
