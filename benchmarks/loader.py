@@ -24,6 +24,7 @@ from training_step import caption, made_up_words
 
 from manymatch.batch.scene_graph import SCHEMA
 from manymatch.datasets.base import CAPTIONS
+from manymatch.scene_graphs.verbs import as_parsed
 from manymatch.shards.loader import Loader
 from manymatch.shards.read import batches
 
@@ -73,7 +74,7 @@ def worker_seconds(shards: Path, captions: int, graphs: bool, images: int, round
             images,
             captions_per_image=captions,
             shuffle=(0, epoch),
-            graphs=graphs,
+            graphs=as_parsed if graphs else None,
         ),
         workers=1,
     )
