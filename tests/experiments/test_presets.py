@@ -97,7 +97,7 @@ def test_data_and_values_decide_which_run_it_is(checkout: Checkout) -> None:
     preset.write_text(yaml.safe_dump(in_reverse, sort_keys=False))
     assert run_now(checkout).folder == first  # keys have no order
     seen = {first}
-    index = layout.shards("tiny", "grid") / "index.json"
+    index = layout.shards("tiny", "grid") / "SEAL.json"
     for path in (layout.vocabulary("tiny"), layout.captions("tiny"), index):
         path.write_bytes(path.read_bytes() + b"\n")
         seen.add(run_now(checkout).folder)
@@ -118,7 +118,7 @@ def test_another_machine_takes_runs_from_the_files_of_results(
     layout = checkout.layout
     record(checkout, over={"size": [4]})
     shutil.rmtree(layout.experiment_runs("presets"))
-    index = layout.shards("tiny", "grid") / "index.json"
+    index = layout.shards("tiny", "grid") / "SEAL.json"
     index.write_bytes(index.read_bytes() + b"\n")
     plan = checkout.plan(over={"size": [4, 8]})
     worked.clear()
@@ -131,7 +131,7 @@ def test_another_machine_takes_runs_from_the_files_of_results(
 
 
 KILLS = (
-    ("manymatch.training.epoch_end.EpochEnd._row", 2),  # in the middle of training
+    ("manymatch.training.loop.validate", 2),  # in the middle of training
     ("manymatch.evaluation.evaluate.evaluate", 1),
 )
 

@@ -204,7 +204,7 @@ def test_another_machine_extends_the_search_of_the_file_of_results(
     write_space(project, SPACE | rate | {"repeats": {"trials": 1, "seeds": 2}})
     (here,) = search(project, 3)
     shutil.rmtree(layout.experiment_runs("tuning"))
-    index = layout.shards("tiny", "grid") / "index.json"
+    index = layout.shards("tiny", "grid") / "SEAL.json"
     index.write_bytes(index.read_bytes() + b"\n")  # as if the features had other last bits
     tried.clear()
     assert search(project, 3, extend=True) == [here]

@@ -13,7 +13,7 @@ from tiny_checkout import Checkout
 from manymatch.config.layout import Layout
 from manymatch.config.preset import Preset
 from manymatch.model.facts import FACTS
-from manymatch.training.history import RSUM, History
+from manymatch.training.checkpoints import RSUM, History
 from manymatch.util.errors import DeviceMemoryError, DivergenceError
 
 LR, EPOCHS = "training.optimizer.lr", "training.epochs"

@@ -45,7 +45,7 @@ class EmbeddedModel:
         """The model, the data and the code of this model's results, for the provenance file. All of
         it is the same on every machine; what differs from run to run is in `util.machine`.
 
-        `data_sha256` is the hash of the shards' index, which holds the hash of every shard.
+        `data_sha256` is the hash of the shards' seal, which holds the hash of every shard.
         `warm_start_sha256` is the hash of the model that training started from, None if there is
         none. `code_sha256` is the hash of the code that `stage`, the module that ranks, the
         method and the protocols can reach.

@@ -29,7 +29,7 @@ from manymatch.util.json_file import read_object
 
 if TYPE_CHECKING:
     from manymatch.evaluation.protocols.ranked_split import RankedSplit
-    from manymatch.training.history import History
+    from manymatch.training.checkpoints import History
 
 STAGES = "manymatch.training.train", "manymatch.evaluation.evaluate"
 _DEVICES = "training.devices"

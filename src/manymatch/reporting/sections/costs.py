@@ -91,25 +91,21 @@ def _seconds(test: TestCost, seconds: float) -> str:
 
 
 def _their_texts(published: PublishedCost) -> dict[str, str]:
-    texts = {}
+    texts: dict[str, str] = {}
     for fact in published.facts:
         if fact.measure == "multiply_adds":
             texts[fact.measure] = scaled(fact.value)
         elif fact.measure == "relative":
             texts[fact.measure] = f"{fact.value:,.0f} {TIMES}"
         else:
+            keys = [fact.measure]
+            if fact.galleries:
+                least, most = fact.galleries
+                sizes = [size for size in (10_000, 100_000) if least <= size <= most]
+                keys = [f"{fact.measure} {size}" for size in sizes]
             factor = 1000 if fact.measure in PARTS_OF_QUERY else 1
-            for key in _keys(fact.measure, fact.galleries):
-                texts[key] = number(factor * fact.value, digits=4)
+            texts |= dict.fromkeys(keys, number(factor * fact.value, digits=4))
     return texts
-
-
-def _keys(measure: str, galleries: tuple[int, int] | None) -> list[str]:
-    """The columns of a fact: one for each number of images between the ends of `galleries`."""
-    if galleries is None:
-        return [measure]
-    shown = (10_000, 100_000)
-    return [f"{measure} {size}" for size in shown if galleries[0] <= size <= galleries[1]]
 
 
 def number(value: float, digits: int = 3) -> str:

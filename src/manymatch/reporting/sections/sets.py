@@ -147,13 +147,15 @@ def _rsums(side: ElementMetrics | None, selections: Sequence[str]) -> list[Cell]
 
 
 def _squared(measured: Sequence[tuple[Run, SetMetrics]]) -> Note:
-    values = "; ".join(
-        f"{run.preset} {' / '.join(map(_squared_variance, (metrics.images, metrics.texts)))}"
-        for run, metrics in measured
-    )
+    texts = []
+    for run, metrics in measured:
+        sides = (metrics.images, metrics.texts)
+        values = [side.log_circular_variance_squared if side else None for side in sides]
+        shown = " / ".join("-" if value is None else f"{value:.2f}" for value in values)
+        texts.append(f"{run.preset} {shown}")
     return Note(
         "MaxMatch squares the norm: log(1 - ‖mean‖²). DivE and the table above use log(1 - "
-        f"‖mean‖). With the squared norm our values are, images / texts: {values}."
+        f"‖mean‖). With the squared norm our values are, images / texts: {'; '.join(texts)}."
     )
 
 
@@ -187,11 +189,6 @@ def partners(pairs: ElementPairs, metrics: SetMetrics) -> Iterator[tuple[int, in
         image_rsum, text_rsum = metrics.images.rsum_of, metrics.texts.rsum_of
         if str(element) in image_rsum and str(partner) in text_rsum:
             yield element, partner, image_rsum[str(element)], text_rsum[str(partner)]
-
-
-def _squared_variance(side: ElementMetrics | None) -> str:
-    value = side.log_circular_variance_squared if side else None
-    return "-" if value is None else f"{value:.2f}"
 
 
 def plane(name: str, projection: Projection) -> Plane:

@@ -1,9 +1,11 @@
-"""Optimiser groups, weight averages, the history of epochs, and the choice of devices."""
+"""The optimiser, its learning rates, the average of the weights, and the history of epochs."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import adamp
 import pytest
 import torch
 from torch import nn
@@ -11,13 +13,17 @@ from torch import nn
 from manymatch.config.preset import ParameterGroup, Training
 from manymatch.losses.pseudo_labels import Queue
 from manymatch.methods.base import Embeddings
-from manymatch.training import machine
-from manymatch.training.history import RSUM, History
-from manymatch.training.lightning import pl
-from manymatch.training.machine import choose_machine
-from manymatch.training.module import reseed
-from manymatch.training.optimizer import make_optimizer, parameter_groups, thaw
-from manymatch.training.weight_average import WeightAverage
+from manymatch.training.adamp import AdamP
+from manymatch.training.checkpoints import RSUM, History
+from manymatch.training.loop import reseed
+from manymatch.training.optimizer import (
+    WeightAverage,
+    learning_rate_factor,
+    make_optimizer,
+    parameter_groups,
+    set_learning_rates,
+    thaw,
+)
 from manymatch.util.errors import ConfigError
 
 
@@ -110,36 +116,100 @@ def test_optimizer_takes_the_presets_settings(name: str) -> None:
     assert optimizer.param_groups[0]["weight_decay"] == 0.25
 
 
-class Owner(pl.LightningModule):
-    def __init__(self, method: nn.Module) -> None:
-        super().__init__()
-        self.method = method
+@pytest.mark.parametrize("weight_decay", [0.0, 0.3])
+@pytest.mark.parametrize("turned", ["not", "rows", "whole"])
+def test_adamp_gives_the_numbers_of_the_authors_package(weight_decay: float, turned: str) -> None:
+    """Gradients as they come, orthogonal to every row of a matrix, or only to the whole matrix."""
+    random = torch.Generator().manual_seed(0)
+
+    def drawn(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=random)
+
+    weights = [drawn(6, 20), drawn(8, 3, 2, 2), drawn(5), drawn(2, 1), torch.zeros(3, 4)]
+    ours, theirs = ([nn.Parameter(part.clone()) for part in weights] for _ in range(2))
+    optimizers = (
+        AdamP(ours, lr=0.05, weight_decay=weight_decay),
+        adamp.AdamP(theirs, lr=0.05, weight_decay=weight_decay),
+    )
+    for step in range(5):
+        for number, (own, other) in enumerate(zip(ours, theirs, strict=True)):
+            gradient = drawn(*own.shape)
+            if turned != "not" and own.ndim > 1:
+                view = (len(own), -1) if turned == "rows" else (1, -1)
+                weight, slope = other.detach().view(view), gradient.view(view)
+                size = weight.square().sum(1, keepdim=True).clamp(min=1e-12)
+                slope -= weight * (weight * slope).sum(1, keepdim=True) / size
+            # A parameter without gradient in the first step is one step behind the others.
+            late = number == 0 and step == 0
+            own.grad, other.grad = (None, None) if late else (gradient, gradient.clone())
+        for optimizer in optimizers:
+            optimizer.step()
+    torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-6)
+    for own, other in zip(*(optimizer.state.values() for optimizer in optimizers), strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-6, atol=1e-6)
 
 
-class Steps:
-    """Stands for the trainer, of which the average asks only the step."""
+def cosine(steps: int, length: int, height: float = 1.0) -> list[float]:
+    return [height * (1 + math.cos(math.pi * n / length)) / 2 for n in range(steps)]
 
-    global_step = 0
+
+@pytest.mark.parametrize(
+    ("epochs", "steps", "schedule", "expected"),
+    [
+        (2, 3, {"name": "constant"}, [1.0] * 6),
+        (5, 2, {"name": "step", "every": 2}, [1, 1, 1, 1, 0.1, 0.1, 0.1, 0.1, 0.01, 0.01]),
+        (5, 2, {"name": "step", "milestones": (1, 4)}, [1, 1, *[0.1] * 6, 0.01, 0.01]),
+        (2, 5, {}, cosine(10, 10)),
+        (
+            5,
+            2,
+            {"restarts": (2, 3), "warmup_epochs": 0.5},
+            [1, *cosine(3, 3), 0.1, 0.05, *cosine(4, 4, 0.01)],
+        ),
+        # PCME on CUB: a period of 50 epochs in both phases of 10 and 50 epochs, here at a tenth.
+        (6, 10, {"restarts": (1,), "period": 5, "factor": 1.0}, [*cosine(10, 50), *cosine(50, 50)]),
+        (4, 2, {"period": 2}, [*cosine(4, 4), *[0] * 4]),
+        (1, 4, {"warmup_epochs": 1.0}, [0.25, 0.5, 0.75, 1.0]),
+        (2, 4, {"name": "constant", "warmup_epochs": 1.5}, [n / 6 for n in range(1, 7)] + [1, 1]),
+        (2, 4, {"name": "step", "every": 9, "warmup_epochs": 0.5}, [0.5, *[1] * 7]),
+    ],
+)
+def test_learning_rate_follows_the_schedule(
+    epochs: int, steps: int, schedule: dict[str, Any], expected: list[float]
+) -> None:
+    training = Training.model_validate({"epochs": epochs, "schedule": schedule})
+    factors = [learning_rate_factor(step, steps, training) for step in range(epochs * steps)]
+    assert factors == pytest.approx(expected)
+
+
+def test_each_group_keeps_its_scale() -> None:
+    optimizer = torch.optim.SGD(parameter_groups(Net(), groups(("^cnn", 0.1)), lr=0.5))
+    for factor in (0.5, 0.25):
+        set_learning_rates(optimizer, factor)
+        assert [group["lr"] for group in optimizer.param_groups] == [0.05 * factor, 0.5 * factor]
+
+
+def test_restarts_must_rise() -> None:
+    with pytest.raises(ValueError, match="ascending"):
+        Training.model_validate({"schedule": {"restarts": (3, 3)}})
 
 
 def test_average_follows_its_formula() -> None:
     torch.manual_seed(0)
-    net, steps = Net(), Steps()
-    average: Any = WeightAverage(net, decay=0.6)  # type: ignore[arg-type]
-    average.on_train_start(steps, Owner(net))
+    net: Any = Net()
+    average: Any = WeightAverage(net, decay=0.6)
     expected = net.head.weight.detach().clone()
     for step in range(1, 12):
-        steps.global_step = step
         with torch.no_grad():
             net.head.weight.add_(torch.randn(1, 2))
-            net.norm.running_mean.add_(1)  # type: ignore[union-attr, operator]
-            net.norm.num_batches_tracked.add_(1)  # type: ignore[union-attr, operator]
+            net.norm.running_mean.add_(1)
+            net.norm.num_batches_tracked.add_(1)
             net.queue.push(torch.full((1, 2), float(step)))
-        average.on_train_batch_end(steps)
+        average.update(step)
         decay = min(0.6, (1 + step) / (10 + step))
         expected = decay * expected + (1 - decay) * net.head.weight.detach()
         torch.testing.assert_close(average.method.head.weight, expected)
-    average.on_train_epoch_end(steps, Owner(net))
+    average.copy_rest()
     assert average.method.norm.num_batches_tracked == 11
     assert average.method.queue.rows[:, 0].tolist() == [11, 10, 9]  # as the method's own
     assert 0 < average.method.norm.running_mean < 11
@@ -181,93 +251,3 @@ def test_losses_see_float32() -> None:
     assert full.vectors.dtype == torch.float32
     assert full.entity_caption is not None
     assert full.entity_caption.dtype == torch.int64
-
-
-def gpus(count: int, bf16: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda emulated=True: bf16)
-    monkeypatch.setattr(machine, "multiplies_bfloat16", lambda: bf16)
-
-
-@pytest.mark.parametrize(
-    ("count", "bf16", "asked", "expected"),
-    [
-        (0, False, {}, ("cpu", 1, "32-true")),
-        (0, True, {}, ("cpu", 1, "bf16-mixed")),
-        (0, False, {"devices": 2}, ("cpu", 2, "32-true")),
-        (0, True, {"precision": "32-true"}, ("cpu", 1, "32-true")),
-        (0, False, {"precision": "16-mixed"}, ("cpu", 1, "bf16-mixed")),
-        (4, True, {}, ("gpu", 4, "bf16-mixed")),
-        (4, False, {"devices": 1}, ("gpu", 1, "16-mixed")),
-        (2, True, {"precision": "32-true"}, ("gpu", 2, "32-true")),
-    ],
-)
-def test_devices_and_precision(
-    count: int, bf16: bool, asked: dict, expected: tuple, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gpus(count, bf16, monkeypatch)
-    result = choose_machine(Training(**asked))
-    assert (result.accelerator, result.devices, result.precision) == expected
-
-
-@pytest.mark.parametrize(
-    ("asked", "used", "reason"),
-    [
-        ("16-mixed", machine.Machine("cpu", 1, "bf16-mixed"), "CPU has no 16-mixed"),
-        ("bf16-mixed", machine.Machine("cpu", 1, "bf16-mixed"), "preset"),
-        ("auto", machine.Machine("gpu", 1, "16-mixed"), "this GPU does not multiply bfloat16"),
-        ("auto", machine.Machine("gpu", 1, "bf16-mixed"), "this GPU multiplies bfloat16"),
-        ("auto", machine.Machine("cpu", 1, "bf16-mixed"), "this CPU multiplies bfloat16"),
-        ("auto", machine.Machine("cpu", 1, "32-true"), "this CPU does not multiply bfloat16"),
-    ],
-)
-def test_the_line_about_precision_gives_its_reason(
-    asked: Any, used: machine.Machine, reason: str
-) -> None:
-    line = machine.description(Training(precision=asked), used)
-    assert reason in line and used.precision in line
-
-
-def test_more_gpus_than_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    gpus(2, True, monkeypatch)
-    with pytest.raises(ConfigError, match="4 GPUs asked for, but this host has 2"):
-        choose_machine(Training(devices=4))
-
-
-@pytest.fixture
-def under_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of two hosts with two processes each."""
-    environment = {"TORCHELASTIC_RUN_ID": "x", "LOCAL_WORLD_SIZE": "2", "WORLD_SIZE": "4"}
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-
-
-@pytest.mark.usefixtures("under_torchrun")
-def test_torchrun_decides_on_devices_and_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
-    gpus(4, True, monkeypatch)
-    result = choose_machine(Training())
-    assert (result.accelerator, result.devices, result.nodes) == ("gpu", 2, 2)
-    assert result.trainer_settings()["num_nodes"] == 2
-    gpus(0, False, monkeypatch)
-    assert choose_machine(Training(devices=2)) == machine.Machine("cpu", 2, "32-true", 2)
-
-
-@pytest.mark.usefixtures("under_torchrun")
-def test_torchrun_and_preset_must_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    gpus(0, True, monkeypatch)
-    with pytest.raises(ConfigError, match="3 asked for, but torchrun started 2 processes"):
-        choose_machine(Training(devices=3))
-    with pytest.raises(ConfigError, match=r"30 images cannot .* 4 devices.* multiple of 4"):
-        choose_machine(Training(images_per_batch=30))
-    with pytest.raises(ConfigError, match=r"accumulate: 3. Set a multiple of 12"):
-        choose_machine(Training(images_per_batch=32, accumulate=3))
-    gpus(1, True, monkeypatch)
-    with pytest.raises(ConfigError, match="2 GPUs asked for, but this host has 1"):
-        choose_machine(Training())
-
-
-def test_batch_norm_is_synchronised_on_gpus_only() -> None:
-    assert machine.Machine("gpu", 2, "32-true").trainer_settings()["sync_batchnorm"]
-    assert not machine.Machine("gpu", 1, "32-true").trainer_settings()["sync_batchnorm"]
-    assert not machine.Machine("cpu", 2, "32-true").trainer_settings()["sync_batchnorm"]
