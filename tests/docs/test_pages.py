@@ -23,9 +23,8 @@ from manymatch.config.strict import validate
 from manymatch.datasets import DATASETS, check_settings
 from manymatch.datasets.fetching.sources import Source
 from manymatch.evaluation.protocols.suite import protocols
-from manymatch.experiments.experiment import Options
-from manymatch.experiments.kinds import experiment_of_file, experiment_of_options
-from manymatch.experiments.probes.probe import PROBES
+from manymatch.experiments.grid import Options, experiment_of_file, experiment_of_options
+from manymatch.experiments.probes.all_probes import PROBES
 from manymatch.features import BACKBONES
 from manymatch.features.importers import FORMATS, check_format
 from manymatch.training.torchrun import TORCHRUN

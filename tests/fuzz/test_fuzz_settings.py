@@ -22,7 +22,7 @@ from manymatch.config.preset import read_preset
 from manymatch.datasets.fetching.transfer import Unfinished
 from manymatch.datasets.rows import csv_rows
 from manymatch.evaluation.external.split_table import read_ids, read_split
-from manymatch.experiments.run_folder import Run
+from manymatch.experiments.engine import Run
 from manymatch.model.facts import facts
 from manymatch.results.machine import MachineRecord
 from manymatch.results.provenance import Provenance

@@ -13,8 +13,8 @@ from small_methods import WIDTH, encode
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.layout import Layout
 from manymatch.config.preset import Preset, WarmStart
-from manymatch.experiments.plan import points
-from manymatch.experiments.presets.experiment import preset_of
+from manymatch.experiments.grid import points
+from manymatch.experiments.presets import preset_of
 from manymatch.losses.triplets import triplet
 from manymatch.methods import build_method, vocabulary_of
 from manymatch.methods.swamp_video import WordMaximum

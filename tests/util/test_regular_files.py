@@ -15,7 +15,7 @@ from manymatch.datasets.karpathy import holds_karpathy
 from manymatch.evaluation.external.arrays import open_array
 from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.evaluation.protocols.relevance import RELEVANCE
-from manymatch.experiments.run_folder import Run
+from manymatch.experiments.engine import Run
 from manymatch.features import lite0
 from manymatch.features.butd import network
 from manymatch.features.importers.butd_tsv import open_butd_tsv

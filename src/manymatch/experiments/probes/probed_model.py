@@ -1,4 +1,4 @@
-"""The probed of a probe: a trained model on a split."""
+"""What a probe measures: a trained model on a split, or the ranking of another model."""
 
 from __future__ import annotations
 
