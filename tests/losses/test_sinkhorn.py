@@ -17,7 +17,7 @@ from manymatch.losses.optimal_transport import (
     sinkhorn,
     transport,
 )
-from manymatch.methods.swapped_labels import LabelSettings
+from manymatch.losses.pseudo_labels import LabelSettings
 from manymatch.util.errors import DataError
 
 SHARP = [(0.01, 20.0), (0.025, 5.0)]

@@ -10,9 +10,13 @@ from torch.nn.functional import normalize
 
 from manymatch.config.strict import validate
 from manymatch.losses.optimal_transport import sinkhorn
-from manymatch.losses.pseudo_labels import SwappedLabels, objective, swapped_assignment
+from manymatch.losses.pseudo_labels import (
+    LabelSettings,
+    SwappedLabels,
+    objective,
+    swapped_assignment,
+)
 from manymatch.losses.triplets import triplet
-from manymatch.methods.swapped_labels import LabelSettings
 from manymatch.util.errors import ConfigError
 
 SIZE = 5
@@ -21,7 +25,7 @@ SMALL = {"n_classes": 4, "queue": 8, "tau": 0.3, "eta": 3.0}
 
 def labels_of(**changed):
     torch.manual_seed(0)
-    return SwappedLabels(SIZE, **(SMALL | changed)).double()
+    return SwappedLabels(LabelSettings(**(SMALL | changed)), SIZE).double()
 
 
 def pairs(count, seed):
@@ -51,15 +55,16 @@ def naive_log_p(vectors, prototypes, tau):
 def naive_loss(module, seen):
     """The loss of the last pair of batches in `seen`; the earlier batches are in the queues."""
     queue = len(module.images.queue.rows)
-    log_p, q = [], []
+    settings, log_p, q = module.settings, [], []
+    solve = settings.eta, settings.rounds, settings.tolerance
     for modality in range(2):
         latest = [vectors[modality] for vectors in reversed(seen)]
         kept = torch.cat(latest)[: max(queue, len(latest[0]))]
-        every = naive_log_p(kept, module.prototypes, module.tau)
+        every = naive_log_p(kept, module.prototypes, module.settings.tau)
         log_p.append(every[: len(latest[0])])
-        q.append(sinkhorn(every, module.eta, module.rounds, module.tolerance)[: len(latest[0])])
-    if module.assignment == "hard":
-        q = [torch.eye(module.n_classes, dtype=part.dtype)[part.argmax(1)] for part in q]
+        q.append(sinkhorn(every, *solve)[: len(latest[0])])
+    if module.settings.assignment == "hard":
+        q = [torch.eye(module.settings.n_classes, dtype=part.dtype)[part.argmax(1)] for part in q]
     return naive_cross_entropy(log_p[0], q[1]) + naive_cross_entropy(log_p[1], q[0])
 
 
@@ -99,14 +104,14 @@ def test_the_loss_equals_the_naive_loop(changed):
         torch.testing.assert_close(
             torch.autograd.grad(result, inputs),
             torch.autograd.grad(expected, inputs),
-            atol=1e-6 if module.tau < 0.1 else 1e-8,
+            atol=1e-6 if module.settings.tau < 0.1 else 1e-8,
             rtol=0,
         )
 
 
 def naive_objective(module, images, texts, margin):
     """Eq. 6: L_c of eq. 1 is a sum over the pairs, L_s of eq. 4 a mean over them."""
-    total = module.weight * naive_loss(module, [(images, texts)])
+    total = module.settings.weight * naive_loss(module, [(images, texts)])
     for i, (image, text) in enumerate(zip(images, texts, strict=True)):
         others = [j for j in range(len(images)) if j != i]
         worst_text = max(image @ texts[j] for j in others)

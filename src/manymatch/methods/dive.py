@@ -19,10 +19,10 @@ from manymatch.batch.batch import Batch
 from manymatch.config.preset import Positive
 from manymatch.losses import slot_diversity
 from manymatch.methods.base import Embeddings
-from manymatch.methods.image_encoder import ImageSettings
-from manymatch.methods.set_method import SetMethod, SetMethodSettings
-from manymatch.methods.sets import SetSettings, SimilaritySettings
-from manymatch.methods.weighted import weighted
+from manymatch.methods.matching import weighted
+from manymatch.methods.set_method import SetMethod, SetMethodSettings, SetSettings
+from manymatch.networks.encoders.image import ImageSettings
+from manymatch.similarities.set_similarity import SimilaritySettings
 
 
 class DivESettings(SetMethodSettings):
@@ -38,6 +38,7 @@ class DivESettings(SetMethodSettings):
 class DivE(SetMethod):
     """Slot attention, smooth-Chamfer similarity, diverse sets."""
 
+    title, paper = "DivE", "Kim et al., CVPR 2023"
     Settings = DivESettings
     settings: DivESettings
 

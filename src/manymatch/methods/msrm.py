@@ -29,7 +29,7 @@ from manymatch.losses.probabilistic import soft_match
 from manymatch.losses.terms import positive_pairs
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.gaussian_tower import GaussianSettings, PositiveScalar, gaussian_towers
-from manymatch.methods.weighted import check_weights
+from manymatch.methods.matching import check_weights
 from manymatch.networks.pooling.hypergraph import Activation, HypergraphConvolution, soft_incidence
 from manymatch.similarities.gaussians import mahalanobis
 from manymatch.similarities.vectors import cosine, unit
@@ -71,6 +71,7 @@ class MSRMSettings(GaussianSettings):
 class MSRM(Method):
     """Distribution-to-point matching with a hypergraph over the candidates of a batch."""
 
+    title, paper = "MSRM", "Wang et al., CVPR 2023"
     Settings = MSRMSettings
 
     def __init__(

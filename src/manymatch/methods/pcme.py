@@ -25,7 +25,7 @@ from manymatch.losses.probabilistic import log_mean_probability, soft_contrastiv
 from manymatch.losses.terms import positive_pairs
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.gaussian_tower import GaussianSettings, PositiveScalar, gaussian_towers
-from manymatch.methods.weighted import weighted
+from manymatch.methods.matching import weighted
 from manymatch.networks.pooling.gaussian import kl_to_standard, samples
 from manymatch.similarities.gaussians import pair_distances
 from manymatch.similarities.vectors import cosine
@@ -60,6 +60,7 @@ class PCMESettings(GaussianSettings):
 class PCME(Method):
     """Gaussian embeddings, matched by sampling."""
 
+    title, paper = "PCME", "Chun et al., CVPR 2021"
     Settings = PCMESettings
     noise: Tensor
 

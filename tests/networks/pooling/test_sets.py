@@ -10,7 +10,7 @@ from naive_sets import naive_sets, naive_slots, position_code
 from torch import nn
 from torch.nn import functional
 
-from manymatch.methods.sets import SetSettings, set_module
+from manymatch.methods.set_method import SetSettings, set_module
 from manymatch.networks.layers.position_code import relative_sine_code
 from manymatch.networks.pooling import PIENet, PrototypeAttention, SlotAttention, TransformerDecoder
 from manymatch.networks.pooling.slot_attention import competing_weights

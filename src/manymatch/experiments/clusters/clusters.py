@@ -89,7 +89,7 @@ def clusters(model: Path, shards: Path, target: Path, *, split: str, parser: str
     members = _members(captions, images).items()
     Clusters(
         **subject.identity(),
-        n_classes=labels.n_classes,
+        n_classes=labels.settings.n_classes,
         used=UsedClasses(captions=len(captions.unique()), images=len(images.unique())),
         agreement=round(100 * float(agree.double().mean()), 2),
         classes=[

@@ -18,9 +18,9 @@ from manymatch.evaluation.trained import Trained
 from manymatch.experiments.costs.cost import IMAGES_PER_BATCH, cost_of, similarity_operations
 from manymatch.losses.triplets import triplet
 from manymatch.methods.base import Embeddings, Method
-from manymatch.methods.image_encoder import ImageSettings, image_encoder
 from manymatch.model.embed import embed
-from manymatch.networks.encoders.words import WordEncoder
+from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
+from manymatch.networks.encoders.text import WordEncoder
 from manymatch.results.costs import Cost
 from manymatch.shards.read import batches
 from manymatch.similarities.blocks import runs
@@ -102,7 +102,7 @@ class Scan(Method):
         super().__init__(None, vocabulary, width)
         self.reads_pixels, self.size = feature_width is None, size
         self.register_buffer("made_up", torch.rand(1, _REGIONS, width))
-        self.image = image_encoder(ImageSettings(encoder="linear"), width, size)
+        self.image = ImageEncoder(ImageSettings(encoder="linear"), width, size)
         words = nn.Embedding(len(vocabulary), _WORD_SIZE, padding_idx=0)
         self.text = WordEncoder(words, size)
 

@@ -19,7 +19,6 @@ from manymatch.experiments.sketches.metrics import CUT, retrieval
 from manymatch.experiments.sketches.settings import SketchSettings
 from manymatch.losses.pseudo_labels import SwappedLabels, objective
 from manymatch.methods.matching import Matching
-from manymatch.methods.swapped_labels import swapped_labels
 
 CPU = torch.device("cpu")
 _QUERIES = 1024
@@ -100,7 +99,7 @@ def _fit(
     """Train `heads`; return the best epoch and its validation mAP."""
     sketches, partners = data.sketches.of(trained), Partners(data.images.of(trained))
     matching = Matching(settings)
-    labels = swapped_labels(settings, settings.size)
+    labels = settings.loss(settings.size)
 
     def losses(epoch: int) -> Iterator[dict[str, Tensor]]:
         matching.start_epoch(epoch)

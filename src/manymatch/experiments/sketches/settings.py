@@ -8,8 +8,8 @@ from pydantic import BeforeValidator, Field
 
 from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.config.strict import Strict
+from manymatch.losses.pseudo_labels import LabelSettings
 from manymatch.methods.matching import MatchingSettings
-from manymatch.methods.swapped_labels import LabelSettings
 
 
 class SketchSettings(LabelSettings, MatchingSettings):
