@@ -19,8 +19,7 @@ from manymatch.losses.triplets import triplet
 from manymatch.methods import build_method, vocabulary_of
 from manymatch.methods.swamp_video import WordMaximum
 from manymatch.model.howto100m import import_howto100m
-from manymatch.networks.encoders.word2vec import read_word2vec
-from manymatch.networks.encoders.word_vectors import WordTable
+from manymatch.networks.encoders.word_vectors import WordTable, read_word2vec
 from manymatch.training.warm_start import find_source
 from manymatch.util.errors import DataError, ManyMatchError
 

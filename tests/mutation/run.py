@@ -2,7 +2,8 @@
 
 Each mutant has one other operator, comparison or constant than the source. A forked process runs
 the tests of its room that name something of the module. A mutant that no test notices lives. With
-`--against`, mutants that died in an earlier run and live now are listed, and the exit code is 1.
+`--against`, the mutants of an earlier run are tried; those that died and live now are listed, and
+the exit code is 1.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import json
 import os
 import random
 import re
-import signal
+import resource
 import sys
 import time
 from collections import Counter
@@ -43,6 +44,7 @@ OTHERS = {
     ast.And: ast.Or, ast.Or: ast.And,
 }  # fmt: skip
 SECONDS = 60
+"""The most time of a processor that the tests of one mutant may take."""
 
 
 def changes(node: ast.AST) -> Iterator[ast.AST]:
@@ -119,10 +121,10 @@ def tests_of(path: Path, folder: Path) -> list[str]:
 
 
 def passes(tests: list[str], mutated: Mutated | None = None) -> bool:
-    """Whether the tests pass, in a forked process of at most `SECONDS`."""
+    """Whether the tests pass, in a forked process that has at most `SECONDS` of a processor."""
     if process := os.fork():
         return os.waitpid(process, 0)[1] == 0
-    signal.alarm(SECONDS)
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1), os.dup2(nowhere, 2)
     sys.meta_path[:0] = [mutated] if mutated else []
@@ -144,6 +146,7 @@ def main() -> int:
     import torch
 
     torch.set_num_threads(1)
+    before = json.loads(asked.against.read_text()) if asked.against else {}
     died, began = dict[str, bool](), time.monotonic()
     for room in asked.rooms:
         pattern, folder = ROOMS[room]
@@ -153,6 +156,8 @@ def main() -> int:
             raise SystemExit(f"{room}: tests fail without a mutation")
         every = [(path, f"{room}/{key}", tree) for path in files for key, tree in mutants(path)]
         random.Random(0).shuffle(every)
+        if before:
+            every = [mutant for mutant in every if mutant[1] in before]
         dead = list[bool]()
         for path, key, tree in every[: asked.sample]:
             if time.monotonic() - began > asked.seconds:
@@ -165,7 +170,6 @@ def main() -> int:
         print(f"{room}: {sum(dead)} of {len(dead)} mutants died ({len(every)} in all)", flush=True)
     if asked.save:
         asked.save.write_text(json.dumps(died, indent=1))
-    before = json.loads(asked.against.read_text()) if asked.against else {}
     revived = [key for key, dead in died.items() if not dead and before.get(key)]
     print(*(f"died before: {key}" for key in revived), sep="\n")
     return bool(revived)

@@ -24,8 +24,12 @@ from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.losses.pseudo_labels import LabelSettings, Reduction, objective
 from manymatch.losses.triplets import triplet
 from manymatch.methods.base import Embeddings, Method
-from manymatch.networks.encoders.word2vec import fixed_embedding
-from manymatch.networks.encoders.word_vectors import WordTable, WordVectors, word_embedding
+from manymatch.networks.encoders.word_vectors import (
+    WordTable,
+    WordVectors,
+    fixed_embedding,
+    word_embedding,
+)
 from manymatch.networks.pooling.global_pooling import MaxPooling
 from manymatch.similarities.vectors import unit
 

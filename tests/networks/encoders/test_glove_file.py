@@ -86,5 +86,5 @@ def test_a_fault_is_one_line_that_says_where(tmp_path: Path, lines: list, messag
 
 
 def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"none\.txt: GloVe's vectors cannot be read: No such"):
+    with pytest.raises(ConfigError, match=r"none\.txt: word vectors cannot be read: No such"):
         table(str(tmp_path / "none.txt"), "dog")

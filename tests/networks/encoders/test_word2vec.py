@@ -9,7 +9,7 @@ import torch
 from made_clips import write_word2vec
 
 from manymatch.batch.vocabulary import Vocabulary
-from manymatch.networks.encoders.word2vec import fixed_embedding, read_word2vec
+from manymatch.networks.encoders.word_vectors import fixed_embedding, read_word2vec
 from manymatch.util.errors import ConfigError
 
 WORDS = ("the", "dög", "New_York", "cat")
@@ -74,5 +74,5 @@ def test_a_damaged_file_is_one_line(file: Path, spoil, reason: str) -> None:
 
 @pytest.mark.parametrize("name", [None, "nowhere.bin"])
 def test_no_file_is_one_line(name: str | None) -> None:
-    with pytest.raises(ConfigError, match="word2vec"):
+    with pytest.raises(ConfigError, match=r"word2vec|word vectors cannot be read"):
         fixed_embedding(Vocabulary(Vocabulary.SPECIAL), 3, name)
