@@ -103,7 +103,8 @@ class CORASettings(GraphSettings):
 class CORA(Method):
     """Scene graphs of captions against regions of images."""
 
-    title, paper = "CORA", "Pham et al., CVPR 2024"
+    title = "CORA"
+    paper = "Pham et al., CVPR 2024"
     Settings = CORASettings
     reads_graphs = True
 

@@ -38,7 +38,8 @@ class DivESettings(SetMethodSettings):
 class DivE(SetMethod):
     """Slot attention, smooth-Chamfer similarity, diverse sets."""
 
-    title, paper = "DivE", "Kim et al., CVPR 2023"
+    title = "DivE"
+    paper = "Kim et al., CVPR 2023"
     Settings = DivESettings
     settings: DivESettings
 

@@ -53,7 +53,8 @@ class MaxMatchSettings(SetMethodSettings):
 class MaxMatch(SetMethod):
     """Maximal matching of sets that do not collapse."""
 
-    title, paper = "MaxMatch", "Alomari et al., ACL 2025"
+    title = "MaxMatch"
+    paper = "Alomari et al., ACL 2025"
     Settings = MaxMatchSettings
     settings: MaxMatchSettings
 

@@ -71,7 +71,8 @@ class MSRMSettings(GaussianSettings):
 class MSRM(Method):
     """Distribution-to-point matching with a hypergraph over the candidates of a batch."""
 
-    title, paper = "MSRM", "Wang et al., CVPR 2023"
+    title = "MSRM"
+    paper = "Wang et al., CVPR 2023"
     Settings = MSRMSettings
 
     def __init__(

@@ -60,7 +60,8 @@ class PCMESettings(GaussianSettings):
 class PCME(Method):
     """Gaussian embeddings, matched by sampling."""
 
-    title, paper = "PCME", "Chun et al., CVPR 2021"
+    title = "PCME"
+    paper = "Chun et al., CVPR 2021"
     Settings = PCMESettings
     noise: Tensor
 

@@ -40,7 +40,8 @@ class PVSESettings(SetMethodSettings):
 class PVSE(SetMethod):
     """Sets of PIE-Net, matched by their best pair."""
 
-    title, paper = "PVSE", "Song and Soleymani, CVPR 2019"
+    title = "PVSE"
+    paper = "Song and Soleymani, CVPR 2019"
     Settings = PVSESettings
     settings: PVSESettings
 

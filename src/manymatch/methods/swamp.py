@@ -55,7 +55,8 @@ class SwAMPSettings(Grouped, MatchingSettings, LabelSettings):
 class SwAMP(Method):
     """Prototype attention, a contrastive loss, and swapped class labels."""
 
-    title, paper = "SwAMP", "Kim, AISTATS 2023"
+    title = "SwAMP"
+    paper = "Kim, AISTATS 2023"
     Settings = SwAMPSettings
 
     def __init__(

@@ -62,7 +62,8 @@ class SwAMPVideoSettings(LabelSettings):
 class SwAMPVideo(Method):
     """Gated embeddings, a contrastive loss, and swapped class labels."""
 
-    title, paper = "SwAMP", "Kim, AISTATS 2023"
+    title = "SwAMP"
+    paper = "Kim, AISTATS 2023"
     Settings = SwAMPVideoSettings
 
     def __init__(

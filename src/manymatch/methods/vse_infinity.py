@@ -45,7 +45,8 @@ class VSEInfinitySettings(Grouped, MatchingSettings):
 class VSEInfinity(Method):
     """One vector for each sample, by generalised pooling."""
 
-    title, paper = "VSE∞", "Chen et al., CVPR 2021"
+    title = "VSE∞"
+    paper = "Chen et al., CVPR 2021"
     Settings = VSEInfinitySettings
 
     def __init__(

@@ -53,7 +53,8 @@ class VSEPPSettings(MatchingSettings):
 class VSEPP(Method):
     """One vector for each sample, trained with the hardest negatives."""
 
-    title, paper = "VSE++", "Faghri et al., BMVC 2018"
+    title = "VSE++"
+    paper = "Faghri et al., BMVC 2018"
     Settings = VSEPPSettings
 
     def __init__(self, settings: VSEPPSettings, vocabulary: Vocabulary, feature_width: int) -> None:
