@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import pytest
@@ -9,8 +10,10 @@ import torch
 from small_methods import NAMES, SMALL, VARIANTS, WIDTH, encode, losses, train
 
 from manymatch.methods import METHODS, build_method, method_class
+from manymatch.methods.base import Embeddings
 from manymatch.util.errors import ConfigError
 
+MATCHING = ("hardest_weight", "contrastive_weight", "caption_weight")
 variants = pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=str)
 
 
@@ -75,6 +78,27 @@ def test_the_loss_falls_and_depends_on_the_seed_alone(build, make_batch, name, s
     assert train(build(name, settings, 1), batch, steps=1) != history[:1]
 
 
+@variants
+def test_the_loss_needs_only_embeddings_and_image_indices(build, make_batch, name, settings):
+    """What several processes gather is enough: two halves put together are the whole."""
+    method, whole = build(name, settings).eval(), make_batch(range(6))
+    halves = [make_batch(range(3)), make_batch(range(3, 6))]
+    with torch.no_grad():
+        images, texts = (
+            Embeddings.join(parts)
+            for parts in zip(*(encode(method, half) for half in halves), strict=True)
+        )
+        both = torch.cat([halves[0].image_index, halves[1].image_index + 3])
+        results = []
+        for parts, batch in (
+            ((images, texts), replace(halves[0], image_index=both)),
+            (encode(method, whole), whole),
+        ):
+            torch.manual_seed(0)
+            results.append(copy.deepcopy(method).loss(*parts, batch))
+    torch.testing.assert_close(*results, atol=1e-4, rtol=1e-4)
+
+
 def test_an_unknown_method_is_refused_with_the_nearest(vocabulary):
     with pytest.raises(ConfigError, match="'vsep' does not exist; did you mean 'vsepp'"):
         build_method("vsep", {}, vocabulary=vocabulary, feature_width=WIDTH)
@@ -86,6 +110,12 @@ def test_an_unknown_method_is_refused_with_the_nearest(vocabulary):
         ("vsepp", {"margn": 0.1}, "method 'vsepp': unknown key 'margn'; did you mean 'margin'"),
         ("cora", {"head": 4}, "method 'cora': unknown key 'head'; did you mean 'heads'"),
         ("vsepp", {"margin": -1}, "margin"),
+        ("cora", dict.fromkeys(MATCHING, 0.0), "all 0"),
+        ("dive", {"triplet_weight": 0.0}, "all 0"),
+        ("pvse", {"sets": {"sise": 3}}, "unknown key 'sets.sise'; did you mean 'size'"),
+        ("maxmatch", {"sets": 4}, "sets"),
+        ("dive", {"margin": 0}, "margin"),
+        ("dive", {"size": 15}, "size"),
         ("cora", {"size": 20, "heads": 16}, "size 20 is not a multiple of 16 heads"),
         (
             "cora",

@@ -124,18 +124,6 @@ def test_both_losses_equal_the_naive_loop(build, make_batch, activation, alpha, 
     )
 
 
-def test_gradient_by_differences(build, make_batch):
-    method = build("msrm", {"size": 4}).double()
-    images, texts = gaussians(2, 3, size=4)
-    batch = replace(make_batch([0]), image_index=torch.tensor([0, 0, 1]))
-
-    def loss(seen, far, read, wide):
-        there = Embeddings(seen, log_variance=far), Embeddings(read, log_variance=wide)
-        return sum(method.loss(*there, batch).values())
-
-    assert torch.autograd.gradcheck(loss, leaves(images, texts))
-
-
 def test_each_direction_ranks_by_its_querys_gaussian(build, make_batch):
     method, batch = build("msrm").eval(), make_batch(range(4))
     with torch.no_grad():
