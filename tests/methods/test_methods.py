@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import copy
+import inspect
+import os
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 import torch
 from small_methods import NAMES, SMALL, VARIANTS, WIDTH, encode, losses, train
 
-from manymatch.methods import METHODS, build_method, method_class
+from manymatch.config.method_files import method_names, method_titles
+from manymatch.methods import build_method, method_class
 from manymatch.methods.base import Embeddings
 from manymatch.util.errors import ConfigError
 
@@ -131,13 +137,36 @@ def test_a_wrong_setting_is_one_line(vocabulary, name, settings, message):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_name_leads_to_a_method_with_settings(name):
+def test_every_file_is_a_method_that_says_what_it_is(name):
     kind = method_class(name)
     assert kind.Settings.model_config["extra"] == "forbid"
     assert kind.__module__ == f"manymatch.methods.{name}"
+    assert method_titles()[name] == kind.title
+    assert kind.paper.split(", ")[-1] in inspect.getmodule(kind).__doc__
 
 
 def test_every_method_is_tried():
-    tried = {name for name, _ in VARIANTS}
-    small = {name for name in SMALL if METHODS[name].startswith("manymatch.")}
-    assert set(NAMES) == small == tried
+    assert set(NAMES) == set(method_names()) == {name for name, _ in VARIANTS} == set(SMALL)
+
+
+def test_a_method_is_added_by_one_file(root, tmp_path):
+    """In a copy of the package, whose names are listed without torch; then it is built."""
+    shutil.copytree(root / "src" / "manymatch", tmp_path / "manymatch")
+    page = (root / "docs" / "adding-a-method.md").read_text()
+    code = page.split("```python\n# src/manymatch/methods/bag.py\n")[1].split("```")[0]
+    (tmp_path / "manymatch" / "methods" / "bag.py").write_text(code)
+    script = """if True:
+        import sys
+        from manymatch.methods import METHODS, build_method
+        from manymatch.config.method_files import method_titles
+        assert METHODS["bag"] == "manymatch.methods.bag" and method_titles()["bag"] == "Bag"
+        assert "torch" not in sys.modules
+        from manymatch.batch.vocabulary import Vocabulary
+        words = Vocabulary([*Vocabulary.SPECIAL, "dog"])
+        method = build_method("bag", {"size": 4}, vocabulary=words, feature_width=3)
+        print(type(method).__name__)
+    """
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", script]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert run.stdout == "Bag\n", run.stderr

@@ -135,7 +135,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rooms", nargs="+", choices=ROOMS)
     parser.add_argument("--sample", type=int, help="the number of mutants of each room; all")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after these")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="the most of a room"
+    )
     parser.add_argument("--save", type=Path, help="a JSON file: mutant -> whether it died")
     parser.add_argument("--against", type=Path, help="a file that an earlier run saved")
     asked = parser.parse_args()
@@ -147,7 +149,7 @@ def main() -> int:
 
     torch.set_num_threads(1)
     before = json.loads(asked.against.read_text()) if asked.against else {}
-    died, began = dict[str, bool](), time.monotonic()
+    died = dict[str, bool]()
     for room in asked.rooms:
         pattern, folder = ROOMS[room]
         files = sorted((ROOT / "src/manymatch").glob(pattern))
@@ -158,7 +160,7 @@ def main() -> int:
         random.Random(0).shuffle(every)
         if before:
             every = [mutant for mutant in every if mutant[1] in before]
-        dead = list[bool]()
+        dead, began = list[bool](), time.monotonic()
         for path, key, tree in every[: asked.sample]:
             if time.monotonic() - began > asked.seconds:
                 break
