@@ -135,9 +135,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rooms", nargs="+", choices=ROOMS)
     parser.add_argument("--sample", type=int, help="the number of mutants of each room; all")
-    parser.add_argument(
-        "--seconds", type=float, default=float("inf"), help="the most of a room"
-    )
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="the most of a room")
     parser.add_argument("--save", type=Path, help="a JSON file: mutant -> whether it died")
     parser.add_argument("--against", type=Path, help="a file that an earlier run saved")
     asked = parser.parse_args()

@@ -15,8 +15,12 @@ from manymatch.batch.padding import (
     sequences,
 )
 from manymatch.batch.vocabulary import Vocabulary
-from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
-from manymatch.networks.encoders.regions import RegionEncoder, ResidualEncoder
+from manymatch.networks.encoders.image import (
+    ImageEncoder,
+    ImageSettings,
+    RegionEncoder,
+    ResidualEncoder,
+)
 from manymatch.networks.encoders.scene_graph import ConceptEncoder, EdgeContext
 from manymatch.networks.encoders.text import TextSettings, text_encoder
 from manymatch.networks.encoders.word_vectors import word_embedding
