@@ -168,8 +168,8 @@ def main() -> int:
             if not dead[-1]:
                 print(f"lives: {key}", flush=True)
         print(f"{room}: {sum(dead)} of {len(dead)} mutants died ({len(every)} in all)", flush=True)
-    if asked.save:
-        asked.save.write_text(json.dumps(died, indent=1))
+        if asked.save:
+            asked.save.write_text(json.dumps(died, indent=1))
     revived = [key for key, dead in died.items() if not dead and before.get(key)]
     print(*(f"died before: {key}" for key in revived), sep="\n")
     return bool(revived)
