@@ -16,13 +16,13 @@ from typing import TypeVar
 
 import numpy as np
 import torch
+from manymatch.evaluation.protocols.subject import Subject
 from measuring import arguments, clocks, peak_gib
 from torch import Tensor
 
 from manymatch.evaluation.protocols.class_matches import classes
 from manymatch.evaluation.protocols.coco import IMAGES, coco_1k, pmrp
 from manymatch.evaluation.protocols.labels import Labels
-from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.base import Embeddings
 from manymatch.model.embed import Embedded

@@ -10,8 +10,9 @@ from pathlib import Path
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
 
 from manymatch.config.layout import Layout
-from manymatch.reporting import leaderboard, page
-from manymatch.results.all_results import AllResults
+from manymatch.reporting import page
+from manymatch.reporting import report as stage
+from manymatch.reporting.sections import leaderboard
 from manymatch.results.metrics import Headline
 from manymatch.results.runs import Run, read_runs
 from manymatch.util import files
@@ -74,7 +75,7 @@ def _difference() -> str:
 
 
 def _write_report(folder: Path) -> None:
-    pages = page.render(AllResults.read(LAYOUT.reports))
+    pages = page.render(stage.read(LAYOUT.reports, LAYOUT.plans))
     with files.replacing(folder) as partial:
         for address, text in pages.items():
             files.write_text(partial / address, text)

@@ -5,7 +5,7 @@ import pytest
 
 from manymatch.batch.vocabulary import Vocabulary, tokenize
 from manymatch.util.errors import DataError
-from manymatch.util.json_file import write_hashed_object
+from manymatch.util.files import write_json
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_saved_and_loaded_is_the_same(tmp_path):
         None,
         "",
         "[]",
-        '{"words": ["<pad>", "<unk>", "<mask>", "dog"]}',
+        '{"words": ["<pad>", "<unk>", "<mask>", "dog"]',
         "[" * 100_000,
         {"words": 3},
         {"words": ["a"]},
@@ -81,7 +81,7 @@ def test_a_file_that_is_no_vocabulary_is_refused_in_one_line(tmp_path, content):
     if isinstance(content, str):
         path.write_text(content)
     elif content is not None:
-        write_hashed_object(path, content)
+        write_json(path, content)
     with pytest.raises(DataError) as caught:
         Vocabulary.load(path)
     assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)

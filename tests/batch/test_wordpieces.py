@@ -18,7 +18,7 @@ from manymatch.batch.wordpieces import WordPieces, load_vocabulary
 from manymatch.config.preset import Augmentation
 from manymatch.shards.prepare import CaptionAugmenter
 from manymatch.util.errors import ConfigError, DataError
-from manymatch.util.json_file import write_hashed_object
+from manymatch.util.files import write_json
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +148,7 @@ def test_an_unusable_folder_is_one_line(
 )
 def test_a_damaged_file_is_one_line(tmp_path: Path, value: dict) -> None:
     path = tmp_path / "vocabulary.json"
-    write_hashed_object(path, value)
+    write_json(path, value)
     with pytest.raises(DataError, match="cannot be read as wordpieces") as caught:
         load_vocabulary(path)
     assert "\n" not in str(caught.value)

@@ -234,7 +234,7 @@ finally:
         *("check", "code", "download scenes", "captions scenes", "features scenes lite0"),
         *("scene-graphs scenes", "shards scenes lite0", "train scenes vsepp", "readme", "report"),
         *("evaluate scenes vsepp", "rerank scenes cora", "ensemble scenes vsepp cora"),
-        *("score scenes", "study scenes cora", "clusters scenes swamp", "efficiency scenes"),
+        *("score scenes", "probe scenes cora", "clusters scenes swamp", "efficiency scenes"),
         "experiment scenes vsepp --over size=4",
     ],
 )

@@ -74,7 +74,7 @@ def refused(stage, tmp_path, rows, words, extra=None):
     with pytest.raises(DataError) as caught:
         stage(rows, extra)
     assert words in str(caught.value) and "\n" not in str(caught.value)
-    assert files_of(tmp_path) == before and len(before) == 3
+    assert files_of(tmp_path) == before and len(before) == 6  # with their seals
     return str(caught.value)
 
 

@@ -11,7 +11,7 @@ from dataset_stages import split_of
 from served_sources import served_sources
 
 from manymatch.features.image_list import list_images
-from manymatch.shards.thumbnail import Pictures
+from manymatch.shards.write import Pictures
 from manymatch.util.errors import ConfigError, DataError, SourceError
 
 

@@ -26,7 +26,7 @@ FILE = re.compile(r"# ((?:src|presets)/\S+)\n")
 LIBRARY = """
 import pyarrow.parquet as pq, torch
 from pathlib import Path
-from manymatch.evaluation.trained import embed_split
+from manymatch.evaluation.embedded_model import embed_split
 shards = Path("data/shards/scenes/lite0")
 stored = embed_split(Path("models/scenes/cora"), shards, "test", torch.device("cpu")).embedded
 files = pq.read_table("data/captions/scenes.parquet", columns=["image_id", "file"]).to_pylist()

@@ -21,10 +21,10 @@ from manymatch.config.params import Extraction, read_params
 from manymatch.config.preset import read_preset
 from manymatch.config.strict import validate
 from manymatch.datasets import DATASETS, check_settings
-from manymatch.evaluation.protocols.suite import PROTOCOLS
+from manymatch.evaluation.protocols.suite import protocols
 from manymatch.experiments.experiment import Options
 from manymatch.experiments.kinds import experiment_of_file, experiment_of_options
-from manymatch.experiments.studies.study import STUDIES
+from manymatch.experiments.probes.probe import PROBES
 from manymatch.features import BACKBONES
 from manymatch.features.importers import FORMATS, check_format
 from manymatch.training.torchrun import TORCHRUN
@@ -38,7 +38,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
 COMMANDS = [
     (name, command)
-    for name in ("experiments", "studies", "protocols", "search", "scaling")
+    for name in ("experiments", "probes", "protocols", "search", "scaling")
     for command in re.findall(r"^(?:    )?manymatch (.+)$", PAGES[name], re.MULTILINE)
 ]
 DEPLOYMENTS = {
@@ -74,17 +74,17 @@ def test_there_are_commands() -> None:
 
 
 def test_the_file_on_the_page_is_an_experiment(tmp_path: Path) -> None:
-    (text,) = blocks("experiments", "yaml")
+    text, _ = blocks("experiments", "yaml")
     path = tmp_path / "page.yaml"
     path.write_text(text, encoding="utf-8")
     for dataset in ("scenes", "flickr8k", "cub", "coco"):
         experiment_of_file(path, Layout(ROOT), Options(dataset=dataset)).check()
 
 
-def test_every_study_protocol_format_and_deployment_is_described() -> None:
-    for name in STUDIES:
-        assert PAGES["studies"].count(f"| `{name}` |") == 2
-    for name in PROTOCOLS:
+def test_every_probe_protocol_format_and_deployment_is_described() -> None:
+    for name in PROBES:
+        assert PAGES["probes"].count(f"| `{name}` |") == 2
+    for name in protocols():
         assert PAGES["protocols"].count(f"| `{name}` |") == 1
     assert re.findall(r"^\| `(\w+)` \|", PAGES["features"], re.MULTILINE) == list(FORMATS)
     table = PAGES["orchestration"].split("## Parameters")[0]

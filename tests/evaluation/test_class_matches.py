@@ -6,13 +6,13 @@ import statistics
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from made_scores import consecutive_index, distinct, precision_at_r, ranked, subject
+from made_scores import consecutive_index, distinct, precision_at_r, ranked, ranked_split
 
 from manymatch.datasets.base import CAPTIONS
 from manymatch.evaluation.protocols import suite
 from manymatch.evaluation.protocols.class_matches import classes
 from manymatch.evaluation.protocols.labels import Labels, read_labels
-from manymatch.evaluation.protocols.subject import DoesNotApply
+from manymatch.evaluation.protocols.ranked_split import DoesNotApply
 from manymatch.util.errors import ConfigError, DataError
 
 OF_IMAGES = [(1,), (7,), (2,), (1,), (8,), (7,), (2,), (2,)]
@@ -43,7 +43,7 @@ def test_both_settings_equal_a_naive_loop(ties):
     for seed in range(4):
         table = distinct(8, 16, seed)
         table = table // 16 if ties else table
-        values = classes(subject(table, consecutive_index(8, 2), Labels(OF_IMAGES, SEEN)))
+        values = classes(ranked_split(table, consecutive_index(8, 2), Labels(OF_IMAGES, SEEN)))
         for setting, selected in (("all_classes", [0, 2, 3, 6, 7]), ("zero_shot", [1, 4, 5])):
             expected = _naive(table, selected)
             for way in ("i2t", "t2i"):
@@ -52,12 +52,14 @@ def test_both_settings_equal_a_naive_loop(ties):
 
 def test_captions_may_rank_by_another_score():
     table, back = distinct(8, 16, 0), distinct(8, 16, 1)
-    values = classes(subject(table, consecutive_index(8, 2), Labels(OF_IMAGES, SEEN), back=back))
+    values = classes(
+        ranked_split(table, consecutive_index(8, 2), Labels(OF_IMAGES, SEEN), back=back)
+    )
     selected = [1, 4, 5]
     assert values["zero_shot"]["i2t"] == pytest.approx(_naive(table, selected)["i2t"])
     assert values["zero_shot"]["t2i"] == pytest.approx(_naive(back, selected)["t2i"])
     unseen = Labels(OF_IMAGES, frozenset({99}))  # then one setting has no images
-    assert list(classes(subject(table, consecutive_index(8, 2), unseen))) == ["zero_shot"]
+    assert list(classes(ranked_split(table, consecutive_index(8, 2), unseen))) == ["zero_shot"]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,7 @@ def test_captions_may_rank_by_another_score():
 )
 def test_what_lacks_classes_is_told(labels, reason):
     with pytest.raises(DoesNotApply, match=reason):
-        classes(subject(distinct(2, 4, 0), consecutive_index(2, 2), labels))
+        classes(ranked_split(distinct(2, 4, 0), consecutive_index(2, 2), labels))
 
 
 def _table(path):
@@ -103,7 +105,7 @@ def test_an_image_that_the_table_lacks_is_named(tmp_path):
 
 
 def test_a_data_set_gets_its_protocols_and_is_told_what_is_left_out(capsys, tmp_path):
-    of = subject(distinct(8, 16, 0), consecutive_index(8, 2), Labels(OF_IMAGES, SEEN))
+    of = ranked_split(distinct(8, 16, 0), consecutive_index(8, 2), Labels(OF_IMAGES, SEEN))
     assert list(suite.dataset_metrics("cub", of)) == ["classes"]
     assert list(suite.dataset_metrics("coco", of)) == ["pmrp"]
     left_out = re.findall(r"left out (\w+)", capsys.readouterr().err)
@@ -116,7 +118,7 @@ def test_a_data_set_gets_its_protocols_and_is_told_what_is_left_out(capsys, tmp_
 
 
 def test_protocols_by_name():
-    of = subject(distinct(8, 16, 0), consecutive_index(8, 2), Labels(OF_IMAGES, SEEN))
+    of = ranked_split(distinct(8, 16, 0), consecutive_index(8, 2), Labels(OF_IMAGES, SEEN))
     assert list(suite.protocol_metrics(["classes", "pmrp"], of)) == ["classes", "pmrp"]
     with pytest.raises(DoesNotApply):
         suite.protocol_metrics(["coco_1k"], of)

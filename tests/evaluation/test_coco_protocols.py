@@ -9,12 +9,12 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from made_scores import consecutive_index, distinct, precision_at_r, subject
+from made_scores import consecutive_index, distinct, precision_at_r, ranked_split
 
 from manymatch.evaluation.protocols.coco import coco_1k, cxc, eccv_caption, pmrp
 from manymatch.evaluation.protocols.labels import Labels
+from manymatch.evaluation.protocols.ranked_split import DoesNotApply, part
 from manymatch.evaluation.protocols.recall import recall_of
-from manymatch.evaluation.protocols.subject import DoesNotApply, part
 
 N, M = 5000, 25_000
 
@@ -76,7 +76,7 @@ def test_5k_and_1k_equal_a_naive_script(table, coco):
 
 def test_a_part_has_its_own_captions():
     index = torch.tensor([0, 1, 1, 2, 2, 2, 3])
-    result = part(subject(distinct(4, 7, 0), index).embedded, slice(1, 3))
+    result = part(ranked_split(distinct(4, 7, 0), index).embedded, slice(1, 3))
     assert result.image_ids == ["1", "2"]
     assert result.caption_ids == ["1", "2", "3", "4", "5"]
     assert result.image_index.tolist() == [0, 0, 1, 1, 1]
@@ -99,7 +99,7 @@ def coco(package, table):
     images = list(dict.fromkeys(of_caption[caption][0] for caption in captions))
     position = {image: row for row, image in enumerate(images)}
     captions.sort(key=lambda caption: position[of_caption[caption][0]])
-    return subject(
+    return ranked_split(
         table,
         consecutive_index(N, 5),
         image_ids=[f"COCO_val2014_{image:012d}" for image in images],
@@ -144,12 +144,12 @@ def test_cxc_and_5k_equal_the_package(coco, package):
 
 
 def test_a_shallow_ranking_is_made_deeper():
-    of = subject(distinct(20, 40, 0), consecutive_index(20, 2), depth=5)
+    of = ranked_split(distinct(20, 40, 0), consecutive_index(20, 2), depth=5)
     assert of.ranked(5) is of.ranking
     deeper = of.ranked(30)
     assert (deeper.i2t.items.shape, deeper.t2i.items.shape) == ((20, 30), (40, 20))
     assert torch.equal(deeper.i2t.items[:, :5], of.ranking.i2t.items)
-    everything = subject(distinct(20, 40, 0), consecutive_index(20, 2), depth=99)
+    everything = ranked_split(distinct(20, 40, 0), consecutive_index(20, 2), depth=99)
     assert everything.ranked(1000) is everything.ranking
 
 
@@ -165,7 +165,7 @@ def test_a_shallow_ranking_is_made_deeper():
 )
 def test_what_a_split_lacks_for_a_protocol_is_told(protocol, labels, words):
     with pytest.raises(DoesNotApply, match=words):
-        protocol(subject(distinct(3, 6, 0), consecutive_index(3, 2), labels))
+        protocol(ranked_split(distinct(3, 6, 0), consecutive_index(3, 2), labels))
 
 
 def _labels(n, seed):
@@ -204,7 +204,7 @@ def test_pmrp_equals_a_naive_loop(ties):
         table = table // 20 if ties else table
         labels = _labels(n, seed)
         assert any(labels)
-        values = pmrp(subject(table, index, Labels(labels)))
+        values = pmrp(ranked_split(table, index, Labels(labels)))
         assert values == {"all": _naive_pmrp(table, index.tolist(), labels)}
 
 
@@ -218,7 +218,7 @@ def test_pmrp_of_folds_is_that_of_each_alone(monkeypatch):
         )
         for i in range(0, 20, 4)
     ]
-    values = pmrp(subject(table, consecutive_index(20, 2), Labels(labels)))
+    values = pmrp(ranked_split(table, consecutive_index(20, 2), Labels(labels)))
     for way in ("i2t", "t2i"):
         means = statistics.fmean(fold[way].expected for fold in folds)
         assert values["1k"][way] == pytest.approx(means)

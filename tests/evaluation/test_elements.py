@@ -14,6 +14,7 @@ from torch.nn.functional import normalize
 from manymatch.config.params import Elements
 from manymatch.config.strict import validate
 from manymatch.evaluation.samples import draw_queries
+from manymatch.evaluation.sets.analysis import meanings, plane, project
 from manymatch.evaluation.sets.elements import (
     Selection,
     circular_variance,
@@ -24,8 +25,6 @@ from manymatch.evaluation.sets.elements import (
     selections,
     winners,
 )
-from manymatch.evaluation.sets.meanings import meanings
-from manymatch.evaluation.sets.projection import plane, project
 from manymatch.methods.base import Embeddings
 from manymatch.model import blocks
 from manymatch.results.sets import PLANE_SIDE

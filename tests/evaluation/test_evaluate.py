@@ -19,8 +19,8 @@ from manymatch.config.layout import ResultFiles
 from manymatch.config.preset import Preset
 from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation import evaluate as stage
-from manymatch.evaluation.outcome import EvaluationOptions
-from manymatch.evaluation.trained import setting_of
+from manymatch.evaluation.embedded_model import setting_of
+from manymatch.evaluation.split_results import EvaluationOptions
 from manymatch.results.metrics import Metrics
 from manymatch.results.provenance import Provenance
 from manymatch.results.samples import Samples

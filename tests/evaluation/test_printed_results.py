@@ -13,7 +13,7 @@ WRITTEN = {
     "evaluate tiny vsepp": "reports/results/tiny/vsepp.json",
     "ensemble tiny vsepp cora": "reports/results/tiny/vsepp+cora.json",
     "rerank tiny cora": "reports/results/tiny/cora+rerank.json",
-    "study tiny cora --only reranking": "reports/studies/tiny/cora.json",
+    "probe tiny cora --only reranking": "reports/probes/tiny/cora.json",
     "clusters tiny swamp": "reports/clusters/tiny/swamp.json",
     "report": "reports/index.html",
 }

@@ -1,17 +1,20 @@
 """Recall and multi-match numbers: hand-computed, naive, and the ECCV Caption package's own."""
 
+import os
+import shutil
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from made_scores import looked_up, subject
+from made_scores import looked_up, ranked_split
 
 from manymatch.datasets.base import RELEVANCE
-from manymatch.evaluation.outcome import measure
-from manymatch.evaluation.protocols import suite
 from manymatch.evaluation.protocols.recall import multi_match, ranks_of_relevant, relevant_ranks
-from manymatch.evaluation.protocols.relevance import NO_JUDGMENTS, Judgments, read_judgments
+from manymatch.evaluation.protocols.relevance import Judgments, read_judgments
 from manymatch.evaluation.ranking.metrics import multi_match_metrics, recall_metrics, rsum
 from manymatch.results.metrics import Metrics
 from manymatch.util.errors import DataError
@@ -21,7 +24,7 @@ NAMES = ("map_at_r", "r_precision", "r1")
 
 def _multi(table, index, extra, complete, back=None):
     judged = Judgments(torch.tensor(extra), complete)
-    return multi_match(subject(table, torch.tensor(index), back=back), judged)
+    return multi_match(ranked_split(table, torch.tensor(index), back=back), judged)
 
 
 def test_recall_by_hand():
@@ -143,16 +146,34 @@ def test_judgments_keep_this_splits_foreign_pairs(tmp_path):
     assert judgments.complete
 
 
-def test_a_protocol_is_added_by_one_function_and_one_name(tmp_path, monkeypatch):
-    monkeypatch.setitem(
-        suite.PROTOCOLS, "span", lambda split: {"best": len(split.ranking.i2t.ranks)}
-    )
-    monkeypatch.setitem(suite.DATASET_PROTOCOLS, "scenes", ("span",))
-    split = subject(torch.eye(2), torch.arange(2))
-    Metrics.model_validate(measure(split, NO_JUDGMENTS, "scenes")).write(tmp_path / "m.json")
+ADDED = """
+from manymatch.evaluation.protocols.ranked_split import Protocol
+PROTOCOLS = [Protocol("span", ("scenes",), lambda split: {"best": len(split.ranking.i2t.ranks)})]
+"""
+PROGRAM = """
+import sys
+from pathlib import Path
+import torch
+from made_scores import ranked_split
+from manymatch.evaluation.protocols import suite
+from manymatch.evaluation.protocols.relevance import NO_JUDGMENTS
+from manymatch.evaluation.split_results import measure
+from manymatch.results.metrics import Metrics
+split = ranked_split(torch.eye(2), torch.arange(2))
+Metrics.model_validate(measure(split, NO_JUDGMENTS, "scenes")).write(Path(sys.argv[1]))
+assert suite.protocol_metrics(["span"], split) == {"span": {"best": 2}}
+"""
+
+
+def test_a_protocol_is_one_new_file(tmp_path, root):
+    package = tmp_path / "src" / "manymatch"
+    shutil.copytree(root / "src" / "manymatch", package)
+    (package / "evaluation" / "protocols" / "span.py").write_text(ADDED)
+    path = os.pathsep.join([str(package.parent), str(root / "tests" / "helpers")])
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "m.json")]
+    subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, check=True)
     written = Metrics.read(tmp_path / "m.json")
     assert written.numbers()["span.best"] == 2 and written.rsum == 600
-    assert suite.protocol_metrics(["span"], split) == {"span": {"best": 2}}
 
 
 def test_no_judgments(tmp_path):

@@ -4,14 +4,14 @@ from urllib.parse import unquote
 
 import pytest
 import torch
-from made_scores import consecutive_index, distinct, subject
+from made_scores import consecutive_index, distinct, ranked_split
 
 from manymatch.evaluation.protocols.class_matches import classes
 from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.recall import ranks_of_relevant
 from manymatch.evaluation.ranking.metrics import multi_match_metrics, recall_metrics
 from manymatch.evaluation.ranking.ranks import Direction
-from manymatch.evaluation.run_files import run_id, write_run
+from manymatch.evaluation.split_results import run_id, write_run
 
 
 def test_lines_tell_all_scores_apart(tmp_path):
@@ -47,7 +47,7 @@ def test_failed_write_keeps_the_earlier_file(tmp_path):
 def test_ir_measures_finds_the_same_numbers(tmp_path):
     ir_measures = pytest.importorskip("ir_measures")
     table, index = distinct(8, 24, 0), consecutive_index(8, 3)
-    ranking = subject(table, index, depth=24).ranking
+    ranking = ranked_split(table, index, depth=24).ranking
     queries, items = [f"i {row}" for row in range(8)], [f"c {row}" for row in range(24)]
     write_run(tmp_path / "i2t.trec", ranking.i2t, queries, items, "random")
 
@@ -71,7 +71,7 @@ def test_ir_measures_finds_the_r_precision_of_classes(tmp_path, way):
     ir_measures = pytest.importorskip("ir_measures")
     index, image_labels = consecutive_index(12, 4), [image % 3 for image in range(12)]
     labels = Labels([(label,) for label in image_labels], frozenset(image_labels))
-    of = subject(distinct(12, 48, 0), index, labels, depth=48)
+    of = ranked_split(distinct(12, 48, 0), index, labels, depth=48)
     images, texts = of.embedded.image_ids, [f"t{text}" for text in of.embedded.caption_ids]
     sides = {"i2t": (images, texts), "t2i": (texts, images)}
     write_run(tmp_path / "run.trec", getattr(of.ranking, way), *sides[way], "random")

@@ -20,7 +20,7 @@ from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.samples import draw_queries
 from manymatch.evaluation.sets.analysis import analyse_sets
-from manymatch.evaluation.sets.attention_maps import caption_maps, image_maps
+from manymatch.evaluation.sets.sampled_sets import caption_maps, image_maps
 from manymatch.methods import build_method
 from manymatch.methods.base import Embeddings
 from manymatch.model.embed import Embedded

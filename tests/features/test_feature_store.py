@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
 
 import h5py
 import numpy as np
 import pytest
 from full_disk import error_on_full_disk
 
-from manymatch.features import layout, rows
-from manymatch.features.store import FeatureStore, FeatureWriter
+from manymatch.features import layout
+from manymatch.features.store import FeatureStore
+from manymatch.features.writer import FeatureWriter
 from manymatch.util.errors import DataError
 
 IDS = ["a", "bé", "c d", "e"]
@@ -49,6 +52,17 @@ def one_line(fault):
     return message
 
 
+def offset(path, row, name="features"):
+    with h5py.File(path) as file:
+        return int(layout.chunk_places(file, name)[row])
+
+
+def flip(path, at):
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0x10
+    path.write_bytes(data)
+
+
 def test_rows_come_back_padded_in_the_asked_order(store):
     features, boxes = arrays()
     with FeatureStore(store) as result:
@@ -60,6 +74,11 @@ def test_rows_come_back_padded_in_the_asked_order(store):
         for row in (-1, len(IDS)):
             with pytest.raises(IndexError):
                 result.read([row])
+        for size in (1, 3, 100):
+            blocks = list(result.blocks(size))
+            assert [row for numbers, _ in blocks for row in numbers] == list(range(len(IDS)))
+            whole = np.concatenate([block[0] for _, block in blocks])
+            np.testing.assert_array_equal(whole[rows], read)
     assert n_regions.tolist() == [COUNTS[row] for row in rows]
     for position, row in enumerate(rows):
         count = COUNTS[row]
@@ -69,61 +88,65 @@ def test_rows_come_back_padded_in_the_asked_order(store):
         assert not read_boxes[position, count:].any()
 
 
-@pytest.mark.parametrize("size", [1, 3, 100])
-def test_blocks_cover_all_rows_in_order(store, size):
-    features, _ = arrays()
-    with FeatureStore(store) as result:
-        blocks = list(result.blocks(size))
-    assert [row for rows, _ in blocks for row in rows] == list(range(len(IDS)))
-    whole = np.concatenate([block[0] for _, block in blocks])
-    for row, expected in enumerate(features):
-        np.testing.assert_array_equal(whole[row, : len(expected)], expected)
-
-
-def test_a_plain_hdf5_reader_sees_the_same(store):
+def test_any_hdf5_program_reads_and_writes_a_store(store, tmp_path):
     with h5py.File(store) as file:
         assert file["features"].shape == (len(IDS), REGIONS, WIDTH)
-        assert file["features"].dtype == np.float16
+        assert file["features"].chunks == (1, REGIONS, WIDTH) and file["features"].fletcher32
         np.testing.assert_array_equal(file["features"][0, :3], arrays()[0][0])
         assert file["n_regions"][:].tolist() == COUNTS
         assert [value.decode() for value in file["image_id"]] == IDS
+        written = {name: file[name][:] for name in file}
+        attributes = dict(file.attrs)
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        for name, values in written.items():
+            file[name] = values
+        for name, value in attributes.items():
+            file.attrs.create(name, value, dtype=h5py.string_dtype("utf-8", len(value)))
+    with FeatureStore(tmp_path / "other.h5") as other, FeatureStore(store) as own:
+        np.testing.assert_array_equal(other.read([1, 3])[0], own.read([1, 3])[0])
 
 
-def test_equal_content_gives_equal_bytes(store):
+def test_equal_content_gives_equal_bytes_and_one_hash(store):
     before = store.read_bytes()
+    with FeatureStore(store) as result:
+        known = result.sha256
+    features, boxes = arrays()
     with writer(store) as out:
-        for row, (features, boxes) in reversed(list(enumerate(zip(*arrays(), strict=True)))):
-            out.write(row, features, boxes)
+        for row in (3, 0, 2, 1):
+            out.write(row, features[row], boxes[row])
     assert store.read_bytes() == before
+    features[1][0, 0] += 1
+    with writer(store) as out:
+        for row in range(len(IDS)):
+            out.write(row, features[row], boxes[row])
+    with FeatureStore(store) as result:
+        assert result.sha256 != known
 
 
 def test_every_flipped_byte_is_found_or_harmless(store):
     """HDF5's own structures too: the content that is read must be right, or the store refused."""
-    data = bytearray(store.read_bytes())
+    data = store.read_bytes()
+    features, boxes = arrays()
     offsets = range(0, len(data), 11)
     refused = 0
     for at in offsets:
-        data[at] ^= 0x10
         store.write_bytes(data)
-        data[at] ^= 0x10
+        flip(store, at)
         try:
             with FeatureStore(store) as result:
-                list(result.blocks())
-                assert result.image_ids == IDS
-                assert result.n_regions.tolist() == COUNTS
+                read, counts, read_boxes = result.read(range(len(IDS)))
+                assert result.image_ids == IDS and counts.tolist() == COUNTS
+            for row, count in enumerate(COUNTS):
+                np.testing.assert_array_equal(read[row, :count], features[row])
+                np.testing.assert_array_equal(read_boxes[row, :count], boxes[row])
         except DataError as error:
             assert "\n" not in str(error)
             refused += 1
-    assert refused > 0.8 * len(offsets)  # the others are gaps that nobody reads
+    assert refused > 0.5 * len(offsets)  # the others are gaps that nobody reads
 
 
 def test_a_flipped_bit_names_store_and_image(store):
-    offset = layout.inspect(store).offsets["features"]
-    with store.open("r+b") as file:
-        file.seek(offset + 1 * REGIONS * WIDTH * 2 + 7)
-        byte = file.read(1)[0]
-        file.seek(-1, 1)
-        file.write(bytes([byte ^ 1]))
+    flip(store, offset(store, 1) + 7)
     with FeatureStore(store) as result:
         for _ in range(2):
             result.read([0, 2, 3])
@@ -132,52 +155,66 @@ def test_a_flipped_bit_names_store_and_image(store):
     one_line(fault)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.5, 0.9, 0.999])
-def test_a_store_cut_off_is_refused(store, share):
-    data = store.read_bytes()
-    store.write_bytes(data[: int(share * len(data))])
-    with pytest.raises(DataError, match=r"store\.h5") as fault:
-        read_all(store)
-    one_line(fault)
+def older(path):
+    with h5py.File(path, "r+") as file:
+        file.attrs.modify("version", b"1")
 
 
-def test_missing_and_foreign_files_are_refused(tmp_path):
-    with pytest.raises(DataError, match="no such feature store"):
-        FeatureStore(tmp_path / "none.h5")
-    text = tmp_path / "text.h5"
-    text.write_text("not HDF5")
-    with pytest.raises(DataError, match="damaged or not an HDF5 file") as fault:
-        FeatureStore(text)
-    one_line(fault)
-    other = tmp_path / "other.h5"
-    with h5py.File(other, "w") as file:
+def no_store(path):
+    path.unlink()
+    with h5py.File(path, "w") as file:
         file["features"] = np.zeros((2, 3, 4))
-    with pytest.raises(DataError, match="not a feature store") as fault:
-        FeatureStore(other)
-    one_line(fault)
 
 
-def test_nan_is_refused_on_writing(tmp_path):
-    for value in (np.nan, np.inf, -np.inf, 1e6):
-        features = np.ones((2, WIDTH), np.float32)
-        features[1, 3] = value
-        with (
-            pytest.raises(DataError, match=r"store\.h5: image 'a': features hold NaN"),
-            writer(tmp_path / "store.h5", boxes=False) as out,
-        ):
-            out.write(0, features)
-        assert not list(tmp_path.iterdir())
+def another_type(path):
+    with h5py.File(path, "r+") as file:
+        del file["features"]
+        file["features"] = np.ones((len(IDS), REGIONS, WIDTH))
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_nan_is_refused_on_reading_though_the_checksum_is_right(store, monkeypatch, value):
-    features, boxes = arrays()
-    features[1][2, 3] = value
-    with monkeypatch.context() as patch:
-        patch.setattr(rows, "all_finite", lambda values: True)
-        with writer(store) as out:
-            for row in range(len(IDS)):
-                out.write(row, features[row], boxes[row])
+def a_link(path):
+    with h5py.File(path, "r+") as file:
+        del file["features"]
+        file["features"] = h5py.ExternalLink("secret.h5", "/x")
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-700])
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda path: path.unlink(), "no such feature store"),
+        (lambda path: path.write_text("not HDF5"), "damaged or not an HDF5 file"),
+        (lambda path: path.write_bytes(b""), "damaged or not an HDF5 file"),
+        (cut, "cut off|damaged|truncated"),
+        (older, "not a feature store of version 2.*'features'"),
+        (no_store, "not a feature store"),
+        (another_type, "is float64"),
+        (a_link, "is a link"),
+    ],
+)
+def test_what_is_no_store_is_refused(store, damage, words):
+    damage(store)
+    with pytest.raises(DataError, match=words) as fault:
+        read_all(store)
+    assert "store.h5" in one_line(fault)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e6])
+def test_nan_is_refused_on_writing_and_on_reading(tmp_path, store, value):
+    features = np.ones((2, WIDTH), np.float32)
+    features[1, 3] = value
+    with (
+        pytest.raises(DataError, match=r"new\.h5: image 'a': features hold NaN"),
+        writer(tmp_path / "new.h5", boxes=False) as out,
+    ):
+        out.write(0, features)
+    assert [path.name for path in tmp_path.iterdir()] == ["store.h5"]
+
+    with h5py.File(store, "r+") as file, np.errstate(over="ignore"):
+        file["features"][1, 2, 3] = value
     with (
         FeatureStore(store) as result,
         pytest.raises(DataError, match=r"store\.h5: image 'bé': features hold NaN") as fault,
@@ -191,6 +228,17 @@ def test_all_finite_agrees_with_numpy_on_every_half():
     expected = np.isfinite(halves)
     assert [layout.all_finite(halves[at : at + 1]) for at in range(2**16)] == expected.tolist()
     assert layout.all_finite(halves[expected])
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 1000, 100_001])
+def test_the_checksum_is_the_one_of_hdf5(tmp_path, size):
+    rng = np.random.default_rng(size)
+    for data in (rng.integers(0, 256, size, np.uint8), np.full(size, 255, np.uint8)):
+        with h5py.File(tmp_path / "file.h5", "w") as file:
+            dataset = file.create_dataset("x", data=data, chunks=(size,), fletcher32=True)
+            file.flush()
+            _, chunk = dataset.id.read_direct_chunk((0,))
+        assert chunk[-4:] == layout.checksum(data.tobytes())
 
 
 def test_a_store_of_bytes(tmp_path):
@@ -207,25 +255,9 @@ def test_a_store_of_bytes(tmp_path):
         features, n_regions, _ = result.read(range(len(IDS)))
     assert features.dtype == np.uint8 and n_regions.tolist() == [REGIONS] * len(IDS)
     np.testing.assert_array_equal(features, images)
-    with h5py.File(path) as file:
-        assert file["features"].dtype == np.uint8
-    data = bytearray(path.read_bytes())
-    data[layout.inspect(path).offsets["features"] + REGIONS * 3] ^= 1
-    path.write_bytes(data)
+    flip(path, offset(path, 1))
     with pytest.raises(DataError, match="image 'bé': wrong checksum"):
         read_all(path)
-
-
-def test_links_and_features_of_another_type_are_no_store(store, tmp_path):
-    for features, words in (
-        (np.ones((len(IDS), REGIONS, WIDTH)), "dataset 'features' is float64"),
-        (h5py.ExternalLink(str(tmp_path / "secret.h5"), "/x"), "'features' is a link"),
-    ):
-        with h5py.File(store, "r+") as file:
-            del file["features"]
-            file["features"] = features
-        with pytest.raises(DataError, match=words):
-            FeatureStore(store)
 
 
 @pytest.mark.parametrize(
@@ -268,51 +300,29 @@ def test_an_unfinished_store_never_replaces_a_whole_one(store):
     assert [path.name for path in store.parent.iterdir()] == ["store.h5"]
 
 
-def test_resume_keeps_rows_and_gives_the_same_bytes(store):
+@pytest.mark.parametrize("damage", ["", "other fingerprint", "no mark", "damaged row"])
+def test_a_resumed_run_keeps_whole_rows_and_gives_the_same_bytes(store, damage):
     features, boxes = arrays()
     before = store.read_bytes()
-    with pytest.raises(KeyboardInterrupt), writer(store, fingerprint="f") as out:
+    pid = os.fork()
+    if not pid:  # a process that is killed between two rows
+        out = writer(store, fingerprint="f")
         for row in (0, 2):
             out.write(row, features[row], boxes[row])
-        raise KeyboardInterrupt
-    with writer(store, fingerprint="f") as out:
-        assert out.done.tolist() == [True, False, True, False]
-        for row in (1, 3):
-            out.write(row, features[row], boxes[row])
-    assert store.read_bytes() == before
-    assert [path.name for path in store.parent.iterdir()] == ["store.h5"]
-
-
-@pytest.mark.parametrize("damage", ["other fingerprint", "no mark", "damaged row"])
-def test_stale_or_damaged_partial_state_is_not_trusted(store, damage):
-    features, boxes = arrays()
-    with pytest.raises(KeyboardInterrupt), writer(store, fingerprint="f") as out:
-        out.write(0, features[0], boxes[0])
-        out.write(1, features[1], boxes[1])
-        raise KeyboardInterrupt
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(pid, 0)
+    partial = store.with_name("store.h5.partial")
     if damage == "no mark":
         store.with_name("store.h5.fingerprint.partial").unlink()
     if damage == "damaged row":
-        partial = store.with_name("store.h5.partial")
-        with partial.open("r+b") as file:
-            file.seek(layout.inspect(partial).offsets["features"])
-            file.write(b"\x55\x15")
-    other = "g" if damage == "other fingerprint" else "f"
-    resumed = writer(store, fingerprint=other)
-    assert resumed.done.tolist() == [False, damage == "damaged row", False, False]
-
-
-def _read_in_process(path, seed):
-    rows = np.random.default_rng(seed).integers(0, len(IDS), 200)
-    with FeatureStore(path) as result:
-        return float(sum(result.read([row])[0].astype(np.float64).sum() for row in rows))
-
-
-def test_two_processes_read_at_once(store):
-    jobs = [(store, 1), (store, 2)]
-    with FeatureStore(store), multiprocessing.get_context("fork").Pool(2) as pool:
-        together = pool.starmap(_read_in_process, jobs)
-    assert together == [_read_in_process(*job) for job in jobs]
+        flip(partial, offset(partial, 2))
+    with writer(store, fingerprint="g" if damage == "other fingerprint" else "f") as out:
+        kept = {"": [0, 2], "damaged row": [0]}.get(damage, [])
+        assert np.flatnonzero(out.done).tolist() == kept
+        for row in out.rows_left():
+            out.write(row, features[row], boxes[row])
+    assert store.read_bytes() == before
+    assert [path.name for path in store.parent.iterdir()] == ["store.h5"]
 
 
 _opened: list[FeatureStore] = []
@@ -336,7 +346,7 @@ def write_large(store):
             out.write(row, np.ones((4, 64)))
 
 
-@pytest.mark.parametrize("room", [0, 100, 3000, 20_000])
+@pytest.mark.parametrize("room", [0, 3000, 20_000])
 def test_a_full_disk_is_one_line_and_leaves_the_old_store(store, room):
     before = store.read_bytes()
     line = error_on_full_disk(lambda: write_large(store), room)

@@ -18,7 +18,8 @@ from manymatch.datasets.base import CAPTIONS
 from manymatch.features.importers import FORMATS, check_format
 from manymatch.features.importers.importing import halves, import_features
 from manymatch.features.importers.published import read_image_table
-from manymatch.features.store import FeatureStore, FeatureWriter
+from manymatch.features.store import FeatureStore
+from manymatch.features.writer import FeatureWriter
 from manymatch.util.errors import ConfigError, DataError, SourceError
 
 ROOT = Path(__file__).parents[2]

@@ -26,12 +26,13 @@ from manymatch.datasets.fetching.unfinished import Unfinished
 from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.experiments.run_folder import Run
 from manymatch.model.facts import facts
-from manymatch.results.curves import read_curves
 from manymatch.results.machine import MachineRecord
 from manymatch.results.provenance import Provenance
+from manymatch.results.runs import read_curves
 from manymatch.shards.index import read_index
 from manymatch.util.errors import ManyMatchError
 from manymatch.util.json_file import read_object
+from manymatch.util.seal import sealed
 
 PARAMS = {
     "datasets": ["scenes"],
@@ -138,12 +139,24 @@ def rows_of(path: Path) -> Any:
     return list(read_csv(path, ["video_id", "sentence"]))
 
 
+def sealed_first(read: Callable[[Path], Any]) -> Callable[[Path], Any]:
+    """`read` for a file in a folder that its author has sealed."""
+
+    def run(path: Path) -> Any:
+        with sealed(path.parent / "sealed") as partial:
+            partial.mkdir()
+            shutil.copy(path, partial)
+        return read(path.parent / "sealed")
+
+    return run
+
+
 HASH = "0" * 64
 JSON = {
     "index.json": (
-        lambda path: read_index(path.parent),
+        sealed_first(read_index),
         """{"dataset": "scenes", "features": "lite0", "width": 4, "max_regions": 2, "boxes": false,
-        "attributes": {"a": "b"}, "splits": {"test": {"images": 3, "captions": 6, "sha256": ["0"],
+        "attributes": {"a": "b"}, "splits": {"test": {"images": 3, "captions": 6,
         "shards": ["test-0.tar"], "shard_images": [3]}}}""",
     ),
     "vocabulary.json": (Vocabulary.load, '{"words": ["<pad>", "<unk>", "<mask>", "a", "cat"]}'),
@@ -153,7 +166,7 @@ JSON = {
         "peak_memory_mb": 3.0}}""",
     ),
     "model.json": (
-        lambda path: facts(path.parent),
+        sealed_first(facts),
         f"""{{"method": "vsepp", "feature_width": 4, "weights_sha256": "{HASH}", "preset_sha256":
         "{HASH}", "vocabulary_sha256": "{HASH}", "parser": "en_core_web_sm", "rsum": 12.5,
         "precision": {{"image": [[0.1, 0.2], [0, 1]], "text": [[0.5], [0.5]]}}}}""",

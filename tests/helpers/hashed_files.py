@@ -7,21 +7,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from manymatch.util.files import sha256
-from manymatch.util.json_file import read_hashed_object, write_hashed_object
+from manymatch.util.files import write_json
+from manymatch.util.json_file import read_hashed_object, read_object, write_hashed_object
+from manymatch.util.seal import NAME, sealed
 
 
 def edit(path: Path, **change: Any) -> None:
-    """Change keys of the object in a JSON file, and its hash."""
-    write_hashed_object(path, read_hashed_object(path, "") | change)
+    """Change keys of the object in a JSON file, and its hash or the seal of its folder."""
+    if (path.parent / NAME).is_file():
+        write_json(path, read_object(path) | change)
+        reseal(path.parent)
+    else:
+        write_hashed_object(path, read_hashed_object(path, "") | change)
 
 
-def accept_shards(folder: Path) -> None:
-    """Enter the present hashes of all shards into the index."""
-    splits = read_hashed_object(folder / "index.json", "")["splits"]
-    for split in splits.values():
-        split["sha256"] = [sha256(folder / name) for name in split["shards"]]
-    edit(folder / "index.json", splits=splits)
+def reseal(folder: Path) -> None:
+    """Seal the present content of a folder."""
+    content = folder.rename(folder.with_name("unsealed"))
+    (content / NAME).unlink()
+    with sealed(folder, loose=["README.md"]) as partial:
+        content.rename(partial)
 
 
 def flipped_bits(path: Path, count: int, seed: int = 0) -> Iterator[int]:

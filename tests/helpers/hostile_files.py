@@ -19,7 +19,7 @@ import torch
 from PIL import Image
 
 from manymatch.evaluation.protocols.relevance import RELEVANCE
-from manymatch.features.store import FeatureWriter
+from manymatch.features.writer import FeatureWriter
 
 VALUES = np.arange(24, dtype=np.float32).reshape(4, 6)
 IDS = ["a", "b", "c", "d"]

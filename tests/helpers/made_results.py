@@ -1,5 +1,6 @@
-"""Made-up result files for the report: ablations that are better in the middle, with noise between
-seeds; costs of all methods and of cross-attention; synthetic pairs; classes of a SwAMP."""
+"""Made-up result files for the report: experiments that are better in the middle, with noise
+between seeds; costs of all methods and of cross-attention; synthetic pairs; sketches; tuning;
+classes of a SwAMP."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ CHECKPOINT = "3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea"
 """The hash of every model."""
 
 
-def write_ablation(
+def write_experiment(
     reports: Path,
     name: str,
     over: dict[str, list[Any]],
@@ -25,8 +26,8 @@ def write_ablation(
     rsums: Mapping[str, Sequence[float]] | None = None,
     **change: Any,
 ) -> Path:
-    """An ablation's file; every combination of `over` is a point. `rsums` are those of the runs of
-    some points, by label."""
+    """The file of an experiment on presets; every combination of `over` is a point. `rsums`
+    are those of the runs of some points, by label."""
     combinations = itertools.product(*over.values())
     settings = [dict(zip(over, values, strict=True)) for values in combinations]
     points = [
@@ -51,7 +52,7 @@ def write_ablation(
         "setting": "small-scale",
         "points": points,
     }
-    return written(reports / "ablations" / dataset / f"{name}.json", record | change)
+    return written(reports / "experiments" / dataset / f"{name}.json", record | change)
 
 
 def _point(settings: dict[str, Any], position: float, seeds: int, sets: bool) -> dict[str, Any]:
@@ -168,7 +169,7 @@ def _scan() -> dict[str, Any]:
     }
 
 
-def write_experiment(reports: Path, name: str, r1: dict[str, list[float]], **change: Any) -> Path:
+def write_synthetic(reports: Path, name: str, r1: dict[str, list[float]], **change: Any) -> Path:
     """An experiment whose points have these R@1 of pairs, a run each; of classes half the way to
     100. `SwAMP` has an assignment."""
     points = [
@@ -200,6 +201,46 @@ def _pairs_run(seed: int, r1: float, label: str) -> dict[str, Any]:
         "seconds": 100.0,
         "processor_seconds": 80.0,
     }
+
+
+def write_sketches(reports: Path, name: str = "made", **change: Any) -> Path:
+    """Two points of two seeds each."""
+    points = [
+        {"label": label, "settings": {}, "runs": [_sketch_run(seed, value) for seed in (0, 1)]}
+        for label, value in (("triplet", 30.0), ("SwAMP", 36.0))
+    ]
+    record = {
+        "name": name,
+        "about": "What it is about.",
+        "dataset": "sketchy-extended",
+        "baseline": "triplet",
+        "seeds": [0, 1],
+        "points": points,
+    }
+    return written(reports / "sketches" / f"{name}.json", record | change)
+
+
+def _sketch_run(seed: int, value: float) -> dict[str, Any]:
+    values = {"map": value + seed, "map_at_200": value + 10, "map_at_200_r": 9.0, "p_at_200": 8.0}
+    return {"seed": seed, **values, "validation": 50.0, "epoch": 3, "seconds": 7.0}
+
+
+def tuning(rsums: Sequence[float | None], preset: str = "vsepp", **change: Any) -> dict[str, Any]:
+    """A search whose trials have these rsums; None: the trial diverged. A negative rsum is that of
+    a pruned trial."""
+    trials = [
+        {
+            "state": "diverged" if rsum is None else "pruned" if rsum < 0 else "complete",
+            "settings": {"training.optimizer.lr": 0.001 * (number + 1)},
+            "rsum": None if rsum is None else abs(rsum),
+            "epochs": 8,
+            "seconds": 90.0,
+        }
+        for number, rsum in enumerate(rsums)
+    ]
+    names = {"dataset": "scenes", "preset": preset, "method": "vsepp"}
+    budget = {"trials_allowed": len(rsums), "hours_allowed": None, "set": {}}
+    return {**names, **budget, "trials": trials, **change}
 
 
 def write_clusters(

@@ -1,4 +1,4 @@
-"""Subjects of the protocols from a table of scores, and naive loops over the same table."""
+"""Ranked splits from a table of scores, and naive loops over the same table."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from manymatch.evaluation.protocols.labels import Labels
-from manymatch.evaluation.protocols.subject import Subject
+from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.base import Embeddings
 from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
 
 
-def subject(
+def ranked_split(
     table: Tensor,
     image_index: Tensor,
     labels: Labels | None = None,
@@ -24,7 +24,7 @@ def subject(
     image_ids: Sequence[str] | None = None,
     caption_ids: Sequence[str] | None = None,
     depth: int = 10,
-) -> Subject:
+) -> RankedSplit:
     """A split whose images score captions by `table (n, m)`, and captions images by `back`."""
     score, images, texts = looked_up(table)
     split = Embedded(
@@ -36,7 +36,7 @@ def subject(
     )
     t2i_score = None if back is None else looked_up(back)[0]
     ranking = rank(score, images, texts, image_index, depth, t2i_score=t2i_score)
-    return Subject(split, score, t2i_score, ranking, labels)
+    return RankedSplit(split, score, t2i_score, ranking, labels)
 
 
 def looked_up(table: Tensor) -> tuple[Score, Embeddings, Embeddings]:

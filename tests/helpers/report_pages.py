@@ -13,8 +13,13 @@ from manymatch.reporting.table import Table
 
 def pages_of(reports: Path) -> dict[str, str]:
     """Make the report; the HTML of each page by its name: `index`, `scenes-results` ..."""
-    report(reports)
+    report(reports, plans_of(reports))
     return written_pages(reports)
+
+
+def plans_of(reports: Path) -> Path:
+    """The folder of experiments beside a made-up folder of results."""
+    return reports.parent / "experiments"
 
 
 def written_pages(reports: Path) -> dict[str, str]:

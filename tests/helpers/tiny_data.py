@@ -14,7 +14,7 @@ from PIL import Image
 from manymatch.batch.scene_graph import SCHEMA
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.datasets.base import CAPTIONS
-from manymatch.features.store import FeatureWriter
+from manymatch.features.writer import FeatureWriter
 from manymatch.shards.write import write_shards
 from manymatch.util.parts import Part, Parts
 

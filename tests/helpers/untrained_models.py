@@ -20,7 +20,7 @@ from untrained import save_untrained
 from manymatch.config.layout import Layout, ResultFiles
 from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation import ensemble, evaluate, rerank
-from manymatch.evaluation.outcome import EvaluationOptions
+from manymatch.evaluation.split_results import EvaluationOptions
 from manymatch.methods.base import Method
 from manymatch.model import embed
 from manymatch.model.checkpoint import load_model

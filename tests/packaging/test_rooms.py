@@ -59,6 +59,6 @@ def test_no_room_imports_upward():
 
 
 def test_the_ground_room_needs_no_large_library():
-    large = {"torch", "prefect", "dvc", "lightning", "transformers", "spacy"}
+    large = {"torch", "prefect", "dvc", "lightning_fabric", "transformers", "spacy"}
     for path in (PACKAGE / "util").rglob("*.py"):
         assert not large & {module.partition(".")[0] for module in imports(path)}, path

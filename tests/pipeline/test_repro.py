@@ -147,7 +147,7 @@ def test_ensembles_experiments_and_warm_starts_have_own_stages(
     assert ran.index(warm[0]) < ran.index(warm[1])
     reports = committed.folder / "reports"
     assert (reports / "metrics" / "scenes" / "vsepp+cora.json").is_file()
-    assert len(json.loads((reports / "ablations/scenes/width.json").read_text())["points"]) == 1
+    assert len(json.loads((reports / "experiments/scenes/width.json").read_text())["points"]) == 1
     board = (reports / "leaderboard.md").read_text()
     assert "vsepp+cora | small-scale, ensemble" in board and "| after |" in board
     assert stages_run(committed.run("dvc", "repro")) == []

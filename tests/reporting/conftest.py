@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from made_results import CHECKPOINT, write_ablation, write_clusters, write_experiment, written
+from complete_results import complete
+from made_results import CHECKPOINT, write_clusters, write_experiment, write_synthetic, written
 from PIL import Image
 
 COLOURS = ["red", "blue", "green", "yellow"]
@@ -162,11 +163,13 @@ def _results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for preset in METHODS:
         write_result(reports, "scenes", preset)
         write_result(reports, "flickr8k", preset, judged=False)
-    write_ablation(reports, "scenes-study", {"preset": ["vsepp", "cora", "dive"]})
-    write_ablation(reports, "dive-alpha", {"similarity.alpha": [1, 4, 16, 64]}, sets=True)
-    write_ablation(reports, "dive-similarity", {"similarity.name": ["mil", "mp"], "w": [0.0, 0.1]})
+    write_experiment(reports, "scenes-study", {"preset": ["vsepp", "cora", "dive"]})
+    write_experiment(reports, "dive-alpha", {"similarity.alpha": [1, 4, 16, 64]}, sets=True)
+    write_experiment(
+        reports, "dive-similarity", {"similarity.name": ["mil", "mp"], "w": [0.0, 0.1]}
+    )
     write_clusters(reports, "scenes", "swamp", {str(n): thumbnail(n) for n in range(4)})
-    write_experiment(reports, "swamp", {"contrastive": [84.0, 85.0], "SwAMP": [90.0, 92.0]})
+    write_synthetic(reports, "swamp", {"contrastive": [84.0, 85.0], "SwAMP": [90.0, 92.0]})
     return reports
 
 
@@ -174,3 +177,11 @@ def _results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def reports(_results: Path, tmp_path: Path) -> Path:
     """A folder of results of its own for each test."""
     return Path(shutil.copytree(_results, tmp_path / "reports"))
+
+
+@pytest.fixture(scope="session")
+def complete_results(_results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results with everything that the report can show; no test changes them."""
+    reports = Path(shutil.copytree(_results, tmp_path_factory.mktemp("complete") / "reports"))
+    complete(reports)
+    return reports

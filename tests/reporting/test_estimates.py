@@ -9,9 +9,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from manymatch.reporting.claims import Quantity
-from manymatch.reporting.estimates import Difference, Queries, interval, resampled, verdicts
-from manymatch.results.ablations import AblationRun
+from manymatch.reporting.estimates import (
+    Difference,
+    Estimate,
+    Queries,
+    interval,
+    resampled,
+    verdicts,
+)
+from manymatch.reporting.sections.claims import Quantity
+from manymatch.results.experiments import ExperimentRun
 
 RSUM = Quantity("rsum", ("rsum",))
 Run = list[tuple[int, list[int]]]
@@ -40,7 +47,7 @@ def queries(run: Run) -> Queries:
     i2t = "".join(str(digit) for digit, _ in run)
     t2i = " ".join("".join(map(str, digits)) for _, digits in run)
     stored = {"seed": 0, "metrics": {"rsum": rsum(run)}, "hits": {"i2t": i2t, "t2i": t2i}}
-    of_run = RSUM.queries_of(AblationRun.model_validate(stored))
+    of_run = RSUM.queries_of(ExperimentRun.model_validate(stored))
     assert of_run is not None
     return of_run
 
@@ -144,3 +151,21 @@ def test_the_seeds_that_decide_are_those_of_a_loop() -> None:
     hopeless = Difference(1.0, 4.0, 0.5, 2.0, 3, 1.0)  # the queries alone leave it open
     assert hopeless.seeds_to_decide() is None
     assert Difference.of({0: 1.0}, {0: 0.0}).seeds_to_decide() is None
+
+
+def test_mean_spread_and_error_are_those_of_the_seeds() -> None:
+    estimate = Estimate.of([1.0, 2.0, 6.0])
+    assert (estimate.mean, estimate.deviation) == (3.0, pytest.approx(7**0.5))
+    assert estimate.error == pytest.approx((7 / 3) ** 0.5)
+    assert estimate.text_with_error() == "3.00 ± 2.65 (1.53)"
+    assert Estimate.of([1.5]).text_with_error() == "1.50"
+
+
+def test_a_seed_below_half_of_the_best_has_collapsed() -> None:
+    estimate = Estimate.score_estimate([86.0, 2.25, 88.0])
+    assert estimate.text() == "58.8 ± 48.9"
+    assert estimate.trained_text() == "87.0 ± 1.4 (2 of 3 seeds)"
+    assert Estimate.score_estimate([3.0, 90.0, 2.0]).trained_text(0) == "90 (1 of 3 seeds)"
+    for sound in ([45.0, 90.0], [90.0], [-1.6, -9.0], [0.0, 0.0]):
+        assert Estimate.score_estimate(sound) == Estimate.of(sound)
+        assert Estimate.score_estimate(sound).trained_text() == ""

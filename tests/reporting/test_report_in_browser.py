@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -11,11 +10,7 @@ from typing import Any
 
 import pytest
 from chromium import CHROMIUM
-from made_results import write_ablation, write_costs
-from made_sets import add_sets
-from made_studies import write_studies
-from report_pages import paths_of
-from small_methods import NAMES as METHODS
+from report_pages import paths_of, plans_of
 
 from manymatch.reporting.dvc_plots import offline_page
 from manymatch.reporting.report import report
@@ -56,15 +51,12 @@ def page() -> Iterator[Page]:
         browser.close()
 
 
-@pytest.fixture
-def complete(reports: Path) -> Path:
+@pytest.fixture(scope="module")
+def complete(complete_results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report with every section."""
-    add_sets(reports, "scenes", "cora", 6, alive=True)
-    write_costs(reports)
-    samples = json.loads((reports / "runs" / "scenes" / "cora" / "samples.json").read_text())
-    write_studies(reports, "scenes", "cora", [query["thumbnail"] for query in samples["images"]])
-    write_ablation(reports, "scenes-study", {"preset": METHODS}, sets=True)
-    report(reports)
+    reports = tmp_path_factory.mktemp("browser") / "reports"
+    shutil.copytree(complete_results.parent, reports.parent, dirs_exist_ok=True)
+    report(reports, plans_of(reports))
     return reports
 
 
@@ -86,7 +78,7 @@ def test_every_page_opens_silently_offline_and_fits(page: Page, complete: Path, 
 
 def test_the_leaderboard_fits_and_is_sorted_by_a_click(page: Page, complete: Path) -> None:
     page.open(complete / "index.html")
-    board = "document.querySelector('#scenes-leaderboard .scroll')"
+    board = "document.querySelector('#flickr8k-leaderboard .scroll')"
     assert page.value(f"{board}.scrollWidth <= {board}.clientWidth")
     names = f"[...{board}.querySelectorAll('tbody th')].map(head => head.textContent.trim())"
     assert page.value(names) == ["cora", "vsepp"]
@@ -101,16 +93,15 @@ def test_the_facts_of_the_machine_stand_below_the_provenance(page: Page, complet
     assert "cora: train (3 min 12 s, 1,235 MiB, cpu (2 threads), here, 2026-01-02" in used
 
 
-def test_one_query_shows_and_the_next_is_chosen(page: Page, reports: Path) -> None:
-    report(reports)
-    page.open(reports / "pages" / "scenes-queries.html")
+def test_one_query_shows_and_the_next_is_chosen(page: Page, complete: Path) -> None:
+    page.open(complete / "pages" / "scenes-queries.html")
     shown = "[...document.querySelectorAll('#image-queries .query:not([hidden])')].map(e => e.id)"
     assert page.value(shown) == ["image-1"]
     page.value("document.querySelector('#image-queries [data-step=\"1\"]').click()")
     assert page.value(shown) == ["image-2"]
-    page.value("document.querySelectorAll('#image-queries .picker a')[4].click()")
-    assert page.value(shown) == ["image-5"]
-    assert page.value("location.hash") == "#image-5"
+    page.value("document.querySelectorAll('#image-queries .picker a')[2].click()")
+    assert page.value(shown) == ["image-3"]
+    assert page.value("location.hash") == "#image-3"
 
 
 OVERLAPS = """
@@ -125,10 +116,9 @@ OVERLAPS = """
 """
 
 
-def test_no_text_of_a_scene_graph_meets_another(page: Page, reports: Path) -> None:
-    report(reports)
-    page.open(reports / "pages" / "scenes-queries.html")
-    assert page.value("document.querySelectorAll('.drawing .relation').length") > 10
+def test_no_text_of_a_scene_graph_meets_another(page: Page, complete: Path) -> None:
+    page.open(complete / "pages" / "scenes-queries.html")
+    assert page.value("document.querySelectorAll('.drawing .relation').length") > 3
     assert page.value(OVERLAPS) == []
 
 

@@ -7,20 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from manymatch.reporting import ablations, leaderboard, over_seeds
 from manymatch.reporting.blocks import Heading, Note
+from manymatch.reporting.report import read
+from manymatch.reporting.sections import experiments, leaderboard, over_seeds
 from manymatch.reporting.sections.clusters import table as class_table
-from manymatch.reporting.sections.studies import blocks_of
+from manymatch.reporting.sections.probes import blocks_of
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.reporting.terminal import show
 from manymatch.results.all_results import AllResults
+from manymatch.results.clusters import Clusters
+from manymatch.results.experiments import Experiment
 from manymatch.results.metrics import Metrics
+from manymatch.results.over_seeds import SyntheticExperiment
+from manymatch.results.probes import Probes
 
 
 @pytest.fixture(scope="module")
 def results(root: Path) -> AllResults:
     """The committed results."""
-    return AllResults.read(root / "reports")
+    return read(root / "reports", root / "experiments")
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -32,10 +37,12 @@ def test_everything_fits_the_width(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     show(leaderboard.blocks(results.runs))
-    show([block for ablation in results.ablations for block in ablations.blocks(ablation)])
-    show([block for item in results.synthetic for block in over_seeds.synthetic(item)])
-    show([class_table(model) for model in results.clusters])
-    show(blocks_of(results.studies))
+    for experiment in results.current(Experiment):
+        show(experiments.blocks(experiment))
+    for pairs in results.current(SyntheticExperiment):
+        show(over_seeds.synthetic(pairs))
+    show([class_table(model) for model in results.current(Clusters)])
+    show(blocks_of(results.current(Probes)))
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= width
     assert "\x1b" not in text

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from manymatch.results.ablations import Ablation
 from manymatch.results.base import Result
 from manymatch.results.clusters import Clusters
 from manymatch.results.costs import Costs
+from manymatch.results.experiments import Experiment
 from manymatch.results.metrics import Headline, Metrics
 from manymatch.results.over_seeds import (
     SketchExperiment,
@@ -18,11 +18,11 @@ from manymatch.results.over_seeds import (
     SyntheticRecall,
     SyntheticRun,
 )
+from manymatch.results.probes import Probes
 from manymatch.results.provenance import Provenance
 from manymatch.results.retrieval import Recall
 from manymatch.results.samples import Samples
 from manymatch.results.sets import SetDetails
-from manymatch.results.studies import Studies
 from manymatch.results.tuning import Tuning
 from manymatch.util.errors import DataError
 
@@ -101,7 +101,7 @@ def test_a_key_that_is_a_word_of_python_is_written_by_its_own_name() -> None:
 
 REPORTS = Path(__file__).parents[2] / "reports"
 KINDS: list[type[Result]] = [
-    Ablation,
+    Experiment,
     Clusters,
     Costs,
     Headline,
@@ -110,7 +110,7 @@ KINDS: list[type[Result]] = [
     Samples,
     SetDetails,
     SketchExperiment,
-    Studies,
+    Probes,
     SyntheticExperiment,
     Tuning,
 ]
@@ -127,5 +127,5 @@ def test_a_file_is_written_as_it_was_read(kind: type[Result], path: Path, tmp_pa
 
 
 def test_every_file_has_a_class() -> None:
-    of_machine = {*(REPORTS / "machine").rglob("*.json")}  # a class of `util.machine`
+    of_machine = {*(REPORTS / "machine").rglob("*.json")}  # `results.machine.MachineRecord`
     assert {path for _, path in FILES} == {*REPORTS.rglob("*.json")} - of_machine

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import write_ablation, write_clusters, write_costs, write_experiment, written
+from made_probes import write_probes
+from made_results import write_clusters, write_costs, write_experiment, write_synthetic, written
 from made_sets import shown_sets
-from made_studies import write_studies
 
-from manymatch.results.ablations import Ablation
 from manymatch.results.base import Result
 from manymatch.results.clusters import Clusters
 from manymatch.results.costs import Costs
+from manymatch.results.experiments import Experiment
 from manymatch.results.over_seeds import SyntheticExperiment
+from manymatch.results.probes import Probes
 from manymatch.results.samples import Samples
 from manymatch.results.sets import SetDetails
-from manymatch.results.studies import Studies
 from manymatch.util.errors import DataError
 
 JPEG = "/9j/AA=="
@@ -38,27 +38,32 @@ def write_run(reports: Path, name: str, value: dict[str, Any]) -> Path:
 
 
 WRITERS: dict[type[Result], Callable[[Path], Path]] = {
-    Ablation: lambda reports: write_ablation(reports, "what", {"a": [1, 2]}),
+    Experiment: lambda reports: write_experiment(reports, "what", {"a": [1, 2]}),
     Clusters: lambda reports: write_clusters(reports, "scenes", "swamp", {"1": JPEG}),
     Costs: write_costs,
     Samples: lambda reports: write_run(reports, "samples", SAMPLES),
     SetDetails: lambda reports: write_run(reports, "sets", shown_sets(SAMPLES, 4, True)),
-    Studies: lambda reports: write_studies(reports, "scenes", "cora", [JPEG]),
-    SyntheticExperiment: lambda reports: write_experiment(reports, "swamp", {"a": [1.0]}),
+    Probes: lambda reports: write_probes(reports, "scenes", "cora", [JPEG]),
+    SyntheticExperiment: lambda reports: write_synthetic(reports, "swamp", {"a": [1.0]}),
 }
 Place = tuple[str | int, ...]
 RUN = ("points", 0, "runs", 0, "metrics")
 GROUPS = {"least": [1, 2], "queries": [3, 4], "map_at_r": [50.0]}
 FAULTS: list[tuple[type[Result], Place, Any, str]] = [
-    (Ablation, ("name",), "that", "belongs to 'scenes/that'"),
-    (Ablation, ("points",), [], "points: List should have at least 1 item"),
-    (Ablation, ("points", 0, "runs", 0, "metrics"), {}, "points.0.runs.0.metrics.rsum: Field req"),
-    (Ablation, ("points", 0, "runs", 0, "metrics", "rsum"), math.nan, "finite number"),
-    (Ablation, ("points", 0, "settings"), {"b": 1}, "a=1: the setting 'a' is missing"),
-    (Ablation, ("points", 0, "label"), "a=2", "two points have the same label"),
-    (Ablation, ("points", 0, "runs", 0, "seed"), 1, "a=1: two runs have the same seed"),
-    (Ablation, ("points", 0, "runs", 0, "hits"), {"i2t": "3", "t2i": "33"}, "of all queries"),
-    (Ablation, (*RUN, "multi", "i2t", "by_positives"), GROUPS, "map_at_r differ in length"),
+    (Experiment, ("name",), "that", "belongs to 'scenes/that'"),
+    (Experiment, ("points",), [], "points: List should have at least 1 item"),
+    (
+        Experiment,
+        ("points", 0, "runs", 0, "metrics"),
+        {},
+        "points.0.runs.0.metrics.rsum: Field req",
+    ),
+    (Experiment, ("points", 0, "runs", 0, "metrics", "rsum"), math.nan, "finite number"),
+    (Experiment, ("points", 0, "settings"), {"b": 1}, "a=1: the setting 'a' is missing"),
+    (Experiment, ("points", 0, "label"), "a=2", "two points have the same label"),
+    (Experiment, ("points", 0, "runs", 0, "seed"), 1, "a=1: two runs have the same seed"),
+    (Experiment, ("points", 0, "runs", 0, "hits"), {"i2t": "3", "t2i": "33"}, "of all queries"),
+    (Experiment, (*RUN, "multi", "i2t", "by_positives"), GROUPS, "map_at_r differ in length"),
     (Clusters, ("preset",), "other", "belongs to 'scenes/other'"),
     (Clusters, ("classes", 0, "thumbnails", "1"), "javascript:alert(1)", "not a base64 JPEG"),
     (Costs, ("dataset",), "coco", "belongs to 'coco'"),
@@ -75,10 +80,10 @@ FAULTS: list[tuple[type[Result], Place, Any, str]] = [
     (SetDetails, ("caption_maps", 0, "words"), ["dog"], "caption_maps.0: Value error"),
     (SetDetails, ("projection", "texts", "places", 0, 0), [0, 1001], "texts.places.0.0.1"),
     (SetDetails, ("nearest", "captions", 0, "elements", 0, 0, "element"), 0, "elements.0.0.elem"),
-    (Studies, ("studies", "rich_captions", "tables", 0, "rows", 0), [], "table 'Text to image'"),
-    (Studies, ("studies", "rich_captions", "samples", 0, "rank"), None, "samples.0.rank"),
-    (Studies, ("studies", "entity_retrieval", "samples", 0, "thumbnail"), "x", "base64 JPEG"),
-    (Studies, ("studies", "parse_errors", "samples", 0, "after", "attributes"), [], "0.after"),
+    (Probes, ("studies", "rich_captions", "tables", 0, "rows", 0), [], "table 'Text to image'"),
+    (Probes, ("studies", "rich_captions", "samples", 0, "rank"), None, "samples.0.rank"),
+    (Probes, ("studies", "entity_retrieval", "samples", 0, "thumbnail"), "x", "base64 JPEG"),
+    (Probes, ("studies", "parse_errors", "samples", 0, "after", "attributes"), [], "0.after"),
     (
         SyntheticExperiment,
         ("points", 0, "runs", 0, "pair", "r1"),

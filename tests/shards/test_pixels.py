@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from hashed_files import reseal
 from tiny_data import make_data, paint
 
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.features.store import FeatureStore
 from manymatch.shards.read import batches, read_index, samples
-from manymatch.util.json_file import read_hashed_object, write_hashed_object
+from manymatch.util.files import write_json
+from manymatch.util.json_file import read_object
 
 
 def test_pixels_pass_through_as_bytes(tmp_path: Path) -> None:
@@ -36,8 +38,9 @@ def test_shards_without_a_type_are_of_halves(tmp_path: Path) -> None:
     data = make_data(tmp_path)
     data.write_shards()
     path = data.shards / "index.json"
-    content = read_hashed_object(path, "")
+    content = read_object(path)
     assert content.pop("dtype") == "float16"
-    write_hashed_object(path, content)
+    write_json(path, content)
+    reseal(data.shards)
     assert read_index(data.shards).dtype == "float16"
     assert next(samples(data.shards, "train")).features.dtype == np.float16

@@ -16,7 +16,7 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.methods import build_method
 from manymatch.methods.base import Method
 from manymatch.shards.read import batches
-from manymatch.training.accumulation import encoded
+from manymatch.training.gather import encoded
 
 
 @pytest.fixture

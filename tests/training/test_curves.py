@@ -1,19 +1,22 @@
-"""Training curves on a full disk, and beside another process."""
+"""Training curves of each logger, on a full disk, and beside another process."""
 
 from __future__ import annotations
 
+import csv
+import importlib.util
 import shutil
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 from full_disk import error_on_full_disk
 
-from manymatch.results.curves import read_curves
+from manymatch.results.runs import read_curves
 from manymatch.training import curves as curves_module
-from manymatch.training.curves import Curves
-from manymatch.training.history import History
-from manymatch.util.errors import StorageError
+from manymatch.training.checkpoints import History
+from manymatch.training.curves import EXTRAS, Curves
+from manymatch.util.errors import ConfigError, StorageError
 
 EPOCHS = 20
 
@@ -58,3 +61,56 @@ def test_curves_that_dvc_removed_meanwhile_are_complete(tmp_path: Path) -> None:
                 shutil.rmtree(tmp_path / "curves" / "plots" / "metrics")
     (file,) = (tmp_path / "curves").rglob("*.tsv")
     assert file.read_text().split() == ["step", "loss", "0", "3.0", "1", "2.0", "2", "1.0"]
+
+
+def test_a_missing_package_is_one_line_that_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for logger in EXTRAS:
+        with pytest.raises(
+            ConfigError, match=rf"training.logger: .*'manymatch\[{logger}\]'"
+        ) as error:
+            Curves(tmp_path / "curves", History(), logger)  # type: ignore[arg-type]
+        assert "\n" not in str(error.value)
+    assert not (tmp_path / "curves").exists()
+
+
+def logged(logger: Any, folder: Path) -> dict[tuple[str, int], float]:
+    """Every value in the files of a logger by its name and epoch."""
+    output = folder / "plots" / "metrics"
+    if logger == "csv":
+        rows = list(csv.DictReader((output / "metrics.csv").open()))
+        return {
+            (name, int(row["step"])): float(row[name])
+            for row in rows
+            for name in row.keys() - {"step"}
+        }
+    if logger == "mlflow":
+        with sqlite3.connect(output / "mlflow.db") as database:
+            found = database.execute("SELECT key, step, value FROM metrics").fetchall()
+        return {(name, step): value for name, step, value in found}
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(output)).Reload()
+    return {
+        (name, event.step): event.value
+        for name in events.Tags()["scalars"]
+        for event in events.Scalars(name)
+    }
+
+
+@pytest.mark.parametrize("logger", ["csv", "tensorboard", "mlflow"])
+def test_a_resumed_run_has_each_epoch_once(
+    logger: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if logger in EXTRAS:
+        pytest.importorskip(logger)
+    monkeypatch.setenv("SLURM_PROCID", "1")  # a cluster's number is not that of this process
+    folder, rows = tmp_path / "scenes" / "cora", [{"train/loss": 3.0}, {"train/loss": 2.5}]
+    for count in (1, 2):  # the second run resumes after the first epoch
+        history = History(rows[: count - 1])
+        with Curves(folder, history, logger) as curves:
+            history.rows.append(rows[count - 1])
+            curves.add(rows[count - 1])
+    assert logged(logger, folder) == {("train/loss", 0): 3.0, ("train/loss", 1): 2.5}

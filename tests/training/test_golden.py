@@ -28,7 +28,7 @@ from manymatch.cli import commands
 from manymatch.config.layout import Layout
 from manymatch.datasets.base import RELEVANCE
 from manymatch.methods import build_method, method_class
-from manymatch.training.module import reseed
+from manymatch.training.loop import reseed
 
 RECORD = Path(__file__).with_suffix(".json")
 TOLERANCE = 1e-5

@@ -37,9 +37,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, tiny: TinyData) -> dic
     return run.outputs()
 
 
-STEP = "manymatch.training.module.Learner.training_step"
+STEP = "manymatch.training.loop.Losses.forward"
 MOVE = "manymatch.util.files.move_into_place"
-VALIDATE = "manymatch.training.epoch_end.validate"
+VALIDATE = "manymatch.training.loop.validate"
 slow = partial(pytest.param, marks=pytest.mark.slow)
 REAL: dict[str, dict[str, Any]] = {
     "vsepp": {"size": 16, "word_size": 8, "feature_dropout": 0.2, "word_dropout": 0.2},

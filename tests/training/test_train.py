@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
-import tiny_run
 import torch
 from full_disk import error_on_full_disk
 from tiny_data import TinyData, make_data
@@ -27,8 +21,7 @@ from manymatch.model.embed import embed
 from manymatch.shards.read import batches
 from manymatch.training.data import Data
 from manymatch.training.optimizer import make_optimizer
-from manymatch.training.torchrun import TORCHRUN as TORCHRUN_OPTIONS
-from manymatch.training.torchrun import relaunch
+from manymatch.training.run_context import deterministic
 from manymatch.training.validation import validate
 from manymatch.util.errors import ConfigError, DataError, DivergenceError
 
@@ -42,6 +35,7 @@ def test_model_folder_holds_the_best_epoch(new_run: NewRun, tiny: TinyData) -> N
     run.train(preset(weight_average=0.0, precision="32-true"))
     assert sorted(path.name for path in run.model.iterdir()) == [
         "README.md",
+        "SEAL.json",
         "model.json",
         "model.safetensors",
         "preset.yaml",
@@ -73,33 +67,37 @@ def curve(run: Run, name: str) -> list[float]:
     return [float(value) for value in values]
 
 
-def test_training_learns(new_run: NewRun) -> None:
+@pytest.mark.parametrize(
+    ("asked", "used", "fused"),
+    [
+        ("32-true", "32-true", True),
+        ("bf16-mixed", "bf16-mixed", True),
+        ("16-mixed", "bf16-mixed", True),
+    ],
+)
+def test_training_learns_in_every_precision(
+    asked: str, used: str, fused: bool, new_run: NewRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the fused optimiser, and clipping; the model says in which precision it was trained."""
+    options: list[bool] = []
+
+    def spied(*arguments: Any, fused: bool) -> torch.optim.Optimizer:
+        options.append(fused)
+        return make_optimizer(*arguments, fused=fused)
+
+    monkeypatch.setattr("manymatch.training.loop.make_optimizer", spied)
     run = new_run("run")
-    run.train(preset(epochs=8))
+    run.train(preset(precision=asked, epochs=6))
+    assert options == [fused]
     losses, rsums = curve(run, "train/loss"), curve(run, "validation/rsum")
-    assert losses[-1] < losses[0] / 1.5
-    assert rsums[-1] > rsums[0] + 50
+    assert losses[-1] < losses[0] / 1.5 and rsums[-1] > rsums[0] + 50
     terms = zip(curve(run, "train/texts"), curve(run, "train/spread"), strict=True)
     assert [sum(pair) for pair in terms] == pytest.approx(losses)
-
-
-def test_a_model_says_in_which_precision_it_was_trained(new_run: NewRun) -> None:
-    asked = {"32-true": "32-true", "bf16-mixed": "bf16-mixed", "16-mixed": "bf16-mixed"}
-    for precision, used in asked.items():
-        run = new_run(precision)
-        run.train(preset(epochs=1, precision=precision))
-        facts = json.loads((run.model / "model.json").read_text())
-        assert facts["trained_in"] == used
-        assert load_model(run.model)[0].precision == precision
-
-
-def test_batches_in_parts_train_like_whole_ones(new_run: NewRun) -> None:
-    losses = []
-    for count in (1, 4):
-        run = new_run(str(count))
-        run.train(preset({"dropout": 0.0}, epochs=2, accumulate=count, precision="32-true"))
-        losses.append(curve(run, "train/loss"))
-    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    assert json.loads((run.model / "model.json").read_text())["trained_in"] == used
+    method = load_model(run.model)[0]
+    assert method.precision == asked  # in which it embeds
+    dtypes = {value.dtype for value in method.state_dict().values()}
+    assert dtypes == {torch.float32, torch.int64}
 
 
 def test_the_seed_decides_everything(new_run: NewRun) -> None:
@@ -122,13 +120,6 @@ def test_gradients_are_clipped_only_where_the_preset_says_so(new_run: NewRun) ->
     assert outputs[None] == outputs[1e6] != outputs[1e-3]
 
 
-def test_settings_of_torch_are_left_as_they_were(new_run: NewRun) -> None:
-    new_run("run").train(preset(epochs=1))
-    assert not torch.are_deterministic_algorithms_enabled()
-    assert not torch.backends.cudnn.benchmark
-    assert torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
-
-
 @pytest.fixture
 def rsums(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Let validation find the given rsums, one an epoch."""
@@ -136,7 +127,7 @@ def rsums(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def result(*values: float) -> None:
         values_left: Iterator[float] = iter(values)
         monkeypatch.setattr(
-            "manymatch.training.epoch_end.validate", lambda *_: {"rsum": next(values_left)}
+            "manymatch.training.loop.validate", lambda *_: {"rsum": next(values_left)}
         )
 
     return result
@@ -252,33 +243,11 @@ def test_an_interrupt_stays_one(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as context, pytest.raises(KeyboardInterrupt):
-        context.setattr("manymatch.training.epoch_end.validate", interrupted)
+        context.setattr("manymatch.training.loop.validate", interrupted)
         run.train(preset(epochs=1))
     assert signal.getsignal(signal.SIGINT) == handler
     run.train(preset(epochs=1))
     assert run.model.exists()
-
-
-def test_mixed_precision_trains(new_run: NewRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the fused optimiser, and clipping."""
-    fused: list[bool] = []
-
-    def spied(*arguments: Any, **options: Any) -> torch.optim.Optimizer:
-        fused.append(options["fused"])
-        return make_optimizer(*arguments, **options)
-
-    monkeypatch.setattr("manymatch.training.module.make_optimizer", spied)
-    run = new_run("run")
-    run.train(preset(precision="bf16-mixed", epochs=6))
-    losses = curve(run, "train/loss")
-    assert fused == [True]
-    assert losses[-1] < losses[0] / 1.5
-    method = load_model(run.model)[0]
-    assert method.precision == "bf16-mixed"  # in which it embeds
-    assert {value.dtype for value in method.state_dict().values()} == {
-        torch.float32,
-        torch.int64,
-    }
 
 
 @pytest.mark.parametrize(
@@ -297,9 +266,7 @@ def test_presets_that_cannot_work(new_run: NewRun, settings: dict[str, Any], mes
 
 
 def test_features_of_another_name_are_refused(new_run: NewRun) -> None:
-    with pytest.raises(
-        ConfigError, match=r"for 'resnet50', but .* holds 'grid'. Run 'manymatch shards tiny"
-    ):
+    with pytest.raises(ConfigError, match=r"'resnet50', but .*'grid'. Run 'manymatch shards tiny"):
         new_run("run").train(preset().model_copy(update={"features": "resnet50"}))
 
 
@@ -308,27 +275,6 @@ def test_shards_without_validation_are_refused(tmp_path: Path) -> None:
     data.write_shards()
     with pytest.raises(DataError, match="no split 'validation'"):
         Run(tmp_path / "run", data).train(preset())
-
-
-def test_frozen_parameters_stay(new_run: NewRun, tiny: TinyData) -> None:
-    run = new_run("run")
-    run.train(preset(parameter_groups=({"match": "^words", "lr_scale": 0.0},), epochs=1))
-    method, *_ = load_model(run.model)
-    run.train(preset(parameter_groups=({"match": "^words", "lr_scale": 0.0},), epochs=2))
-    later, *_ = load_model(run.model)
-    before, after = method.state_dict(), later.state_dict()
-    assert torch.equal(before["words.weight"], after["words.weight"])
-    assert not torch.equal(before["image.weight"], after["image.weight"])
-
-
-def test_parameters_stay_frozen_until_their_epoch(new_run: NewRun) -> None:
-    """The first epochs are those of a run that never trains them."""
-    late, never = new_run("late"), new_run("never")
-    late.train(preset(parameter_groups=({"match": "^image", "from_epoch": 2},), epochs=3))
-    never.train(preset(parameter_groups=({"match": "^image", "lr_scale": 0.0},), epochs=3))
-    name = "train/loss"
-    assert curve(late, name)[:2] == curve(never, name)[:2]
-    assert curve(late, name)[2] != curve(never, name)[2]
 
 
 def test_validation_equals_the_evaluation_protocol(new_run: NewRun, tiny: TinyData) -> None:
@@ -344,99 +290,25 @@ def test_validation_equals_the_evaluation_protocol(new_run: NewRun, tiny: TinyDa
     assert result["rsum"] == pytest.approx(expected["rsum"])
 
 
-TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+def test_parameters_stay_frozen_for_ever_or_until_their_epoch(new_run: NewRun) -> None:
+    """The first epochs are those of a run that never trains them."""
+    late, never = new_run("late"), new_run("never")
+    late.train(preset(parameter_groups=({"match": "^image", "from_epoch": 2},), epochs=3))
+    never.train(preset(parameter_groups=({"match": "^image", "lr_scale": 0.0},), epochs=3))
+    ours, theirs = curve(late, "train/loss"), curve(never, "train/loss")
+    assert ours[:2] == theirs[:2] and ours[2] != theirs[2]
+    never.train(preset(parameter_groups=({"match": "^image", "lr_scale": 0.0},), epochs=1))
+    frozen = load_model(never.model)[0].state_dict()
+    never.train(preset(parameter_groups=({"match": "^image", "lr_scale": 0.0},), epochs=2))
+    later = load_model(never.model)[0].state_dict()
+    assert torch.equal(frozen["image.weight"], later["image.weight"])
+    assert not torch.equal(frozen["words.weight"], later["words.weight"])
 
 
-def command(run: Run, run_preset: Any, launcher: tuple[str, ...] = ()) -> list[str]:
-    run.folder.mkdir(exist_ok=True)
-    (run.folder / "preset.yaml").write_text(run_preset.to_yaml())
-    paths = [run.folder, run.data.folder, run.folder / "preset.yaml"]
-    return [sys.executable, *launcher, tiny_run.__file__, *map(str, paths)]
-
-
-@pytest.mark.slow
-def test_two_processes_end_like_one(new_run: NewRun) -> None:
-    """One process, or two with their batches in parts: equal curves, one line an epoch, one
-    model."""
-    alone, together = new_run("alone"), new_run("together")
-    groups = ({"match": "^image", "from_epoch": 1},)
-    settings: dict[str, Any] = {
-        "weight_average": 0.5,
-        "epochs": 3,
-        "parameter_groups": groups,
-        "precision": "32-true",
-    }
-    alone.train(preset({"dropout": 0.0}, **settings))
-    started = command(together, preset({"dropout": 0.0}, devices=2, accumulate=2, **settings))
-    done = subprocess.run(started, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == ""
-    lines = [line for line in done.stderr.splitlines() if not line.startswith("[rank")]
-    assert len([line for line in lines if line]) == 5, done.stderr  # but for torch's own warning
-    for name in ("train/loss", "train/spread", "validation/rsum", "learning_rate"):
-        assert curve(together, name) == pytest.approx(curve(alone, name), rel=1e-4)
-    ours, theirs = load_model(alone.model)[0], load_model(together.model)[0]
-    torch.testing.assert_close(ours.state_dict(), theirs.state_dict(), rtol=1e-3, atol=1e-4)
-    assert not together.checkpoints.exists()
-
-
-@pytest.mark.slow
-def test_when_a_process_dies_all_end_and_the_next_run_goes_on(new_run: NewRun) -> None:
-    run, run_preset = new_run("run"), preset(epochs=1000)
-    process = start_torchrun(run, run_preset)
-    family = wait_for_epoch(process, run)
-    ranks = {member.environ()["RANK"]: member for member in family if "RANK" in member.environ()}
-    assert len(ranks) == len(family) == 2  # no process has started others
-    ranks["1"].kill()
-    process.communicate(timeout=100)
-    assert process.returncode not in (0, None)
-    assert psutil.wait_procs(family, timeout=20)[1] == []
-    assert epochs_saved(run) and not run.model.exists()
-
-    again = start_torchrun(run, run_preset)
-    assert again.stderr is not None
-    first = next(line for line in again.stderr if line.startswith(("resuming", "epoch")))
-    assert first.startswith("resuming after epoch")
-    epochs = [next(line for line in again.stderr if line.startswith("epoch")) for _ in range(4)]
-    assert len({line.split(":")[0] for line in epochs}) == 4  # both work at the same epochs
-    # torchrun's processes are in sessions of their own, which a killed group does not reach.
-    family = wait_for_epoch(again, run)
-    again.kill()
-    assert psutil.wait_procs(family, timeout=20)[1] == []
-    again.communicate()
-
-
-def epochs_saved(run: Run) -> list[Path]:
-    return list(run.checkpoints.glob("epoch-*.json"))
-
-
-def wait_for_epoch(process: subprocess.Popen[str], run: Run) -> list[psutil.Process]:
-    """Everything that `process` has started, once there is a checkpoint."""
-    deadline = time.monotonic() + 200
-    while not epochs_saved(run) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return psutil.Process(process.pid).children(recursive=True)
-
-
-def start_torchrun(run: Run, run_preset: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(command(run, run_preset, TORCHRUN), stderr=subprocess.PIPE, text=True)
-
-
-def test_the_environment_asks_for_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
-    called: list[list[str]] = []
-    monkeypatch.setattr(os, "execv", lambda path, arguments: called.append([path, *arguments]))
-    monkeypatch.setattr(sys, "argv", ["manymatch", "train", "scenes", "cora"])
-    monkeypatch.delenv(TORCHRUN_OPTIONS, raising=False)
-    relaunch()
-    assert called == []
-    monkeypatch.setenv(TORCHRUN_OPTIONS, "--nproc-per-node 2")
-    relaunch()
-    (result,) = called
-    expected = ["-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    assert result[2:] == [*expected, "-m", "manymatch", "train", "scenes", "cora"]
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "started by torchrun")
-    relaunch()
-    assert len(called) == 1
-    monkeypatch.setenv(TORCHRUN_OPTIONS, "--standalone '")
-    with pytest.raises(ConfigError, match=r"^MANYMATCH_TORCHRUN=.*: No closing"):
-        relaunch()
+def test_settings_of_torch_are_left_as_they_were(new_run: NewRun) -> None:
+    new_run("run").train(preset(epochs=1))
+    with deterministic(True, same_shapes=True):
+        assert torch.are_deterministic_algorithms_enabled() and torch.backends.cudnn.benchmark
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert not torch.backends.cudnn.benchmark
+    assert torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]

@@ -24,7 +24,7 @@ from manymatch.training.warm_start import find_source
 from manymatch.util.errors import CheckpointError
 
 NewRun = Callable[[str], Run]
-STEP = "manymatch.training.module.Learner.training_step"
+STEP = "manymatch.training.loop.Losses.forward"
 WORDS = Vocabulary([*Vocabulary.SPECIAL, "dog", "cat", "red"])
 OTHERS = Vocabulary([*Vocabulary.SPECIAL, "red", "boat", "dog", "blue"])
 

@@ -6,7 +6,7 @@ import pytest
 
 from manymatch.evaluation.external.arrays import open_array
 from manymatch.features.importers.vector_files import open_vectors, vector
-from manymatch.features.layout import inspect
+from manymatch.features.store import FeatureStore
 from manymatch.util.errors import DataError
 
 SECRET = bytes(range(256))
@@ -51,10 +51,10 @@ def read_vectors(path):
 
 
 @pytest.mark.parametrize("make", [external, virtual, empty, large_chunk])
-@pytest.mark.parametrize("read", [read_scores, read_vectors, inspect])
+@pytest.mark.parametrize("read", [read_scores, read_vectors, FeatureStore])
 def test_data_elsewhere_and_false_sizes_are_refused(tmp_path, make, read):
     make(tmp_path / "file.h5")
-    if read is inspect:
+    if read is FeatureStore:
         _complete(tmp_path / "file.h5")
     with pytest.raises(DataError, match=r"in another file|claims"):
         read(tmp_path / "file.h5")
@@ -63,7 +63,7 @@ def test_data_elsewhere_and_false_sizes_are_refused(tmp_path, make, read):
 def _complete(path):
     """Add the attributes of a feature store."""
     with h5py.File(path, "r+") as file:
-        for name, value in {"format": b"manymatch-features", "version": b"1"}.items():
+        for name, value in {"format": b"manymatch-features", "version": b"2"}.items():
             file.attrs.create(name, value, dtype=h5py.string_dtype("utf-8", len(value)))
 
 

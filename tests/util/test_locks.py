@@ -97,19 +97,6 @@ def test_threads_hold_one_lock_in_turn(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_interrupt_ends_the_wait(tmp_path, monkeypatch):
-    def interrupt(seconds):
-        raise KeyboardInterrupt
-
-    path = tmp_path / "x.lock"
-    with holder(path) as process:
-        monkeypatch.setattr(locks.time, "sleep", interrupt)
-        with pytest.raises(KeyboardInterrupt), locked(path, Path("output")):
-            pass
-        assert path.exists()
-        process.communicate()
-
-
 @pytest.mark.parametrize("folder", ["file", "link"])
 def test_a_folder_that_cannot_hold_the_file_is_one_line(tmp_path, folder):
     (tmp_path / "file").touch()

@@ -15,6 +15,7 @@ from manymatch.util.parquet_file import (
     read_table,
     table_writer,
 )
+from manymatch.util.seal import sealed
 
 SCHEMA = pa.schema(
     [("caption_id", pa.string()), ("labels", pa.list_(pa.int64()))], {"complete": "true"}
@@ -26,7 +27,10 @@ ROWS = pa.table(
 
 @pytest.fixture
 def path(tmp_path):
-    with table_writer(tmp_path / "table.parquet", SCHEMA) as writer:
+    with (
+        sealed(tmp_path / "table.parquet") as partial,
+        table_writer(partial, SCHEMA) as writer,
+    ):
         writer.write_table(ROWS)
         writer.write_table(ROWS)
     return tmp_path / "table.parquet"
@@ -44,7 +48,7 @@ def test_there_and_back(path):
 
 def test_every_flipped_bit_is_one_line(path):
     expected = read_table(path, SCHEMA)
-    for at in flipped_bits(path, 60):
+    for at in flipped_bits(path, 10):
         for read in (
             lambda: read_table(path, SCHEMA),
             lambda: open_table(path, SCHEMA.names, "captions").read(),
@@ -73,7 +77,8 @@ def test_cells_of_another_program_become_pythons(path):
         python_cells(pa.table({"text": pa.array([b"\xff"]).view(pa.string())}), path)
 
 
-def test_a_damaged_page_of_another_programs_table_is_one_line(path):
+def test_a_damaged_page_of_another_programs_table_is_one_line(tmp_path):
+    path = tmp_path / "x.parquet"
     pq.write_table(ROWS, path, write_page_checksum=True, compression="none", use_dictionary=False)
     content = path.read_bytes()
     path.write_bytes(content.replace(b"caption 217", b"caption 218"))

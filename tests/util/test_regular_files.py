@@ -22,15 +22,15 @@ from manymatch.features.importers.butd_tsv import open_butd_tsv
 from manymatch.features.importers.npy_rows import NpyRows
 from manymatch.features.importers.published import ImageTable
 from manymatch.features.importers.vector_files import open_vectors
-from manymatch.features.layout import inspect
+from manymatch.features.store import FeatureStore
 from manymatch.model.checkpoint import read_weights
 from manymatch.networks.backbones import resnext
 from manymatch.networks.encoders.bert_weights import _load
 from manymatch.networks.encoders.word_vectors import read_glove, read_word2vec
 from manymatch.networks.torch_file import load_tensors
-from manymatch.results.curves import _read_curve
 from manymatch.results.machine import MachineRecord
 from manymatch.results.metrics import Metrics
+from manymatch.results.runs import _read_curve
 from manymatch.shards.fetch import check_shards
 from manymatch.shards.index import Split
 from manymatch.util.errors import ManyMatchError
@@ -42,6 +42,7 @@ from manymatch.util.numpy_file import load_array
 from manymatch.util.parquet_file import open_table, read_table
 from manymatch.util.pickles import read_pickle
 from manymatch.util.regular_file import open_regular, read_regular
+from manymatch.util.seal import sealed
 from manymatch.util.text_lines import numbered_lines
 
 
@@ -51,7 +52,18 @@ def vectors(path):
 
 
 SUM = "0" * 64
-SPLIT = Split(shards=["shard.tar"], shard_images=[1], sha256=[SUM], images=1, captions=1)
+SPLIT = Split(shards=["shard.tar"], shard_images=[1], images=1, captions=1)
+
+
+def sealed_shard(path):
+    """A shard whose seal names the special file."""
+    with sealed(path.parent / "sealed") as partial:
+        partial.mkdir()
+        (partial / path.name).touch()
+    path.rename(path.parent / "sealed" / path.name)
+    check_shards(path.parent / "sealed", SPLIT)
+
+
 READERS = {
     "archive": lambda path: extract(path, path.with_name("out")),
     "archive, checked": count_whole,
@@ -72,7 +84,7 @@ READERS = {
     "tensors": load_tensors,
     "Parquet": lambda path: open_table(path, ["a"], "captions"),
     "Parquet, whole": lambda path: read_table(path, RELEVANCE),
-    "feature store": inspect,
+    "feature store": FeatureStore,
     "regions": lambda path: open_butd_tsv(path, ImageTable(path), 1),
     "GloVe": lambda path: read_glove(path, ["a"], 2),
     "word2vec": lambda path: read_word2vec(path, ["a"], 2),
@@ -88,7 +100,7 @@ READERS = {
     "weights.safetensors": read_weights,
     "result": Metrics.read,
     "curve.tsv": lambda path: _read_curve(path, path.parent),
-    "shard.tar": lambda path: check_shards(path.parent, SPLIT),
+    "shard.tar": sealed_shard,
     "captions.parquet": lambda path: read_split(path, "test"),
     **{f"vectors.{end}": vectors for end in ("pkl", "pt", "npz", "h5")},
     **{

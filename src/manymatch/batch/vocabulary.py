@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from manymatch.util.errors import DataError
-from manymatch.util.json_file import read_hashed_object, write_hashed_object
+from manymatch.util.files import write_json
+from manymatch.util.json_file import read_object
+from manymatch.util.seal import check_if_sealed
 
 _REMEDY = "Run the stage 'captions' again"
 
@@ -82,23 +84,27 @@ class Vocabulary:
         Raises:
             DataError: the file is missing or has other content.
         """
-        return cls.from_json(read_hashed_object(path, _REMEDY), path)
+        check_if_sealed(path, _REMEDY)
+        try:
+            return cls.from_json(read_object(path), path)
+        except DataError as error:
+            raise DataError(f"{error}. {_REMEDY}") from None
 
     @classmethod
     def from_json(cls, value: dict[str, Any], path: Path, trained: bool = False) -> Vocabulary:
         """Build the vocabulary from the content `value` of the file `path`; see `load`."""
         words = value.get("words")
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise DataError(f"{path}: expected a list 'words'. {_REMEDY}")
+            raise DataError(f"{path}: expected a list 'words'")
         if tuple(words[:3]) != cls.SPECIAL or len(set(words)) != len(words):
             raise DataError(
-                f"{path}: words must start with {', '.join(cls.SPECIAL)} and be distinct. {_REMEDY}"
+                f"{path}: words must start with {', '.join(cls.SPECIAL)} and be distinct"
             )
         return cls(words, trained)
 
     def save(self, path: Path) -> None:
         """Write the JSON file that `load` reads, completely or not at all."""
-        write_hashed_object(path, {"words": list(self.words)})
+        write_json(path, {"words": list(self.words)})
 
     def extended(self, captions: Iterable[str]) -> Vocabulary:
         """The vocabulary with the other words of `captions` behind its own, for word vectors that

@@ -15,7 +15,8 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.util.errors import ConfigError, DataError
-from manymatch.util.json_file import read_hashed_object, read_object, write_hashed_object
+from manymatch.util.files import write_json
+from manymatch.util.json_file import read_object
 from manymatch.util.regular_file import read_regular
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -123,7 +124,7 @@ class WordPieces:
     def save(self, path: Path) -> None:
         """Write the JSON file that `from_json` reads, completely or not at all."""
         pieces = {"wordpieces": json.loads(self._json), "network": self.network}
-        write_hashed_object(path, pieces)
+        write_json(path, pieces)
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of the text's pieces, cut to the network's length less [CLS] and [SEP]."""
@@ -161,10 +162,13 @@ def load_vocabulary(path: Path) -> AnyVocabulary:
     Raises:
         DataError: the file is missing or damaged.
     """
-    value = read_hashed_object(path, "Train the model again")
-    if "wordpieces" in value:
-        return WordPieces.from_json(value, path)
-    return Vocabulary.from_json(value, path, trained=True)
+    try:
+        value = read_object(path)
+        if "wordpieces" in value:
+            return WordPieces.from_json(value, path)
+        return Vocabulary.from_json(value, path, trained=True)
+    except DataError as error:
+        raise DataError(f"{error}. Train the model again") from None
 
 
 def _tokenizer(text: str) -> Tokenizer:

@@ -11,6 +11,7 @@ from manymatch.cli import project
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Indexed, Params
+from manymatch.evaluation.protocols import protocol_modules
 from manymatch.util.progress import say
 
 commands = typer.Typer()
@@ -42,10 +43,12 @@ def entries_by_stage(params: Params) -> dict[str, list[str]]:
     Raises:
         ConfigError: a dataset, preset, method, backbone or format does not exist.
     """
+    from manymatch.reporting.section import section_modules
+
     stages = {
         "scene_graphs": ["manymatch.scene_graphs.parse", "manymatch.config.params:SceneGraphs"],
         "shards": ["manymatch.shards.write", "manymatch.config.params:Shards"],
-        "report": ["manymatch.reporting.report"],
+        "report": ["manymatch.reporting.report", *section_modules()],
     }
     for dataset in params.datasets:
         stages |= _data_stages(params, dataset)
@@ -55,6 +58,7 @@ def entries_by_stage(params: Params) -> dict[str, list[str]]:
             methods = [_method(dataset, member) for member in ensemble.split("+")]
             stages[f"ensemble/{dataset}/{ensemble}"] = [
                 "manymatch.evaluation.ensemble",
+                *protocol_modules(),
                 *_RECORDED,
                 *methods,
             ]
@@ -66,6 +70,7 @@ def entries_by_stage(params: Params) -> dict[str, list[str]]:
             "manymatch.experiments.engine",
             "manymatch.experiments.kinds",
             "manymatch.experiments.presets.experiment",
+            *protocol_modules(),
             *dict.fromkeys(_method(dataset, preset.stem) for preset in presets),
         ]
     for name, index in params.indexes.items():
@@ -104,6 +109,7 @@ def _model_stages(dataset: str, preset: str) -> dict[str, list[str]]:
         f"train/{dataset}/{preset}": ["manymatch.training.train", method],
         f"evaluate/{dataset}/{preset}": [
             "manymatch.evaluation.evaluate",
+            *protocol_modules(),
             *_RECORDED,
             method,
         ],

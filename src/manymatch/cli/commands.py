@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TextIO
 
 import typer
 
-from manymatch.cli import check, code, data, external, init, models, results, search, studies
+from manymatch.cli import check, code, data, experiments, external, init, models, results, search
 from manymatch.util.errors import ConfigError, ManyMatchError, memory_fault
 from manymatch.util.files import storage_error
 from manymatch.util.parent import end_with_dvc
@@ -31,7 +31,7 @@ app = typer.Typer(
     "Run the whole pipeline with 'dvc repro'; each stage below also runs by hand, in the folder "
     "that holds params.yaml.",
 )
-for _group in (init, check, code, data, models, external, studies, results, search):
+for _group in (init, check, code, data, models, external, experiments, results, search):
     app.add_typer(_group.commands)
 
 _INTERRUPTED = 130

@@ -19,7 +19,7 @@ commands = typer.Typer()
 
 def _scored_result(dataset: str, name: str | None) -> list[Path]:
     """Without a name the command writes no file."""
-    return [*result_files(dataset, name), LAYOUT.study(dataset, name)] if name else []
+    return [*result_files(dataset, name), LAYOUT.probe(dataset, name)] if name else []
 
 
 @commands.command()
@@ -75,16 +75,16 @@ def score(
     FILE is .npy, .npz, .safetensors, .h5 or .hdf5; FILE:KEY names one of several
     arrays. Rows follow the caption table, or the files of ids if they are given.
     Without --as the metrics are printed and no file is written. With --as the
-    studies that need only ranks are written as well:
-    reports/studies/DATASET/NAME.json. Your own captions work with any DATASET name:
-    give --captions and --protocol; no study is made of them.
+    probes that need only ranks are written as well:
+    reports/probes/DATASET/NAME.json. Your own captions work with any DATASET name:
+    give --captions and --protocol; no probe is made of them.
     """
     from manymatch.datasets import DATASETS
     from manymatch.evaluation.external import score as stage
     from manymatch.evaluation.external.external_scores import ExternalFiles, similarity_name
-    from manymatch.experiments.studies.external import study_scores
+    from manymatch.experiments.probes.external import probe_scores
     from manymatch.reporting.blocks import Heading
-    from manymatch.reporting.leaderboard import both_ways
+    from manymatch.reporting.sections.leaderboard import both_ways
     from manymatch.reporting.terminal import show
     from manymatch.results.metrics import Metrics
 
@@ -111,7 +111,7 @@ def score(
     if name and captions is None:
         identity = {"dataset": dataset, "split": split, "preset": name, "method": stage.SETTING}
         graphs = LAYOUT.scene_graphs(dataset)
-        study_scores(scored.subject, table, graphs, LAYOUT.study(dataset, name), identity)
+        probe_scores(scored.ranked, table, graphs, LAYOUT.probe(dataset, name), identity)
     if as_json:
         typer.echo(json.dumps(scored.values, indent=2))
     elif name:

@@ -124,7 +124,7 @@ def result_files(dataset: str, preset: str) -> list[Path]:
 def show_result(dataset: str, name: str) -> None:
     """Print the metrics that a command has written."""
     from manymatch.reporting.blocks import Heading, gallery
-    from manymatch.reporting.leaderboard import both_ways
+    from manymatch.reporting.sections.leaderboard import both_ways
     from manymatch.reporting.terminal import show
     from manymatch.results.metrics import Metrics
     from manymatch.results.provenance import Provenance

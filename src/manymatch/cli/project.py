@@ -14,7 +14,7 @@ from manymatch.util.errors import ConfigError
 from manymatch.util.parts import Part, Parts
 
 if TYPE_CHECKING:
-    from manymatch.evaluation.outcome import EvaluationOptions
+    from manymatch.evaluation.split_results import EvaluationOptions
 
 LAYOUT = Layout()
 
@@ -75,7 +75,7 @@ def trained_names(params: Params, dataset: str) -> list[str]:
 
 def evaluation_options(dataset: str, split: str | None) -> EvaluationOptions:
     """The tables of a data set, and `evaluation` in params.yaml, with another split if given."""
-    from manymatch.evaluation.outcome import EvaluationOptions
+    from manymatch.evaluation.split_results import EvaluationOptions
 
     settings, tables = params().evaluation, (LAYOUT.relevance(dataset), LAYOUT.captions(dataset))
     return EvaluationOptions(*tables, split or settings.split, settings.depth, settings.samples)

@@ -21,12 +21,12 @@ _REPORT = "index.html", "pages", "plots", "leaderboard.csv", "leaderboard.md", "
 @writes(*(LAYOUT.reports / name for name in _REPORT))
 def report() -> None:
     """Write reports/index.html, reports/pages and the leaderboard from all results."""
-    from manymatch.reporting import leaderboard
     from manymatch.reporting import report as stage
+    from manymatch.reporting.sections import leaderboard
     from manymatch.reporting.terminal import show
 
     project.require_project()
-    runs = stage.report(LAYOUT.reports)
+    runs = stage.report(LAYOUT.reports, LAYOUT.plans)
     show(leaderboard.blocks(runs), LAYOUT.reports / "index.html")
 
 

@@ -47,6 +47,11 @@ class Layout:
         return self.root / "reports"
 
     @property
+    def plans(self) -> Path:
+        """The files that describe experiments."""
+        return self.root / "experiments"
+
+    @property
     def plots_page(self) -> Path:
         """The page that `dvc plots show` fills."""
         return self.root / ".dvc" / "plots.html"
@@ -117,12 +122,12 @@ class Layout:
     def machine(self, dataset: str, preset: str) -> Path:
         return self.reports / "machine" / dataset / f"{preset}.json"
 
-    def study(self, dataset: str, preset: str) -> Path:
-        return self.reports / "studies" / dataset / f"{preset}.json"
+    def probe(self, dataset: str, preset: str) -> Path:
+        return self.reports / "probes" / dataset / f"{preset}.json"
 
     def experiment(self, name: str) -> Path:
         """The file that describes an experiment."""
-        return self.root / "experiments" / f"{name}.yaml"
+        return self.plans / f"{name}.yaml"
 
     def experiment_runs(self, kind: str) -> Path:
         """The folders of all runs of one kind of experiment; like `checkpoints`, no stage's
@@ -131,7 +136,7 @@ class Layout:
 
     def search_space(self, dataset: str) -> Path:
         """The settings that `tune` searches."""
-        return self.root / "experiments" / "spaces" / f"{dataset}.yaml"
+        return self.plans / "spaces" / f"{dataset}.yaml"
 
     def tuning(self, dataset: str, preset: str) -> Path:
         return self.reports / "tuning" / dataset / f"{preset}.json"

@@ -25,12 +25,19 @@ NonNegative = Annotated[float, Field(ge=0.0)]
 Count = Annotated[int, Field(ge=1)]
 Setting = Literal["small-scale", "reproduced"]
 Precision = Literal["auto", "32-true", "bf16-mixed", "16-mixed"]
+Logger = Literal["dvclive", "tensorboard", "csv", "wandb", "mlflow"]
+Strategy = Literal["auto", "ddp", "fsdp"]
 
 
 def _rising(epochs: tuple[int, ...]) -> tuple[int, ...]:
     if sorted(set(epochs)) != list(epochs):
         raise ValueError("epochs must be in ascending order, without repetition")
     return epochs
+
+
+def _is_default(value: str) -> bool:
+    """Whether a preset leaves the key out of its file, as presets before this key do."""
+    return value in ("auto", "dvclive")
 
 
 class Optimizer(Strict):
@@ -127,6 +134,10 @@ class Training(Strict):
     """`auto`: bf16-mixed on a GPU or CPU that multiplies bfloat16, 16-mixed on other GPUs, 32-true
     on other CPUs. A CPU embeds in float32 after training nevertheless."""
     devices: Count | Literal["auto"] = "auto"
+    strategy: Annotated[Strategy, Field(exclude_if=_is_default)] = "auto"
+    """How several devices share a training. `auto` and `ddp`: each has the whole model. `fsdp`:
+    each GPU has a part of the weights, which are brought together for a step; see docs/scaling.md
+    for the settings that `fsdp` refuses."""
     features_in: Literal["auto", "shards", "memory", "device"] = "auto"
     """Where the training split's features are between epochs. The results are the same.
 
@@ -136,6 +147,9 @@ class Training(Strict):
     `auto`: in memory if all processes of this host together need at most a quarter of what is free,
     else in shards.
     """
+    logger: Annotated[Logger, Field(exclude_if=_is_default)] = "dvclive"
+    """The library that writes the curves. All but `csv` belong to an extra: `pipeline` for dvclive,
+    else the extra of the same name."""
     patience: Count | None = None
     """Number of epochs without a better validation rsum after which training stops."""
 
@@ -223,8 +237,8 @@ def setting_after(
 ) -> Setting:
     """The `setting` of the preset `stated` in a file after it was `changed`.
 
-    A `reproduced` preset stays so with another seed, other devices or other places of features; any
-    other change makes it `small-scale`. The points of a paper's ablation are the exception. By
+    A `reproduced` preset stays so with another seed, other devices, other places of features or
+    another logger; any other change makes it `small-scale`. The points of a paper's ablation are the exception. By
     `whole_model` (`methods.check_model`) a setting of the model with the value that the preset has
     anyway is no change, also where the preset leaves the key to the method's default.
 
@@ -242,7 +256,9 @@ def setting_after(
 def _results(preset: Preset) -> Preset:
     """The preset without its model and the settings that change results by chance alone, or not at
     all."""
-    training = preset.training.model_copy(update={"devices": "auto", "features_in": "auto"})
+    machine = ("devices", "strategy", "features_in", "logger")
+    unset = {key: Training.model_fields[key].default for key in machine}
+    training = preset.training.model_copy(update=unset)
     return preset.model_copy(update={"seed": 0, "training": training, "model": {}})
 
 

@@ -26,9 +26,9 @@ from manymatch.datasets.base import (
 )
 from manymatch.datasets.image_folder import image_path, read_image_folder
 from manymatch.util.errors import DataError
-from manymatch.util.files import replacing
 from manymatch.util.parquet_file import table_writer
 from manymatch.util.progress import say, track
+from manymatch.util.seal import sealed
 
 _KNOWN = ", ".join(SPLITS)
 
@@ -57,7 +57,7 @@ def write_captions(
     ledger = Ledger(raw)
     with contextlib.ExitStack() as stack:
         new_table, new_words, new_relevance = (
-            stack.enter_context(replacing(path)) for path in (table, vocabulary, relevance)
+            stack.enter_context(sealed(path)) for path in (table, vocabulary, relevance)
         )
         parser = source.parser(raw)
         schema = CAPTIONS.with_metadata({CAPTION_PARSER: parser}) if parser else CAPTIONS

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from manymatch.config.layout import ResultFiles
-from manymatch.evaluation.outcome import EvaluationOptions, outcome, write
-from manymatch.evaluation.trained import Trained, embed_split
+from manymatch.evaluation.embedded_model import EmbeddedModel, embed_split
+from manymatch.evaluation.split_results import EvaluationOptions, rank_split, write
 from manymatch.methods.base import Embeddings
 from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
@@ -51,7 +51,7 @@ def ensemble(
     device = pick_device()
     models = Ensemble.embed(members, options.split, device)
     scores = models.score, models.t2i_score
-    result = outcome(models.embedded, *scores, models.dataset, models.stored, options)
+    result = rank_split(models.embedded, *scores, models.dataset, models.stored, options)
     origin = models.origin(__name__) | {"dataset": models.dataset, "split": options.split}
     write(written, result, written.run.name, origin)
     record(written.machine, "ensemble", clock.usage(str(device)))
@@ -66,7 +66,7 @@ class Ensemble:
     of the captions, and `score` compares an image with an entity as with a caption.
     """
 
-    members: Sequence[Trained]
+    members: Sequence[EmbeddedModel]
     split: str
 
     @classmethod
@@ -162,7 +162,9 @@ def _run_of(numbered: Embeddings) -> slice:
     return slice(first, first + len(numbered))
 
 
-def _check_same(members: Sequence[Trained], parts: Callable[[Embedded], dict[str, Any]]) -> None:
+def _check_same(
+    members: Sequence[EmbeddedModel], parts: Callable[[Embedded], dict[str, Any]]
+) -> None:
     first = members[0]
     for other in members[1:]:
         expected = parts(first.embedded)
@@ -186,7 +188,7 @@ def _entities(embedded: Embedded) -> dict[str, Any]:
 
 
 def _origin(origins: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The origin of an ensemble, with the `origins` of its members (`Trained.origin`)."""
+    """The origin of an ensemble, with the `origins` of its members (`EmbeddedModel.origin`)."""
     settings = {origin["setting"] for origin in origins}
     return {
         "preset": JOINED_BY.join(origin["preset"] for origin in origins),

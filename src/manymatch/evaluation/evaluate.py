@@ -7,12 +7,12 @@ from pathlib import Path
 
 from manymatch.config.layout import ResultFiles
 from manymatch.config.params import Elements
-from manymatch.evaluation.outcome import EvaluationOptions, outcome, write
+from manymatch.evaluation.embedded_model import embed_split
+from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.protocols.recall import recall_of
-from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.samples import draw_queries
 from manymatch.evaluation.sets.analysis import analyse_sets
-from manymatch.evaluation.trained import embed_split
+from manymatch.evaluation.split_results import EvaluationOptions, rank_split, write
 from manymatch.networks.device import pick_device
 from manymatch.results.machine import Clock, record
 from manymatch.shards.read import samples as stored_samples
@@ -24,7 +24,7 @@ def evaluate(
     written: ResultFiles,
     options: EvaluationOptions,
     elements: Elements = Elements(),  # noqa: B008  frozen
-) -> Subject:
+) -> RankedSplit:
     """Evaluate a trained model on one split, and return the ranked split.
 
     Args:
@@ -44,9 +44,9 @@ def evaluate(
     method, embedded = trained.method, trained.embedded
     dataset = trained.index.dataset
     stored = partial(stored_samples, shards, options.split, graphs=method.shown_graph)
-    result = outcome(embedded, method.score, method.t2i_score, dataset, stored, options)
+    result = rank_split(embedded, method.score, method.t2i_score, dataset, stored, options)
     queries = draw_queries(len(embedded.image_ids), len(embedded.caption_ids), options.samples)
-    whole = recall_of(result.subject.ranking)
+    whole = recall_of(result.ranked.ranking)
     sets = analyse_sets(
         method, embedded, whole, elements, queries, stored, result.judgments, trained.vocabulary
     )
@@ -57,4 +57,4 @@ def evaluate(
     origin = trained.origin(__name__) | {"dataset": dataset, "split": options.split}
     write(written, result, tag, origin)
     record(written.machine, "evaluate", clock.usage(str(device)))
-    return result.subject
+    return result.ranked

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from manymatch.config.layout import ResultFiles
 from manymatch.evaluation.ensemble import Ensemble
-from manymatch.evaluation.outcome import EvaluationOptions, outcome, write
 from manymatch.evaluation.protocols.recall import recall
+from manymatch.evaluation.split_results import EvaluationOptions, rank_split, write
 from manymatch.methods.base import Embeddings, Method
 from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
@@ -55,7 +55,7 @@ def rerank(
 
     models = _embed_entities(members, options.split, device)
     score, dataset = reranked(models.score, beta), models.dataset
-    result = outcome(models.embedded, score, None, dataset, models.stored, options)
+    result = rank_split(models.embedded, score, None, dataset, models.stored, options)
 
     origin = models.origin(__name__)
     name = origin["preset"] + SUFFIX

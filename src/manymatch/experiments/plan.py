@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from manymatch.config.strict import Strict
-from manymatch.results.ablations import value_text
+from manymatch.results.experiments import value_text
 from manymatch.util.errors import nearest
 
 Seed = Annotated[int, Field(ge=0)]

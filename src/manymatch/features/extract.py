@@ -15,7 +15,7 @@ from manymatch.features import build_backbone, entry_point
 from manymatch.features.backbone import Detector, Sources
 from manymatch.features.extractors import Detection, Extracted, Extractor, stored
 from manymatch.features.image_list import ImageFile, list_images
-from manymatch.features.store import FeatureWriter
+from manymatch.features.writer import FeatureWriter
 from manymatch.networks.device import pick_device
 from manymatch.util.code_hash import code_hash
 from manymatch.util.files import sha256

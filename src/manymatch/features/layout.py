@@ -1,68 +1,73 @@
-"""The HDF5 layout of a feature store, and the checks that a file with it must pass.
+"""The HDF5 layout of a feature store, which any HDF5 tool reads and writes.
 
-n images, R = most regions of an image, F = feature width. All datasets are contiguous, so that a
-row begins at `offset + row * row_bytes` and is read and written without HDF5: a reader is a plain
-`pread`, and a writer that is killed cannot damage HDF5's own structures.
+n images, R = most regions of an image, F = feature width. Each chunk has HDF5's Fletcher-32
+checksum, which HDF5 compares when it reads the chunk.
 
-    features   (n, R, F) float16   zero where padded; uint8 in a store of pixels
-    n_regions  (n,) int32          0 = the row is not written yet; never in a finished store
-    boxes      (n, R, 4) float32   x1 y1 x2 y2 in 0..1, zero where padded; optional
-    checksum   (n,) uint64         `row_checksum`
-    image_id   (n,) UTF-8 strings of fixed length
+    features   (n, R, F) float16   chunks (1, R, F); zero where padded; uint8 in a store of pixels
+    boxes      (n, R, 4) float32   chunks (1, R, 4); x1 y1 x2 y2 in 0..1, as features; optional
+    n_regions  (n,) int32          one chunk
+    image_id   (n,) UTF-8 strings of fixed length, one chunk
+
+HDF5's own structures have checksums, too, from version 1.10 of the format on. So a store needs no
+seal.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 
 from manymatch.util import hdf5_file
-from manymatch.util.errors import DataError, first_line
+from manymatch.util.errors import DataError
 
-FORMAT, VERSION = "manymatch-features", 1
-_AGAIN = ". Run the stage 'features' again"
+FORMAT, VERSION = "manymatch-features", "2"
+AGAIN = ". Run the stage 'features' again"
 _LIBRARY = ("v110", "v110")
-"""A fixed version of the format, so that equal content gives equal bytes. This version has
-checksums for HDF5's own structures."""
-_DTYPES = {"n_regions": "<i4", "boxes": "<f4", "checksum": "<u8"}
+"""A fixed version of the format, so that equal content gives equal bytes."""
 FEATURES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "uint8": np.dtype("u1")}
 """The possible types of features by name."""
+CHECKSUM_BYTES = 4
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The positions of the rows of a store, and its attributes."""
+    """What a store holds besides its rows."""
 
     image_ids: list[str]
     max_regions: int
     width: int
     dtype: np.dtype[Any]
-    offsets: dict[str, int]  # dataset -> byte position of its row 0
+    has_boxes: bool
     attributes: dict[str, str]
 
-    @property
-    def has_boxes(self) -> bool:
-        return "boxes" in self.offsets
+
+def checksum(data: bytes | memoryview) -> bytes:
+    """The Fletcher-32 of a chunk, as HDF5's filter appends it.
+
+    HDF5 reads the data as big-endian words of 16 bits. The sums of little-endian words are the same
+    numbers with their bytes swapped. All sums are below 2^53, so float64 holds them exactly.
+    """
+    words = np.frombuffer(data, np.uint8)
+    if len(words) % 2:
+        words = np.append(words, np.uint8(0))
+    pair = words.view("<u2").astype(np.float64) @ _weights(len(words) // 2)
+    # HDF5 adds carries to the low bits, which leaves 65535 in the place of 0, but for a sum of 0.
+    low, high = (total and (total - 1) % 65535 + 1 for total in map(int, pair))
+    return low.to_bytes(2, "big") + high.to_bytes(2, "big")
 
 
-def row_checksum(
-    features: NDArray[Any], boxes: NDArray[np.float32] | None, n_regions: int, image_id: str
-) -> int:
-    """XXH3-64 of a row, in this order: features (R, F), boxes (R, 4), n_regions (int32), id."""
-    digest = xxhash.xxh3_64(features.data)
-    if boxes is not None:
-        digest.update(boxes.data)
-    digest.update(n_regions.to_bytes(4, "little") + image_id.encode())
-    return digest.intdigest()
+@lru_cache(maxsize=8)
+def _weights(count: int) -> NDArray[np.float64]:
+    """(count, 2): the weights of the words in the two sums."""
+    return np.stack([np.ones(count), np.arange(count, 0, -1, dtype=np.float64)], axis=1)
 
 
 def all_finite(values: NDArray[Any]) -> bool:
@@ -91,39 +96,27 @@ def check_ids(path: Path, image_ids: Sequence[str]) -> None:
         raise DataError(f"{path}: an image id is empty or contains a null character")
 
 
-def create(
-    path: Path,
-    image_ids: Sequence[str],
-    max_regions: int,
-    width: int,
-    dtype: str,
-    boxes: bool,
-    attributes: Mapping[str, str],
-) -> None:
-    """Write an empty store to `path`: structure, image ids and attributes, but no rows."""
-    shapes = {"features": (max_regions, width), "n_regions": (), "checksum": ()}
-    kinds = {
-        "features": FEATURES[dtype],
-        **{name: np.dtype(kind) for name, kind in _DTYPES.items()},
-    }
-    if boxes:
-        shapes["boxes"] = (max_regions, 4)
+def create(path: Path, layout: Layout) -> None:
+    """Write a store without rows to `path`. All chunks exist and are zero."""
+    n, regions = len(layout.image_ids), layout.max_regions
     with h5py.File(path, "w", libver=_LIBRARY) as file:
-        described = {**attributes, "format": FORMAT, "version": str(VERSION)}
+        described = {**layout.attributes, "format": FORMAT, "version": VERSION}
         for name, value in sorted(described.items()):
             encoded = value.encode()
             file.attrs.create(name, encoded, dtype=_fixed_string([encoded]))
-        ids = [image_id.encode() for image_id in image_ids]
-        data = np.array(ids, dtype=_fixed_string(ids))
-        file.create_dataset("image_id", data=data, track_times=False)
-        for name, shape in sorted(shapes.items()):
-            _create_dataset(file, name, (len(image_ids), *shape), kinds[name])
-
-
-def reserve(path: Path, size: int) -> None:
-    """Allocate `size` bytes, so that a full disk is noticed before hours of work, not after."""
-    with path.open("ab") as file:
-        os.posix_fallocate(file.fileno(), 0, size)
+        ids = [image_id.encode() for image_id in layout.image_ids]
+        file.create_dataset(
+            "image_id",
+            data=np.array(ids, dtype=_fixed_string(ids)),
+            chunks=(n,),
+            fletcher32=True,
+            track_times=False,
+        )
+        _create_dataset(file, "n_regions", (n,), (n,), np.dtype("<i4"))
+        if layout.has_boxes:
+            _create_dataset(file, "boxes", (n, regions, 4), (1, regions, 4), np.dtype("<f4"))
+        shape = regions, layout.width
+        _create_dataset(file, "features", (n, *shape), (1, *shape), layout.dtype)
 
 
 def _fixed_string(values: Sequence[bytes]) -> np.dtype[Any]:
@@ -136,50 +129,64 @@ def _fixed_string(values: Sequence[bytes]) -> np.dtype[Any]:
 
 
 def _create_dataset(
-    file: h5py.File, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
+    file: h5py.File, name: str, shape: tuple[int, ...], chunk: tuple[int, ...], dtype: np.dtype[Any]
 ) -> None:
-    """Create a contiguous dataset. Its position is fixed now, its bytes are written later."""
+    """Create a dataset whose chunks get their places in the file now."""
     settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    settings.set_layout(h5py.h5d.CONTIGUOUS)
+    settings.set_chunk(chunk)
+    settings.set_fletcher32()
     settings.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
-    settings.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
     settings.set_obj_track_times(False)
     kind = h5py.h5t.py_create(dtype)
     h5py.h5d.create(file.id, name.encode(), kind, h5py.h5s.create_simple(shape), settings)
 
 
-def inspect(path: Path) -> Layout:
-    """The layout of the store at `path`. A damaged or foreign file is a `DataError`."""
-    try:
-        with hdf5_file.open_hdf5(path) as file:
-            return _inspect(file, path)
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such feature store. Run the stage 'features'") from None
-    except hdf5_file.FAULTS as error:
-        reason = first_line(error)
-        raise DataError(
-            f"{path}: damaged or not an HDF5 file ({reason}). Remove it and run the stage "
-            "'features'"
-        ) from None
+def chunk_places(file: h5py.File, name: str) -> NDArray[np.int64]:
+    """(n,) the place in the file of each chunk of a dataset, by row."""
+    dataset = file[name]
+    places = np.zeros(dataset.id.get_num_chunks(), np.int64)
+
+    def enter(chunk: Any) -> None:
+        places[chunk.chunk_offset[0] // dataset.chunks[0]] = chunk.byte_offset
+
+    dataset.id.chunk_iter(enter)
+    return places
 
 
-def _inspect(file: h5py.File, path: Path) -> Layout:
+def inspect(file: h5py.File, path: Path) -> Layout:
+    """The layout of an opened store. A `DataError` names `path` if the file is no store."""
     attributes = {name: _attribute(file, name, path) for name in file.attrs}
-    if attributes.pop("format", "") != FORMAT or attributes.pop("version", "") != str(VERSION):
-        raise DataError(f"{path}: not a feature store of version {VERSION}{_AGAIN}")
-    names = ["features", *(name for name in _DTYPES if name in file or name != "boxes")]
-    offsets = {name: _offset(file, name, path) for name in [*names, "image_id"]}
-    n, max_regions, width = _shape(file, names, path)
-    image_ids = [value.decode() for value in file["image_id"][:]]
+    if attributes.pop("format", "") != FORMAT or attributes.pop("version", "") != VERSION:
+        raise DataError(f"{path}: not a feature store of version {VERSION}{AGAIN}")
+    features, counts, ids = (
+        _dataset(file, name, path) for name in ("features", "n_regions", "image_id")
+    )
+    shape = features.shape
+    n, regions, width = shape if len(shape) == 3 else (0, 0, 0)
+    expected: list[tuple[h5py.Dataset, tuple[int, ...], list[Any]]] = [
+        (counts, (n,), ["<i4"]),
+        (features, (n, regions, width), [*FEATURES.values()]),
+    ]
+    if "boxes" in file:
+        expected.append((_dataset(file, "boxes", path), (n, regions, 4), ["<f4"]))
+    for dataset, wanted, kinds in expected:
+        if dataset.shape != wanted or dataset.dtype not in kinds:
+            stored = f"{dataset.dtype} {dataset.shape}"
+            raise DataError(f"{path}: dataset '{dataset.name}' is {stored}, unlike in a store")
+    if 0 in shape:
+        raise DataError(f"{path}: the feature store is empty (features {shape})")
+    if not _is_fixed_string(ids.dtype):
+        raise DataError(f"{path}: image ids are not strings of fixed length{AGAIN}")
+    image_ids = [value.decode() for value in ids[:]]
     if len(image_ids) != n or len(set(image_ids)) != n:
-        raise DataError(f"{path}: image ids are missing or occur twice{_AGAIN}")
-    return Layout(image_ids, max_regions, width, file["features"].dtype, offsets, attributes)
+        raise DataError(f"{path}: image ids are missing or occur twice{AGAIN}")
+    return Layout(image_ids, regions, width, features.dtype, "boxes" in file, attributes)
 
 
 def _attribute(file: h5py.File, name: str, path: Path) -> str:
     if _is_fixed_string(file.attrs.get_id(name).dtype):
         return file.attrs[name].decode()
-    raise DataError(f"{path}: attribute '{name}' is not a string of fixed length{_AGAIN}")
+    raise DataError(f"{path}: attribute '{name}' is not a string of fixed length{AGAIN}")
 
 
 def _is_fixed_string(kind: np.dtype[Any]) -> bool:
@@ -187,36 +194,11 @@ def _is_fixed_string(kind: np.dtype[Any]) -> bool:
     return text is not None and text.length is not None
 
 
-def _shape(file: h5py.File, names: list[str], path: Path) -> tuple[int, int, int]:
-    """(n, R, F). All datasets must have matching shapes."""
-    shape = file["features"].shape
-    n, max_regions, width = shape if len(shape) == 3 else (0, 0, 0)
-    expected = {
-        "features": shape,
-        "n_regions": (n,),
-        "checksum": (n,),
-        "boxes": (n, max_regions, 4),
-    }
-    for name in names:
-        kinds = [np.dtype(_DTYPES[name])] if name in _DTYPES else [*FEATURES.values()]
-        if file[name].shape != expected[name] or file[name].dtype not in kinds:
-            stored = f"{file[name].dtype} {file[name].shape}"
-            raise DataError(f"{path}: dataset '{name}' is {stored}, unlike in a feature store")
-    if 0 in shape:
-        raise DataError(f"{path}: the feature store is empty (features {shape})")
-    return n, max_regions, width
-
-
-def _offset(file: h5py.File, name: str, path: Path) -> int:
-    """Where the dataset `name` begins. It must be in this file, contiguous and complete."""
+def _dataset(file: h5py.File, name: str, path: Path) -> h5py.Dataset:
+    """The dataset `name`, which must be in this file."""
     if name not in file:
-        raise DataError(f"{path}: no dataset '{name}'; not a feature store{_AGAIN}")
+        raise DataError(f"{path}: no dataset '{name}'; not a feature store{AGAIN}")
     dataset = hdf5_file.member(file, name, f"{path}: dataset '{name}'")
-    offset = dataset.id.get_offset() if isinstance(dataset, h5py.Dataset) else None
-    if name == "image_id" and not _is_fixed_string(dataset.dtype):
-        raise DataError(f"{path}: image ids are not strings of fixed length{_AGAIN}")
-    if offset is None or dataset.chunks:
-        raise DataError(f"{path}: dataset '{name}' is not contiguous{_AGAIN}")
-    if offset + dataset.nbytes > path.stat().st_size:
-        raise DataError(f"{path}: cut off inside dataset '{name}'{_AGAIN}")
-    return int(offset)
+    if not isinstance(dataset, h5py.Dataset):
+        raise DataError(f"{path}: '{name}' is not a dataset{AGAIN}")
+    return dataset

@@ -5,12 +5,14 @@ preset.yaml        the resolved preset
 vocabulary.json    the words or wordpieces, in the order of their ids
 model.json         feature width, the hashes of the other files, and the epoch of the weights:
                    `methods.facts`
-README.md          the model card
+README.md          the model card, which may be edited
+SEAL.json          the seal of all files but the card
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +26,16 @@ from manymatch.config.preset import Preset, read_preset
 from manymatch.methods import build_method
 from manymatch.methods.base import Method
 from manymatch.model.facts import FACTS, REMEDY, facts
-from manymatch.model.model_card import model_card
 from manymatch.networks.encoders.pretrained import structure_only
-from manymatch.util.errors import CheckpointError
-from manymatch.util.files import has_sha256, replacing, sha256, write_text
-from manymatch.util.json_file import write_hashed_object
+from manymatch.util.errors import CheckpointError, DataError
+from manymatch.util.files import replacing, sha256, write_json, write_text
 from manymatch.util.regular_file import regular_path
+from manymatch.util.seal import NAME as SEAL
+from manymatch.util.seal import open_sealed, sealed
 
 WEIGHTS, PRESET, VOCABULARY = "model.safetensors", "preset.yaml", "vocabulary.json"
 CARD = "README.md"
-FILES = [WEIGHTS, PRESET, VOCABULARY, FACTS, CARD]
+FILES = [WEIGHTS, PRESET, VOCABULARY, FACTS, CARD, SEAL]
 """All files of a model."""
 TRAINED_IN = "trained_in"
 """The key of `model.json` for the precision of the training, as the preset names precisions."""
@@ -51,7 +53,7 @@ def save_model(
     **more: Any,
 ) -> None:
     """Write the whole folder or nothing; `more` is added to `model.json`."""
-    with replacing(folder) as partial:
+    with sealed(folder, loose=[CARD]) as partial:
         partial.mkdir()
         save_weights(partial / WEIGHTS, method, preset.method)
         write_text(partial / PRESET, preset.to_yaml())
@@ -61,8 +63,8 @@ def save_model(
             "feature_width": feature_width,
             **{key: sha256(partial / name) for name, key in HASHES.items()},
         } | more
-        write_hashed_object(partial / FACTS, content)
-        write_text(partial / CARD, model_card(preset, content))
+        write_json(partial / FACTS, content)
+        write_text(partial / CARD, _model_card(preset, content))
 
 
 def save_weights(path: Path, method: Method, name: str) -> str:
@@ -106,19 +108,21 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
 
 
 def check_files(folder: Path) -> dict[str, Any]:
-    """Compare the files of the model in `folder` with their hashes in `model.json`, and return the
-    content of `model.json`.
+    """Compare the files of the model in `folder` with its seal, and return the content of
+    `model.json`.
 
     Raises:
         CheckpointError: a file is missing or damaged, or `model.json` has another content.
     """
     content = facts(folder)
-    for name, key in HASHES.items():
-        if not has_sha256(folder / name, content[key]):
-            raise CheckpointError(
-                f"{folder / name}: damaged or edited: its SHA-256 is not '{key}' of {FACTS}. "
-                f"{REMEDY}"
-            )
+    try:
+        seal = open_sealed(folder, REMEDY, whole_bytes=None)
+        for name, key in HASHES.items():
+            seal.check(name)
+            if seal.hashes[name] != content[key]:
+                raise DataError(f"{folder / name}: its SHA-256 is not '{key}' of {FACTS}. {REMEDY}")
+    except DataError as error:
+        raise CheckpointError(str(error)) from None
     return content
 
 
@@ -167,3 +171,65 @@ def _check_fit(path: Path, stored: dict[str, Tensor], expected: dict[str, Tensor
             raise CheckpointError(
                 f"{path}: {problem} '{keys[0]}'{more}. The weights do not belong to this preset."
             )
+
+
+_CARD = """\
+---
+library_name: manymatch
+pipeline_tag: text-to-image
+tags: [image-text-retrieval, {method}]
+---
+
+# {method} on {dataset}
+
+An image-text retrieval model, trained with ManyMatch. The model ranks pictures by a text and texts
+by a picture.
+
+    import manymatch
+
+    model = manymatch.load("FOLDER")
+    images = model.encode_images(["a.jpg", "b.png"])
+    texts = model.encode_texts(["a red bird above a table"])
+    model.score(images, texts)
+
+## Training
+
+- Method: {method}. All settings are in `preset.yaml`.
+- Data: the training split of {dataset}.
+- Image features: {features} ({preprocessing}).
+- Scene graphs: {parser}.
+- Validation split: rsum {rsum} of 600, epoch {epoch} of {epochs}. Setting: {setting}.
+
+## Limits
+
+- The model knows the words and the kinds of pictures of its training data, and no others.
+- A score says which picture fits a text better. A score is not a probability.
+- The data set's captions may hold stereotypes about people, and the model learns them.
+- Do not use the model to identify people or to decide about them.
+
+## Licence
+
+The code is under Apache-2.0. The terms of the data set and of the pretrained networks apply to the
+weights as well.
+"""
+
+
+def _model_card(preset: Preset, facts: Mapping[str, Any]) -> str:
+    """The text of the card.
+
+    Args:
+        preset: the settings of the training.
+        facts: the content of `model.json`. What is missing is called "unknown".
+    """
+    rsum = facts.get("rsum")
+    return _CARD.format(
+        method=preset.method,
+        dataset=facts.get("dataset", "unknown"),
+        features=preset.features,
+        preprocessing=facts.get("extraction", {}).get("preprocessing", "unknown"),
+        parser=facts.get("parser") or "not used",
+        rsum="unknown" if rsum is None else f"{rsum:.1f}",
+        epoch=facts.get("epoch", "unknown"),
+        epochs=facts.get("epochs", "unknown"),
+        setting=preset.setting,
+    )

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from manymatch.config.names import ParserName
 from manymatch.util.errors import CheckpointError, DataError
-from manymatch.util.json_file import read_hashed_object
+from manymatch.util.json_file import read_object
+from manymatch.util.seal import open_sealed
 
 FACTS = "model.json"
 REMEDY = "Train the model again, or run 'dvc checkout --force'"
@@ -90,7 +91,8 @@ def facts(folder: Path) -> dict[str, Any]:
     """
     path = folder / FACTS
     try:
-        content = read_hashed_object(path, REMEDY)
+        open_sealed(folder, REMEDY, whole_bytes=None).check(FACTS)
+        content = read_object(path)
         Facts.model_validate(content)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]

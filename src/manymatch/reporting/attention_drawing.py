@@ -48,9 +48,10 @@ def look(image_map: ImageMap, weights: Sequence[float], element: int) -> Look:
     """The drawing of an element (from 0) of an image with its `weights` after any pass."""
     strongest = max(weights)
     relative = [weight / strongest if strongest else 0.0 for weight in weights]
+    across, down = (round(100 * side / max(image_map.size), 2) for side in image_map.size)
     return Look(
         label=_label(image_map.grid, weights, element),
-        frame=_frame(*image_map.size),
+        frame=((100 - across) / 2, (100 - down) / 2, across, down),
         grid=image_map.grid,
         veils=_veils(relative, image_map.grid) if image_map.grid else [],
         outlines=[] if image_map.grid else _outlines(image_map, relative),
@@ -65,12 +66,6 @@ def _label(grid: int | None, weights: Sequence[float], element: int) -> str:
     else:
         region = f"region {strongest + 1} of {len(weights)}"
     return f"Element {element + 1}: most, {100 * weights[strongest]:.0f}%, at {region}"
-
-
-def _frame(width: int, height: int) -> tuple[float, float, float, float]:
-    side = max(width, height)
-    across, down = round(100 * width / side, 2), round(100 * height / side, 2)
-    return (100 - across) / 2, (100 - down) / 2, across, down
 
 
 def _veils(relative: list[float], side: int) -> list[tuple[float, str]]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, dataclass_transform
 
-from manymatch.results.ablations import Ablation
 from manymatch.results.costs import Costs
+from manymatch.results.experiments import Experiment
 from manymatch.results.provenance import Provenance
 
 
@@ -88,6 +88,6 @@ class MachineFacts(Block):
     dataset: str
 
 
-def gallery(result: Ablation | Costs | Provenance) -> str:
+def gallery(result: Experiment | Costs | Provenance) -> str:
     """What was ranked: "test: 300 images, 1,500 captions"."""
     return f"{result.split}: {result.images:,} images, {result.captions:,} captions"

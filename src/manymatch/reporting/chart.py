@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from manymatch.reporting.blocks import Block
+from manymatch.reporting.estimates import Estimate
+from manymatch.results.runs import Run
 
 STYLES = 10
 """Line styles that style.css defines. Further lines start again with the first style."""
@@ -16,6 +18,11 @@ _MAX_POINTS = 200
 """A longer line is thinned evenly to this number of points; its ends are kept."""
 
 Points = Sequence[tuple[Any, float]]
+
+
+def styles(runs: Sequence[Run]) -> dict[str, int]:
+    """The number of each preset's line style, by its place among one data set's runs."""
+    return {run.preset: position % STYLES for position, run in enumerate(runs)}
 
 
 @dataclass(frozen=True)
@@ -171,20 +178,42 @@ def line_chart(
     return Chart(title, lines, x_axis.ticks(), y_ticks, unit, legend)
 
 
-def dot_chart(title: str, rows: Sequence[tuple[str, str, str, float, float]]) -> DotChart:
-    """The chart of rows of (label, full label, text, mean, half-width of the range)."""
-    axis = LinearAxis([end for *_, mean, half in rows for end in (mean - half, mean + half)])
+def dot_charts(
+    title: str, rows: Sequence[tuple[str, str, Estimate]], digits: int = 1
+) -> list[DotChart]:
+    """The chart of rows of (label, full label, estimate); none without a row."""
+    places = [
+        (mean, mean - half, mean + half)
+        for *_, estimate in rows
+        for mean, half in [(estimate.mean, estimate.deviation or 0.0)]
+    ]
+    if not rows:
+        return []
+    axis = LinearAxis([value for place in places for value in place])
     dots = [
-        Dot(
-            label,
-            full_label,
-            text,
-            *(round(axis.at(value), 2) for value in (mean, mean - half, mean + half)),
-        )
-        for label, full_label, text, mean, half in rows
+        Dot(label, full_label, estimate.text(digits), *(round(axis.at(v), 2) for v in place))
+        for (label, full_label, estimate), place in zip(rows, places, strict=True)
     ]
     ticks = axis.ticks()
-    return DotChart(title, dots, [ticks[0], ticks[-1]])
+    return [DotChart(title, dots, [ticks[0], ticks[-1]])]
+
+
+def line_of_estimates(
+    name: str,
+    style: int,
+    points: Sequence[tuple[float, Estimate]],
+    labels: Sequence[str],
+    summary: str,
+) -> Series:
+    """A line through means, with the deviations as ranges."""
+    return Series(
+        name,
+        style,
+        [(x, value.mean) for x, value in points],
+        summary,
+        labels,
+        [value.deviation or 0.0 for _, value in points],
+    )
 
 
 def _line(series: Series, x_axis: Axis, y_axis: Axis) -> Line:

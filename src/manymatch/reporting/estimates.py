@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtr, stdtrit  # scipy.stats takes half a second to load
 
-from manymatch.results.ablations import Hits
+from manymatch.results.experiments import Hits
 
 
 @dataclass(frozen=True)

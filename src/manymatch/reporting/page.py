@@ -4,100 +4,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
-from manymatch.reporting import claims, costs, leaderboard, over_seeds
 from manymatch.reporting.blocks import Block, View, gallery
-from manymatch.reporting.sections import (
-    ablations,
-    clusters,
-    elements,
-    one_to_many,
-    provenance,
-    published,
-    ranks,
-    samples,
-    sets,
-    studies,
-    training,
-    tuning,
-)
+from manymatch.reporting.section import Section, all_sections
 from manymatch.results.all_results import AllResults
+from manymatch.results.experiments import Experiment
 
 _TEMPLATES = Path(__file__).parent / "templates"
-
-Sections = dict[str, Callable[[AllResults], View | None]]
-"""Functions that make sections of the given results, by the anchors of the sections; None: the
-results have nothing to show."""
-
-
-class Part(NamedTuple):
-    """A page of each data set; the sections get the results on this data set alone."""
-
-    title: str
-    sections: Sections
-
-
-PARTS = [
-    Part(
-        "Results",
-        {
-            "leaderboard": leaderboard.section,
-            "recall-curve": ranks.recall_curve,
-            "published": published.section,
-            "methods": ablations.methods,
-            "training": training.section,
-            "provenance": provenance.section,
-        },
-    ),
-    Part(
-        "Experiments",
-        {"claims": claims.section, "ablations": ablations.section, "tuning": tuning.section},
-    ),
-    Part(
-        "Queries",
-        {
-            "hardest": ranks.hardest,
-            "image-queries": samples.images,
-            "caption-queries": samples.captions,
-        },
-    ),
-    Part("Sets", {"sets": sets.section, "elements": elements.section}),
-    Part(
-        "One to many",
-        {
-            "others": one_to_many.others,
-            "ambiguity": one_to_many.ambiguity,
-            "meanings": one_to_many.meanings,
-        },
-    ),
-    Part("Studies", {"studies": studies.section, "clusters": clusters.section}),
-    Part("Efficiency", {"costs": costs.section}),
-]
-
-OVERVIEW: Sections = {
-    "leaderboard": leaderboard.section,
-    "methods": ablations.methods,
-    "claims": claims.section,
-}
-"""The sections of each data set on the first page."""
-
-GENERAL_PART = Part(
-    "Other experiments",
-    {"synthetic": over_seeds.synthetic_section, "sketches": over_seeds.sketches_section},
-)
-"""The page of the experiments that belong to no data set of the pipeline."""
-
-
-_DATASET_LISTS = ("runs", "ablations", "tuning", "studies", "clusters", "outdated", "costs")
-"""The results that belong to a data set of the pipeline."""
 
 
 @dataclass
@@ -157,58 +78,46 @@ def _environment() -> jinja2.Environment:
 
 
 def _overview(results: AllResults) -> Page:
+    sections = [section for section in all_sections() if section.overview]
     views = {
         f"{dataset}-{anchor}": (dataset, view)
-        for dataset in _datasets(results)
-        for anchor, view in _views(OVERVIEW, _select_dataset(results, dataset))
+        for dataset in results.datasets
+        for anchor, view in _views(sections, results.on_dataset(dataset))
     }
     return Page("index.html", "Overview", "", views)
 
 
 def _pages(results: AllResults) -> Iterator[Page]:
-    """The pages of each data set, then the page of the other experiments; none without a view."""
-    for dataset in _datasets(results):
-        for part in PARTS:
-            name = f"{dataset}-{part.title.lower().replace(' ', '-')}"
-            yield from _page(name, dataset, part, _select_dataset(results, dataset))
-    yield from _page("experiments", "", GENERAL_PART, results)
+    """The pages of each data set, then those of results without one; none without a view."""
+    titles = dict.fromkeys(section.page for section in all_sections())
+    parts = {title: [one for one in all_sections() if one.page == title] for title in titles}
+    for dataset in [*results.datasets, ""]:
+        selected = results.on_dataset(dataset) if dataset else results
+        for title, sections in parts.items():
+            shown = [section for section in sections if section.general == (not dataset)]
+            views = {anchor: ("", view) for anchor, view in _views(shown, selected)}
+            # The part after the last "-" tells the pages of a data set apart from all others.
+            words = title.lower().split()
+            name = "-".join([dataset, *words]) if dataset else "_".join(words)
+            if views:
+                yield Page(f"pages/{name}.html", title, dataset, views)
 
 
-def _page(name: str, dataset: str, part: Part, results: AllResults) -> Iterator[Page]:
-    views = {anchor: ("", view) for anchor, view in _views(part.sections, results)}
-    if views:
-        yield Page(f"pages/{name}.html", part.title, dataset, views)
-
-
-def _views(sections: Sections, results: AllResults) -> Iterator[tuple[str, View]]:
+def _views(sections: Iterable[Section], results: AllResults) -> Iterator[tuple[str, View]]:
     """The views that have something to show, by their anchors."""
-    for anchor, section in sections.items():
-        if view := section(results):
-            yield anchor, view
-
-
-def _datasets(results: AllResults) -> list[str]:
-    """The data sets with results; those with a trained model come first."""
-    kinds = [getattr(results, name) for name in _DATASET_LISTS]
-    return list(dict.fromkeys(result.dataset for kind in kinds for result in kind))
-
-
-def _select_dataset(results: AllResults, dataset: str) -> AllResults:
-    """The results on one data set."""
-    kinds: dict[str, Any] = {
-        name: [result for result in getattr(results, name) if result.dataset == dataset]
-        for name in _DATASET_LISTS
-    }
-    return replace(results, **kinds)
+    for section in sections:
+        if view := section.view(results):
+            yield section.anchor, view
 
 
 def _data_line(results: AllResults) -> str:
     """The data sets with their sizes: "scenes (test: 300 images, 1,500 captions)"."""
     parts = []
-    for dataset in _datasets(results):
-        selected = _select_dataset(results, dataset)
-        galleries = leaderboard.sizes(selected.runs)
-        if not galleries and selected.ablations:
-            galleries = gallery(selected.ablations[0])
+    for dataset in results.datasets:
+        selected = results.on_dataset(dataset)
+        galleries = "; ".join(dict.fromkeys(gallery(run.provenance) for run in selected.runs))
+        experiments = selected.current(Experiment)
+        if not galleries and experiments:
+            galleries = gallery(experiments[0])
         parts.append(f"{dataset} ({galleries})" if galleries else dataset)
     return "; ".join(parts)

@@ -6,23 +6,27 @@ import json
 from datetime import date
 from pathlib import Path
 
-from manymatch.reporting import ablations, claims, leaderboard, page
+from manymatch.reporting import page
 from manymatch.reporting.dvc_plots import curve_tables
-from manymatch.results.ablations import Ablation
+from manymatch.reporting.section import Texts, all_sections
+from manymatch.reporting.sections import leaderboard
 from manymatch.results.all_results import AllResults
 from manymatch.results.machine import git_revision, read_records
 from manymatch.results.runs import Run
 from manymatch.util import files
 from manymatch.util.progress import working
 
+_LATEX_HEAD = "% The tables need the package booktabs: \\usepackage{booktabs}"
 
-def report(reports: Path) -> list[Run]:
+
+def report(reports: Path, plans: Path) -> list[Run]:
     """Write `index.html`, `pages/*.html`, `leaderboard.{csv,md,tex}`, and what DVC draws,
     `plots/**/*.tsv`, in the folder `reports`.
 
-    Reads all result files of the folder; curves and run files may be missing. The outputs are the
-    same on every machine. What differs from run to run (date, revision, time, memory) is written
-    to `machine/machine.js`, which the pages load if the file exists.
+    Reads all result files of the folder, and the claims in the folder `plans` of experiments;
+    curves and run files may be missing. The outputs are the same on every machine. What differs
+    from run to run (date, revision, time, memory) is written to `machine/machine.js`, which the
+    pages load if the file exists.
 
     Returns:
         The results of the leaderboard.
@@ -30,15 +34,18 @@ def report(reports: Path) -> list[Run]:
     Raises:
         DataError: there is no result, or a file is malformed. The message is one line with the
             file. Earlier outputs then stay as they were.
+        ConfigError: a claim is wrong; as for a malformed file.
     """
-    results = AllResults.read(reports)
-    methods = [ablation for ablation in results.ablations if ablation.compares_methods]
+    results = read(reports, plans)
     with working("draw the pages"):
         pages = page.render(results)
     outputs = {
         "leaderboard.csv": leaderboard.to_csv(results.runs),
-        "leaderboard.md": _markdown(results, methods),
-        "leaderboard.tex": _latex(results, methods),
+        "leaderboard.md": "\n".join(_texts(results, [one.markdown for one in all_sections()])),
+        "leaderboard.tex": "\n\n".join(
+            [_LATEX_HEAD, *_texts(results, [one.latex for one in all_sections()])]
+        )
+        + "\n",
         "index.html": pages.pop("index.html"),
         "machine/machine.js": _machine_script(reports),
     }
@@ -55,19 +62,13 @@ def report(reports: Path) -> list[Run]:
     return results.runs
 
 
-def _markdown(results: AllResults, methods: list[Ablation]) -> str:
-    tables = [leaderboard.to_markdown(results.runs), *map(ablations.to_markdown, methods)]
-    return "\n".join([*tables, *claims.to_markdown(results.ablations)])
+def read(reports: Path, plans: Path) -> AllResults:
+    """All results that a section shows, and the claims about them; see `AllResults.read`."""
+    return AllResults.read(reports, plans, [kind for one in all_sections() for kind in one.kinds])
 
 
-def _latex(results: AllResults, methods: list[Ablation]) -> str:
-    head = "% The tables need the package booktabs: \\usepackage{booktabs}"
-    tables = [
-        f"% {ablation.name}: {ablations.sizes(ablation)}\n"
-        + ablations.table(ablation).to_latex(merge=True)
-        for ablation in methods
-    ]
-    return "\n\n".join([head, leaderboard.to_latex(results.runs), *tables]) + "\n"
+def _texts(results: AllResults, parts: list[Texts | None]) -> list[str]:
+    return [text for part in parts if part for text in part(results)]
 
 
 def _machine_script(reports: Path) -> str:

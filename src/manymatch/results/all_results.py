@@ -2,77 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from manymatch.results.ablations import Ablation
-from manymatch.results.clusters import Clusters
-from manymatch.results.costs import Costs
-from manymatch.results.over_seeds import SketchExperiment, SyntheticExperiment
+from manymatch.results.base import Result
+from manymatch.results.claims import Claims, read_claims
+from manymatch.results.experiments import Experiment
 from manymatch.results.runs import Run, read_runs
-from manymatch.results.studies import Studies
-from manymatch.results.tuning import Tuning
 
-_OfModel = TypeVar("_OfModel", Studies, Clusters)
+Kind = TypeVar("Kind", bound=Result)
+
+
+def has_dataset(kind: type[Result]) -> bool:
+    """Whether results of this kind belong to a data set of the pipeline."""
+    return "{dataset}" in kind.path
 
 
 @dataclass(frozen=True)
 class AllResults:
-    """Each list is in the order of the class's `read_all`; `runs` has at least one run.
-
-    `outdated` are the studies and clusters of other models than the evaluated ones of the same
-    name. They are not among `studies` and `clusters`.
-    """
+    """The evaluated models, and the other results by their kind, each list in the order of the
+    class's `read_all`. `claims` are those of the experiments, by the experiments' names."""
 
     runs: list[Run]
-    ablations: list[Ablation] = field(default_factory=list)
-    tuning: list[Tuning] = field(default_factory=list)
-    clusters: list[Clusters] = field(default_factory=list)
-    studies: list[Studies] = field(default_factory=list)
-    costs: list[Costs] = field(default_factory=list)
-    synthetic: list[SyntheticExperiment] = field(default_factory=list)
-    sketches: list[SketchExperiment] = field(default_factory=list)
-    outdated: list[Studies | Clusters] = field(default_factory=list)
+    kinds: Mapping[type[Result], Sequence[Result]] = field(default_factory=dict)
+    claims: Mapping[str, Claims] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, reports: Path, plans: Path, kinds: Iterable[type[Result]] = ()) -> AllResults:
+        """Read every result file of `kinds`, and the claims in the folder `plans` of experiments.
+
+        Raises:
+            DataError: there is no run, or a file is malformed; one line with the file and the key.
+            ConfigError: a claim is wrong; one line with the file and the claim.
+        """
+        runs = read_runs(reports)
+        read = {kind: kind.read_all(reports) for kind in dict.fromkeys(kinds)}
+        results = cls(runs, read)
+        labels: dict[str, set[str]] = {}
+        for experiment in results.current(Experiment):
+            known = labels.setdefault(experiment.name, set())
+            known |= {point.label for point in experiment.points}
+        return replace(results, claims=read_claims(plans, labels))
+
+    def current(self, kind: type[Kind]) -> list[Kind]:
+        """The results of a kind, without those that another model made than the evaluated one of
+        the same name."""
+        return [result for result in self._of(kind) if not self._is_outdated(result)]
+
+    def outdated(self, kind: type[Kind]) -> list[Kind]:
+        """The results of a kind that another model made than the evaluated one of the same name."""
+        return [result for result in self._of(kind) if self._is_outdated(result)]
 
     @property
     def judged(self) -> bool:
         """Whether a run has metrics of positives beyond the pairs."""
         return any(run.metrics.multi for run in self.runs)
 
-    @classmethod
-    def read(cls, reports: Path) -> AllResults:
-        """Read every result file.
+    @property
+    def datasets(self) -> list[str]:
+        """The data sets with results; those with a trained model come first."""
+        others = (found for kind, found in self.kinds.items() if has_dataset(kind))
+        results = chain(self.runs, *others)
+        return list(dict.fromkeys(getattr(result, "dataset", "") for result in results))
 
-        Raises:
-            DataError: there is no run, or a file is malformed; one line with the file and the key.
-        """
-        runs = read_runs(reports)
-        studies, old_studies = _split_by_model(Studies.read_all(reports), runs)
-        clusters, old_clusters = _split_by_model(Clusters.read_all(reports), runs)
-        return cls(
-            runs=runs,
-            ablations=Ablation.read_all(reports),
-            tuning=Tuning.read_all(reports),
-            clusters=clusters,
-            studies=studies,
-            costs=Costs.read_all(reports),
-            synthetic=SyntheticExperiment.read_all(reports),
-            sketches=SketchExperiment.read_all(reports),
-            outdated=[*old_studies, *old_clusters],
+    def on_dataset(self, dataset: str) -> AllResults:
+        """The results on one data set, with all results that belong to no data set."""
+        kinds = {
+            kind: [one for one in found if getattr(one, "dataset", "") == dataset]
+            if has_dataset(kind)
+            else found
+            for kind, found in self.kinds.items()
+        }
+        return replace(self, runs=[run for run in self.runs if run.dataset == dataset], kinds=kinds)
+
+    def _of(self, kind: type[Kind]) -> list[Kind]:
+        return [result for result in self.kinds.get(kind, ()) if isinstance(result, kind)]
+
+    def _is_outdated(self, result: Result) -> bool:
+        made_by = getattr(result, "checkpoint_sha256", None)
+        name = getattr(result, "dataset", ""), getattr(result, "preset", "")
+        evaluated = (
+            run.provenance.checkpoint_sha256
+            for run in self.runs
+            if (run.dataset, run.preset) == name
         )
-
-
-def _split_by_model(
-    results: Sequence[_OfModel], runs: Sequence[Run]
-) -> tuple[list[_OfModel], list[_OfModel]]:
-    """The results of the evaluated models, and those of other models of the same names."""
-    models = {(run.dataset, run.preset): run.provenance.checkpoint_sha256 for run in runs}
-    current: list[_OfModel] = []
-    outdated: list[_OfModel] = []
-    for result in results:
-        made_by = result.checkpoint_sha256
-        evaluated = models.get((result.dataset, result.preset), made_by)
-        (current if evaluated == made_by else outdated).append(result)
-    return current, outdated
+        return hasattr(result, "checkpoint_sha256") and next(evaluated, made_by) != made_by

@@ -1,21 +1,151 @@
-"""All result files of one evaluated model together."""
+"""All result files of one evaluated model, with its curves and the ranks in its run files."""
 
 from __future__ import annotations
 
+import csv
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote
 
-from manymatch.results.curves import Curves, read_curves
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv as arrow_csv
+
 from manymatch.results.metrics import Metrics
 from manymatch.results.provenance import Provenance
-from manymatch.results.rankings import PositiveRanks, read_positive_ranks
 from manymatch.results.retrieval import Ranks
 from manymatch.results.samples import Samples
 from manymatch.results.sets import SetDetails
 from manymatch.util.errors import DataError
+from manymatch.util.regular_file import open_regular
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A logged value over the steps, e.g. `validation/rsum`. All values are finite."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+
+    @property
+    def last(self) -> float:
+        return self.points[-1][1]
+
+    @property
+    def best(self) -> tuple[float, float]:
+        """Step and value of the first highest point."""
+        return max(self.points, key=lambda point: point[1])
+
+
+Curves = dict[str, Curve]
+"""Curves by name. The dictionary is empty if the run's curves are not on this machine."""
+
+
+def read_curves(folder: Path) -> Curves:
+    """Read `folder/plots/metrics/**/*.tsv`. Curves without a finite value are left out.
+
+    Raises:
+        DataError: a file is not a table of steps and values.
+    """
+    root = folder / "plots" / "metrics"
+    curves = [_read_curve(path, root) for path in sorted(root.rglob("*.tsv"))]
+    return {curve.name: curve for curve in curves if curve.points}
+
+
+def _read_curve(path: Path, root: Path) -> Curve:
+    name = path.relative_to(root).with_suffix("").as_posix()
+    points = []
+    try:
+        with open_regular(path) as file, TextIOWrapper(file, "utf-8", newline="") as stream:
+            reader = csv.DictReader(stream, delimiter="\t")
+            for row in reader:
+                points.append(_point(row, path, reader.line_num))
+    except (UnicodeDecodeError, csv.Error):
+        raise DataError(f"{path}: not a table that dvclive wrote. Train the model again.") from None
+    return Curve(name, tuple((step, value) for step, value in points if math.isfinite(value)))
+
+
+def _point(row: dict[str, str], path: Path, line: int) -> tuple[float, float]:
+    try:
+        return float(row["step"]), float(row[path.stem])
+    except (KeyError, TypeError, ValueError):
+        raise DataError(
+            f"{path}:{line}: expected the columns 'step' and '{path.stem}' with a number in each. "
+            "Train the model again."
+        ) from None
+
+
+_COLUMNS = {"query": pa.string(), "item": pa.string(), "rank": pa.int32(), "score": pa.string()}
+
+
+@dataclass(frozen=True)
+class PositiveRanks:
+    """The rank (from 1) of each query's first annotated positive among the first `depth` answers;
+    None: none of these answers is a positive."""
+
+    depth: int
+    ranks: dict[str, int | None]
+
+    def recall(self, k: int) -> float:
+        """R@K in percent, for `k` up to `depth`."""
+        hits = sum(rank is not None and rank <= k for rank in self.ranks.values())
+        return 100 * hits / len(self.ranks)
+
+
+def read_positive_ranks(path: Path) -> PositiveRanks | None:
+    """The ranks in a TREC run file; None if the file is missing or empty.
+
+    Ties count against the model: of answers with equal scores, positives come last. A run file
+    holds no judgments. An answer counts as a positive if the caption's id is the image's id with
+    '#' and a number. The caller must compare the recalls with the metrics: some data sets have
+    other ids.
+
+    Raises:
+        DataError: a line is not `QUERY Q0 ITEM RANK SCORE TAG`.
+    """
+    if not path.is_file() or not path.stat().st_size:
+        return None
+    try:
+        table = arrow_csv.read_csv(
+            path,
+            arrow_csv.ReadOptions(column_names=["query", "q0", "item", "rank", "score", "tag"]),
+            arrow_csv.ParseOptions(delimiter=" ", quote_char=False),
+            arrow_csv.ConvertOptions(column_types=_COLUMNS, include_columns=[*_COLUMNS]),
+        )
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"{path}: expected lines 'QUERY Q0 ITEM RANK SCORE TAG': {error}. "
+            "Evaluate the model again."
+        ) from None
+    if table["rank"].null_count:
+        raise DataError(f"{path}: a line has no rank. Evaluate the model again.")
+    query, item = table["query"], table["item"]
+    positive = pc.or_(pc.equal(_image_id(query), item), pc.equal(_image_id(item), query))
+    ranks: dict[str, int | None] = dict.fromkeys(pc.unique(query).to_pylist())
+    ties = {}
+    for row in table.filter(positive).to_pylist():
+        if ranks[row["query"]] is None:
+            ranks[row["query"]] = row["rank"]
+            ties[f"{row['query']} {row['score']}"] = row["rank"]
+    keys = pc.binary_join_element_wise(query, table["score"], " ")
+    tied = pc.and_(pc.is_in(keys, pa.array(ties, pa.string())), pc.invert(positive))
+    for row in table.filter(tied).to_pylist():
+        rank = ranks[row["query"]]
+        if rank is not None and row["rank"] > ties[f"{row['query']} {row['score']}"]:
+            ranks[row["query"]] = rank + 1
+    plain = {unquote(key): rank for key, rank in ranks.items()}
+    return PositiveRanks(pc.max(table["rank"]).as_py(), plain)
+
+
+def _image_id(caption_id: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The part of an id before the last "#"."""
+    return pc.replace_substring_regex(caption_id, "#[^#]*$", "")
+
 
 Kind = Literal["ensemble", "re-ranked", "re-ranked ensemble"]
 Direction = Literal["i2t", "t2i"]

@@ -21,7 +21,7 @@ COLLAPSED = -4.0
 prints -2.13 for its sets and -7.35 for collapsed sets (section 4.6)."""
 
 PLANE_SIDE = 1000
-"""The side of the square in which `evaluation.sets.projection` places elements."""
+"""The side of the square in which `evaluation.sets.analysis` places elements."""
 
 Modality = Literal["images", "texts"]
 Share = Annotated[float, Field(ge=0.0, le=1.001)]
@@ -43,7 +43,7 @@ class ElementMetrics(Record):
     `log_circular_variance_squared` uses the squared norm, as MaxMatch prints the value. `winners`
     is the effective number of elements that share the best pairs; `distinct` is the mean number of
     different items that the elements of a query retrieve first. `rsum_of` has the rsum of
-    selections of elements ("1", "1+3+4"). None: an older ablation did not measure the value.
+    selections of elements ("1", "1+3+4"). None: an older experiment did not measure the value.
     """
 
     log_circular_variance: float

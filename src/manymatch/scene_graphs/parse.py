@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,16 +26,16 @@ from manymatch.datasets.base import caption_columns
 from manymatch.scene_graphs.parser import graphs, load_model
 from manymatch.util.code_hash import code_hash
 from manymatch.util.errors import DataError, first_line
-from manymatch.util.files import replacing, sha256
+from manymatch.util.files import sha256
 from manymatch.util.parquet_file import read_table, table_writer
 from manymatch.util.parts import Parts, identity_of
 from manymatch.util.processes import process_pool
 from manymatch.util.progress import say, track
+from manymatch.util.seal import open_sealed, sealed
 
 Parsed = tuple[pa.RecordBatch, Counter[str]]
 """The graphs of a batch of captions (schema without the ids), and counts of dropped parts."""
 _DROPPED = "lost"
-_DIGITS = 64  # of a SHA-256
 
 _GRAPHS = SCHEMA.remove(SCHEMA.get_field_index("caption_id"))
 
@@ -73,7 +72,7 @@ def parse_captions(
         return
     with parts.joining(lambda part: identity()) as joined:
         parsing = _read_parts(joined) if joined else _parsing(model, processes, batches)
-        with replacing(table) as unfinished, parsing as results:
+        with sealed(table) as unfinished, parsing as results:
             distinct = _collected(_tracked(results, len(batches)))
             with table_writer(unfinished, SCHEMA.with_metadata({PARSER: model})) as writer:
                 writer.write_table(distinct.take(rows).add_column(0, SCHEMA.field(0), ids))
@@ -161,13 +160,9 @@ def _report(dropped: Counter[str]) -> None:
 
 def _write_part(path: Path, results: Iterable[Parsed]) -> None:
     """Write batches of graphs with the counts of dropped parts, one batch at a time."""
-    with replacing(path) as unfinished:
-        with pa.ipc.new_file(unfinished, _GRAPHS) as writer:
-            for batch, dropped in results:
-                writer.write_batch(batch, custom_metadata={_DROPPED: json.dumps(dropped)})
-        digest = sha256(unfinished)
-        with unfinished.open("a") as file:
-            file.write(digest)
+    with sealed(path) as unfinished, pa.ipc.new_file(unfinished, _GRAPHS) as writer:
+        for batch, dropped in results:
+            writer.write_batch(batch, custom_metadata={_DROPPED: json.dumps(dropped)})
 
 
 @contextlib.contextmanager
@@ -182,13 +177,9 @@ def _read_parts(paths: Sequence[Path]) -> Iterator[Iterator[Parsed]]:
 
 
 def _read_part(path: Path) -> Iterator[Parsed]:
+    open_sealed(path, "Remove the file and make it again").check()
     try:
-        content = pa.memory_map(str(path)).read_buffer()
-        size = max(0, content.size - _DIGITS)
-        batches, digest = content.slice(0, size), content.slice(size)
-        if hashlib.sha256(batches).hexdigest().encode() != digest.to_pybytes():
-            raise ValueError("the content does not have the hash at the end of the file")
-        with pa.ipc.open_file(batches) as part:
+        with pa.memory_map(str(path)) as content, pa.ipc.open_file(content) as part:
             for number in range(part.num_record_batches):
                 batch, metadata = part.get_batch_with_custom_metadata(number)
                 batch.validate(full=True)

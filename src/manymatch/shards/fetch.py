@@ -15,16 +15,16 @@ import os
 import tarfile
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
 from webdataset.tariterators import base_plus_ext
 
-from manymatch.shards.index import NAME, REMEDY, Split
+from manymatch.shards.index import REMEDY, Split, open_shards
 from manymatch.util.errors import DataError
-from manymatch.util.files import sha256
 from manymatch.util.regular_file import open_regular
+from manymatch.util.seal import Seal
 
 MAX_MEMBER_BYTES = 64 * 2**20
 
@@ -55,13 +55,13 @@ def fetch(
     Raises:
         DataError: a shard is missing or damaged.
     """
-    wanted = sorted(positions)
+    wanted, seal = sorted(positions), open_shards(folder)
     starts = [0, *itertools.accumulate(split.shard_images[shard] for shard in shards)]
     for shard, start, end in zip(shards, starts, starts[1:], strict=False):
         first, last = bisect.bisect_left(wanted, start), bisect.bisect_left(wanted, end)
         numbers = {position - start for position in wanted[first:last]}
         if numbers:
-            with _open_shard(folder / split.shards[shard], split.sha256[shard]) as (stream, state):
+            with _open_shard(seal, split.shards[shard]) as (stream, state):
                 samples = _samples(*state)
                 if len(samples) != end - start:
                     raise tarfile.ReadError(f"{len(samples)} images, not {end - start}")
@@ -70,38 +70,28 @@ def fetch(
 
 
 def check_shards(folder: Path, split: Split) -> None:
-    """Compare the hashes of all shards of a split with the index.
+    """Compare the hashes of all shards of a split with the seal.
 
     Worker processes that are forked later need not compute the hashes again.
 
     Raises:
         DataError: a shard is missing or damaged.
     """
-    for name, expected in zip(split.shards, split.sha256, strict=True):
-        with _open_shard(folder / name, expected):
-            pass
+    seal = open_shards(folder)
+    for name in split.shards:
+        seal.check(name)
 
 
 @contextlib.contextmanager
-def _open_shard(path: Path, expected: str) -> Iterator[tuple[BinaryIO, _State]]:
-    """Open a shard whose SHA-256 is `expected`, and turn its faults into one line."""
+def _open_shard(seal: Seal, name: str) -> Iterator[tuple[BinaryIO, _State]]:
+    """Open a shard that has the sealed content, and turn its faults into one line."""
+    path = seal.check(name)
     try:
         with open_regular(path) as stream:
             status = os.fstat(stream.fileno())
-            state = (path, status.st_size, status.st_mtime_ns)
-            if _hash(*state) != expected:
-                raise tarfile.ReadError(f"its SHA-256 is not the one in {NAME}")
-            yield stream, state
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such shard. {REMEDY}") from None
+            yield stream, (path, status.st_size, status.st_mtime_ns)
     except (OSError, EOFError, tarfile.TarError) as error:
         raise DataError(f"{path}: damaged shard ({error}). {REMEDY}") from None
-
-
-@cache
-def _hash(path: Path, size: int, changed: int) -> str:
-    """SHA-256 of a shard, computed once while the file's `size` and time of change are the same."""
-    return sha256(path)
 
 
 @lru_cache(maxsize=4096)  # COCO has 450 shards, and an epoch reads each of them
@@ -113,7 +103,13 @@ def _samples(path: Path, size: int, changed: int) -> list[tuple[str, dict[str, M
     """
     with open_regular(path) as stream, tarfile.open(fileobj=stream, mode="r:") as archive:
         return [
-            (key, {_parts(member)[1]: _position(member) for member in members})
+            (
+                key,
+                {
+                    _parts(member)[1]: (member.offset_data, member.size if member.isreg() else -1)
+                    for member in members
+                },
+            )
             for key, members in itertools.groupby(archive, lambda member: _parts(member)[0])
         ]
 
@@ -122,10 +118,6 @@ def _parts(member: tarfile.TarInfo) -> tuple[str, str]:
     """The key of the sample and the suffix of the member, as WebDataset divides a name."""
     key, suffix = base_plus_ext(member.name)
     return key or member.name, suffix or ""
-
-
-def _position(member: tarfile.TarInfo) -> Member:
-    return member.offset_data, member.size if member.isreg() else -1
 
 
 def _read(

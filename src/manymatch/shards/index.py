@@ -1,4 +1,7 @@
-"""`index.json`: the content of a folder of shards, for readers that have not opened a shard yet."""
+"""`index.json`: the content of a folder of shards, for readers that have not opened a shard yet.
+
+The seal of the folder holds the hash of the index and of each shard.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,13 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from manymatch.config.strict import Strict
+from manymatch.util import seal
 from manymatch.util.errors import DataError, nearest
-from manymatch.util.json_file import read_hashed_object
+from manymatch.util.json_file import read_object
 
-NAME = "index.json"
+INDEX = "index.json"
+NAME = seal.NAME
+"""The file whose hash stands for all shards and their index: the seal."""
 REMEDY = "Run the stage 'shards' again, or 'dvc checkout --force'"
 Count = Annotated[int, Field(ge=1)]
 ShardName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+\.tar$")]
@@ -19,18 +25,17 @@ ShardName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+\.tar$")]
 
 
 class Split(Strict):
-    """The shards of one split in table order; the three lists have one entry for every shard."""
+    """The shards of one split in table order; both lists have one entry for each shard."""
 
     shards: list[ShardName]
     shard_images: list[Count]
-    sha256: list[str]
     images: Count
     captions: Count
 
     @model_validator(mode="after")
     def _describe_the_same_shards(self) -> Self:
-        if not len(self.shards) == len(self.shard_images) == len(self.sha256):
-            raise ValueError("shards, shard_images and sha256 have different lengths")
+        if len(self.shards) != len(self.shard_images):
+            raise ValueError("shards and shard_images have different lengths")
         if sum(self.shard_images) != self.images:
             raise ValueError("shard_images do not add up to images")
         return self
@@ -72,11 +77,17 @@ class Index(Strict):
 
 def read_index(folder: Path) -> Index:
     """The index of a folder of shards. A missing or malformed index is a `DataError`."""
-    path = folder / NAME
+    path = folder / INDEX
     if not path.is_file():
         raise DataError(f"{path}: no such file. Run the stage 'shards' first")
     try:
-        return Index.model_validate(read_hashed_object(path, REMEDY))
+        open_shards(folder).check(INDEX)
+        return Index.model_validate(read_object(path))
     except ValidationError as error:
         problem = error.errors()[0]["msg"]
         raise DataError(f"{path}: not an index of shards ({problem}). {REMEDY}") from None
+
+
+def open_shards(folder: Path) -> seal.Seal:
+    """The seal of a folder of shards. A shard is compared with its hash when it is read first."""
+    return seal.open_sealed(folder, REMEDY, whole_bytes=None)

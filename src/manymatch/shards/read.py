@@ -208,19 +208,17 @@ class Batches(IterableDataset[Batch]):
             for rows in plan:
                 yield self._collate([self._held[row] for row in rows])
             return
-        fetched = self._fetch(position for positions in plan for position in positions.tolist())
+        positions = (position for rows in plan for position in rows.tolist())
+        split, suffixes = self._index.split(self._split), {JSON, FEATURES, BOXES}
+        fetched = fetch(self._folder, split, self._shards, positions, suffixes)
         held: dict[int, RawSample] = {}  # the shuffle buffer
-        for positions in plan:
-            missing = set(positions.tolist()) - held.keys()
+        for rows in plan:
+            missing = set(rows.tolist()) - held.keys()
             while missing:
                 position, raw = next(fetched)
                 held[position] = raw
                 missing.discard(position)
-            yield self._collate([held.pop(position) for position in positions.tolist()])
-
-    def _fetch(self, positions: Iterable[int]) -> Iterator[tuple[int, RawSample]]:
-        split = self._index.split(self._split)
-        return fetch(self._folder, split, self._shards, positions, {JSON, FEATURES, BOXES})
+            yield self._collate([held.pop(position) for position in rows.tolist()])
 
     def _collate(self, samples: Iterable[RawSample]) -> Batch:
         where, index = f"{self._folder} ({self._split})", self._index

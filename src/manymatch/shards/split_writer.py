@@ -29,16 +29,24 @@ class SplitWriter:
     Args:
         syncing: the executor that moves finished files to the disk, so that the next file does not
             wait for the disk.
+        hashes: gets the SHA-256 of each finished shard.
     """
 
-    def __init__(self, folder: Path, split: str, images_per_shard: int, syncing: Executor) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        split: str,
+        images_per_shard: int,
+        syncing: Executor,
+        hashes: dict[str, str],
+    ) -> None:
         self._folder = folder
         self._split = split
         self._images_per_shard = images_per_shard
         self._syncing = syncing
         self._synced: list[Future[None]] = []
         self._shard_images: dict[str, int] = {}
-        self._digests: list[str] = []
+        self._hashes = hashes
         self._captions = 0
         self._open = contextlib.ExitStack()
 
@@ -67,7 +75,6 @@ class SplitWriter:
         return Split(
             shards=list(self._shard_images),
             shard_images=list(self._shard_images.values()),
-            sha256=self._digests,
             images=sum(self._shard_images.values()),
             captions=self._captions,
         )
@@ -84,7 +91,7 @@ class SplitWriter:
                 fileobj=file, mode="w", format=tarfile.USTAR_FORMAT, copybufsize=_UNDIVIDED
             )
             yield tar
-        self._digests.append(hashed.digest.hexdigest())
+        self._hashes[path.name] = hashed.digest.hexdigest()
         self._synced.append(self._syncing.submit(sync, path))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import os
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,23 +16,24 @@ from pathlib import Path
 import PIL
 
 from manymatch.batch.scene_graph import PARSER
+from manymatch.datasets.image_folder import image_path, read_image_folder
 from manymatch.features.store import FeatureStore, Rows
-from manymatch.shards.index import NAME, Index
-from manymatch.shards.joining import join
+from manymatch.shards.index import INDEX, Index, Split, read_index
 from manymatch.shards.sample import Sample
 from manymatch.shards.split_writer import SplitWriter
 from manymatch.shards.tables import Image, distinct, read_images
-from manymatch.shards.thumbnail import Pictures
 from manymatch.util.code_hash import code_hash
 from manymatch.util.errors import DataError
-from manymatch.util.files import replacing, sha256
-from manymatch.util.json_file import write_hashed_object
+from manymatch.util.files import sha256, write_json
+from manymatch.util.images import decoding, opened, small_jpeg
 from manymatch.util.parquet_file import metadata_of
 from manymatch.util.parts import WHOLE, Part, Parts, identity_of
 from manymatch.util.prefetch import ahead
 from manymatch.util.progress import track
+from manymatch.util.seal import open_sealed, sealed
 
 _BLOCK = 16  # images whose features are read together
+_JPEG_QUALITY = 80
 
 
 def write_shards(
@@ -115,20 +118,21 @@ class _Shards:
 
     def write(self, folder: Path, part: Part) -> None:
         """Write the shards of one part and their index."""
-        with replacing(folder) as partial:
+        hashes: dict[str, str] = {}
+        with sealed(folder, known=hashes) as partial:
             partial.mkdir()
             images = track(
                 read_images(self.captions, self.graphs), f"shards {folder}", len(self.rows)
             )
             blocks = self._blocks(_numbered(images, self.images_per_shard, part))
             with (
-                _split_writers(partial, self.images_per_shard) as writers,
+                _split_writers(partial, self.images_per_shard, hashes) as writers,
                 contextlib.closing(ahead(blocks, depth=1)) as prepared,
             ):
                 for number, split, sample in itertools.chain.from_iterable(prepared):
                     writers[split].write(number, sample)
             part.refuse_empty(writers, "shards")
-            write_hashed_object(partial / NAME, self._index(writers).model_dump())
+            write_json(partial / INDEX, self._index(writers).model_dump())
 
     def _blocks(
         self, images: Iterable[tuple[int, Image]]
@@ -170,17 +174,88 @@ class _Shards:
         )
 
 
+class Pictures:
+    """The picture files of a raw folder."""
+
+    def __init__(self, raw: Path) -> None:
+        self._raw = raw
+        self._folder = read_image_folder(raw)
+
+    def path(self, file: str) -> Path | None:
+        """The path of `file`; None if the file does not exist."""
+        if not file or self._folder.absent:
+            return None
+        path = image_path(self._raw, file, self._folder)
+        return path if path.is_file() else None
+
+    def thumbnail(self, file: str, side: int) -> bytes | None:
+        """`file` as a JPEG with at most `side` pixels on its longest side; None without a file."""
+        path = self.path(file)
+        if path is None:
+            return None
+        with decoding(path), opened(path) as image:
+            return small_jpeg(image, side, _JPEG_QUALITY)
+
+
 @contextlib.contextmanager
-def _split_writers(folder: Path, images_per_shard: int) -> Iterator[Mapping[str, SplitWriter]]:
-    """One writer for each split, made when it is first asked for. All are closed at the end."""
+def _split_writers(
+    folder: Path, images_per_shard: int, hashes: dict[str, str]
+) -> Iterator[Mapping[str, SplitWriter]]:
+    """One writer for each split, made when it is first asked for. All are closed at the end.
+
+    `hashes` gets the SHA-256 of each shard.
+    """
 
     class Writers(dict[str, SplitWriter]):
         def __missing__(self, split: str) -> SplitWriter:
-            self[split] = writer = SplitWriter(folder, split, images_per_shard, syncing)
+            self[split] = writer = SplitWriter(folder, split, images_per_shard, syncing, hashes)
             return open_writers.enter_context(contextlib.closing(writer))
 
     with ThreadPoolExecutor(1) as syncing, contextlib.ExitStack() as open_writers:
         yield Writers()
+
+
+def join(parts: Sequence[Path], folder: Path) -> None:
+    """Write all shards of `parts`, which have no shard in common, to `folder` with one index.
+
+    Raises:
+        DataError: a part is damaged.
+    """
+    indexes = {part: read_index(part) for part in parts}
+    hashes: dict[str, str] = {}
+    with sealed(folder, known=hashes) as partial:
+        partial.mkdir()
+        for part, index in indexes.items():
+            seal = open_sealed(part, f"Remove {part} and make this part again", whole_bytes=None)
+            for name in itertools.chain.from_iterable(s.shards for s in index.splits.values()):
+                _link(seal.check(name), partial / name)
+                hashes[name] = seal.hashes[name]
+        splits = {
+            name: _joined([i.splits[name] for i in indexes.values() if name in i.splits])
+            for name in {name for index in indexes.values() for name in index.splits}
+        }
+        whole = indexes[parts[0]].model_copy(update={"splits": splits})
+        write_json(partial / INDEX, whole.model_dump())
+
+
+def _link(source: Path, target: Path) -> None:
+    """Give a file a second name, or copy the file if `target` is on another disk."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def _joined(splits: Sequence[Split]) -> Split:
+    """One entry of the index from the entries of the parts, with the shards in order again."""
+    columns = (zip(part.shards, part.shard_images, strict=True) for part in splits)
+    shards = sorted(itertools.chain.from_iterable(columns))
+    return Split(
+        shards=[name for name, _ in shards],
+        shard_images=[images for _, images in shards],
+        images=sum(part.images for part in splits),
+        captions=sum(part.captions for part in splits),
+    )
 
 
 def _rows(

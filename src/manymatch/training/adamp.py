@@ -1,4 +1,4 @@
-"""AdamP that never waits for the device: every decision of the packaged one is a `torch.where`."""
+"""AdamP that never waits for the device: every decision is a `torch.where`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import adamp
 import torch
 from torch import Tensor
+from torch.optim import Optimizer
+
+_DEFAULTS = {"betas": (0.9, 0.999), "eps": 1e-8, "delta": 0.1, "wd_ratio": 0.1}
 
 
-class AdamP(adamp.AdamP):
+class AdamP(Optimizer):
     """AdamP by operations on all parameters at once.
 
-    The settings, the state and, up to rounding, the result of a step are those of the package,
-    which asks the device twice for each matrix whether to project its step.
+    The state and, up to rounding, the result of a step are those of the authors' package `adamp`
+    with its defaults. The package asks the device twice for each matrix whether to project its
+    step.
 
     References:
         Heo et al., AdamP: Slowing Down the Slowdown for Momentum Optimizers on Scale-invariant
@@ -23,7 +26,7 @@ class AdamP(adamp.AdamP):
     """
 
     def __init__(self, params: Any, lr: float, weight_decay: float) -> None:
-        super().__init__(params, lr=lr, weight_decay=weight_decay)
+        super().__init__(params, {"lr": lr, "weight_decay": weight_decay, **_DEFAULTS})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

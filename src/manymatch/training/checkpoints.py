@@ -14,21 +14,47 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from lightning_fabric import Fabric
 
 from manymatch.config.preset import Preset
 from manymatch.methods import entry_point
 from manymatch.methods.base import Method
 from manymatch.model.checkpoint import load_weights, save_weights
 from manymatch.shards.index import NAME as INDEX
-from manymatch.training.history import History
-from manymatch.training.lightning import pl
 from manymatch.util.code_hash import code_hash
 from manymatch.util.errors import CheckpointError, DataError
 from manymatch.util.files import has_sha256, remove, replacing, sha256
 from manymatch.util.json_file import read_hashed_object, write_hashed_object
 
+RSUM = "validation/rsum"
 Fingerprint = dict[str, str]
 """The hashes of all that a training depends on; a run resumes only with an equal fingerprint."""
+
+
+@dataclass
+class History:
+    """One row of named values for each epoch."""
+
+    rows: list[dict[str, float]] = field(default_factory=list)
+
+    @property
+    def best(self) -> int:
+        """The epoch (0-based) of the highest validation rsum; the earliest of equal ones."""
+        return max(range(len(self.rows)), key=lambda epoch: self.rows[epoch][RSUM])
+
+    @property
+    def improved(self) -> bool:
+        """Whether the last epoch is the best."""
+        return self.best == len(self.rows) - 1
+
+    def ended(self, epochs: int, patience: int | None) -> bool:
+        """Whether `epochs` are done, or `patience` of them have passed since the best."""
+        done = len(self.rows)
+        return done >= epochs or (
+            patience is not None and done > 0 and done - 1 - self.best >= patience
+        )
 
 
 def fingerprint(
@@ -121,21 +147,21 @@ class Checkpoints:
             )
         load_weights(path, method, name)
 
-    def save_last(self, trainer: pl.Trainer, history: History) -> None:
-        """Save the state after a whole epoch; every process calls this."""
-        state = self.state(len(history.rows))
-        if not trainer.is_global_zero:
-            trainer.save_checkpoint(state)  # takes part, writes nothing
+    def save_last(self, fabric: Fabric, state: dict[str, Any], history: History) -> None:
+        """Save the `state` after a whole epoch; every process calls this."""
+        path = self.state(len(history.rows))
+        if fabric.global_rank:
+            fabric.save(path, state)  # takes part, writes nothing
             return
-        with replacing(state) as partial:
-            trainer.save_checkpoint(partial)
-            self.hashes[state.name] = sha256(partial)
+        with replacing(path) as partial:
+            fabric.save(partial, state)
+            self.hashes[path.name] = sha256(partial)
         record = {
             "fingerprint": self.fingerprint,
             "history": history.rows,
             "files": {path.name: self.hashes[path.name] for path in self._files(history)},
         }
-        write_hashed_object(state.with_suffix(".json"), record)
+        write_hashed_object(path.with_suffix(".json"), record)
         self._remove_earlier(history)
 
     def remove(self) -> None:

@@ -22,9 +22,9 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from lightning_fabric.plugins.environments import LightningEnvironment
 from torch import distributed
 
-from manymatch.training.lightning import LightningEnvironment
 from manymatch.util.errors import ManyMatchError
 from manymatch.util.files import storage_error
 from manymatch.util.parent import call_when_parent_ends
@@ -38,7 +38,7 @@ _rank = 0
 
 
 class Started(LightningEnvironment):
-    """Tells Lightning that all processes are started, whatever the variables of a cluster say."""
+    """Tells Fabric that all processes are started, whatever the variables of a cluster say."""
 
     @property
     def creates_processes_externally(self) -> bool:
@@ -59,9 +59,10 @@ def first_process() -> bool:
 
 @contextlib.contextmanager
 def helped(devices: int, train: Callable[[], None]) -> Iterator[None]:
-    """In the block, each device but the first has a helper, which calls `train`.
+    """In the block, each device but the first has a helper, which calls `train`, and SIGTERM is an
+    interrupt.
 
-    Nothing happens with one device, in a helper, and under `torchrun`.
+    There is no helper with one device. Nothing happens in a helper and under `torchrun`.
 
     Args:
         train: does the training of the block. Another process unpickles and calls it.
@@ -69,10 +70,39 @@ def helped(devices: int, train: Callable[[], None]) -> Iterator[None]:
     Raises:
         ManyMatchError: a helper has failed.
     """
-    if devices == 1 or _rank or distributed.is_torchelastic_launched():
+    if _rank or distributed.is_torchelastic_launched():
         yield
         return
-    # The processes meet at a port of this host alone. PyTorch's own would be open to the network.
+    with _interrupted_by_sigterm():
+        if devices == 1:
+            yield
+            return
+        with _meeting():
+            helpers: list[_Helper] = []
+            ended = threading.Event()
+            try:
+                for rank in range(1, devices):
+                    helpers.append(_Helper(rank, devices, train))
+                threading.Thread(target=_end_with, args=(helpers, ended), daemon=True).start()
+                yield
+                distributed.destroy_process_group()  # a later training here has its own
+            except (ManyMatchError, OSError):
+                raise
+            except Exception as fault:  # perhaps because the connection to a helper broke
+                if cause := _failure(helpers, _GRACE / 2):
+                    raise cause from fault
+                raise
+            finally:
+                ended.set()
+                for helper in helpers:
+                    helper.process.kill()
+                    helper.process.join()
+
+
+@contextlib.contextmanager
+def _meeting() -> Iterator[None]:
+    """In the block, the processes meet at a port of this host alone, which the environment names.
+    PyTorch's own port would be open to the network."""
     listening = socket.create_server(("127.0.0.1", 0))
     address, port = listening.getsockname()
     options: Any = {"wait_for_workers": False, "master_listen_fd": listening.detach()}
@@ -84,27 +114,10 @@ def helped(devices: int, train: Callable[[], None]) -> Iterator[None]:
         "TORCHELASTIC_RESTART_COUNT": "0",
     }
     before = {name: os.environ.get(name) for name in (*meeting, "WORLD_SIZE")}
-    helpers: list[_Helper] = []
-    ended = threading.Event()
+    os.environ.update(meeting)
     try:
-        os.environ.update(meeting)
-        for rank in range(1, devices):
-            helpers.append(_Helper(rank, devices, train))
-        threading.Thread(target=_end_with, args=(helpers, ended), daemon=True).start()
-        with _interrupted_by_sigterm():
-            yield
-        distributed.destroy_process_group()  # a later training of this process has its own
-    except (ManyMatchError, OSError):
-        raise
-    except Exception as fault:  # perhaps because the connection to a helper broke
-        if cause := _failure(helpers, _GRACE / 2):
-            raise cause from fault
-        raise
+        yield
     finally:
-        ended.set()
-        for helper in helpers:
-            helper.process.kill()
-            helper.process.join()
         del store
         for name, value in before.items():
             os.environ.pop(name, None)
@@ -114,8 +127,7 @@ def helped(devices: int, train: Callable[[], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _interrupted_by_sigterm() -> Iterator[None]:
-    """In the block, SIGTERM is an interrupt. Lightning's own handler begins a broadcast in the
-    midst of another, so that all processes wait for ever."""
+    """In the block, SIGTERM is an interrupt, as Control-C is."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

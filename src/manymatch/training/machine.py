@@ -1,31 +1,68 @@
-"""The devices of a training and its precision."""
+"""The devices of a training, its precision, and how several devices share the work."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import distributed
+from lightning_fabric import Fabric
+from lightning_fabric.plugins import FSDPPrecision, MixedPrecision, Precision
+from lightning_fabric.strategies import DDPStrategy, FSDPStrategy
+from torch import distributed, nn
+from torch.distributed.fsdp import FullyShardedDataParallel
 
-from manymatch.config.preset import Precision, Training
+from manymatch.config.preset import Precision as PrecisionName
+from manymatch.config.preset import Training
+from manymatch.methods.base import Method
 from manymatch.model.embed import precision_on
 from manymatch.networks.device import multiplies_bfloat16
 from manymatch.training.helpers import Started
-from manymatch.training.lightning import pl
 from manymatch.util.errors import ConfigError
+
+
+class _Rounding(Precision):
+    """Mixed precision in which each use of a weight is rounded anew, so that the gradients of all
+    uses are added in float32. A batch stays as it is until a layer rounds its features."""
+
+    device = "cuda"
+
+    def forward_context(self) -> AbstractContextManager[Any]:
+        if self.precision == "32-true":
+            return nullcontext()
+        half = torch.bfloat16 if self.precision == "bf16-mixed" else torch.float16
+        return torch.autocast(self.device, half, cache_enabled=False)
+
+    def convert_input(self, data: Any) -> Any:
+        return data
+
+    def convert_output(self, data: Any) -> Any:
+        return data
+
+
+class Mixed(_Rounding, MixedPrecision):
+    """`16-mixed` and `bf16-mixed` where each device has the whole model."""
+
+
+class Sharded(_Rounding, FSDPPrecision):
+    """Each precision where each GPU has a part of the model. Weights are exchanged in float32."""
+
+    mixed_precision_config = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
 class Machine:
-    """`devices` GPUs or CPU processes on each of `nodes` hosts, and the precision as Lightning
-    names it."""
+    """`devices` GPUs or CPU processes on each of `nodes` hosts, and the precision as Fabric names
+    it. `sharded`: each GPU keeps a part of the weights and of the optimiser's state."""
 
     accelerator: str
     devices: int
-    precision: Precision
+    precision: PrecisionName
     nodes: int = 1
+    sharded: bool = False
 
     @property
     def together(self) -> bool:
@@ -36,29 +73,68 @@ class Machine:
     def first_device(self) -> torch.device:
         return torch.device("cuda" if self.accelerator == "gpu" else "cpu")
 
-    def trainer_settings(self, all_used: bool = True) -> dict[str, Any]:
-        """The `Trainer`'s arguments about devices.
+    def fabric(self, training: Training, method: Method) -> Fabric:
+        """Lightning Fabric for this machine.
 
         Args:
-            all_used: whether each parameter has a gradient after each batch.
+            training: the settings.
+            method: the method to train.
+
+        Raises:
+            ConfigError: the method has a parameter that cannot be divided among GPUs.
         """
-        return {
-            "accelerator": self.accelerator,
-            "devices": self.devices,
-            "num_nodes": self.nodes,
-            "precision": self.precision,
-            "plugins": None if distributed.is_torchelastic_launched() else [Started()],
-            # Buffers are equal in all processes: SwAMP's queues, 210 MB, hold the whole batch. On
-            # the CPU batch norms differ; `EpochEnd` makes those equal.
-            "strategy": pl.strategies.DDPStrategy(
-                find_unused_parameters=not all_used, broadcast_buffers=False
+        strategy: Any = "auto"
+        if self.sharded:
+            for name, parameter in method.named_parameters():
+                if not parameter.ndim:
+                    raise ConfigError(
+                        f"training.strategy: fsdp cannot divide '{name}', which is one number. "
+                        "Set training.strategy: ddp."
+                    )
+            strategy = FSDPStrategy(state_dict_type="full")
+        elif self.together:
+            # Parameters that are frozen have no gradient; nor have those of relations after a batch
+            # whose scene graphs have no relation.
+            groups = training.parameter_groups
+            unused = any(group.from_epoch or not group.lr_scale for group in groups)
+            strategy = DDPStrategy(
+                find_unused_parameters=unused or method.reads_graphs,
+                # Buffers are equal in all processes: SwAMP's queues, 210 MB, hold the whole batch.
+                # On the CPU batch norms differ; `fit` makes those equal after each epoch.
+                broadcast_buffers=False,
             )
-            if self.together
-            else "auto",
-            # On GPUs, batch norms use the statistics of the whole batch. torch has no such layer
-            # for the CPU, where each process uses the statistics of its own part.
-            "sync_batchnorm": self.together and self.accelerator == "gpu",
-        }
+        plugins: list[Any] = [] if distributed.is_torchelastic_launched() else [Started()]
+        precision: Any = self.precision
+        if self.sharded:
+            plugins.append(Sharded(precision))
+        elif precision != "32-true":
+            plugins.append(Mixed(precision, self.first_device.type))
+        return Fabric(
+            accelerator=self.accelerator,
+            devices=self.devices,
+            num_nodes=self.nodes,
+            strategy=strategy,
+            plugins=plugins,
+        )
+
+    def synchronised(self, module: nn.Module) -> nn.Module:
+        """`module`, in which the batch norms use the statistics of the whole batch if several GPUs
+        train. torch has no such layer for the CPU, where each process uses those of its part."""
+        if self.together and self.accelerator == "gpu":
+            return nn.SyncBatchNorm.convert_sync_batchnorm(module)
+        return module
+
+
+@contextmanager
+def whole_weights(module: nn.Module) -> Iterator[None]:
+    """In the block each process has all weights of a module that Fabric has set up, even if each
+    GPU keeps a part of them."""
+    sharded = [part for part in module.modules() if isinstance(part, FullyShardedDataParallel)]
+    if not sharded:
+        yield
+        return
+    with FullyShardedDataParallel.summon_full_params(sharded[0], writeback=False):
+        yield
 
 
 def description(training: Training, machine: Machine) -> str:
@@ -81,11 +157,14 @@ def choose_machine(training: Training) -> Machine:
     the number of processes that `torchrun` started.
 
     Raises:
-        ConfigError: the preset asks for more GPUs than exist, or for devices and parts that do not
-            divide the batch.
+        ConfigError: the preset asks for more GPUs than exist, for devices and parts that do not
+            divide the batch, or for `fsdp` with settings that do not work with it.
     """
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    started, nodes = _started()
+    started, nodes = 0, 1
+    if distributed.is_torchelastic_launched():
+        started = int(os.environ["LOCAL_WORLD_SIZE"])
+        nodes = int(os.environ["WORLD_SIZE"]) // started
     if training.devices == "auto":
         devices = started or gpus or 1
     else:
@@ -108,10 +187,39 @@ def choose_machine(training: Training) -> Machine:
             f"{training.accumulate}. Set a multiple of {parts}."
         )
     precision = training_precision("cuda" if gpus else "cpu", training.precision)
-    return Machine("gpu" if gpus else "cpu", devices, precision, nodes)
+    sharded = training.strategy == "fsdp"
+    machine = Machine("gpu" if gpus else "cpu", devices, precision, nodes, sharded)
+    if sharded:
+        _refuse_unsharded(training, machine)
+    return machine
 
 
-def training_precision(device: str, asked: Precision) -> Precision:
+def _refuse_unsharded(training: Training, machine: Machine) -> None:
+    """Refuse what `fsdp` cannot do: AdamP needs whole matrices, an average needs whole weights, and
+    a flat parameter cannot be frozen in part or be used in a second encoding."""
+    if machine.accelerator == "cpu" or not machine.together:
+        raise ConfigError(
+            "training.strategy: fsdp divides a model among several GPUs, but this training is on "
+            f"{machine.devices} x {machine.accelerator}. Set training.strategy: auto."
+        )
+    groups = training.parameter_groups
+    unfit = {
+        "optimizer.name: adamp": training.optimizer.name == "adamp",
+        "weight_average": training.weight_average > 0,
+        "accumulate": training.accumulate > 1,
+        "parameter_groups with frozen parameters": any(
+            group.from_epoch or not group.lr_scale for group in groups
+        ),
+        "precision: 16-mixed": machine.precision == "16-mixed",
+    }
+    if wrong := [name for name, found in unfit.items() if found]:
+        raise ConfigError(
+            f"training.strategy: fsdp does not work with training.{wrong[0]}. Set "
+            "training.strategy: ddp, or change the other setting."
+        )
+
+
+def training_precision(device: str, asked: PrecisionName) -> PrecisionName:
     """The precision of a training on a device of the type `device`.
 
     It is the precision in which the model embeds, except that "auto" trains in bf16-mixed on a CPU
@@ -120,11 +228,3 @@ def training_precision(device: str, asked: Precision) -> Precision:
     if device == "cpu" and asked == "auto" and multiplies_bfloat16():
         return "bf16-mixed"
     return precision_on(device, asked)
-
-
-def _started() -> tuple[int, int]:
-    """Processes of `torchrun` on this host, and number of hosts; (0, 1) without `torchrun`."""
-    if not distributed.is_torchelastic_launched():
-        return 0, 1
-    here, everywhere = int(os.environ["LOCAL_WORLD_SIZE"]), int(os.environ["WORLD_SIZE"])
-    return here, everywhere // here

@@ -1,15 +1,20 @@
-"""The optimiser of a preset over the parameters of a method."""
+"""The optimiser of a preset, its learning rates over time, and the average of the weights."""
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import nn
 from torch.optim import Adam, AdamW, Optimizer
 
 from manymatch.config.expressions import names_matching
-from manymatch.config.preset import ParameterGroup, Training
+from manymatch.config.preset import ParameterGroup, Schedule, Training
+from manymatch.losses.pseudo_labels import Queue
+from manymatch.methods.base import Method
 from manymatch.training.adamp import AdamP
 from manymatch.util.errors import ConfigError
 
@@ -77,28 +82,109 @@ def thaw(optimizer: Optimizer, epoch: int) -> None:
 
 def _settings(group: ParameterGroup, lr: float) -> dict[str, Any]:
     decay = {} if group.weight_decay is None else {"weight_decay": group.weight_decay}
-    return {"lr": lr * group.lr_scale, "from_epoch": group.from_epoch, **decay}
+    highest = lr * group.lr_scale
+    return {"lr": highest, "highest_lr": highest, "from_epoch": group.from_epoch, **decay}
 
 
 def _members(method: nn.Module, groups: Sequence[ParameterGroup]) -> list[list[nn.Parameter]]:
     """The parameters of each group, and in the last list the parameters without a group."""
     names = [name for name, _ in method.named_parameters()]
     matched = [names_matching(group.match, names, "training.parameter_groups") for group in groups]
-    members: list[list[nn.Parameter]] = [[] for _ in range(len(groups) + 1)]
-    for name, parameter in method.named_parameters():
-        hits = [n for n, hit in enumerate(matched) if name in hit]
-        members[hits[0] if hits else -1].append(parameter)
-    _refuse_unmatched(groups, matched, method)
-    return members
-
-
-def _refuse_unmatched(
-    groups: Sequence[ParameterGroup], matched: Sequence[set[str]], method: nn.Module
-) -> None:
     for group, hit in zip(groups, matched, strict=True):
         if not hit:
-            known = sorted({name.split(".")[0] for name, _ in method.named_parameters()})
+            known = sorted({name.split(".")[0] for name in names})
             raise ConfigError(
                 f"training.parameter_groups: no parameter matches '{group.match}' "
                 f"(names begin with: {', '.join(known)}). Correct the expression."
             )
+    members: list[list[nn.Parameter]] = [[] for _ in range(len(groups) + 1)]
+    for name, parameter in method.named_parameters():
+        hits = [n for n, hit in enumerate(matched) if name in hit]
+        members[hits[0] if hits else -1].append(parameter)
+    return members
+
+
+def set_learning_rates(optimizer: Optimizer, factor: float) -> None:
+    """Set the learning rate of each group to `factor` times its highest."""
+    for group in optimizer.param_groups:
+        group["lr"] = group["highest_lr"] * factor
+
+
+def learning_rate_factor(step: int, steps_per_epoch: int, training: Training) -> float:
+    """The factor at `step` (0-based) of a training with `steps_per_epoch`.
+
+    Warm-up rises linearly to 1. Then `cosine` falls to zero within `period` epochs or, without a
+    period, until the next of `restarts` or the last step; at each restart the factor starts anew
+    at `factor` of its height. `step` falls by `factor` after every `every` epochs, or after each
+    of `milestones`. All epochs count from the start of training.
+    """
+    schedule = training.schedule
+    warmup = schedule.warmup_epochs * steps_per_epoch
+    if step < warmup:
+        return min(1.0, (step + 1) / warmup)
+    if schedule.name == "cosine":
+        restarts = [epoch * steps_per_epoch for epoch in schedule.restarts]
+        phase = sum(step >= restart for restart in restarts)
+        begun = [warmup, *restarts][phase]
+        if schedule.period is None:
+            length = [*restarts, training.epochs * steps_per_epoch][phase] - begun
+        else:
+            length = schedule.period * steps_per_epoch
+        height: float = schedule.factor**phase
+        return height * 0.5 * (1 + math.cos(math.pi * min(1.0, (step - begun) / length)))
+    if schedule.name == "step":
+        return schedule.factor ** _falls(step // steps_per_epoch, schedule)
+    return 1.0
+
+
+def _falls(epochs: int, schedule: Schedule) -> int:
+    """The number of times that the rate has fallen after `epochs` whole epochs."""
+    if schedule.milestones is None:
+        return epochs // schedule.every
+    return sum(epochs >= milestone for milestone in schedule.milestones)
+
+
+class WeightAverage:
+    """An exponential moving average of the weights, which is validated and saved in their place.
+
+    After step n: average = d * average + (1 - d) * weights, d = min(decay, (1 + n) / (10 + n)). The
+    smaller d of the first steps lets the average forget the first weights. Floating-point buffers
+    are averaged too. Integer buffers and the rows of queues are copied after each epoch: an average
+    of different samples' rows would mean nothing.
+
+    Args:
+        method: the method, on its device, whose weights are copied and then followed.
+        decay: the largest d.
+    """
+
+    def __init__(self, method: Method, decay: float) -> None:
+        self.method = copy.deepcopy(method).requires_grad_(False)
+        self._trained, self._decay = method, decay
+        queues = [name for name, part in method.named_modules() if isinstance(part, Queue)]
+        averages, weights = self.method.state_dict(), method.state_dict()
+        self._copied = [
+            key
+            for key, value in averages.items()
+            if key.rpartition(".")[0] in queues or not value.is_floating_point()
+        ]
+        names = [key for key in averages if key not in self._copied]
+        self._averages = [averages[key] for key in names]
+        self._weights = [weights[key] for key in names]
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """Follow the weights after `step` steps."""
+        decay = min(self._decay, (1 + step) / (10 + step))
+        torch._foreach_lerp_(self._averages, self._weights, 1 - decay)
+
+    def copy_rest(self) -> None:
+        """Copy the buffers that have no average. A queue has a new tensor after each step."""
+        averages, weights = self.method.state_dict(), self._trained.state_dict()
+        for key in self._copied:
+            averages[key].copy_(weights[key])
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.method.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.method.load_state_dict(state)

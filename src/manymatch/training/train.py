@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import AnyVocabulary
-from manymatch.config.preset import Preset, Training
+from manymatch.config.preset import Preset
 from manymatch.methods import build_method, vocabulary_of
 from manymatch.methods.base import Method
 from manymatch.model.checkpoint import TRAINED_IN, save_model
 from manymatch.networks.encoders.cnn import CNN
 from manymatch.results.machine import Clock, record
 from manymatch.shards.read import Index, caption_texts, read_index
-from manymatch.training.checkpoints import Checkpoints, fingerprint
+from manymatch.training.checkpoints import RSUM, Checkpoints, History, fingerprint
 from manymatch.training.curves import Curves
 from manymatch.training.data import Data
-from manymatch.training.epoch_end import AfterEpoch, EpochEnd
 from manymatch.training.helpers import first_process, helped
-from manymatch.training.history import RSUM, History
-from manymatch.training.lightning import pl
+from manymatch.training.loop import AfterEpoch, fit, reseed
 from manymatch.training.machine import Machine, choose_machine, description
-from manymatch.training.module import Learner, reseed
-from manymatch.training.progress_bar import ProgressBar
-from manymatch.training.run_context import deterministic, keyboard_interrupts, memory_faults, quiet
+from manymatch.training.run_context import deterministic, memory_faults, quiet
 from manymatch.training.torchrun import end_with_torchrun
 from manymatch.training.validation import precision_by_score
 from manymatch.training.warm_start import Source, find_source
-from manymatch.training.weight_average import WeightAverage
 from manymatch.util.errors import ConfigError
 from manymatch.util.progress import say
 
@@ -87,18 +83,20 @@ def train(
     resumed = bool(history.rows)
     method = _method(preset, data.vocabulary, index, source)
     method.precision = machine.precision  # validation embeds as training does
-    learner = Learner(method, preset, data)
+    has_cnn = any(isinstance(part, CNN) for part in method.modules())
+    exact = deterministic(machine.accelerator == "cpu", same_shapes=has_cnn)
     if first_process():
         say(description(preset.training, machine))
-    with quiet(), deterministic(machine.accelerator == "cpu"), Curves(curves, history) as live:
+    with quiet(), exact, Curves(curves, history, preset.training.logger) as live:
         # A run that was killed between the last epoch and the model is already trained.
         if not history.ended(preset.training.epochs, preset.training.patience):
             places = shards, vocabulary, model, curves, checkpoints, models
             help_here = partial(train, preset, *places, end_of_epoch=end_of_epoch)
-            with keyboard_interrupts(), memory_faults(), helped(machine.devices, help_here):
-                _fit(learner, history, machine, store, live, end_of_epoch)
+            trained = copy.deepcopy(method) if machine.sharded else method
+            with memory_faults(), helped(machine.devices, help_here):
+                fit(trained, preset, data, machine, history, store, live, end_of_epoch)
     if first_process():
-        _write(model, learner, index, history, store, source, machine, relevance)
+        _write(model, method, preset, data, index, history, store, source, machine, relevance)
         if usage is not None:
             record(usage, "train", clock.usage(str(machine.first_device), resumed))
 
@@ -149,57 +147,11 @@ def _method(
     return method
 
 
-def _fit(
-    learner: Learner,
-    history: History,
-    machine: Machine,
-    store: Checkpoints,
-    curves: Curves,
-    end_of_epoch: AfterEpoch | None,
-) -> None:
-    """Train to the end of the preset, from the checkpoint if `history` has rows; adds rows."""
-    trainer = pl.Trainer(
-        max_epochs=learner.preset.training.epochs,
-        gradient_clip_val=learner.preset.training.clip_norm,
-        callbacks=_callbacks(learner, history, store, curves, end_of_epoch),
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        use_distributed_sampler=False,
-        benchmark=any(isinstance(part, CNN) for part in learner.method.modules()),
-        **machine.trainer_settings(_all_used(learner.preset.training, learner.method)),
-    )
-    if machine.together:
-        connector: Any = trainer._signal_connector
-        connector.register_signal_handlers = lambda: None  # see `helpers`
-    resumed_from = store.state(len(history.rows)) if history.rows else None
-    trainer.fit(learner, ckpt_path=resumed_from, weights_only=True)
-
-
-def _all_used(training: Training, method: Method) -> bool:
-    """Whether each parameter has a gradient after each batch: not where parameters are frozen, and
-    not in a batch whose scene graphs have no relation."""
-    frozen = any(group.from_epoch or not group.lr_scale for group in training.parameter_groups)
-    return not frozen and not method.reads_graphs
-
-
-def _callbacks(
-    learner: Learner,
-    history: History,
-    store: Checkpoints,
-    curves: Curves,
-    end_of_epoch: AfterEpoch | None,
-) -> list[pl.Callback]:
-    decay = learner.preset.training.weight_average
-    average = [WeightAverage(learner.method, decay)] if decay else []
-    evaluated = average[0].method if average else learner.method
-    return [ProgressBar(), *average, EpochEnd(evaluated, history, store, curves, end_of_epoch)]
-
-
 def _write(
     folder: Path,
-    learner: Learner,
+    method: Method,
+    preset: Preset,
+    data: Data,
     index: Index,
     history: History,
     store: Checkpoints,
@@ -208,15 +160,13 @@ def _write(
     relevance: Path | None,
 ) -> None:
     """Write the model of the best epoch, then remove the checkpoints."""
-    preset, best = learner.preset, history.best
-    store.load_best(learner.method, preset.method, best)
+    best = history.best
+    store.load_best(method, preset.method, best)
     rsum = history.rows[best][RSUM]
     images, device = preset.training.images_per_batch, machine.first_device
-    learner.method.precision = preset.training.precision  # searches embed as the preset says
+    method.precision = preset.training.precision  # searches embed as the preset says
     with deterministic(machine.accelerator == "cpu"):
-        precision = precision_by_score(
-            learner.method.to(device), learner.data, images, device, relevance
-        )
+        precision = precision_by_score(method.to(device), data, images, device, relevance)
     facts: dict[str, Any] = {
         "dataset": index.dataset,
         "extraction": index.attributes,
@@ -230,6 +180,6 @@ def _write(
     }
     if source is not None:
         facts["warm_start_sha256"] = source.sha256
-    save_model(folder, learner.method, preset, learner.data.vocabulary, index.width, **facts)
+    save_model(folder, method, preset, data.vocabulary, index.width, **facts)
     store.remove()
     say(f"{folder}: epoch {best + 1} of {len(history.rows)}, validation rsum {rsum:.1f}")

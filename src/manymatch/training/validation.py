@@ -144,8 +144,8 @@ def _embedded(
     shared = len(stream) >= world > 1
     if shared:
         stream = stream.part(rank, world)
-    shown = tracked(stream, "validation", len(stream)) if rank == 0 else stream
-    split = embed(method, shown, device)
+    title = "" if rank else "validation"
+    split = embed(method, tracked(stream, title, len(stream)), device)
     if not shared:
         return split
     index = split.image_index.to(device)

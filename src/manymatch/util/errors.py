@@ -26,17 +26,17 @@ def printable(text: str) -> str:
     """`text` with escapes for the characters that cannot be printed."""
     if text.isprintable():
         return text
-    return "".join(sign if sign.isprintable() else _escape(sign) for sign in text)
+    escaped = (
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii")
+        for sign in text
+    )
+    return "".join(escaped)
 
 
 def _cut(text: str) -> str:
     if len(text) <= _LONGEST:
         return text
     return f"{text[: _LONGEST - _END]} ... {text[-_END:]}"
-
-
-def _escape(sign: str) -> str:
-    return sign.encode("unicode_escape").decode("ascii")
 
 
 class ManyMatchError(Exception):

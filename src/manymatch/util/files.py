@@ -99,12 +99,19 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 def move_into_place(partial: Path, target: Path) -> None:
-    """Rename a finished file or folder to `target`, which is replaced."""
+    """Rename a finished file or folder to `target`, which is replaced.
+
+    A file or an earlier folder is at `target` at any moment: Linux exchanges two folders in one
+    step. On a file system that cannot do this, a kill may leave the earlier folder beside `target`.
+    """
     old = beside(target, ".old.partial")
     remove(old)
     try:
         if target.is_dir() and not target.is_symlink():
             # A folder cannot be renamed to a folder that contains files.
+            if _exchange(partial, target):
+                remove(partial)
+                return
             target.rename(old)
         partial.replace(target)
         remove(old)
@@ -114,6 +121,17 @@ def move_into_place(partial: Path, target: Path) -> None:
         elif old.exists():
             old.rename(target)
         raise
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two paths change places in one step; whether the system can do this."""
+    import ctypes  # takes a few milliseconds, which most commands need not wait for
+
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
+    if rename is None:
+        return False
+    return not rename(here, os.fsencode(one), here, os.fsencode(other), exchange)
 
 
 def remove(path: Path) -> None:

@@ -37,8 +37,12 @@ def read_crops(
     """
     with decoding(source):
         image = _open(source)
-        boxes = [_middle_square(image)] if crops is None else _pixel_boxes(image, crops)
-        return np.stack([_crop(image, box, size) for box in boxes])
+        if crops is None:
+            boxes = [_middle_square(image)]
+        else:
+            boxes = (crops * [*image.size, *image.size]).tolist()
+        bicubic = Image.Resampling.BICUBIC
+        return np.stack([np.asarray(image.resize((size, size), bicubic, box=b)) for b in boxes])
 
 
 def read_image(source: Path | Image.Image) -> NDArray[np.uint8]:
@@ -135,12 +139,3 @@ def _middle_square(image: Image.Image) -> _Box:
     side = min(image.size)
     left, top = (image.width - side) / 2, (image.height - side) / 2
     return left, top, left + side, top + side
-
-
-def _pixel_boxes(image: Image.Image, crops: NDArray[np.float32]) -> list[_Box]:
-    width, height = image.size
-    return [(x1 * width, y1 * height, x2 * width, y2 * height) for x1, y1, x2, y2 in crops.tolist()]
-
-
-def _crop(image: Image.Image, box: _Box, size: int) -> NDArray[np.uint8]:
-    return np.asarray(image.resize((size, size), Image.Resampling.BICUBIC, box=box))

@@ -15,7 +15,6 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from io import FileIO
 from os.path import samestat
@@ -29,28 +28,12 @@ from manymatch.util.progress import say
 
 _SECONDS_BETWEEN_ATTEMPTS = 0.1
 _SHORT = 0.2
-"""Seconds that are waited for without a word."""
+"""Seconds to wait without a word."""
 _PATIENCE = 3.0
 """Seconds after which a lock without a known holder is told, and a lock file that cannot be created
 is a fault."""
-
-
-@dataclass(frozen=True)
-class _Holder:
-    """The content of a lock file: the process that holds the lock, or that was killed."""
-
-    pid: int
-    host: str
-    command: str
-    since: str
-    """Local time at which the process got the lock."""
-    work: str
-    finished: bool = False
-    """Whether the work under the lock ended without an error."""
-
-    def __str__(self) -> str:
-        host = "" if self.host == platform.node() else f" on {self.host}"
-        return f"process {self.pid}{host} ({self.command}), which began at {self.since}"
+_Note = dict[str, str]
+"""`holder`: the process in words. `finished`: the work that it has done under the lock, or ""."""
 
 
 def lock_path(output: Path) -> Path:
@@ -66,7 +49,7 @@ def locked(path: Path, what: Path, work: str = "") -> Iterator[bool]:
     lock file is removed at the end. A killed process leaves its lock file to the next holder.
 
     Args:
-        path: the lock file; its folder is created, and removed at the end if nothing is in it.
+        path: the lock file. Its folder is created, and removed at the end if the folder is empty.
         what: the file or folder that messages name.
         work: identifies the work of the block. Equal texts mean equal results.
 
@@ -80,17 +63,20 @@ def locked(path: Path, what: Path, work: str = "") -> Iterator[bool]:
     # Without this setting, filelock would write its own text to the file on some file systems.
     lock = FileLock(path, fallback_to_soft=False)
     made = [folder for folder in path.parents if not folder.exists()]
+    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     try:
-        before = _acquired(lock, path, what)
-        holder = _described(work)
-        _write(path, holder)
+        before = _acquire(lock, path, what)
+        since = datetime.now().isoformat(sep=" ", timespec="seconds")
+        holder = f"process {os.getpid()} on {platform.node()} ({command}), which began at {since}"
+        note = {"holder": holder, "finished": ""}
+        path.write_text(json.dumps(note), encoding="utf-8")
     except OSError as error:
         lock.release()
         raise storage_error(error, path) from error
     try:
-        yield bool(work) and before is not None and before.finished and before.work == work
+        yield bool(work) and before.get("finished") == work
         with contextlib.suppress(OSError):  # then a process that waits does the work again
-            _write(path, replace(holder, finished=True))
+            path.write_text(json.dumps(note | {"finished": work}), encoding="utf-8")
     finally:
         # filelock opens the file anew if it was removed before the lock on it was acquired.
         with contextlib.suppress(OSError):
@@ -101,62 +87,53 @@ def locked(path: Path, what: Path, work: str = "") -> Iterator[bool]:
                 folder.rmdir()
 
 
-def _acquired(lock: FileLock, path: Path, what: Path) -> _Holder | None:
-    """Acquire `lock`; returns the last holder that was waited for, as it ended, or None.
+def _acquire(lock: FileLock, path: Path, what: Path) -> _Note:
+    """Acquire `lock`. Returns the last note of the last holder that was waited for, or {}.
 
     On some file systems (/proc, some network disks) a file cannot be created although its folder is
     there: filelock then says that another process holds the lock.
     """
-    named, began = "", time.monotonic()
-    seen = began
+    named, seen = "", (began := time.monotonic())
     with contextlib.ExitStack() as stack:
-        note: FileIO | None = None
+        file: FileIO | None = None
         while True:
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 lock.acquire(blocking=False)
-                return None if note is None else _read(note)
+                return _read(file)
             except Timeout:
                 with contextlib.suppress(FileNotFoundError):
-                    present = path.stat()
-                    seen = time.monotonic()
-                    if note is None or not samestat(os.fstat(note.fileno()), present):
+                    present, seen = path.stat(), time.monotonic()
+                    if file is None or not samestat(os.fstat(file.fileno()), present):
                         # The open file shows how its holder ended, even after the file is removed.
-                        note = stack.enter_context(path.open("rb", buffering=0))
+                        file = stack.enter_context(path.open("rb", buffering=0))
             except FileNotFoundError:
                 pass  # the last holder has removed the folder
             except OSError as error:
                 if error.errno != errno.ENOSYS:
                     raise
                 say(f"{path}: this file system has no locks. Do not run this command twice at once")
-                return None
+                return {}
             now = time.monotonic()
             if now - seen > _PATIENCE:
                 raise StorageError(
                     f"{path}: the lock file cannot be created. Choose a folder of another disk"
                 )
-            holder = None if note is None else _read(note)
-            text = f"the holder of {path}" if holder is None else str(holder)
-            if text != named and now - began > (_PATIENCE if holder is None else _SHORT):
+            holder = _read(file).get("holder")
+            text = holder or f"the holder of {path}"
+            if text != named and now - began > (_SHORT if holder else _PATIENCE):
                 named = text
                 say(f"{what}: waiting for {named}")
             time.sleep(_SECONDS_BETWEEN_ATTEMPTS)
 
 
-def _described(work: str) -> _Holder:
-    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
-    since = datetime.now().isoformat(sep=" ", timespec="seconds")
-    return _Holder(os.getpid(), platform.node(), command, since, work)
-
-
-def _write(path: Path, holder: _Holder) -> None:
-    path.write_text(json.dumps(asdict(holder)), encoding="utf-8")
-
-
-def _read(note: FileIO) -> _Holder | None:
-    """The holder in an open lock file; None if the holder has not written its note yet."""
-    note.seek(0)
+def _read(file: FileIO | None) -> _Note:
+    """The note in an open lock file; {} if the holder has not written its note yet."""
+    if file is None:
+        return {}
+    file.seek(0)
     try:
-        return _Holder(**json.loads(note.read()))
-    except (ValueError, TypeError):
-        return None
+        note: _Note = json.loads(file.read())
+    except ValueError:
+        return {}
+    return note

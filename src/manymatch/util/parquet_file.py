@@ -1,78 +1,35 @@
 """Tables that an earlier stage or another program wrote.
 
 Parquet's page checksums leave out the footer and the headers of the pages, where a flipped bit
-gives another table. So our tables also hold the SHA-256 of the whole file, between the last page
-and the footer, where no reader looks. Tables of other programs have none and are read without.
+gives another table. So a stage seals its tables (`util.seal`). Tables of other programs have no
+seal and are read without one.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from manymatch.util.errors import DataError, first_line
 from manymatch.util.regular_file import regular_path
+from manymatch.util.seal import check_if_sealed
 
-_MARK = b"manymatch-sha256:"
-_HASH_BYTES = 64  # hexadecimal
-_PIECE = 2**20
 _MOST_ROWS, _MOST_BYTES = 64, 2**22
 """Limits for the table of another program in memory."""
 _UNPACKED, _RATIO = 2**26, 100
 """A column of pictures or captions unpacks to this number of bytes, or to this multiple."""
 _REPEATED = 20
 """A column that unpacks to more than this multiple may have very large equal cells."""
-_FOOTER_END = 8  # the length of the footer in four bytes, and "PAR1"
 
 
-@contextlib.contextmanager
-def table_writer(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
-    """A writer of a table whose damage is noticed when the table is read."""
-    with pq.ParquetWriter(path, schema, write_page_checksum=True) as writer:
-        yield writer
-    with path.open("r+b") as file:
-        pages, footer = _parts(file)
-        file.seek(pages)
-        file.write(_MARK + _hash(file, pages, footer) + footer)
-
-
-def _parts(file: BinaryIO) -> tuple[int, bytes]:
-    """The length of the pages in bytes, and the footer, which is at the end of the file."""
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - _FOOTER_END))
-    length = int.from_bytes(file.read(4), "little") + _FOOTER_END
-    pages = file.seek(max(0, size - length))
-    return pages, file.read()
-
-
-def _hash(file: BinaryIO, pages: int, footer: bytes) -> bytes:
-    """Hexadecimal SHA-256 of the pages, which are read in pieces, and the footer."""
-    digest = hashlib.sha256()
-    file.seek(0)
-    while pages:
-        piece = file.read(min(pages, _PIECE))
-        digest.update(piece)
-        pages -= len(piece)
-    digest.update(footer)
-    return digest.hexdigest().encode()
-
-
-def _check_hash(path: Path) -> None:
-    """Raise an `OSError` if the table holds another hash than its own."""
-    with path.open("rb") as file:
-        end, footer = _parts(file)
-        pages = max(0, end - len(_MARK) - _HASH_BYTES)
-        file.seek(pages)
-        mark = file.read(end - pages)
-        if mark.startswith(_MARK) and mark[len(_MARK) :] != _hash(file, pages, footer):
-            raise OSError("damaged: the content does not have the hash that the file holds")
+def table_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """A writer of a table whose pages have checksums."""
+    return pq.ParquetWriter(path, schema, write_page_checksum=True)
 
 
 def check_cells(rows: pa.Table, path: Path) -> None:
@@ -164,20 +121,18 @@ def foreign_rows(path: Path) -> Iterator[dict[str, Any]]:
     """
     try:
         with regular_path(path) as name, pq.ParquetFile(name, pre_buffer=False) as table:
-            _check_names(table.schema_arrow.names, path)
+            names = table.schema_arrow.names
+            if repeated := sorted({name for name in names if names.count(name) > 1}):
+                raise DataError(
+                    f"{path}: two columns are called '{repeated[0]}'. Give each column a name of "
+                    "its own"
+                )
             cell = _largest_cell(table.metadata, path)
             rows_at_once = max(1, min(_MOST_ROWS, _MOST_BYTES // cell))
             for batch in table.iter_batches(rows_at_once, use_threads=False):
                 yield from python_cells(pa.Table.from_batches([batch]), path).to_pylist()
     except (OSError, ValueError, OverflowError, MemoryError, pa.ArrowException) as error:
         raise DataError(f"{path}: not a Parquet table ({first_line(error)})") from None
-
-
-def _check_names(names: Sequence[str], path: Path) -> None:
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise DataError(
-            f"{path}: two columns are called '{repeated[0]}'. Give each column a name of its own"
-        )
 
 
 def _largest_cell(stored: pq.FileMetaData, path: Path) -> int:
@@ -221,8 +176,8 @@ def open_table(path: Path, columns: Sequence[str], stage: str) -> pq.ParquetFile
     Raises:
         DataError: the file is missing or damaged, or lacks a column.
     """
+    check_if_sealed(path, f"Run the stage '{stage}' again")
     with table_faults(path, stage), regular_path(path) as name:
-        _check_hash(Path(name))
         table = pq.ParquetFile(name, page_checksum_verification=True)
     missing = set(columns) - set(table.schema_arrow.names)
     if missing:
@@ -254,10 +209,10 @@ def read_table(
         DataError: the file is missing or unreadable, lacks a column, or has cells of another type
             or empty cells. Only a list may be empty.
     """
+    check_if_sealed(path, remedy.removesuffix("."))
     try:
         if read is None:
             with regular_path(path) as name:
-                _check_hash(Path(name))
                 columns = schema.names
                 table = pq.read_table(name, columns=columns, page_checksum_verification=True)
         else:

@@ -23,6 +23,7 @@ from manymatch.util.errors import ConfigError
 from manymatch.util.files import remove
 from manymatch.util.locks import lock_path, locked
 from manymatch.util.progress import say
+from manymatch.util.seal import seal_path
 
 Item = TypeVar("Item")
 _GIVEN = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
@@ -104,6 +105,7 @@ class Parts:
         yield parts
         for path in parts:
             remove(path)
+            remove(seal_path(path))
 
     def _complete(self, identity: Callable[[Part], str]) -> list[Path]:
         names = [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []

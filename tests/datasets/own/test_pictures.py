@@ -14,7 +14,7 @@ from PIL import Image
 
 from manymatch.datasets.own.near import duplicate_groups, signature
 from manymatch.datasets.own.splits import crossing, draw
-from manymatch.shards.thumbnail import Pictures
+from manymatch.shards.write import Pictures
 from manymatch.util.errors import DataError
 from manymatch.util.images import read_image, upright_rgb
 

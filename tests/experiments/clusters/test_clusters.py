@@ -20,7 +20,7 @@ from manymatch.experiments.clusters.clusters import (
     most_frequent,
     words_of,
 )
-from manymatch.experiments.studies.subject import Subject
+from manymatch.experiments.probes.probed_model import ProbedModel
 from manymatch.scene_graphs.parser import load_model
 from manymatch.util.errors import ConfigError
 
@@ -47,13 +47,13 @@ def written(
 
 
 @pytest.fixture(scope="module")
-def subject(model: Path, data: TinyData) -> Subject:
-    return Subject.open(model, data.shards, "test")
+def probed(model: Path, data: TinyData) -> ProbedModel:
+    return ProbedModel.open(model, data.shards, "test")
 
 
-def likeliest(subject: Subject, vectors: torch.Tensor) -> list[int]:
+def likeliest(probed: ProbedModel, vectors: torch.Tensor) -> list[int]:
     """The class whose prototype is nearest, sample by sample."""
-    prototypes = subject.trained.method.labels.prototypes.detach()
+    prototypes = probed.trained.method.labels.prototypes.detach()
     cosines = [
         [float(torch.cosine_similarity(vector[0], prototype, dim=0)) for prototype in prototypes]
         for vector in vectors
@@ -62,11 +62,11 @@ def likeliest(subject: Subject, vectors: torch.Tensor) -> list[int]:
 
 
 def test_every_sample_is_in_the_class_of_the_nearest_prototype(
-    written: dict[str, Any], subject: Subject
+    written: dict[str, Any], probed: ProbedModel
 ) -> None:
-    embedded = subject.embedded
-    captions = likeliest(subject, embedded.texts.vectors)
-    images = likeliest(subject, embedded.images.vectors)
+    embedded = probed.embedded
+    captions = likeliest(probed, embedded.texts.vectors)
+    images = likeliest(probed, embedded.images.vectors)
     members = {item["number"]: item for item in written["classes"]}
     assert set(members) == {*captions, *images}
     for number, item in members.items():
@@ -75,7 +75,7 @@ def test_every_sample_is_in_the_class_of_the_nearest_prototype(
             embedded.caption_ids[row] for row in own
         ]
         assert [c["caption"] for c in item["captions"]] == [
-            subject.captions[row].text for row in own
+            probed.captions[row].text for row in own
         ]
         assert item["images"] == [
             name for name, of in zip(embedded.image_ids, images, strict=True) if of == number
@@ -101,9 +101,9 @@ def test_keywords_are_counted_by_caption(written: dict[str, Any]) -> None:
     assert item["nouns"][0][1] == max(counts.values())
 
 
-def test_the_largest_classes_have_pictures(written: dict[str, Any], subject: Subject) -> None:
-    rows = range(len(subject.embedded.image_ids))
-    stored = {image.image_id: image.thumbnail for image in subject.images(rows)}
+def test_the_largest_classes_have_pictures(written: dict[str, Any], probed: ProbedModel) -> None:
+    rows = range(len(probed.embedded.image_ids))
+    stored = {image.image_id: image.thumbnail for image in probed.images(rows)}
     shown: dict[str, str | None] = {}
     for item in written["classes"][:SHOWN]:
         assert list(item["thumbnails"]) == item["images"][:PICTURES]

@@ -8,8 +8,8 @@ from small_methods import builder
 from torch import Tensor
 
 from manymatch.batch.vocabulary import Vocabulary
+from manymatch.evaluation.embedded_model import embed_split
 from manymatch.evaluation.ranking.ranks import rank
-from manymatch.evaluation.trained import embed_split
 from manymatch.experiments.costs import query as module
 from manymatch.experiments.costs.cost import similarity_operations
 from manymatch.experiments.costs.measure import Source

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from manymatch.batch.batch import Batch
-from manymatch.evaluation.trained import Trained, embed_split
+from manymatch.evaluation.embedded_model import EmbeddedModel, embed_split
 from manymatch.experiments.costs import cost
 from manymatch.experiments.costs import scan as module
 from manymatch.experiments.costs.measure import Source
@@ -25,19 +25,19 @@ CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
-def trained(sources: list[Source]) -> Trained:
+def trained(sources: list[Source]) -> EmbeddedModel:
     return embed_split(*sources[0], "test", CPU)
 
 
 @pytest.fixture
-def scan(trained: Trained) -> Scan:
+def scan(trained: EmbeddedModel) -> Scan:
     """With fresh weights."""
     torch.manual_seed(0)
     return Scan(trained.vocabulary, trained.index.width, 16)
 
 
 @pytest.fixture
-def embedded(trained: Trained, scan: Scan) -> Embedded:
+def embedded(trained: EmbeddedModel, scan: Scan) -> Embedded:
     """The test split: 8 images with 3 captions each."""
     return embed(scan, batches(trained.shards, "test", trained.vocabulary, 3), CPU)
 
@@ -64,14 +64,14 @@ def test_blocks_are_scored_as_pair_by_pair(
             torch.testing.assert_close(scores[i, j], alone[0, 0])
 
 
-def first_captions(trained: Trained) -> Batch:
+def first_captions(trained: EmbeddedModel) -> Batch:
     stream = batches(
         trained.shards, "test", trained.vocabulary, 8, captions_per_image=1, shuffle=(0, 0)
     )
     return next(iter(stream)).to("cpu")
 
 
-def test_a_step_learns_from_the_hardest_negatives(trained: Trained, scan: Scan) -> None:
+def test_a_step_learns_from_the_hardest_negatives(trained: EmbeddedModel, scan: Scan) -> None:
     batch = first_captions(trained)
     images, texts = scan.encode_images(batch), scan.encode_texts(batch)
     scores = scan.score(images, texts)
@@ -84,7 +84,7 @@ def test_a_step_learns_from_the_hardest_negatives(trained: Trained, scan: Scan) 
     assert all(bool(parameter.grad.abs().sum() > 0) for parameter in scan.parameters())
 
 
-def test_where_images_are_pixels_regions_are_made_up(trained: Trained) -> None:
+def test_where_images_are_pixels_regions_are_made_up(trained: EmbeddedModel) -> None:
     pixels = replace(trained, index=trained.index.model_copy(update={"dtype": "uint8"}))
     row = cross_attention_cost(pixels, "test", 16, (10,), CPU)
     assert (row.name, row.setting, row.elements) == ("cross-attention", None, 36)
@@ -92,7 +92,7 @@ def test_where_images_are_pixels_regions_are_made_up(trained: Trained) -> None:
     assert row.multiply_adds == 2 * 36 * round(float(words)) * 16
 
 
-def embed_of(trained: Trained) -> Embeddings:
+def embed_of(trained: EmbeddedModel) -> Embeddings:
     scan = Scan(trained.vocabulary, None, 16)
     return embed(scan, batches(trained.shards, "test", trained.vocabulary, 8), CPU).texts
 
@@ -120,7 +120,9 @@ def test_a_long_ranking_is_scaled_from_a_part(
     assert cost.rank_seconds(scan, embedded, CPU, 1.0) == (8 * 24, 2)
 
 
-def test_a_scaled_time_is_said_to_be_so(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scaled_time_is_said_to_be_so(
+    trained: EmbeddedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "_RANKING_SECONDS", 0.0)
     monkeypatch.setattr(cost, "_FIRST_IMAGES", 2)
     row = cross_attention_cost(trained, "test", 16, (10,), CPU)

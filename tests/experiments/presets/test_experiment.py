@@ -19,14 +19,14 @@ from tiny_checkout import PRESET, Checkout
 from manymatch.config.layout import Layout, ResultFiles
 from manymatch.config.preset import read_preset
 from manymatch.evaluation.evaluate import evaluate
-from manymatch.evaluation.outcome import EvaluationOptions
+from manymatch.evaluation.split_results import EvaluationOptions
 from manymatch.experiments.engine import perform
 from manymatch.experiments.presets import experiment as module
 from manymatch.experiments.presets import run as running
 from manymatch.experiments.presets.plan import PresetPlan
 from manymatch.experiments.run_folder import Run
-from manymatch.reporting.ablations import table
-from manymatch.results.ablations import Ablation
+from manymatch.reporting.sections.experiments import table
+from manymatch.results.experiments import Experiment
 from manymatch.training.train import train
 from manymatch.util.errors import ConfigError, DataError, ManyMatchError
 
@@ -37,7 +37,7 @@ def record(
     checkout: Checkout, plan: PresetPlan, name: str = "what", **options: Any
 ) -> dict[str, Any]:
     written = perform(checkout.experiment(plan, name, **options))
-    assert written == checkout.layout.reports / "ablations" / "tiny" / f"{name}.json"
+    assert written == checkout.layout.reports / "experiments" / "tiny" / f"{name}.json"
     value: dict[str, Any] = json.loads(written.read_text())
     return value
 
@@ -111,7 +111,7 @@ def test_sets_are_measured_without_one_of_their_elements(
     for side, name in (("images", "1+3+4"), ("texts", "2+3+4")):
         measured = run["metrics"]["sets"][side]["rsum_of"]
         assert {*measured} == {*"1234", name} and 0 < measured[name] <= 600
-    heads = [column.heading for column in table(Ablation.model_validate(written)).columns]
+    heads = [column.heading for column in table(Experiment.model_validate(written)).columns]
     assert {"rsum, image elements 1+3+4 only", "rsum, caption elements 2+3+4 only"} <= {*heads}
 
 
@@ -145,7 +145,7 @@ def test_other_data_are_another_run(checkout: Checkout, worked: list[str]) -> No
     plan = checkout.plan(over={"size": [4]})
     record(checkout, plan)
     layout = checkout.layout
-    index = layout.shards("tiny", "grid") / "index.json"
+    index = layout.shards("tiny", "grid") / "SEAL.json"
     for path in (
         layout.vocabulary("tiny"),
         layout.captions("tiny"),
@@ -186,7 +186,7 @@ def test_another_machine_extends_the_file_of_results(
     layout = checkout.layout
     first = record(checkout, checkout.plan(over={"size": [4]}))
     shutil.rmtree(layout.experiment_runs("presets"))
-    index = layout.shards("tiny", "grid") / "index.json"
+    index = layout.shards("tiny", "grid") / "SEAL.json"
     index.write_bytes(index.read_bytes() + b"\n")  # as if the features had other last bits
     more = checkout.plan(over={"size": [4]}, seeds=[0, 1])
     worked.clear()
@@ -221,7 +221,7 @@ def test_another_machine_takes_the_runs_of_another_experiment(
     first = record(checkout, checkout.plan(over={"size": [4]}), "first")
     shutil.rmtree(layout.experiment_runs("presets"))
     # The same run by other code, in a file that comes before.
-    path = layout.reports / "ablations" / "tiny" / "first.json"
+    path = layout.reports / "experiments" / "tiny" / "first.json"
     stale = json.loads(path.read_text())
     stale["points"][0]["runs"][0].update(sources="other code", epochs=99)
     path.with_name("earlier.json").write_text(json.dumps({**stale, "name": "earlier"}))
@@ -259,7 +259,7 @@ def undisturbed(_made: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 
 KILLED_PLAN: dict[str, Any] = {"over": {"size": [4, 6]}, "seeds": [0, 1]}
 KILLS = {
-    "in the middle of training": ("manymatch.training.epoch_end.EpochEnd._row", 4),
+    "in the middle of training": ("manymatch.training.loop.validate", 4),
     "before it is evaluated": ("manymatch.experiments.presets.run.evaluate", 2),
     "after its result is kept": ("manymatch.experiments.run_folder.Run.tidy", 4),
 }
@@ -298,7 +298,7 @@ def test_a_failed_run_is_named_and_the_others_are_finished(
     assert "\n" not in str(error.value)
     assert "lr=1e+30, seed 0: failed: training diverged" in capsys.readouterr().err
     assert len(checkout.runs) == 1
-    assert not (checkout.layout.reports / "ablations").exists()
+    assert not (checkout.layout.reports / "experiments").exists()
 
 
 def test_a_faulty_point_is_named_before_anything_is_trained(

@@ -56,7 +56,7 @@ def _run_here(checkout: Checkout) -> list[dict[str, Any]]:
     words = [*COMMAND, "training.epochs=2,3"]
     outcome = CliRunner().invoke(commands.app, words, catch_exceptions=False)
     assert all(f"\n{start} " in outcome.stdout for start in ("training.epochs", "2", "3"))
-    (written,) = (checkout.layout.reports / "ablations" / "tiny").glob("*.json")
+    (written,) = (checkout.layout.reports / "experiments" / "tiny").glob("*.json")
     return [point["runs"][0]["metrics"] for point in json.loads(written.read_text())["points"]]
 
 

@@ -234,7 +234,7 @@ def undisturbed(_made: Path, tmp_path_factory: pytest.TempPathFactory) -> list[T
 KILLS = {
     "before anything is known": ("optuna.Study.ask", 2),
     "while the settings are drawn": ("optuna.Trial.suggest_float", 5),
-    "in the middle of training": ("manymatch.training.epoch_end.EpochEnd._row", 5),
+    "in the middle of training": ("manymatch.training.loop.validate", 5),
     "after training": ("manymatch.experiments.run_folder.Run.finish", 2),
     "before the database has the result": ("optuna.Study.tell", 2),
 }
@@ -280,7 +280,7 @@ def test_a_trial_that_needs_too_much_memory_counts(
         if len(steps) == 1:
             raise fault
 
-    monkeypatch.setattr("manymatch.training.module.Learner.on_train_batch_start", first_fails)
+    monkeypatch.setattr("manymatch.training.loop.Losses.forward", first_fails)
     (result,) = search(project, 2)
     assert [trial.state for trial in result.trials] == ["pruned", "complete"]
 
@@ -349,7 +349,7 @@ def test_another_machine_extends_the_search_of_the_file_of_results(
     write_space(project, SPACE | {"repeats": {"trials": 1, "seeds": 2}})
     (here,) = search(project, 3)
     shutil.rmtree(layout.experiment_runs("tuning"))
-    index = layout.shards("tiny", "grid") / "index.json"
+    index = layout.shards("tiny", "grid") / "SEAL.json"
     index.write_bytes(index.read_bytes() + b"\n")  # as if the features had other last bits
     with monkeypatch.context() as patch:
         patch.setattr("manymatch.experiments.tuning.trial.train", None)

@@ -23,7 +23,7 @@ TARGETS = {
     "gather": "manymatch.search.index.build.gather",
     "Codes.write": "manymatch.search.scan.codes.Codes.write",
     "write_hashed_object": "manymatch.search.index.build.write_hashed_object",
-    "rename": "pathlib.Path.rename",  # the old index makes way for the new one
+    "exchange": "manymatch.util.files._exchange",  # the new index takes the place of the old one
     "remove": "manymatch.search.index.parts.UnfinishedParts.remove",
 }
 """The functions at whose calls runs are killed."""
@@ -81,7 +81,7 @@ def test_killed_runs_continue_to_the_same_bytes(album: Album, encoded: list[str]
     undisturbed = Album(copied, album.model, album.model_folder)
     for name, kills in {
         "first": [("write_block", 2), ("write_block", 2), ("gather", 1), ("Codes.write", 1)],
-        "second": [("write_block", 2), ("write_hashed_object", 1), ("rename", 1), ("remove", 1)],
+        "second": [("write_block", 2), ("write_hashed_object", 1), ("exchange", 1), ("remove", 1)],
     }.items():
         for number in range(7):
             album.draw(f"{name}/{number}.png", 100 * len(name) + number)

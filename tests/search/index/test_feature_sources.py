@@ -14,7 +14,8 @@ from tiny_data import MADE_BY, TinyData, make_data
 from manymatch import Model, load
 from manymatch.batch.collate import whole_item
 from manymatch.features.lite0 import WIDTH
-from manymatch.features.store import FeatureStore, FeatureWriter
+from manymatch.features.store import FeatureStore
+from manymatch.features.writer import FeatureWriter
 from manymatch.search.index.sources import source_of
 from manymatch.util.errors import ConfigError, DataError, SourceError
 

@@ -15,12 +15,18 @@ from manymatch.datasets import DATASETS
 from manymatch.evaluation.external.arrays import file_of
 from manymatch.evaluation.external.external_scores import ExternalFiles, read_external
 from manymatch.evaluation.external.split_table import read_split
-from manymatch.evaluation.outcome import EvaluationOptions, Outcome, measure, own_and_judged, write
-from manymatch.evaluation.protocols import suite
+from manymatch.evaluation.protocols import protocol_modules, suite
+from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.protocols.relevance import NO_JUDGMENTS, read_judgments
-from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.evaluation.ranking.ranks import rank
+from manymatch.evaluation.split_results import (
+    EvaluationOptions,
+    SplitResults,
+    measure,
+    own_and_judged,
+    write,
+)
 from manymatch.results.machine import Clock, record
 from manymatch.util import files
 from manymatch.util.code_hash import code_hash
@@ -40,7 +46,7 @@ def score(
     name: str = SETTING,
     written: ResultFiles | None = None,
     known: Collection[str] = DATASETS,
-) -> Outcome:
+) -> SplitResults:
     """Rank a split by another program's embeddings or scores; the metrics are rounded.
 
     Args:
@@ -69,12 +75,12 @@ def score(
     if relevance is not None:
         judgments = read_judgments(relevance, table.image_ids, table.caption_ids, image_index)
     ranking = rank(similarity, *embedded.gallery, EvaluationOptions.depth)
-    subject = Subject(embedded, similarity, None, ranking, table.labels)
+    ranked = RankedSplit(embedded, similarity, None, ranking, table.labels)
     if protocols:
-        values = own_and_judged(subject, judgments) | suite.protocol_metrics(protocols, subject)
+        values = own_and_judged(ranked, judgments) | suite.protocol_metrics(protocols, ranked)
     else:
-        values = measure(subject, judgments, dataset)
-    result = Outcome(subject, rounded(values), {}, judgments)
+        values = measure(ranked, judgments, dataset)
+    result = SplitResults(ranked, rounded(values), {}, judgments)
     if written is not None:
         identity = {"dataset": dataset, "preset": name, "split": split}
         write(written, result, name, _origin(external, captions, relevance) | identity)
@@ -107,7 +113,7 @@ def _origin(external: ExternalFiles, captions: Path, relevance: Path | None) -> 
         "seed": "not known",
         "features": "not known",
         "setting": SETTING,
-        "code_sha256": code_hash(__name__),
+        "code_sha256": code_hash(__name__, *protocol_modules()),
         "version": __version__,
         **compared,
         **hashes,

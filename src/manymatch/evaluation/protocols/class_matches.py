@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from manymatch.evaluation.protocols.subject import DoesNotApply, Subject
+from manymatch.evaluation.protocols.ranked_split import DoesNotApply, Protocol, RankedSplit
 from manymatch.methods.base import Embeddings
 from manymatch.model.blocks import Score, whole_rows
 
 SETTINGS = ("all_classes", "zero_shot")
 
 
-def classes(subject: Subject) -> dict[str, dict[str, dict[str, float]]]:
+def classes(split: RankedSplit) -> dict[str, dict[str, dict[str, float]]]:
     """`i2t` and `t2i` with `r_precision` and `r1`, in percent, for each setting with images.
 
     Items of the query's class are positives. The setting `all_classes` has the images of seen
@@ -27,7 +27,7 @@ def classes(subject: Subject) -> dict[str, dict[str, dict[str, float]]]:
     References:
         Chun et al., PCME, CVPR 2021, section 4.3; R-Precision of Musgrave et al., ECCV 2020.
     """
-    labels = subject.labels
+    labels = split.labels
     if labels is None or any(len(own) != 1 for own in labels.image_labels):
         raise DoesNotApply("R-Precision on classes needs one class label of every image")
     if not labels.seen:
@@ -35,16 +35,16 @@ def classes(subject: Subject) -> dict[str, dict[str, dict[str, float]]]:
     class_of = torch.tensor([label for (label,) in labels.image_labels])
     seen = torch.tensor([label in labels.seen for (label,) in labels.image_labels])
     galleries = zip(SETTINGS, (seen, ~seen), strict=True)
-    return {name: _setting(subject, class_of, rows) for name, rows in galleries if rows.any()}
+    return {name: _setting(split, class_of, rows) for name, rows in galleries if rows.any()}
 
 
-def _setting(subject: Subject, class_of: Tensor, gallery: Tensor) -> dict[str, dict[str, float]]:
+def _setting(split: RankedSplit, class_of: Tensor, gallery: Tensor) -> dict[str, dict[str, float]]:
     def same_class(images: Tensor, others: Tensor) -> Iterator[Tensor]:
         yield class_of[images][:, None] == class_of[others]
 
     return {
         way: dict(zip(("r_precision", "r1"), values[0].tolist(), strict=True))
-        for way, values in both_ways(subject, gallery, same_class).items()
+        for way, values in both_ways(split, gallery, same_class).items()
     }
 
 
@@ -53,7 +53,7 @@ Relevant = Callable[[Tensor, Tensor], Iterator[Tensor]]
 Each query has a positive."""
 
 
-def both_ways(subject: Subject, included: Tensor, relevant: Relevant) -> dict[str, Tensor]:
+def both_ways(split: RankedSplit, included: Tensor, relevant: Relevant) -> dict[str, Tensor]:
     """`precision_and_first` of `i2t` and `t2i` if the images decide whether two items match.
 
     Args:
@@ -61,10 +61,10 @@ def both_ways(subject: Subject, included: Tensor, relevant: Relevant) -> dict[st
             captions.
         relevant: takes rows of images on both sides.
     """
-    embedded, image_index = subject.embedded, subject.embedded.image_index
+    embedded, image_index = split.embedded, split.embedded.image_index
     included_texts = included[image_index]
     i2t = precision_and_first(
-        subject.score,
+        split.score,
         embedded.images,
         embedded.texts,
         lambda images, texts: relevant(images, image_index[texts]),
@@ -72,7 +72,7 @@ def both_ways(subject: Subject, included: Tensor, relevant: Relevant) -> dict[st
         items_included=included_texts,
     )
     t2i = precision_and_first(
-        subject.from_texts,
+        split.from_texts,
         embedded.texts,
         embedded.images,
         lambda texts, images: relevant(image_index[texts], images),
@@ -129,3 +129,6 @@ def _query_metrics(scores: Tensor, ordered: Tensor, relevant: Tensor) -> Tensor:
     best_wrong = scores.masked_fill(relevant, -torch.inf).amax(1)
     first = (best_right > best_wrong).double()
     return torch.stack([retrieved.double() / count, first], 1).cpu()
+
+
+PROTOCOLS = [Protocol("classes", ("cub",), classes)]

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from manymatch.evaluation.protocols.class_matches import both_ways
 from manymatch.evaluation.protocols.labels import Labels
+from manymatch.evaluation.protocols.ranked_split import DoesNotApply, Protocol, RankedSplit, part
 from manymatch.evaluation.protocols.recall import recall
-from manymatch.evaluation.protocols.subject import DoesNotApply, Subject, part
 from manymatch.evaluation.ranking.metrics import CUTS
 from manymatch.evaluation.ranking.ranks import Direction
 from manymatch.similarities.blocks import runs
@@ -33,16 +33,14 @@ def folds(images: int) -> list[slice]:
     return runs(IMAGES, FOLD)
 
 
-def coco_1k(subject: Subject) -> dict[str, Any]:
+def coco_1k(split: RankedSplit) -> dict[str, Any]:
     """`i2t`, `t2i` and `rsum` (`protocols.recall`): the means over the folds.
 
     References:
         Karpathy and Fei-Fei, CVPR 2015; averaged as in SCAN and its followers.
     """
-    parts = [part(subject.embedded, fold) for fold in folds(len(subject.embedded.images))]
-    return mean(
-        [recall(subject.score, *fold.gallery, t2i_score=subject.t2i_score) for fold in parts]
-    )
+    parts = [part(split.embedded, fold) for fold in folds(len(split.embedded.images))]
+    return mean([recall(split.score, *fold.gallery, t2i_score=split.t2i_score) for fold in parts])
 
 
 def mean(values: list[Any]) -> Any:
@@ -57,7 +55,7 @@ DISTANCES = (0, 1, 2)
 """The values of zeta: the number of labels in which a plausible match may differ."""
 
 
-def pmrp(subject: Subject) -> dict[str, dict[str, Any]]:
+def pmrp(split: RankedSplit) -> dict[str, dict[str, Any]]:
     """`i2t` and `t2i`, the means over zeta, and the same values for each zeta: `zeta0` to `zeta2`.
 
     All values are in percent: `5k` and `1k` (the mean over the folds) for 5,000 images, `all` for
@@ -69,12 +67,12 @@ def pmrp(subject: Subject) -> dict[str, dict[str, Any]]:
         Chun et al., PCME, CVPR 2021, section 3.4; images without instances as in its code.
         Single zetas: Wang et al., MSRM, CVPR 2023, figure 7.
     """
-    labels = subject.labels or Labels([()] * len(subject.embedded.images))
-    whole = _pmrp(subject, labels)
-    if len(subject.embedded.images) != IMAGES:
+    labels = split.labels or Labels([()] * len(split.embedded.images))
+    whole = _pmrp(split, labels)
+    if len(split.embedded.images) != IMAGES:
         return {"all": whole}
     parts = [
-        _pmrp(replace(subject, embedded=part(subject.embedded, fold)), labels.part(fold))
+        _pmrp(replace(split, embedded=part(split.embedded, fold)), labels.part(fold))
         for fold in folds(IMAGES)
     ]
     return {"5k": whole, "1k": mean(parts)}
@@ -87,7 +85,7 @@ def differing_labels(labels: Labels, image: int, other: int) -> int | None:
     return len(left ^ right) if left and right else None
 
 
-def _pmrp(subject: Subject, labels: Labels) -> dict[str, Any]:
+def _pmrp(split: RankedSplit, labels: Labels) -> dict[str, Any]:
     codes = _codes(labels)
     if not codes.any():
         raise DoesNotApply("PMRP needs the images' object labels, and there are none")
@@ -96,7 +94,7 @@ def _pmrp(subject: Subject, labels: Labels) -> dict[str, Any]:
         return _plausible(codes[images], codes[others])
 
     precision = {
-        way: values[:, 0] for way, values in both_ways(subject, codes.any(1), relevant).items()
+        way: values[:, 0] for way, values in both_ways(split, codes.any(1), relevant).items()
     }
     distances = {
         f"zeta{zeta}": {way: values[row].item() for way, values in precision.items()}
@@ -131,7 +129,7 @@ _NAMES = {"map_at_r": "eccv_map_at_r", "r_precision": "eccv_rprecision", "r1": "
 _NUMBER = re.compile(r"[0-9]+$")
 
 
-def eccv_caption(subject: Subject) -> dict[str, dict[str, float]]:
+def eccv_caption(split: RankedSplit) -> dict[str, dict[str, float]]:
     """`i2t` and `t2i` with `map_at_r`, `r_precision` and `r1` in percent: 1,261 images and 1,332
     captions as queries.
 
@@ -139,7 +137,7 @@ def eccv_caption(subject: Subject) -> dict[str, dict[str, float]]:
         Chun et al., ECCV Caption, ECCV 2022.
     """
     package = _package()
-    ranked = _ranked(subject, package.eccv_gts, "ECCV Caption")
+    ranked = _ranked(split, package.eccv_gts, "ECCV Caption")
     with contextlib.redirect_stderr(io.StringIO()):  # a progress bar that cannot be turned off
         metrics = package.eccv_metrics(ranked, "all")
     return {
@@ -148,14 +146,14 @@ def eccv_caption(subject: Subject) -> dict[str, dict[str, float]]:
     }
 
 
-def cxc(subject: Subject) -> dict[str, dict[str, float]]:
+def cxc(split: RankedSplit) -> dict[str, dict[str, float]]:
     """`i2t` and `t2i` with `r1`, `r5` and `r10` in percent: 5,000 images, 24,972 captions.
 
     References:
         Parekh et al., Crisscrossed Captions, EACL 2021.
     """
     package = _package()
-    ranked = _ranked(subject, package.cxc_gts, "CxC")
+    ranked = _ranked(split, package.cxc_gts, "CxC")
     recalls = {cut: package.cxc_recalls(ranked, "all", K=cut) for cut in CUTS}
     return {way: {f"r{cut}": 100 * float(recalls[cut][way]) for cut in CUTS} for way in ranked}
 
@@ -169,14 +167,14 @@ def _package() -> Any:
         return Metrics()
 
 
-def _ranked(subject: Subject, judged: Judged, name: str) -> dict[str, Ranked]:
+def _ranked(split: RankedSplit, judged: Judged, name: str) -> dict[str, Ranked]:
     """The best items of each query, as many as the package looks at."""
-    images = _numbers(subject.embedded.image_ids)
-    captions = _numbers(subject.embedded.caption_ids)
+    images = _numbers(split.embedded.image_ids)
+    captions = _numbers(split.embedded.caption_ids)
     _check_complete(images, judged["i2t"], f"{name}: images")
     _check_complete(captions, judged["t2i"], f"{name}: captions")
     most = max(len(items) for way in judged.values() for items in way.values())
-    ranking = subject.ranked(max(most, *CUTS))
+    ranking = split.ranked(max(most, *CUTS))
     return {
         "i2t": _best(ranking.i2t, images, captions),
         "t2i": _best(ranking.t2i, captions, images),
@@ -199,3 +197,11 @@ def _check_complete(numbers: Sequence[int], judged: Iterable[int], what: str) ->
     missing = sum(number not in known for number in needed)
     if missing:
         raise DoesNotApply(f"{what}: {missing:,} of the {len(needed):,} judged are missing")
+
+
+PROTOCOLS = [
+    Protocol("coco_1k", ("coco",), coco_1k),
+    Protocol("pmrp", ("coco",), pmrp),
+    Protocol("eccv_caption", ("coco",), eccv_caption),
+    Protocol("cxc", ("coco",), cxc),
+]

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.protocols.relevance import Judgments
-from manymatch.evaluation.protocols.subject import Subject
 from manymatch.evaluation.ranking.metrics import (
     RelevantRanks,
     ambiguity,
@@ -40,7 +40,7 @@ def recall_of(ranking: Ranking) -> dict[str, Any]:
     return {"i2t": i2t, "t2i": t2i, "rsum": rsum(i2t, t2i)}
 
 
-def multi_match(subject: Subject, judgments: Judgments) -> dict[str, dict[str, Any]]:
+def multi_match(split: RankedSplit, judgments: Judgments) -> dict[str, dict[str, Any]]:
     """`i2t` and `t2i` against annotated and judged pairs: `multi_match_metrics`, `by_positives`,
     and `others`, the R-P of the judged pairs alone: annotated items are taken out of the ranking.
 
@@ -51,13 +51,13 @@ def multi_match(subject: Subject, judgments: Judgments) -> dict[str, dict[str, A
     Raises:
         DataError: a score is not finite.
     """
-    images, texts, image_index = subject.embedded.gallery
+    images, texts, image_index = split.embedded.gallery
     own = torch.stack([image_index.cpu(), torch.arange(len(image_index))], 1)
     extra = judgments.extra
     return {
-        "i2t": _multi_match(subject.score, images, texts, own, extra, judgments.complete),
+        "i2t": _multi_match(split.score, images, texts, own, extra, judgments.complete),
         "t2i": _multi_match(
-            subject.from_texts, texts, images, own.flip(1), extra.flip(1), judgments.complete
+            split.from_texts, texts, images, own.flip(1), extra.flip(1), judgments.complete
         ),
     }
 

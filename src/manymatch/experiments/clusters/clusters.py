@@ -16,9 +16,9 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from torch import Tensor
 
+from manymatch.evaluation.embedded_model import EmbeddedModel
 from manymatch.evaluation.samples import thumbnail
-from manymatch.evaluation.trained import Trained
-from manymatch.experiments.studies.subject import Subject
+from manymatch.experiments.probes.probed_model import ProbedModel
 from manymatch.losses.pseudo_labels import SwappedLabels
 from manymatch.methods.swamp import SwAMP
 from manymatch.results.clusters import Cluster, ClusterCaption, Clusters, UsedClasses
@@ -80,26 +80,26 @@ def clusters(model: Path, shards: Path, target: Path, *, split: str, parser: str
         ConfigError: the model has no classes, or there is no such spaCy model.
         CheckpointError, DataError: as for `evaluate`.
     """
-    subject = Subject.open(model, shards, split)
-    labels = _labels(subject.trained)
-    captions = _classes(labels, subject.embedded.texts.vectors)
-    images = _classes(labels, subject.embedded.images.vectors)
-    words = words_of(load_model(parser), [caption.text for caption in subject.captions])
-    agree = captions == images[subject.embedded.image_index]
+    probed = ProbedModel.open(model, shards, split)
+    labels = _labels(probed.trained)
+    captions = _classes(labels, probed.embedded.texts.vectors)
+    images = _classes(labels, probed.embedded.images.vectors)
+    words = words_of(load_model(parser), [caption.text for caption in probed.captions])
+    agree = captions == images[probed.embedded.image_index]
     members = _members(captions, images).items()
     Clusters(
-        **subject.identity(),
+        **probed.identity(),
         n_classes=labels.settings.n_classes,
         used=UsedClasses(captions=len(captions.unique()), images=len(images.unique())),
         agreement=round(100 * float(agree.double().mean()), 2),
         classes=[
-            _cluster(subject, number, rows, words, PICTURES if position < SHOWN else 0)
+            _cluster(probed, number, rows, words, PICTURES if position < SHOWN else 0)
             for position, (number, rows) in enumerate(members)
         ],
     ).write(target)
 
 
-def _labels(trained: Trained) -> SwappedLabels:
+def _labels(trained: EmbeddedModel) -> SwappedLabels:
     method = trained.method
     if not isinstance(method, SwAMP) or method.labels is None:
         raise ConfigError(
@@ -126,18 +126,18 @@ def _members(captions: Tensor, images: Tensor) -> dict[int, Members]:
 
 
 def _cluster(
-    subject: Subject, number: int, members: Members, words: list[Words], pictures: int
+    probed: ProbedModel, number: int, members: Members, words: list[Words], pictures: int
 ) -> Cluster:
     """The class `number` with thumbnails of its first `pictures` images."""
     words = [words[row] for row in members.captions]
-    captions = [subject.captions[row] for row in members.captions]
+    captions = [probed.captions[row] for row in members.captions]
     return Cluster(
         number=number,
         nouns=most_frequent((caption.nouns for caption in words), KEYWORDS),
         verbs=most_frequent((caption.verbs for caption in words), KEYWORDS),
         captions=[ClusterCaption(caption_id=entry.id, caption=entry.text) for entry in captions],
-        images=[subject.embedded.image_ids[row] for row in members.images],
+        images=[probed.embedded.image_ids[row] for row in members.images],
         thumbnails={
-            image.image_id: thumbnail(image) for image in subject.images(members.images[:pictures])
+            image.image_id: thumbnail(image) for image in probed.images(members.images[:pictures])
         },
     )

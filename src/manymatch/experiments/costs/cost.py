@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from manymatch.batch.batch import Batch
-from manymatch.evaluation.protocols.subject import part
+from manymatch.evaluation.embedded_model import EmbeddedModel, setting_of
+from manymatch.evaluation.protocols.ranked_split import part
 from manymatch.evaluation.ranking.ranks import rank
-from manymatch.evaluation.trained import Trained, setting_of
 from manymatch.experiments.costs.query import Parse, query_cost
 from manymatch.experiments.costs.timing import seconds, step_seconds
 from manymatch.methods.base import Embeddings, Method
@@ -59,7 +59,7 @@ _Item = TypeVar("_Item")
 
 
 def cost_of(
-    trained: Trained,
+    trained: EmbeddedModel,
     split: str,
     parse: Parse | None,
     sizes: Sequence[int],
@@ -103,7 +103,7 @@ def cost_of(
     )
 
 
-def _step(trained: Trained, device: torch.device) -> StepCost:
+def _step(trained: EmbeddedModel, device: torch.device) -> StepCost:
     training, uses_gpu = trained.preset.training, device.type == "cuda"
     stream = batches(
         trained.shards,
@@ -127,7 +127,9 @@ def _step(trained: Trained, device: torch.device) -> StepCost:
     )
 
 
-def _test(trained: Trained, split: str, device: torch.device, most_seconds: float) -> TestCost:
+def _test(
+    trained: EmbeddedModel, split: str, device: torch.device, most_seconds: float
+) -> TestCost:
     def embedded() -> Embedded:
         method, words = trained.method, trained.vocabulary
         stream = batches(trained.shards, split, words, IMAGES_PER_BATCH, graphs=method.read_graph)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from manymatch import __version__
 from manymatch.config.preset import Preset
-from manymatch.evaluation.trained import embed_split
+from manymatch.evaluation.embedded_model import embed_split
 from manymatch.experiments.costs.cost import cost_of
 from manymatch.experiments.costs.query import parser
 from manymatch.experiments.costs.scan import cross_attention_cost

@@ -14,7 +14,7 @@ from manymatch.batch.batch import Batch
 from manymatch.batch.padding import all_real
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Optimizer, Preset, Training
-from manymatch.evaluation.trained import Trained
+from manymatch.evaluation.embedded_model import EmbeddedModel
 from manymatch.experiments.costs.cost import IMAGES_PER_BATCH, cost_of, similarity_operations
 from manymatch.losses.triplets import triplet
 from manymatch.methods.base import Embeddings, Method
@@ -47,7 +47,7 @@ _EPSILON = 1e-8
 
 
 def cross_attention_cost(
-    trained: Trained, split: str, size: int, sizes: Sequence[int], device: torch.device
+    trained: EmbeddedModel, split: str, size: int, sizes: Sequence[int], device: torch.device
 ) -> Cost:
     """The costs of SCAN with vectors of length `size`, on the data of the model `trained`.
 

@@ -10,13 +10,14 @@ from typing import Any
 from manymatch.config.layout import Layout
 from manymatch.config.params import read_params
 from manymatch.config.preset import Preset, preset_path, read_preset
-from manymatch.evaluation.trained import setting_of
+from manymatch.evaluation.embedded_model import setting_of
+from manymatch.evaluation.protocols import protocol_modules
 from manymatch.experiments.experiment import Experiment, Row
 from manymatch.experiments.plan import PRESET, Point, Settings
 from manymatch.experiments.presets.plan import PresetPlan
 from manymatch.experiments.run_folder import Numbers, Run, key_of
 from manymatch.methods import check_model, entry_point, method_class
-from manymatch.results.ablations import Ablation
+from manymatch.results import experiments as results
 from manymatch.shards.index import NAME as INDEX
 from manymatch.shards.index import read_index
 from manymatch.training.warm_start import find_source
@@ -29,7 +30,7 @@ _DEVICES, _ONE_DEVICE = "training.devices", (1, "auto")
 
 
 class PresetExperiment(Experiment[PresetPlan, Preset]):
-    """Writes `reports/ablations/DATASET/NAME.json`."""
+    """Writes `reports/experiments/DATASET/NAME.json`."""
 
     kind = "presets"
     plan_type = PresetPlan
@@ -71,9 +72,9 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
                 made["sources"],
                 {key: made[key] for key in made if key != "seed"},
             )
-            for path in Ablation.paths(self.layout.reports)
+            for path in results.Experiment.paths(self.layout.reports)
             if path.parent.name == self.plan.dataset
-            for point in Ablation.read(path).to_json()["points"]
+            for point in results.Experiment.read(path).to_json()["points"]
             for made in point["runs"]
             if (origin := made.get("origin")) in origins
         ]
@@ -84,7 +85,7 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
         return key_of(**portable_inputs(self.layout, self.plan.dataset, settings, inputs))
 
     def code(self, settings: Preset) -> str:
-        return code_hash(*_STAGES, entry_point(settings.method))
+        return code_hash(*_STAGES, entry_point(settings.method), *protocol_modules())
 
     def run(self, settings: Preset, seed: int, folder: Path) -> Numbers:
         from manymatch.experiments.presets.run import train_and_evaluate
@@ -103,7 +104,7 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
         seconds = f", trained in {numbers['seconds']:.0f} s" if numbers["seconds"] else ""
         return f"rsum {numbers['metrics']['rsum']:.1f}{seconds}"
 
-    def result(self, rows: Sequence[Row]) -> Ablation:
+    def result(self, rows: Sequence[Row]) -> results.Experiment:
         _, numbers = rows[0].runs[0]
         result = {
             "name": self.name,
@@ -123,7 +124,7 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
                 for row in rows
             ],
         }
-        return Ablation.model_validate(result)
+        return results.Experiment.model_validate(result)
 
     def _mark(self, rows: Sequence[Row]) -> str:
         """`reproduced` only if every run is."""

@@ -8,7 +8,8 @@ from pydantic import Field, model_validator
 
 from manymatch.config.names import Name
 from manymatch.config.params import Elements
-from manymatch.experiments.plan import PRESET, Plan
+from manymatch.experiments.plan import PRESET, Plan, points
+from manymatch.results.claims import Claims, unknown_label
 from manymatch.util.errors import ConfigError
 
 
@@ -34,6 +35,8 @@ class PresetPlan(Plan):
     """For each data set, the table or figure of a paper that consists of these points ("DivE,
     table 4"). On these data sets a point keeps the mark of its preset, which may be
     `reproduced`."""
+    claims: Claims = Field(default_factory=dict)
+    """What the papers claim of the points; the report judges each claim (`results.claims`)."""
 
     def resolved(self, where: str, changed: bool) -> Self:
         """The plan with the presets of its data set, and without `published` if it is `changed`.
@@ -72,6 +75,8 @@ class PresetPlan(Plan):
         grid, *named = settings
         if self.preset is None and any(PRESET not in point for point in (named or [grid])):
             raise ValueError("a point has no preset. Give 'preset', or vary the preset")
+        if fault := unknown_label(self.claims, [point.label for point in points(self)]):
+            raise ValueError(fault)
         return self
 
 

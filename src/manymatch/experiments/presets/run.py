@@ -11,9 +11,9 @@ from manymatch.config.layout import Layout, ResultFiles
 from manymatch.config.params import Elements
 from manymatch.config.preset import Preset
 from manymatch.evaluation.evaluate import evaluate
-from manymatch.evaluation.outcome import EvaluationOptions
-from manymatch.evaluation.protocols.subject import Subject
+from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.ranking.metrics import CUTS
+from manymatch.evaluation.split_results import EvaluationOptions
 from manymatch.experiments.run_folder import Numbers
 from manymatch.model.checkpoint import TRAINED_IN
 from manymatch.model.facts import FACTS
@@ -81,14 +81,14 @@ def train_and_evaluate(
     }
 
 
-def _hits(subject: Subject) -> dict[str, str]:
-    """Each query as a digit (`results.ablations.Hits`)."""
+def _hits(ranked: RankedSplit) -> dict[str, str]:
+    """Each query as a digit (`results.experiments.Hits`)."""
     i2t, t2i = (
         (way.ranks[:, None] <= torch.tensor(CUTS)).sum(1).tolist()
-        for way in (subject.ranking.i2t, subject.ranking.t2i)
+        for way in (ranked.ranking.i2t, ranked.ranking.t2i)
     )
     captions: list[list[int]] = [[] for _ in i2t]
-    for image, digit in zip(subject.embedded.image_index.tolist(), t2i, strict=True):
+    for image, digit in zip(ranked.embedded.image_index.tolist(), t2i, strict=True):
         captions[image].append(digit)
     words = ["".join(map(str, digits)) for digits in captions]
     return {"i2t": "".join(map(str, i2t)), "t2i": " ".join(words)}

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from manymatch.evaluation.ranking.ranks import Direction
-from manymatch.evaluation.run_files import write_run
+from manymatch.evaluation.split_results import write_run
 from manymatch.experiments.fit import fit
 from manymatch.experiments.sketches.data import Data, Side
 from manymatch.experiments.sketches.metrics import CUT, retrieval

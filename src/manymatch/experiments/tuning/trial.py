@@ -28,7 +28,7 @@ from manymatch.experiments.tuning.search import (
 from manymatch.model.facts import FACTS
 from manymatch.networks.device import pick_device
 from manymatch.results.tuning import TunedTrial
-from manymatch.training.history import RSUM, History
+from manymatch.training.checkpoints import RSUM, History
 from manymatch.training.train import train
 from manymatch.util import files
 from manymatch.util.errors import DeviceMemoryError, DivergenceError, ManyMatchError

@@ -68,11 +68,14 @@ class ButdDetector(Detector):
 
     def prepare(self, image: NDArray[np.uint8]) -> Tensor:
         """Return an RGB image (h, w, 3) as (3, H, W) float32, blue first."""
-        size = _size(*image.shape[:2])
-        planes = [  # one at a time, because a large image in float32 takes much memory
-            F.interpolate(_plane(image, channel), size, mode="bilinear")[0, 0] - mean
-            for channel, mean in zip((2, 1, 0), MEAN_BGR, strict=True)
-        ]
+        sides = image.shape[:2]
+        scale = min(SHORT / min(sides), LONG / max(sides))
+        size = [max(LEAST, int(side * scale + 0.5)) for side in sides]
+        planes = []
+        for channel, mean in zip((2, 1, 0), MEAN_BGR, strict=True):
+            # One at a time, because a large image in float32 takes much memory.
+            plane = torch.from_numpy(np.ascontiguousarray(image[None, None, :, :, channel]))
+            planes.append(F.interpolate(plane.float(), size, mode="bilinear")[0, 0] - mean)
         return torch.stack(planes)
 
     def detect(self, pixels: Tensor) -> Regions:
@@ -81,7 +84,10 @@ class ButdDetector(Detector):
         proposals = self._propose(maps, *pixels.shape[1:])
         features, scores = self._describe(maps[0], proposals)
         stays = operations.surviving(proposals, scores, self._limits.class_overlap)
-        best = self._select(scores.where(stays, 0).amax(dim=1))
+        score = scores.where(stays, 0).amax(dim=1)
+        above = int((score >= self._limits.score).sum())
+        count = min(max(above, self._fewest), self.max_regions)
+        best = score.argsort(descending=True, stable=True)[:count]
         height, width = pixels.shape[1:]
         sides = torch.tensor([width, height, width, height], device=proposals.device)
         return Regions(features[best].cpu().numpy(), (proposals[best] / sides).cpu().numpy())
@@ -108,18 +114,3 @@ class ButdDetector(Detector):
         ]
         features, scores = zip(*parts, strict=True)
         return torch.cat(features), torch.cat(scores)
-
-    def _select(self, best: Tensor) -> Tensor:
-        """Return the regions above the score limit, within the minimum and maximum number."""
-        above = int((best >= self._limits.score).sum())
-        count = min(max(above, self._fewest), self.max_regions)
-        return best.argsort(descending=True, stable=True)[:count]
-
-
-def _size(height: int, width: int) -> tuple[int, int]:
-    scale = min(SHORT / min(height, width), LONG / max(height, width))
-    return max(LEAST, int(height * scale + 0.5)), max(LEAST, int(width * scale + 0.5))
-
-
-def _plane(image: NDArray[np.uint8], channel: int) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(image[None, None, :, :, channel])).float()

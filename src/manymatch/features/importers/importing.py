@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from manymatch.features.importers import open_published
 from manymatch.features.importers.published import Published, read_image_table
-from manymatch.features.store import FeatureWriter
+from manymatch.features.writer import FeatureWriter
 from manymatch.util.errors import DataError, SourceError
 from manymatch.util.prefetch import ahead
 from manymatch.util.progress import track

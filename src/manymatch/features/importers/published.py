@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import xxhash
 from numpy.typing import NDArray
 
 from manymatch.features.image_list import read_columns
@@ -146,4 +145,5 @@ def _number(stem: str) -> str | None:
 
 
 def _digest(caption: str) -> int:
-    return xxhash.xxh3_64_intdigest(" ".join(_WORD.findall(caption.lower())).encode())
+    """A hash of this process: millions of captions would take much memory."""
+    return hash(" ".join(_WORD.findall(caption.lower())))

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from manymatch.reporting.blocks import Block, Heading, Note, View
-from manymatch.reporting.sections.studies import left_out
+from manymatch.reporting.section import Section
+from manymatch.reporting.sections.probes import left_out
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.clusters import Cluster, Clusters, Keyword
@@ -34,7 +35,7 @@ class ClusterGrid(Block):
 
 def section(results: AllResults) -> View | None:
     blocks = left_out(results, Clusters)
-    for model in results.clusters:
+    for model in results.current(Clusters):
         classes = [_view(cluster) for cluster in model.classes[:MAX_CLASSES]]
         blocks += [heading(model), ClusterGrid(classes)]
     note = Note(
@@ -90,3 +91,6 @@ def _count(number: int, noun: str) -> str:
 
 def _words(keywords: Sequence[Keyword]) -> str:
     return ", ".join(f"{word} ({count})" for word, count in keywords[:MAX_WORDS])
+
+
+SECTIONS = [Section("Probes", "clusters", 200, section, (Clusters,))]

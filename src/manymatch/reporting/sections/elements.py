@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from manymatch.reporting.attention_drawing import Heat, Look, look
 from manymatch.reporting.blocks import Block, Grid, Heading, Note, View
-from manymatch.reporting.leaderboard import styles
+from manymatch.reporting.chart import styles
 from manymatch.reporting.queries import Answer, AskedImage, Picker, Question, Quote, answer_of
+from manymatch.reporting.section import Section
 from manymatch.results.all_results import AllResults
 from manymatch.results.samples import ImageQuery
 from manymatch.results.sets import CaptionMap, ImageMap, NearestCaption, NearestImage
@@ -139,3 +140,6 @@ def _words(read: CaptionMap, run: str) -> Heat:
     ]
     title = "Percent of each element's attention"
     return Heat(title, f"Words read by {run}", read.words, rows, caption=False)
+
+
+SECTIONS = [Section("Sets", "elements", 150, section)]

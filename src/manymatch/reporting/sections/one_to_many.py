@@ -11,16 +11,18 @@ from manymatch.reporting.chart import (
     Chart,
     DotChart,
     Series,
-    dot_chart,
+    dot_charts,
     line_chart,
+    line_of_estimates,
 )
 from manymatch.reporting.estimates import Estimate
-from manymatch.results.ablations import AblationMetrics
+from manymatch.reporting.section import Section
 from manymatch.results.all_results import AllResults
+from manymatch.results.experiments import Experiment, ExperimentMetrics
 from manymatch.results.metrics import Metrics
 from manymatch.results.runs import WAYS, Direction
 
-Presets = Mapping[str, Sequence[Metrics | AblationMetrics]]
+Presets = Mapping[str, Sequence[Metrics | ExperimentMetrics]]
 """The metrics of each preset, one for each seed."""
 
 Precisions = dict[tuple[int, int], list[float]]
@@ -93,10 +95,10 @@ def _view(title: str, link: str, note: str, charts: Sequence[Block]) -> View | N
 def _tables(results: AllResults) -> Iterator[tuple[str, Presets]]:
     """The tables of whole methods, then the leaderboard's runs of equal features and galleries,
     each with a title."""
-    for ablation in results.ablations:
-        if ablation.compares_methods:
-            runs = {point.label: point.runs for point in ablation.points}
-            yield ablation.name, {name: [run.metrics for run in runs[name]] for name in runs}
+    for experiment in results.current(Experiment):
+        if experiment.compares_methods:
+            runs = {point.label: point.runs for point in experiment.points}
+            yield experiment.name, {name: [run.metrics for run in runs[name]] for name in runs}
     kinds: dict[tuple[str, str], dict[str, list[Metrics]]] = {}
     for run in results.runs:
         kind = run.provenance.features, gallery(run.provenance)
@@ -105,17 +107,15 @@ def _tables(results: AllResults) -> Iterator[tuple[str, Presets]]:
         yield f"leaderboard, {features}", presets
 
 
-def _dots(title: str, presets: Presets, key: str, less: str = "") -> Iterator[DotChart]:
+def _dots(title: str, presets: Presets, key: str, less: str = "") -> list[DotChart]:
     """A chart of the value `key`, minus the value `less`; none if no preset has the value."""
     values = {}
     for preset, metrics in presets.items():
         runs = [run.numbers() for run in metrics]
         if all(key in run for run in runs):
             values[preset] = Estimate.of([run[key] - run.get(less, 0.0) for run in runs])
-    if values:
-        ranked = sorted(values.items(), key=lambda item: -item[1].mean)
-        rows = [(name, name, e.text(), e.mean, e.deviation or 0.0) for name, e in ranked]
-        yield dot_chart(title, rows)
+    ranked = sorted(values.items(), key=lambda item: -item[1].mean)
+    return dot_charts(title, [(name, name, value) for name, value in ranked])
 
 
 def _gains(title: str, presets: Presets, way: Direction) -> Iterator[Chart]:
@@ -151,17 +151,11 @@ def _gain(name: str, style: int, precisions: Precisions, baseline: Precisions) -
         f"{gain.text()} from {least} true items on ({queries} queries)"
         for (least, queries), gain in gains.items()
     ]
-    return Series(
-        name,
-        style,
-        [(least, gain.mean) for (least, _), gain in gains.items()],
-        labels[-1],
-        labels,
-        [gain.deviation or 0.0 for gain in gains.values()],
-    )
+    points = [(least, gain) for (least, _), gain in gains.items()]
+    return line_of_estimates(name, style, points, labels, labels[-1])
 
 
-def _precisions(metrics: Iterable[Metrics | AblationMetrics], way: Direction) -> Precisions:
+def _precisions(metrics: Iterable[Metrics | ExperimentMetrics], way: Direction) -> Precisions:
     """The precisions of a preset; empty if a file lacks the values."""
     values: Precisions = {}
     for run in metrics:
@@ -172,3 +166,10 @@ def _precisions(metrics: Iterable[Metrics | AblationMetrics], way: Direction) ->
         for key, precision in zip(keys, groups.map_at_r, strict=True):
             values.setdefault(key, []).append(precision)
     return values
+
+
+SECTIONS = [
+    Section("One to many", "others", 160, others, (Experiment,)),
+    Section("One to many", "ambiguity", 170, ambiguity, (Experiment,)),
+    Section("One to many", "meanings", 180, meanings, (Experiment,)),
+]

@@ -7,10 +7,10 @@ from typing import Any
 import yaml
 
 from manymatch.reporting.blocks import Block, Code, Folded, MachineFacts, View
-from manymatch.reporting.leaderboard import styles
+from manymatch.reporting.chart import styles
+from manymatch.reporting.section import Section
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.all_results import AllResults
-from manymatch.results.runs import Run
 
 _LABELS = {
     "method": "Method",
@@ -50,11 +50,12 @@ def section(results: AllResults) -> View | None:
     columns += [Column(run.preset, numeric=False, style=number[run.preset]) for run in runs]
     table = Table(f"Provenance of the results on {runs[0].dataset}", columns, rows)
     blocks: list[Block] = [table, MachineFacts(runs[0].dataset)]
-    blocks += [
-        Folded(f"Settings of {run.preset}", [Code(text)])
-        for run in runs
-        if (text := _settings(run))
-    ]
+    for run in runs:
+        settings = getattr(run.provenance, "resolved", None)
+        if settings is not None and not isinstance(settings, str):
+            settings = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True).strip()
+        if settings:
+            blocks.append(Folded(f"Settings of {run.preset}", [Code(settings)]))
     return View("Provenance", "Provenance", blocks)
 
 
@@ -69,9 +70,4 @@ def _cell(key: str, value: Any) -> Cell:
     return Cell(text)
 
 
-def _settings(run: Run) -> str | None:
-    """The settings of a result as YAML, if the provenance has them."""
-    settings = getattr(run.provenance, "resolved", None)
-    if settings is None or isinstance(settings, str):
-        return settings
-    return yaml.safe_dump(settings, sort_keys=False, allow_unicode=True).strip()
+SECTIONS = [Section("Results", "provenance", 60, section)]

@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Sequence
 
 from manymatch.reporting.blocks import Grid, Note, View
-from manymatch.reporting.chart import LogAxis, Series, line_chart
-from manymatch.reporting.leaderboard import styles
+from manymatch.reporting.chart import LogAxis, Series, line_chart, styles
+from manymatch.reporting.section import Section
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.runs import WAYS, Direction, Run
@@ -117,3 +117,9 @@ def _ranks(
 
 def _rank(rank: int | None, depth: int) -> tuple[int, str]:
     return (depth + 1, f"> {depth}") if rank is None else (rank, str(rank))
+
+
+SECTIONS = [
+    Section("Results", "recall-curve", 20, recall_curve),
+    Section("Queries", "hardest", 110, hardest),
+]

@@ -14,6 +14,7 @@ from manymatch.reporting.queries import (
     Rankings,
     sampled_rankings,
 )
+from manymatch.reporting.section import Section
 from manymatch.results.all_results import AllResults
 
 
@@ -46,3 +47,9 @@ def captions(results: AllResults) -> View | None:
     picker = Picker("caption", "caption", questions)
     title = "Images retrieved for a caption"
     return View(title, "Captions", [Legend(results.judged), picker]) if questions else None
+
+
+SECTIONS = [
+    Section("Queries", "image-queries", 120, images),
+    Section("Queries", "caption-queries", 130, captions),
+]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from manymatch.reporting.attention_drawing import PAIRS_NOTE, pair_heats
 from manymatch.reporting.blocks import Block, Folded, Grid, Heading, Note, View
-from manymatch.reporting.chart import STYLES
-from manymatch.reporting.leaderboard import styles
+from manymatch.reporting.chart import STYLES, styles
 from manymatch.reporting.published import tables_of_sets
+from manymatch.reporting.section import Section
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.runs import Run
@@ -147,13 +147,15 @@ def _rsums(side: ElementMetrics | None, selections: Sequence[str]) -> list[Cell]
 
 
 def _squared(measured: Sequence[tuple[Run, SetMetrics]]) -> Note:
-    values = "; ".join(
-        f"{run.preset} {' / '.join(map(_squared_variance, (metrics.images, metrics.texts)))}"
-        for run, metrics in measured
-    )
+    texts = []
+    for run, metrics in measured:
+        sides = (metrics.images, metrics.texts)
+        values = [side.log_circular_variance_squared if side else None for side in sides]
+        shown = " / ".join("-" if value is None else f"{value:.2f}" for value in values)
+        texts.append(f"{run.preset} {shown}")
     return Note(
         "MaxMatch squares the norm: log(1 - ‖mean‖²). DivE and the table above use log(1 - "
-        f"‖mean‖). With the squared norm our values are, images / texts: {values}."
+        f"‖mean‖). With the squared norm our values are, images / texts: {'; '.join(texts)}."
     )
 
 
@@ -189,11 +191,6 @@ def partners(pairs: ElementPairs, metrics: SetMetrics) -> Iterator[tuple[int, in
             yield element, partner, image_rsum[str(element)], text_rsum[str(partner)]
 
 
-def _squared_variance(side: ElementMetrics | None) -> str:
-    value = side.log_circular_variance_squared if side else None
-    return "-" if value is None else f"{value:.2f}"
-
-
 def plane(name: str, projection: Projection) -> Plane:
     """The points of each element of each modality. Images are drawn last, because their points are
     usually fewer."""
@@ -213,3 +210,6 @@ def plane(name: str, projection: Projection) -> Plane:
             for modality, side in reversed(sides)
         ),
     )
+
+
+SECTIONS = [Section("Sets", "sets", 140, section)]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from manymatch.reporting.blocks import Block, Grid, Heading, Note, View
-from manymatch.reporting.chart import Chart, Series, line_chart
-from manymatch.reporting.leaderboard import styles
+from manymatch.reporting.chart import Chart, Series, line_chart, styles
+from manymatch.reporting.section import Section
 from manymatch.results.all_results import AllResults
-from manymatch.results.curves import Curve, Curves
-from manymatch.results.runs import Run
+from manymatch.results.runs import Curve, Curves, Run
 
 _MAX_CHARTS = 12
 """The most loss terms of one run that are drawn."""
@@ -74,3 +73,6 @@ def _series(name: str, style: int, curve: Curve, summary: str) -> Series:
     points = [(step + 1, value) for step, value in curve.points]
     labels = [f"{value:.4g} in epoch {epoch:g}" for epoch, value in points]
     return Series(name, style, points, summary, labels)
+
+
+SECTIONS = [Section("Results", "training", 50, section)]

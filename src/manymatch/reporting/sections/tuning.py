@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from manymatch.reporting.blocks import Folded, Note, View
 from manymatch.reporting.chart import STYLES, Chart, Series, line_chart
+from manymatch.reporting.section import Section
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.tuning import Tuning
@@ -21,9 +22,10 @@ _MEANING = (
 
 def section(results: AllResults) -> View | None:
     """The chart and the table of all presets, and the best settings of each."""
-    if not results.tuning:
+    tunings = results.current(Tuning)
+    if not tunings:
         return None
-    ranked = sorted(results.tuning, key=lambda tuning: -tuning.rsum)
+    ranked = sorted(tunings, key=lambda tuning: -tuning.rsum)
     best = [Folded(f"{tuning.preset}: best settings", [settings(tuning)]) for tuning in ranked]
     return View("Tuning", "Tuning", [chart(ranked), table(ranked), Note(_MEANING), *best])
 
@@ -91,3 +93,6 @@ def settings(tuning: Tuning) -> Table:
 
 def _text(value: object) -> str:
     return "" if value is None else f"{value}"
+
+
+SECTIONS = [Section("Experiments", "tuning", 90, section, (Tuning,))]

@@ -16,7 +16,7 @@ from manymatch.features.store import FeatureStore
 from manymatch.search.index.items import Entry, Loaded, Source
 from manymatch.search.index.manifest import REMEDY
 from manymatch.shards.fetch import fetch
-from manymatch.shards.index import read_index
+from manymatch.shards.index import open_shards, read_index
 from manymatch.shards.read import samples
 from manymatch.shards.sample import JSON
 from manymatch.util.errors import DataError
@@ -98,9 +98,10 @@ class ShardFolder(_Features):
         self._rows: dict[str, int] = {}
 
     def entries(self) -> Iterator[Entry]:
+        sealed = open_shards(self.path).hashes
         for split in self._splits:
             shards = self._index.split(split)
-            hashes = np.repeat(shards.sha256, shards.shard_images)
+            hashes = np.repeat([sealed[name] for name in shards.shards], shards.shard_images)
             order = range(len(shards.shards))
             for row, raw in fetch(self.path, shards, order, range(shards.images), {JSON}):
                 entry = self._entry(orjson.loads(raw[JSON]), split, str(hashes[row]))

@@ -22,9 +22,9 @@ def source_of(path: Path, split: str | None = None) -> Source:
         SourceError: there is nothing at `path`, or a file of another kind.
         ConfigError: a `split` of a source that is not one of shards.
     """
-    from manymatch.shards.index import NAME
+    from manymatch.shards.index import INDEX
 
-    shards = path.is_dir() and (path / NAME).is_file()
+    shards = path.is_dir() and (path / INDEX).is_file()
     if split is not None and not shards:
         raise ConfigError(f"--split {split}: {path} has no splits, because only shards have.")
     if path.is_dir():

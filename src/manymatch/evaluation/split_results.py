@@ -1,0 +1,152 @@
+"""The metrics of a ranked split, and the files that hold them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import torch
+
+from manymatch.config.layout import ResultFiles
+from manymatch.evaluation.protocols import suite
+from manymatch.evaluation.protocols.ranked_split import RankedSplit
+from manymatch.evaluation.protocols.recall import multi_match, recall_of
+from manymatch.evaluation.protocols.relevance import Judgments, read_judgments
+from manymatch.evaluation.ranking.metrics import rounded
+from manymatch.evaluation.ranking.ranks import Direction, rank
+from manymatch.evaluation.samples import Stored, sample_queries
+from manymatch.model.blocks import Score
+from manymatch.model.embed import Embedded
+from manymatch.results.base import Result
+from manymatch.results.metrics import Headline, Metrics
+from manymatch.results.provenance import Provenance
+from manymatch.util import files
+
+
+@dataclass(frozen=True)
+class EvaluationOptions:
+    """The tables that judge a split, the split, and how much is kept of its ranking.
+
+    Attributes:
+        relevance: table of judged true pairs besides the positives (it may be empty).
+        captions: the caption table, whose labels some protocols need; None leaves them out.
+        depth: number of ranks that the run files keep of each query.
+        samples: number of queries of each kind in `samples.json`.
+    """
+
+    relevance: Path
+    captions: Path | None = None
+    split: str = "test"
+    depth: int = 100
+    samples: int = 12
+
+
+@dataclass(frozen=True)
+class SplitResults:
+    """A ranked split, its metrics, its true pairs, and by name the JSON files that show it."""
+
+    ranked: RankedSplit
+    values: dict[str, Any]
+    shown: dict[str, Result]
+    judgments: Judgments
+
+
+def rank_split(
+    embedded: Embedded,
+    score: Score,
+    t2i_score: Score | None,
+    dataset: str,
+    stored: Stored,
+    options: EvaluationOptions,
+) -> SplitResults:
+    """Rank an embedded split, measure the ranking and pick sample queries; `stored` gives the
+    images."""
+    ids = embedded.image_ids, embedded.caption_ids
+    judgments = read_judgments(options.relevance, *ids, embedded.image_index)
+    ranking = rank(score, *embedded.gallery, options.depth, t2i_score=t2i_score)
+    labels = suite.labels_for(dataset, options.captions, embedded.image_ids)
+    ranked = RankedSplit(embedded, score, t2i_score, ranking, labels)
+    by_labels = any(protocol.name == "pmrp" for protocol in suite.dataset_protocols(dataset))
+    queries = sample_queries(
+        ranking,
+        embedded.image_index,
+        judgments,
+        stored,
+        options.samples,
+        labels=labels if by_labels else None,
+    )
+    values = measure(ranked, judgments, dataset)
+    return SplitResults(ranked, values, {"samples": queries}, judgments)
+
+
+def measure(ranked: RankedSplit, judgments: Judgments, dataset: str) -> dict[str, Any]:
+    """`i2t`, `t2i` and `rsum` of the ranking, `multi` if pairs besides the positives are judged,
+    and the numbers of the data set's other protocols (`suite`)."""
+    return own_and_judged(ranked, judgments) | suite.dataset_metrics(dataset, ranked)
+
+
+def own_and_judged(ranked: RankedSplit, judgments: Judgments) -> dict[str, Any]:
+    """`i2t`, `t2i` and `rsum`, and `multi` if there are judgments."""
+    values = recall_of(ranked.ranking)
+    if judgments:
+        values["multi"] = multi_match(ranked, judgments)
+    return values
+
+
+def write(written: ResultFiles, outcome: SplitResults, tag: str, origin: dict[str, Any]) -> None:
+    """Write the run files with the name `tag`, the rounded metrics, and the provenance: `origin`
+    (`EmbeddedModel.origin`) and the split's size. `written.machine` is left to the stage."""
+    embedded, ranking = outcome.ranked.embedded, outcome.ranked.ranking
+    images, captions = embedded.image_ids, embedded.caption_ids
+    with files.replacing(written.run) as partial:
+        partial.mkdir()
+        write_run(partial / "i2t.trec", ranking.i2t, images, captions, tag)
+        write_run(partial / "t2i.trec", ranking.t2i, captions, images, tag)
+        for name, result in outcome.shown.items():
+            result.write(partial / f"{name}.json")
+    metrics = Metrics.model_validate(rounded(outcome.values))
+    metrics.write(written.full)
+    Headline.of(metrics).write(written.metrics)
+    size = {"images": len(images), "captions": len(captions)}
+    Provenance.model_validate(origin | size).write(written.provenance)
+
+
+_UNSAFE = re.compile(r"[\s%]")
+
+
+def run_id(name: str) -> str:
+    """`name` with white space percent-encoded ("a b" -> "a%20b"), because a space ends a field.
+
+    `urllib.parse.unquote` restores the name.
+    """
+    return _UNSAFE.sub(lambda match: quote(match[0]), name)
+
+
+def write_run(
+    target: Path, direction: Direction, queries: Sequence[str], items: Sequence[str], tag: str
+) -> None:
+    """Write lines `query Q0 item rank score tag` with ranks from 1, whole or not at all; `queries`
+    and `items` are ids."""
+    with (
+        files.replacing(target) as partial,
+        partial.open("w", encoding="utf-8", newline="\n") as stream,
+    ):
+        stream.writelines(
+            _lines(direction, [*map(run_id, queries)], [*map(run_id, items)], run_id(tag))
+        )
+
+
+def _lines(
+    direction: Direction, queries: Sequence[str], items: Sequence[str], tag: str
+) -> Iterator[str]:
+    digits = (
+        17 if direction.scores.dtype == torch.float64 else 9
+    )  # enough to distinguish two scores
+    for query, best, scores in zip(queries, direction.items, direction.scores, strict=True):
+        ranked = zip(best.tolist(), scores.tolist(), strict=True)
+        for place, (item, score) in enumerate(ranked, start=1):
+            yield f"{query} Q0 {items[item]} {place} {score:.{digits}g} {tag}\n"

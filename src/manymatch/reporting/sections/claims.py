@@ -1,0 +1,228 @@
+"""What the papers claim of their methods, and whether the results confirm the claims."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from manymatch.reporting.blocks import Note, View
+from manymatch.reporting.estimates import (
+    TRAINED_TITLE,
+    VERDICTS,
+    Difference,
+    Estimate,
+    Queries,
+    Verdict,
+    verdicts,
+)
+from manymatch.reporting.section import Section
+from manymatch.reporting.table import Cell, Column, Table
+from manymatch.results.all_results import AllResults
+from manymatch.results.claims import Claims, Metric
+from manymatch.results.experiments import Experiment, ExperimentPoint, ExperimentRun
+
+MEANING = (
+    f"{VERDICTS} Where a side has several methods or settings, the one with the best mean stands "
+    "for the side."
+)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number of a run, more is better: the mean of the metrics `keys` (`Record.numbers`)."""
+
+    label: str
+    keys: tuple[str, ...]
+    digits: int = 1
+
+    def of(self, run: ExperimentRun) -> float | None:
+        """The number; None if the run lacks one of the metrics."""
+        numbers = run.metrics.numbers()
+        if not all(key in numbers for key in self.keys):
+            return None
+        return statistics.fmean(numbers[key] for key in self.keys)
+
+    def queries_of(self, run: ExperimentRun) -> Queries | None:
+        """What each query adds to the number; None if the run does not hold these values."""
+        return Queries.rsum_queries(run.hits) if run.hits and self.keys == ("rsum",) else None
+
+
+def _variance(side: str, shown: str) -> Quantity:
+    label = f"log circular variance, {shown}"
+    return Quantity(label, (f"sets.{side}.log_circular_variance",), digits=2)
+
+
+QUANTITIES: dict[Metric, Quantity] = {
+    "rsum": Quantity("rsum", ("rsum",)),
+    "map_at_r": Quantity(
+        "mAP@R, mean of both ways", ("multi.i2t.map_at_r", "multi.t2i.map_at_r"), digits=2
+    ),
+    "image_variance": _variance("images", "images"),
+    "caption_variance": _variance("texts", "captions"),
+}
+"""The metrics that a claim can name."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """The point that stands for one side, and its values and queries by seed."""
+
+    label: str
+    values: dict[int, float]
+    queries: dict[int, Queries]
+
+    @property
+    def estimate(self) -> Estimate:
+        return Estimate.score_estimate([*self.values.values()])
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim in one quantity."""
+
+    claim: str
+    quantity: Quantity
+    better: Side
+    other: Side
+
+    @cached_property
+    def difference(self) -> Difference:
+        sides = self.better, self.other
+        known = all(side.queries.keys() == side.values.keys() for side in sides)
+        queries = (self.better.queries, self.other.queries) if known else None
+        return Difference.of(self.better.values, self.other.values, queries)
+
+    @property
+    def seeds(self) -> str:
+        """The number of seeds of both sides: "3 seeds"."""
+        counts = {len(self.better.values), len(self.other.values)}
+        return f"{' and '.join(map(str, sorted(counts)))} {'seed' if counts == {1} else 'seeds'}"
+
+    def text(self) -> str:
+        """The numbers: "rsum: dive 260.1 ± 1.2 against vsepp 251.0 ± 2.0 (3 seeds), +9.1 (95%
+        interval 5.0 to 13.2)"."""
+        better, other = map(self.side_text, (self.better, self.other))
+        difference = self.difference.text(self.quantity.digits)
+        return f"{self.quantity.label}: {better} against {other} ({self.seeds}), {difference}"
+
+    def side_text(self, side: Side) -> str:
+        digits, estimate = self.quantity.digits, side.estimate
+        without = estimate.trained_text(digits)
+        note = f" ({TRAINED_TITLE} {without})" if without else ""
+        return f"{side.label} {estimate.text(digits)}{note}"
+
+
+def check(experiments: Iterable[Experiment], claims: Mapping[str, Claims]) -> list[Finding]:
+    """A finding for each claim and metric about which an experiment says something.
+
+    Args:
+        experiments: the experiments on one data set.
+        claims: the claims of each experiment, by name.
+    """
+    findings = []
+    for experiment in experiments:
+        points = {point.label: point for point in experiment.points}
+        for text, claim in claims.get(experiment.name, {}).items():
+            for quantity in map(QUANTITIES.__getitem__, claim.metrics):
+                better, other = (
+                    _best([points.get(label) for label in labels], quantity)
+                    for labels in (claim.better, claim.other)
+                )
+                if better and other:
+                    findings.append(Finding(text, quantity, better, other))
+    return findings
+
+
+def _best(points: Sequence[ExperimentPoint | None], quantity: Quantity) -> Side | None:
+    """The best point of a side. None unless all points of the side are known: the best of some is
+    not the best of all."""
+    sides = []
+    for point in points:
+        runs = point.runs if point else []
+        values = {run.seed: value for run in runs if (value := quantity.of(run)) is not None}
+        if point is None or not values:
+            return None
+        known = {run.seed: quantity.queries_of(run) for run in runs}
+        queries = {seed: value for seed, value in known.items() if value is not None}
+        sides.append(Side(point.label, values, queries))
+    return max(sides, key=lambda side: side.estimate.mean)
+
+
+def table(dataset: str, findings: Sequence[Finding]) -> Table:
+    """One row for each finding."""
+    heads = (
+        *("Claim", "In", "Claimed better", "Against", "Difference", "Effect size"),
+        *("Verdict", "Seeds that would decide"),
+    )
+    return Table(
+        f"Do the papers' claims hold on {dataset}?",
+        [Column(head, numeric=False) for head in heads],
+        [
+            [
+                Cell(finding.claim),
+                Cell(finding.quantity.label),
+                *map(Cell, map(finding.side_text, (finding.better, finding.other))),
+                Cell(finding.difference.text(finding.quantity.digits)),
+                Cell.number(finding.difference.effect),
+                Cell(badges=(verdict,)),
+                Cell(seeds),
+            ]
+            for finding, verdict, seeds in _decided(findings)
+        ],
+    )
+
+
+def _decided(findings: Sequence[Finding]) -> Iterator[tuple[Finding, Verdict, str]]:
+    """Each finding with the verdict and, if that is open, the number of seeds that would decide
+    (empty: a side has a single seed, whose spread nobody knows)."""
+    differences = [finding.difference for finding in findings]
+    decisions = verdicts(differences)
+    comparisons = decisions.count("not decided")  # Holm's divisor of the next to be decided
+    for finding, verdict in zip(findings, decisions, strict=True):
+        seeds = ""
+        if verdict == "not decided" and finding.difference.variance is not None:
+            number = finding.difference.seeds_to_decide(comparisons)
+            seeds = "no number up to 100" if number is None else str(number)
+        yield finding, verdict, seeds
+
+
+def to_markdown(results: AllResults) -> list[str]:
+    """A list for each data set with a line for each claim, then what the verdicts mean; nothing if
+    the results say nothing about a claim."""
+    selected = {name: results.on_dataset(name) for name in sorted(results.datasets)}
+    lists = [
+        _list(name, findings)
+        for name, own in selected.items()
+        if (findings := check(own.current(Experiment), own.claims))
+    ]
+    return [*lists, f"{MEANING}\n"] if lists else []
+
+
+def _list(dataset: str, findings: Sequence[Finding]) -> str:
+    verdicts: dict[str, list[str]] = {}
+    for finding, verdict, seeds in _decided(findings):
+        sentence = f"{finding.text()}: **{verdict}**"
+        if seeds:
+            sentence += f" (seeds that would decide: {seeds})"
+        verdicts.setdefault(finding.claim, []).append(sentence)
+    lines = [f"- {claim}. {'; '.join(texts)}." for claim, texts in verdicts.items()]
+    return "\n".join([f"**{dataset}**: do the papers' claims hold here?", "", *lines]) + "\n"
+
+
+def section(results: AllResults) -> View | None:
+    experiments = results.current(Experiment)
+    findings = check(experiments, results.claims)
+    if not findings:
+        return None
+    note = Note(f"{MEANING} Mean ± standard deviation over the seeds.")
+    blocks = [table(experiments[0].dataset, findings), note]
+    return View("Do the papers' claims hold here?", "Claims", blocks)
+
+
+SECTIONS = [
+    Section(
+        "Experiments", "claims", 70, section, (Experiment,), overview=True, markdown=to_markdown
+    )
+]

@@ -1,0 +1,221 @@
+"""What methods cost, as `manymatch efficiency` measured it, beside the papers' figures: a table,
+and the time of a text query over the size of the gallery."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from manymatch.reporting.blocks import Block, Grid, Heading, Note, View, gallery
+from manymatch.reporting.chart import Chart, LogAxis, Series, line_chart
+from manymatch.reporting.published import PublishedCost, published_costs
+from manymatch.reporting.section import Section
+from manymatch.reporting.table import Cell, Column, Table
+from manymatch.results.all_results import AllResults
+from manymatch.results.costs import Cost, Costs, TestCost
+
+TIMES = "\u00d7"
+
+COLUMNS = {
+    "vectors": Column("Vectors"),
+    "parameters": Column("Parameters"),
+    "multiply_adds": Column("Multiply-adds", unit="a similarity"),
+    "relative": Column("Multiply-adds", unit="relative to VSE∞"),
+    "batch": Column("Batch", unit="images / captions"),
+    "step": Column("Training step", unit="s"),
+    "memory": Column("GPU memory", unit="MiB"),
+    "test": Column("Whole test", unit="s"),
+    "ranking": Column("Ranking", unit="s of the test"),
+    "parse": Column("Parse", unit="ms"),
+    "encode": Column("Encode", unit="ms"),
+    "search 100000": Column("Search 100,000", unit="ms"),
+    "query 10000": Column("Query 10,000", unit="ms"),
+    "query 100000": Column("Query 100,000", unit="ms"),
+}
+"""The measures by key. The key of a search or a query ends with the number of images."""
+
+PARTS_OF_QUERY = ("parse", "encode", "search", "query")
+"""The parts of a text query; `query` is their sum."""
+
+
+def table(costs: Costs, beside: Sequence[PublishedCost] | None = None) -> Table:
+    """Our costs, then those of `beside` (None: all that the papers print); columns without a figure
+    are left out."""
+    one_vector = [cost.multiply_adds for cost in costs.rows if cost.method == "vse_infinity"]
+    rows = []
+    for cost in costs.rows:
+        origin = Cell(badges=(cost.setting or "untrained",))
+        texts = _our_texts(cost, one_vector)
+        rows.append(_row(Cell(cost.name), origin, texts, costs.hardware))
+    for entry in published_costs() if beside is None else beside:
+        origin = Cell(badges=("published",), note=source(entry))
+        hardware = entry.hardware or "not named"
+        rows.append(_row(Cell(entry.method), origin, _their_texts(entry), hardware))
+    columns = [Column("Method", numeric=False), Column("From", numeric=False), *COLUMNS.values()]
+    columns.append(Column("Hardware", numeric=False))
+    return Table(f"Costs on {costs.dataset}", columns, rows).filled_columns()
+
+
+def source(published: PublishedCost) -> str:
+    """Where a figure is printed: "SwAMP, table 12, Flickr30K"."""
+    return ", ".join(filter(None, (published.paper, published.section, published.data)))
+
+
+def _row(name: Cell, origin: Cell, texts: dict[str, str], hardware: str) -> list[Cell]:
+    return [name, origin, *(Cell(texts.get(key, "")) for key in COLUMNS), Cell(hardware)]
+
+
+def _our_texts(cost: Cost, one_vector: Sequence[int]) -> dict[str, str]:
+    query, test = cost.query, cost.test
+    milliseconds = {"parse": query.parse, "encode": query.encode}
+    milliseconds |= {f"search {images}": time for images, time in query.search.items()}
+    milliseconds |= {f"query {images}": query.total(images) for images in query.search}
+    texts = {
+        "vectors": f"{cost.elements} {TIMES} {cost.size:,}",
+        "parameters": scaled(cost.parameters),
+        "multiply_adds": scaled(cost.multiply_adds),
+        "batch": f"{cost.step.images} / {cost.step.captions}",
+        "step": number(cost.step.seconds),
+        "test": _seconds(test, test.embedding + test.ranking),
+        "ranking": _seconds(test, test.ranking),
+    }
+    if one_vector:
+        texts["relative"] = f"{number(cost.multiply_adds / one_vector[0])} {TIMES}"
+    if cost.step.peak_gpu_memory_mb is not None:
+        texts["memory"] = number(cost.step.peak_gpu_memory_mb)
+    return texts | {key: number(time) for key, time in milliseconds.items() if time is not None}
+
+
+def _seconds(test: TestCost, seconds: float) -> str:
+    """A time that is scaled from a part of the images is marked."""
+    return number(seconds) if test.scaled_from is None else f"{number(seconds)} (scaled)"
+
+
+def _their_texts(published: PublishedCost) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for fact in published.facts:
+        if fact.measure == "multiply_adds":
+            texts[fact.measure] = scaled(fact.value)
+        elif fact.measure == "relative":
+            texts[fact.measure] = f"{fact.value:,.0f} {TIMES}"
+        else:
+            keys = [fact.measure]
+            if fact.galleries:
+                least, most = fact.galleries
+                sizes = [size for size in (10_000, 100_000) if least <= size <= most]
+                keys = [f"{fact.measure} {size}" for size in sizes]
+            factor = 1000 if fact.measure in PARTS_OF_QUERY else 1
+            texts |= dict.fromkeys(keys, number(factor * fact.value, digits=4))
+    return texts
+
+
+def number(value: float, digits: int = 3) -> str:
+    """The value with `digits` significant digits, or all before the point: 0.183, 25.9, 9,352."""
+    return f"{value:,.0f}" if value >= 10 ** (digits - 1) else f"{value:.{digits}g}"
+
+
+def scaled(value: float) -> str:
+    """16384 as "16.4 K"."""
+    for unit, size in (("G", 1e9), ("M", 1e6), ("K", 1e3)):
+        if value >= size:
+            return f"{number(value / size)} {unit}"
+    return f"{value:g}"
+
+
+def sizes(costs: Costs) -> str:
+    """What was measured and where: "test: 300 images, 1,500 captions; Xeon, 2 threads"."""
+    return f"{gallery(costs)}; {costs.hardware}"
+
+
+def blocks(costs: Costs) -> list[Block]:
+    """Our costs for a terminal. The papers' figures are on the page alone."""
+    ours = table(costs, beside=()).without("From", "Hardware")
+    return [Heading(f"What methods cost on {costs.dataset}", sizes(costs)), ours]
+
+
+_NOTE = Note(
+    "Published costs are from a paper, on its own data and hardware. Untrained: the "
+    "cross-attention of SCAN (image-to-text, average pooling) on this data, with a training step "
+    "of 128 pairs as in SwAMP's table; if images are only pixels, each image has 36 artificial "
+    "regions. The times of a step and a query are medians. If ranking all images of the test "
+    "takes over a minute, SCAN ranks a part of them, and “scaled” marks a time that was scaled "
+    "up to all pairs. A query is parsed (for methods that read scene graphs), encoded, and "
+    "compared with the images. DivE counts SCAN's similarity as about 80 times its own."
+)
+
+Points = list[tuple[int, float]]
+"""Numbers of images with milliseconds."""
+
+
+def section(results: AllResults) -> View | None:
+    blocks: list[Block] = []
+    for costs in results.current(Costs):
+        ours, theirs = query_charts(costs)
+        blocks += [
+            Note(f"What the methods cost on {sizes(costs)}, and what the papers print."),
+            table(costs),
+            _NOTE,
+            Heading("A text query over the number of images", "milliseconds, measured here"),
+            Grid(ours, "small"),
+            Heading("A text query over the number of images", "milliseconds, published"),
+            Grid(theirs, "small"),
+        ]
+    return View("Efficiency", "Efficiency", blocks) if blocks else None
+
+
+def query_charts(costs: Costs) -> tuple[list[Chart], list[Chart]]:
+    """Milliseconds over images of the methods that were measured here and of the papers' methods,
+    all charts on the same logarithmic scales."""
+    galleries = [images for cost in costs.rows for images in cost.query.search]
+    ours = {cost.name: _our_parts(cost) for cost in costs.rows}
+    theirs = {
+        f"{entry.method} ({source(entry)})": parts
+        for entry in published_costs()
+        if (parts := _their_parts(entry, min(galleries), max(galleries)))
+    }
+    lines = [line for parts in (*ours.values(), *theirs.values()) for line in parts.values()]
+    points = [point for line in lines for point in line]
+    axes = LogAxis([images for images, _ in points]), LogAxis([time for _, time in points])
+    return _charts(ours, axes), _charts(theirs, axes)
+
+
+def _our_parts(cost: Cost) -> dict[str, Points]:
+    """The points of each part of a query. Parsing and encoding do not depend on the gallery."""
+    query = cost.query
+    galleries = sorted(query.search)
+    fixed = {"parse": query.parse, "encode": query.encode}
+    parts = {
+        name: [(images, time) for images in galleries]
+        for name, time in fixed.items()
+        if time is not None
+    }
+    return parts | {
+        "search": [(images, query.search[images]) for images in galleries],
+        "query": [(images, query.total(images)) for images in galleries],
+    }
+
+
+def _their_parts(entry: PublishedCost, smallest: int, largest: int) -> dict[str, Points]:
+    parts: dict[str, Points] = {}
+    for fact in entry.facts:
+        if fact.measure in PARTS_OF_QUERY:
+            ends = dict.fromkeys(fact.galleries or (smallest, largest))
+            parts.setdefault(fact.measure, []).extend((n, 1000 * fact.value) for n in ends)
+    return parts
+
+
+def _charts(methods: dict[str, dict[str, Points]], axes: tuple[LogAxis, LogAxis]) -> list[Chart]:
+    charts = []
+    for title, parts in methods.items():
+        series = [_series(name, parts[name]) for name in PARTS_OF_QUERY if name in parts]
+        charts.append(line_chart(title, series, "images", x_axis=axes[0], y_axis=axes[1]))
+    return charts
+
+
+def _series(name: str, points: Points) -> Series:
+    ends = dict.fromkeys(number(time, digits=2) for _, time in (points[0], points[-1]))
+    labels = [f"{images:,} images: {number(time)} ms" for images, time in points]
+    summary = f"{' to '.join(ends)} ms"
+    return Series(name, PARTS_OF_QUERY.index(name), points, summary, labels)
+
+
+SECTIONS = [Section("Efficiency", "costs", 210, section, (Costs,))]

@@ -1,0 +1,254 @@
+"""The leaderboard: its columns, its best values, and its CSV, Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from manymatch.reporting.blocks import Block, Heading, Note, Terms, View, gallery
+from manymatch.reporting.chart import styles
+from manymatch.reporting.section import Section
+from manymatch.reporting.sections import published
+from manymatch.reporting.table import Cell, Column, Table, best_value
+from manymatch.results.all_results import AllResults
+from manymatch.results.metrics import Metrics
+from manymatch.results.runs import WAYS, Kind, Run
+
+MEANING = {
+    "small-scale": "our own data, features or settings, so compare within the table, "
+    "not with published numbers",
+    "reproduced": "the paper's data and settings",
+    "external": "embeddings or scores of a model that was made elsewhere",
+}
+"""What each `setting` of a result promises."""
+
+KINDS: dict[Kind, str] = {
+    "ensemble": "ranked by the mean of several models' scores",
+    "re-ranked": "ranked by the scores of captions mixed with those of their least likely entities",
+    "re-ranked ensemble": "re-ranked by the means of several models' scores, of captions and of "
+    "entities",
+}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A column of numbers; `key` is a name of `Record.numbers`."""
+
+    key: str
+    label: str
+    group: str
+    lower_is_better: bool = False
+
+    def text(self, value: float) -> str:
+        """Percentages with one decimal, ranks as short as possible."""
+        return f"{value:g}" if self.lower_is_better else f"{value:.1f}"
+
+
+METRICS = [
+    Metric("rsum", "rsum", "Both ways"),
+    *(
+        metric
+        for way, group in published.WAY_LABELS.items()
+        for metric in (
+            *(Metric(f"{way}.r{k}", f"R@{k}", group) for k in (1, 5, 10)),
+            Metric(f"{way}.medr", "MedR", group, lower_is_better=True),
+        )
+    ),
+    *(
+        Metric(f"multi.{way}.{key}", label, f"Multi-match, {group}")
+        for way, group in WAYS.items()
+        for key, label in (("map_at_r", "mAP@R"), ("r_precision", "R-P"))
+    ),
+    Metric("coco_1k.rsum", "rsum", "1K"),
+    *(
+        Metric(f"classes.{setting}.{way}.{key}", f"{label}, {arrow}", group)
+        for setting, group in (("all_classes", "All classes"), ("zero_shot", "Zero-shot classes"))
+        for way, arrow in (("i2t", "i → t"), ("t2i", "t → i"))
+        for key, label in (("r_precision", "R-P"), ("r1", "R@1"))
+    ),
+]
+
+_BY_KEY = {metric.key: metric for metric in METRICS}
+_COMPACT = {
+    "Image → text R@1 / 5 / 10": ["i2t.r1", "i2t.r5", "i2t.r10"],
+    "Text → image R@1 / 5 / 10": ["t2i.r1", "t2i.r5", "t2i.r10"],
+    "rsum": ["rsum"],
+    "MedR": ["i2t.medr", "t2i.medr"],
+    "mAP@R": ["multi.i2t.map_at_r", "multi.t2i.map_at_r"],
+    "R-P": ["multi.i2t.r_precision", "multi.t2i.r_precision"],
+    "1K rsum": ["coco_1k.rsum"],
+    "All classes R-P": [f"classes.all_classes.{way}.r_precision" for way in WAYS],
+    "Zero-shot R-P": [f"classes.zero_shot.{way}.r_precision" for way in WAYS],
+}
+"""The columns of the Markdown and LaTeX tables, each with its metrics."""
+
+
+def group_datasets(runs: Sequence[Run]) -> list[tuple[str, list[Run]]]:
+    """The runs of each data set, in the given order (sorted by data set)."""
+    groups = itertools.groupby(runs, key=lambda run: run.dataset)
+    return [(name, list(group)) for name, group in groups]
+
+
+def tables(runs: Sequence[Run], compact: bool = False) -> list[Table]:
+    """One data set's leaderboard: one table for each setting and gallery, because numbers of
+    different settings or galleries are not comparable."""
+    galleries = dict.fromkeys(gallery(run.provenance) for run in runs)
+    groups = [
+        [run for run in runs if (run.provenance.setting, gallery(run.provenance)) == kind]
+        for kind in itertools.product(published.MARKS, galleries)
+    ]
+    number = styles(runs)
+    return [_table(group, number, compact) for group in groups if group]
+
+
+def _table(runs: list[Run], styles: dict[str, int], compact: bool) -> Table:
+    """The runs of one setting; columns without a number are left out."""
+    metrics = METRICS
+    if compact:
+        pairs = [(group, key) for group, keys in _COMPACT.items() for key in keys]
+        metrics = [replace(_BY_KEY[key], group=group) for group, key in pairs]
+    numbers = [run.metrics.numbers() for run in runs]
+    best = [
+        best_value([row.get(metric.key) for row in numbers], metric.lower_is_better)
+        for metric in metrics
+    ]
+    rows = []
+    for run, row in zip(runs, numbers, strict=True):
+        # The address of the run's training; results that no training made have none.
+        href = "" if run.kind else f"pages/{run.dataset}-results.html#run-{run.preset}"
+        badges = (run.provenance.setting, run.kind) if run.kind else (run.provenance.setting,)
+        cells = [
+            Cell() if value is None else Cell(metric.text(value), value, value == top)
+            for metric, top in zip(metrics, best, strict=True)
+            for value in [row.get(metric.key)]
+        ]
+        name = Cell(run.preset, style=styles[run.preset], href=href)
+        rows.append([name, Cell(badges=badges), *cells])
+    columns = [
+        Column("Method", numeric=False),
+        Column("Setting", numeric=False),
+        *(Column(metric.label, metric.group) for metric in metrics),
+    ]
+    title = f"Leaderboard of {runs[0].dataset}, {runs[0].provenance.setting}"
+    return Table(title, columns, rows).filled_columns()
+
+
+def blocks(runs: Sequence[Run]) -> list[Block]:
+    """The compact tables of all data sets for a terminal, each below its setting and sizes."""
+    blocks: list[Block] = []
+    for name, group in group_datasets(runs):
+        for table in tables(group, compact=True):
+            shown = _table_runs(group, table)
+            heading = Heading(f"{name}, {shown[0].provenance.setting}", sizes(shown))
+            blocks += [heading, table.without("Setting")]
+    return blocks
+
+
+def both_ways(metrics: Metrics) -> Table:
+    """The numbers of one result: a row for each direction, and one for sums over both.
+
+    Mean ranks and the numbers of set elements are left out.
+    """
+    rows: dict[str, dict[str, Cell]] = {way: {} for way in (*published.WAY_LABELS, "")}
+    names: dict[str, None] = {}
+    for key, value in metrics.numbers().items():
+        parts = key.split(".")
+        if parts[0] == "sets" or parts[-1] == "meanr":
+            continue
+        way = next((part for part in parts if part in published.WAY_LABELS), "")
+        labels = [published.METRIC_LABELS.get(part, part) for part in parts if part != way]
+        text = f"{value:g}" if parts[-1] == "medr" else f"{value:.1f}"
+        name = " ".join(labels)
+        names[name] = None
+        rows[way][name] = Cell(text, value)
+    return Table(
+        "Both directions",
+        [Column("", numeric=False), *map(Column, names)],
+        [
+            [Cell(published.WAY_LABELS.get(way, "Both")), *(cells.get(n, Cell()) for n in names)]
+            for way, cells in rows.items()
+        ],
+    )
+
+
+def to_csv(runs: list[Run]) -> str:
+    """Every number of every run; an empty field where a run has no number."""
+    identity = ["dataset", "preset", "method", "features", "split", "seed", "setting"]
+    columns = [*identity, "images", "captions"]
+    rows = [run.provenance.model_dump(include={*columns}) | run.metrics.numbers() for run in runs]
+    keys = {key: None for row in rows for key in row if key not in columns}
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, [*columns, *keys], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def to_markdown(runs: list[Run]) -> str:
+    """For each data set the compact tables, the tables beside the papers' numbers, and what the
+    labels mean."""
+    parts = []
+    for name, group in group_datasets(runs):
+        for table in tables(group, compact=True):
+            head = f"**{name}** ({sizes(_table_runs(group, table))})"
+            parts.append("\n".join([head, "", *table.to_markdown(merge=True)]))
+        parts += published.to_markdown(name, group)
+    notes = [f"*{term}*: {meaning}." for term, meaning in terms(runs)]
+    pairs = "Pairs of numbers: image → text / text → image. Best of a column in bold."
+    return "\n\n".join([*parts, " ".join([pairs, *notes])]) + "\n"
+
+
+def to_latex(runs: list[Run]) -> str:
+    """The compact tables as LaTeX, each below a comment with the data set and the sizes."""
+    return "\n\n".join(
+        f"% {name}: {sizes(_table_runs(group, table))}\n{table.to_latex(merge=True)}"
+        for name, group in group_datasets(runs)
+        for table in tables(group, compact=True)
+    )
+
+
+def _table_runs(runs: list[Run], table: Table) -> list[Run]:
+    presets = {row[0].text for row in table.rows}
+    return [run for run in runs if run.preset in presets]
+
+
+def sizes(runs: Sequence[Run]) -> str:
+    """The galleries on which the runs were scored: "test: 300 images, 1,500 captions"."""
+    return "; ".join(dict.fromkeys(gallery(run.provenance) for run in runs))
+
+
+def terms(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """The settings and kinds that occur among the runs, each with its meaning."""
+    settings = sorted({run.provenance.setting for run in runs})
+    kinds = {run.kind for run in runs}
+    return [(name, MEANING[name]) for name in settings] + [
+        (kind, meaning) for kind, meaning in KINDS.items() if kind in kinds
+    ]
+
+
+def section(results: AllResults) -> View | None:
+    """The leaderboard of a data set."""
+    runs = results.runs
+    if not runs:
+        return None
+    blocks: list[Block] = [Note(f"Scored on {sizes(runs)}."), *tables(runs), Terms(terms(runs))]
+    if not results.judged:
+        note = "This data set has no judgments beyond the pairs, so there is no multi-match metric."
+        blocks.append(Note(note))
+    return View("Leaderboard", "Leaderboard", blocks)
+
+
+SECTIONS = [
+    Section(
+        "Results",
+        "leaderboard",
+        10,
+        section,
+        overview=True,
+        markdown=lambda results: [to_markdown(results.runs)],
+        latex=lambda results: [to_latex(results.runs)],
+    )
+]

@@ -1,0 +1,175 @@
+"""A training run, to be read from top to bottom."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, distributed, nn
+
+from manymatch.batch.batch import Batch
+from manymatch.config.preset import Preset
+from manymatch.methods.base import Method
+from manymatch.training.checkpoints import Checkpoints, History
+from manymatch.training.curves import Curves
+from manymatch.training.data import Data, TrainingBatches
+from manymatch.training.gather import encoded, gather
+from manymatch.training.machine import Machine, whole_weights
+from manymatch.training.optimizer import (
+    WeightAverage,
+    learning_rate_factor,
+    make_optimizer,
+    set_learning_rates,
+    thaw,
+)
+from manymatch.training.progress_bar import tracked
+from manymatch.training.validation import validate
+from manymatch.util.errors import DivergenceError
+from manymatch.util.progress import say
+
+AfterEpoch = Callable[[History], None]
+"""Called after each epoch, when the checkpoint of the epoch is complete. An exception ends the
+training, which may be resumed."""
+
+
+class Losses(nn.Module):
+    """A method from a batch to the terms of its loss, in one forward pass, as the strategies of
+    several devices need it."""
+
+    def __init__(self, method: Method) -> None:
+        super().__init__()
+        self.method = method
+
+    def forward(self, parts: tuple[Batch, ...]) -> dict[str, Tensor]:
+        """The terms `()` of the loss of the whole batch: all `parts`, of all processes."""
+        images, texts, image_index = encoded(self.method, parts)
+        with torch.autocast(image_index.device.type, enabled=False):
+            images, texts, image_index = gather(images.float(), texts.float(), image_index)
+            return self.method.loss(images, texts, replace(parts[0], image_index=image_index))
+
+
+def fit(
+    method: Method,
+    preset: Preset,
+    data: Data,
+    machine: Machine,
+    history: History,
+    checkpoints: Checkpoints,
+    curves: Curves,
+    end_of_epoch: AfterEpoch | None = None,
+) -> None:
+    """Train `method` to the end of the preset.
+
+    All processes of a training call this function. All of them embed the validation split. The
+    first process ranks the split and writes; the others wait for the recalls.
+
+    Args:
+        method: the method with the weights with which training begins.
+        preset: the settings.
+        data: the shards and the vocabulary.
+        machine: the devices and the precision.
+        history: the earlier epochs. If there are any, training resumes from their checkpoint. Each
+            epoch adds a row.
+        checkpoints: the folder of weights and state.
+        curves: the training curves.
+        end_of_epoch: see `AfterEpoch`.
+
+    Raises:
+        DivergenceError: the mean of a loss over an epoch is not finite.
+    """
+    training = preset.training
+    fabric = machine.fabric(training, method)
+    fabric.launch()
+    rank, world, device = fabric.global_rank, fabric.world_size, fabric.device
+    batches = TrainingBatches(preset, data, rank, world, device, here=machine.devices)
+    steps = len(batches)
+
+    fabric.to_device(method)
+    average = WeightAverage(method, training.weight_average) if training.weight_average else None
+    evaluated = average.method if average else method
+    optimizer: Any = make_optimizer(method, training, fused=machine.precision != "16-mixed")
+    losses, optimizer = fabric.setup(machine.synchronised(Losses(method)), optimizer)
+    state = {"losses": losses, "optimizer": optimizer}
+    if average:
+        state["average"] = average
+    if machine.precision == "16-mixed":
+        state["scaling"] = fabric.strategy.precision
+    if history.rows:
+        fabric.load(checkpoints.state(len(history.rows)), state, weights_only=True)
+
+    while not history.ended(training.epochs, training.patience):
+        epoch, started = len(history.rows), time.monotonic()
+        # The seed depends on the epoch, so that an epoch of a resumed run is the same.
+        reseed(preset.seed, epoch, rank)
+        thaw(optimizer, epoch)
+        method.start_epoch(epoch)
+        batches.epoch = epoch
+        sums: dict[str, Tensor] = {}
+        title = "" if rank else f"epoch {epoch + 1}/{training.epochs}"
+
+        for index, parts in enumerate(tracked(batches, title, steps)):
+            step = epoch * steps + index
+            method.start_step(epoch + (index + 1) / steps)
+            set_learning_rates(optimizer, learning_rate_factor(step, steps, training))
+            terms = losses(tuple(part.to(device) for part in parts))
+            optimizer.zero_grad()
+            fabric.backward(torch.stack(list(terms.values())).sum())
+            if training.clip_norm:
+                norm = training.clip_norm
+                fabric.clip_gradients(losses, optimizer, max_norm=norm, error_if_nonfinite=False)
+            optimizer.step()
+            if average:
+                average.update(step + 1)
+            for name, term in terms.items():
+                sums[name] = sums.get(name, 0.0) + term.detach()
+
+        means = {name: float(total) / steps for name, total in sums.items()}
+        means = {"loss": sum(means.values()), **means}
+        _refuse_divergence(means, epoch)
+        if average:
+            average.copy_rest()
+        with whole_weights(losses):
+            if world > 1:
+                for buffer in evaluated.buffers():  # batch norms of a CPU differ between processes
+                    distributed.broadcast(buffer, 0)
+            size = training.images_per_batch
+            recalls = fabric.broadcast(validate(evaluated, data, size, device, rank, world))
+            row = {f"train/{name}": value for name, value in means.items()}
+            row |= {f"validation/{name}": value for name, value in recalls.items()}
+            last = learning_rate_factor((epoch + 1) * steps - 1, steps, training)
+            history.rows.append({**row, "learning_rate": training.optimizer.lr * last})
+            if history.improved and rank == 0:
+                checkpoints.save_best(evaluated, preset.method, history.best)
+        checkpoints.save_last(fabric, state, history)
+        if rank == 0:
+            curves.add(history.rows[-1])
+            best = " (best)" if history.improved else ""
+            say(
+                f"epoch {epoch + 1}/{training.epochs}: loss {means['loss']:.4f}, validation rsum "
+                f"{recalls['rsum']:.1f}{best}, {time.monotonic() - started:.1f} s"
+            )
+        if end_of_epoch is not None:
+            end_of_epoch(history)
+
+
+def reseed(seed: int, epoch: int, rank: int) -> None:
+    """Seed every random generator of this process for one epoch."""
+    state = np.random.SeedSequence([seed, epoch, rank]).generate_state(1)[0]
+    random.seed(int(state))
+    np.random.seed(int(state))
+    torch.manual_seed(int(state))
+
+
+def _refuse_divergence(means: dict[str, float], epoch: int) -> None:
+    for name, value in means.items():
+        if not math.isfinite(value):
+            raise DivergenceError(
+                f"training diverged: the loss '{name}' is {value} in epoch {epoch + 1}. "
+                "Lower training.optimizer.lr, or raise training.schedule.warmup_epochs."
+            )

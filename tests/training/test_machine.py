@@ -1,0 +1,136 @@
+"""The devices of a training, its precision and its strategy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from lightning_fabric.strategies import DDPStrategy, SingleDeviceStrategy
+from torch import nn
+
+from manymatch.config.preset import Training
+from manymatch.training import machine
+from manymatch.training.machine import Machine, choose_machine, description
+from manymatch.util.errors import ConfigError
+
+
+def gpus(count: int, bf16: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda emulated=True: bf16)
+    monkeypatch.setattr(machine, "multiplies_bfloat16", lambda: bf16)
+
+
+@pytest.mark.parametrize(
+    ("count", "bf16", "asked", "expected", "reason"),
+    [
+        (0, False, {}, Machine("cpu", 1, "32-true"), "this CPU does not multiply bfloat16"),
+        (0, True, {}, Machine("cpu", 1, "bf16-mixed"), "this CPU multiplies bfloat16"),
+        (0, False, {"devices": 2}, Machine("cpu", 2, "32-true"), "does not multiply"),
+        (0, True, {"precision": "32-true"}, Machine("cpu", 1, "32-true"), "preset"),
+        (0, False, {"precision": "16-mixed"}, Machine("cpu", 1, "bf16-mixed"), "no 16-mixed"),
+        (4, True, {"strategy": "ddp"}, Machine("gpu", 4, "bf16-mixed"), "this GPU multiplies"),
+        (4, False, {"devices": 1}, Machine("gpu", 1, "16-mixed"), "this GPU does not multiply"),
+        (2, True, {"precision": "32-true"}, Machine("gpu", 2, "32-true"), "preset"),
+        (2, True, {"strategy": "fsdp"}, Machine("gpu", 2, "bf16-mixed", 1, True), "multiplies"),
+    ],
+)
+def test_devices_and_precision_with_the_reason(
+    count: int,
+    bf16: bool,
+    asked: dict[str, Any],
+    expected: Machine,
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gpus(count, bf16, monkeypatch)
+    chosen = choose_machine(Training(**asked))
+    assert chosen == expected
+    line = description(Training(**asked), chosen)
+    assert reason in line and chosen.precision in line
+
+
+@pytest.fixture
+def under_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two hosts with two processes each."""
+    environment = {"TORCHELASTIC_RUN_ID": "x", "LOCAL_WORLD_SIZE": "2", "WORLD_SIZE": "4"}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.usefixtures("under_torchrun")
+def test_torchrun_decides_on_devices_and_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus(4, True, monkeypatch)
+    assert choose_machine(Training()) == Machine("gpu", 2, "bf16-mixed", 2)
+    gpus(0, False, monkeypatch)
+    assert choose_machine(Training(devices=2)) == Machine("cpu", 2, "32-true", 2)
+
+
+LATE = ({"match": "x", "from_epoch": 1},)
+
+
+@pytest.mark.parametrize(
+    ("torchrun", "count", "asked", "words"),
+    [
+        (False, 2, {"devices": 4}, "devices: 4 GPUs .* has 2"),
+        (True, 0, {"devices": 3}, "devices: 3 .* started 2 processes"),
+        (True, 0, {"images_per_batch": 30}, "30 images .* 4 devices.* multiple of 4"),
+        (True, 0, {"images_per_batch": 32, "accumulate": 3}, "accumulate: 3.* multiple of 12"),
+        (True, 1, {}, "2 GPUs .* has 1"),
+        (False, 0, {"strategy": "fsdp", "devices": 2}, "strategy: fsdp .* 2 x cpu"),
+        (False, 1, {"strategy": "fsdp"}, "strategy: fsdp .* 1 x gpu"),
+        (False, 2, {"strategy": "fsdp", "optimizer": {"name": "adamp"}}, "fsdp .*adamp"),
+        (False, 2, {"strategy": "fsdp", "weight_average": 0.9}, "fsdp .*weight_average"),
+        (False, 2, {"strategy": "fsdp", "accumulate": 2}, "fsdp .*accumulate"),
+        (False, 2, {"strategy": "fsdp", "parameter_groups": LATE}, "fsdp .*frozen"),
+        (False, 2, {"strategy": "fsdp", "precision": "16-mixed"}, "fsdp .*16-mixed"),
+    ],
+)
+def test_what_cannot_work_is_one_line(
+    torchrun: bool,
+    count: int,
+    asked: dict[str, Any],
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    if torchrun:
+        request.getfixturevalue("under_torchrun")
+    gpus(count, True, monkeypatch)
+    with pytest.raises(ConfigError, match=words) as caught:
+        choose_machine(Training.model_validate(asked))
+    assert "\n" not in str(caught.value)
+
+
+class Net(nn.Module):
+    reads_graphs = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.temperature = nn.BatchNorm1d(2), nn.Parameter(torch.ones(()))
+
+
+def test_fabric_has_the_strategy_of_the_machine() -> None:
+    net: Any = Net()
+    alone = Machine("cpu", 1, "bf16-mixed").fabric(Training(), net)
+    assert isinstance(alone.strategy, SingleDeviceStrategy)
+    with alone.autocast():
+        assert torch.is_autocast_enabled("cpu") and not torch.is_autocast_cache_enabled()
+    late = Training.model_validate({"parameter_groups": LATE})
+    for training, unused in ((Training(strategy="ddp"), False), (late, True)):
+        strategy = Machine("cpu", 2, "32-true").fabric(training, net).strategy
+        assert isinstance(strategy, DDPStrategy)
+        assert strategy._ddp_kwargs["find_unused_parameters"] == unused
+    with pytest.raises(ConfigError, match="fsdp cannot divide 'temperature'"):
+        Machine("gpu", 2, "32-true", sharded=True).fabric(Training(), net)
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "changed"), [("gpu", 2, 1), ("gpu", 1, 0), ("cpu", 2, 0)]
+)
+def test_batch_norm_is_synchronised_on_several_gpus_only(
+    kind: str, count: int, changed: int
+) -> None:
+    module = Machine(kind, count, "32-true").synchronised(Net())
+    assert sum(isinstance(part, nn.SyncBatchNorm) for part in module.modules()) == changed
