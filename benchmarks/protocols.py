@@ -16,13 +16,13 @@ from typing import TypeVar
 
 import numpy as np
 import torch
-from manymatch.evaluation.protocols.subject import Subject
 from measuring import arguments, clocks, peak_gib
 from torch import Tensor
 
 from manymatch.evaluation.protocols.class_matches import classes
 from manymatch.evaluation.protocols.coco import IMAGES, coco_1k, pmrp
 from manymatch.evaluation.protocols.labels import Labels
+from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.base import Embeddings
 from manymatch.model.embed import Embedded
@@ -45,7 +45,7 @@ def main() -> None:
     _timed("PMRP", lambda: pmrp(subject))
     if not options.small:
         _timed("1K folds", lambda: coco_1k(subject))
-    class_subject = Subject(embedded, _score, None, subject.ranking, of["classes"])
+    class_subject = RankedSplit(embedded, _score, None, subject.ranking, of["classes"])
     _timed("R-Precision", lambda: classes(class_subject))
     print(f"peak memory    {1024 * peak_gib():8.0f} MiB")
 
@@ -64,9 +64,9 @@ def _score(images: Embeddings, texts: Embeddings) -> Tensor:
     return images.vectors[:, 0] @ texts.vectors[:, 0].T
 
 
-def _ranked(embedded: Embedded, labels: Labels) -> Subject:
+def _ranked(embedded: Embedded, labels: Labels) -> RankedSplit:
     ranking = rank(_score, embedded.images, embedded.texts, embedded.image_index, depth=100)
-    return Subject(embedded, _score, None, ranking, labels)
+    return RankedSplit(embedded, _score, None, ranking, labels)
 
 
 def _objects(images: int) -> Labels:

@@ -47,10 +47,10 @@ from manymatch.methods import build_method
 from manymatch.methods.embeddings import Embeddings
 from manymatch.model.answer import Answer
 from manymatch.model.checkpoint import save_model
+from manymatch.search.scan.code_writer import write_codes
 from manymatch.search.scan.codes import Codes
 from manymatch.search.scan.exact import ExactScores
 from manymatch.search.scan.exact import single as exact_queries
-from manymatch.search.scan.forms import form_of
 from manymatch.search.scan.scanner import Scanner
 
 CASES = [
@@ -96,10 +96,10 @@ def case(
         made_up(QUERIES, elements, size, space),
     )
     blocks = (gallery.rows(slice(at, min(at + BLOCK, items))) for at in range(0, items, BLOCK))
-    Codes.write(folder / "codes", model, blocks, "images")
+    write_codes(folder / "codes", model, blocks, "images")
     scanner = Scanner(model, gallery, Codes(folder / "codes"))
     codes = torch.from_numpy(np.memmap(folder / "codes" / "codes.bin", np.int8, "c"))
-    exact = ExactScores(model, gallery, "images", None, form_of(model.method, "images"))
+    exact = ExactScores(model, gallery, "images", None, model.method.products("images"))
     rows = np.arange(items)
     single = [queries.rows(slice(row, row + 1)) for row in range(QUERIES)]
     doubles = exact_queries(queries)

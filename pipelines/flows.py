@@ -1,6 +1,6 @@
 """The flows. Each flow runs some of DVC's stages with all stages that they need, in DVC's order.
 
-`prefect.yaml` names the deployments of the flows. Parameters are checked before anything runs; an
+`deployments.py` names the deployments of the flows. Parameters are checked before anything runs; an
 error ends the run as Failed with one line. A run with overrides works in a worktree of its own
 (`experiment.py`), any other run in the workspace.
 """
@@ -208,7 +208,10 @@ def _run(
     except ManyMatchError as error:
         logger.error("%s", error)
         return Failed(message=str(error))
-    return _summary(states)
+    if not states[-1].is_completed():
+        return Failed(message=states[-1].message)
+    cached = sum(state.name == CACHED for state in states)
+    return Completed(message=f"{len(states) - cached} stages ran, {cached} had not changed")
 
 
 @contextlib.contextmanager
@@ -291,10 +294,3 @@ def _publish(stages: list[Stage], states: list[State], made: Experiment | None, 
     if all(state.name == CACHED for state in states):
         tell("no stage had to run: nothing has changed since these results were made")
     artifacts.publish(stages, workspace, report, tell)
-
-
-def _summary(states: list[State]) -> State:
-    if not states[-1].is_completed():
-        return Failed(message=states[-1].message)
-    cached = sum(state.name == CACHED for state in states)
-    return Completed(message=f"{len(states) - cached} stages ran, {cached} had not changed")

@@ -1,7 +1,7 @@
 """`make serve` and `make stop`: the service of this checkout on this machine.
 
 The service is a Prefect server on SQLite, a page with the reports, a work pool with its queues, the
-deployments of `prefect.yaml`, and a worker; all on 127.0.0.1. A note of each process lies under
+deployments (`deployments.py`), and a worker; all on 127.0.0.1. A note of each process lies under
 Prefect's home (`.prefect`), so that `stop` ends exactly these processes.
 
 A page of another origin, and another user of this machine, must not start commands here. So the
@@ -16,7 +16,6 @@ import contextlib
 import json
 import re
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -36,6 +35,7 @@ from manymatch.util.progress import say
 from pipelines import experiment, gpus, password, process
 from pipelines.artifacts import LAYOUT, REPORT_URL
 from pipelines.crashed_runs import end_crashed_runs
+from pipelines.deployments import deploy
 from pipelines.started import Started
 
 POOL = "manymatch"
@@ -119,7 +119,7 @@ def serve() -> None:
         _start_servers(here, secret)
         asyncio.run(_prepare(WORKER in new))
         _start(here, WORKER, [*_WORK, "--name", WORKER_NAME])
-        _deploy()
+        deploy()
     except BaseException:
         _end(here, new)
         raise
@@ -168,17 +168,14 @@ def _start(
 ) -> None:
     if here.started.find(name):
         return
-    if port and _taken(port):
+    with socket.socket() as probe:
+        taken = port is not None and probe.connect_ex((_HOST, port)) == 0
+    if taken:
         raise ConfigError(
             f"port {port} of {_HOST} is used by another program. End that program, or set another "
             "port in prefect.toml (api.url and server.api.port)."
         )
     here.started.start(name, command, _ENVIRONMENT | {REPORT_URL: here.reports, **(settings or {})})
-
-
-def _taken(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex((_HOST, port)) == 0
 
 
 def _wait_for_server(here: Place) -> None:
@@ -231,13 +228,6 @@ async def make_pool(client: PrefectClient) -> None:
             await client.create_work_queue(
                 name, work_pool_name=POOL, concurrency_limit=max(1, limit)
             )
-
-
-def _deploy() -> None:
-    command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise ManyMatchError(f"prefect.yaml could not be deployed: {done.stdout}{done.stderr}")
 
 
 def stop() -> None:

@@ -59,16 +59,12 @@ def _check_remote(tell: Callable[[str], None]) -> None:
                 f"{SHARE}=1: DVC's remote: {error}. Install what SSH and S3 need: "
                 "pip install --constraint constraints.txt --editable '.[remotes]'"
             ) from None
-        if isinstance(remote.fs, LocalFileSystem) and _is_empty(Path(remote.path)):
+        if isinstance(remote.fs, LocalFileSystem) and not any(Path(remote.path).glob("*")):
             tell(
                 f"DVC's remote {remote.path} is empty. Either nothing was pushed yet, or the disk "
                 "is not mounted. If it is not mounted, cancel this run: the run will compute "
                 "outputs that the remote has."
             )
-
-
-def _is_empty(folder: Path) -> bool:
-    return not folder.is_dir() or not any(folder.iterdir())
 
 
 def pull(name: str) -> None:

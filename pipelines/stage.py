@@ -64,7 +64,8 @@ def run_stage(name: str, tell: Callable[[str], None], environment: Mapping[str, 
         code, output = process.run_keeping(200, command, tell, environment)
         if code == 0:
             return _unchanged(output)
-        if not (users := _busy(output)):
+        users = sorted({int(match[1]) for line in output if (match := _BUSY.match(line))})
+        if not users:
             raise StageFailed(_failure(name, code, output))
         if is_unchanged(Path(), name):
             break
@@ -80,10 +81,6 @@ def _unchanged(output: list[str]) -> str | None:
     if any("is cached - skipping run" in line for line in output):
         return "the stage ran before with these inputs; its outputs are taken from DVC's cache"
     return None
-
-
-def _busy(output: list[str]) -> list[int]:
-    return sorted({int(match[1]) for line in output if (match := _BUSY.match(line))})
 
 
 def _failure(name: str, code: int, output: list[str]) -> str:

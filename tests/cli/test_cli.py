@@ -37,6 +37,7 @@ STAGES = {
 }
 """Stage -> what its message tells to run when nothing is there yet."""
 FAULTS = STAGES | {
+    "study scenes cora --only reranking": "is now 'probe'",
     "download flickr9k": "did you mean 'flickr8k'?",
     "features scenes lite": "did you mean 'lite0'?",
     "features scene lite0": "did you mean 'scenes'?",

@@ -17,6 +17,7 @@ from manymatch.util.errors import DataError
 WITHOUT = {
     "check": "writes nothing",
     "version": "writes nothing",
+    "study": "names its successor",
     "search": "writes at most a page that the user names",
     "serve": "writes nothing",
     "experiment": "locks every run and its file of results",

@@ -30,6 +30,7 @@ from manymatch.features.importers import FORMATS, check_format
 from manymatch.training.torchrun import TORCHRUN
 from manymatch.util.parts import Part
 from pipelines import flows, settings
+from pipelines.deployments import deployments
 from pipelines.gpus import WANTED
 from pipelines.serve import POOL
 from pipelines.sharing import SHARE
@@ -41,10 +42,7 @@ COMMANDS = [
     for name in ("experiments", "probes", "protocols", "search", "scaling")
     for command in re.findall(r"^(?:    )?manymatch (.+)$", PAGES[name], re.MULTILINE)
 ]
-DEPLOYMENTS = {
-    entry["name"]: entry
-    for entry in yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
-}
+DEPLOYMENTS = {entry["name"]: entry for entry in deployments(ROOT)["deployments"]}
 OF_SERVICE = re.findall(r"^    (make|prefect) (.+)$", PAGES["orchestration"], re.MULTILINE)
 
 

@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import yaml
 from dvc.repo import Repo
 from dvc.repo.reproduce import plan_repro
 
 from manymatch.methods import METHODS
 from manymatch.util.errors import ConfigError
+from pipelines.deployments import deployments
 from pipelines.gpus import QUEUE, WITHOUT
 from pipelines.graph import Graph, locked, read_graph
 from pipelines.stage import NETWORK
@@ -52,9 +52,9 @@ def test_a_lock_file_is_not_read_while_dvc_writes_it(tmp_path: Path) -> None:
 
 
 def test_every_method_has_its_deployment(root: Path) -> None:
-    deployments = yaml.safe_load((root / "prefect.yaml").read_text())["deployments"]
-    named = {schedule["name"]: schedule for schedule in deployments}
-    assert len(named) == len(deployments)
+    listed = deployments(root)["deployments"]
+    named = {deployment["name"]: deployment for deployment in listed}
+    assert len(named) == len(listed)
     presets = root / "presets" / "scenes"
     methods = [name for name in METHODS if (presets / f"{name}.yaml").is_file()]
     assert len(methods) > 8
@@ -68,7 +68,5 @@ def test_every_method_has_its_deployment(root: Path) -> None:
         # What the queue `cpu` runs beside others must see none of their GPUs.
         queue = deployment["work_pool"]["work_queue_name"]
         assert queue == (WITHOUT if name == "report" else QUEUE)
-    schedules = [
-        schedule for deployment in deployments for schedule in deployment.get("schedules", ())
-    ]
+    schedules = [schedule for deployment in listed for schedule in deployment.get("schedules", ())]
     assert schedules and not any(schedule["active"] for schedule in schedules)

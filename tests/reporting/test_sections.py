@@ -199,8 +199,7 @@ def test_models_that_were_probed_on_different_splits_are_told_apart(probed: Path
 
 
 def test_probes_and_classes_of_another_model_are_named_and_left_out(probed: Path) -> None:
-    jpeg = "/9j/AA=="
-    write_clusters(probed, "scenes", "vsepp", {"1": jpeg}, checkpoint_sha256="9")
+    write_clusters(probed, "scenes", "vsepp", {"1": "/9j/AA=="}, checkpoint_sha256="9")
     edit(probed / "probes/scenes/cora.json", lambda value: value.update(checkpoint_sha256="8"))
     page = pages_of(probed)["scenes-probes"]
     said = "these models were trained anew since then"

@@ -13,6 +13,8 @@ import pytest
 import yaml
 from prefect.client.schemas.actions import WorkPoolCreate
 
+from pipelines.deployments import deployments
+
 KINDS = {
     "process": "prefect.workers.process:ProcessJobConfiguration",
     "docker": "prefect_docker.worker:DockerWorkerJobConfiguration",
@@ -23,12 +25,6 @@ KINDS = {
 
 def template(root: Path, kind: str) -> dict[str, Any]:
     return json.loads((root / "deploy" / f"{kind}.json").read_text())
-
-
-def deployments(root: Path) -> list[dict[str, Any]]:
-    result = yaml.safe_load((root / "prefect.yaml").read_text())["deployments"]
-    assert result
-    return result
 
 
 def configured(root: Path, kind: str, values: dict[str, Any]) -> Any:
@@ -43,7 +39,7 @@ def configured(root: Path, kind: str, values: dict[str, Any]) -> Any:
 def test_every_deployment_fits_the_pool(root: Path, kind: str) -> None:
     pool = template(root, kind)
     WorkPoolCreate(name="manymatch", type=kind, base_job_template=pool)
-    for deployment in deployments(root):
+    for deployment in deployments(root)["deployments"]:
         assert "job_variables" not in deployment["work_pool"]
     assert configured(root, kind, {}).command == "python -m pipelines.engine"
 

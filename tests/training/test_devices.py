@@ -23,7 +23,7 @@ from manymatch.config.preset import read_preset
 from manymatch.experiments.plan import points
 from manymatch.experiments.presets.experiment import preset_of
 from manymatch.model.checkpoint import load_model
-from manymatch.results.curves import read_curves
+from manymatch.results.runs import read_curves
 from manymatch.training.helpers import helped
 from manymatch.training.train import train
 from manymatch.util.errors import DataError, ManyMatchError

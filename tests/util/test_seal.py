@@ -133,6 +133,12 @@ def test_a_large_file_is_compared_when_it_is_used_and_once(tmp_path, monkeypatch
         opened.check("a")
     with pytest.raises(DataError, match="not in the seal"):
         opened.check("README.md")
+    (tmp_path / "folder" / "a").write_text("longer")
+    hashed.clear()
+    open_sealed(tmp_path / "folder", REMEDY, whole_bytes=None)
+    with pytest.raises(DataError, match="a: damaged or cut off: 6 bytes"):
+        open_sealed(tmp_path / "folder", REMEDY, whole_bytes=0)
+    assert not hashed
 
 
 def own(**changes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +14,18 @@ from manymatch.cli.options import DatasetName, FeaturesName, PartName
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.util.errors import ConfigError
+from manymatch.util.seal import seal_path
 
 commands = typer.Typer()
+
+
+def _with_seal(place: Callable[[str], Path]) -> Callable[[str], list[Path]]:
+    """The file at `place` of a dataset, and the seal beside the file."""
+
+    def paths(dataset: str) -> list[Path]:
+        return [place(dataset), seal_path(place(dataset))]
+
+    return paths
 
 
 @commands.command()
@@ -27,7 +38,12 @@ def download(dataset: DatasetName) -> None:
 
 
 @commands.command()
-@writes(LAYOUT.captions, LAYOUT.vocabulary, LAYOUT.relevance, reads=[LAYOUT.raw])
+@writes(
+    _with_seal(LAYOUT.captions),
+    _with_seal(LAYOUT.vocabulary),
+    _with_seal(LAYOUT.relevance),
+    reads=[LAYOUT.raw],
+)
 def captions(dataset: DatasetName) -> None:
     """Write the caption table, the training vocabulary and the judged pairs: data/captions."""
     from manymatch.datasets import captions as stage
@@ -100,7 +116,7 @@ def _captions(dataset: str) -> Path:
 
 
 @commands.command("scene-graphs")
-@writes(LAYOUT.scene_graphs, reads=[LAYOUT.captions])
+@writes(_with_seal(LAYOUT.scene_graphs), reads=[LAYOUT.captions])
 def scene_graphs(
     dataset: DatasetName,
     processes: Annotated[

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rich.console import Console
@@ -79,7 +79,8 @@ class _Watch:
             # The last lines may reach the server after the state.
             await asyncio.sleep(_SECONDS_BETWEEN_LOOKS * (2 if ended else 1))
             async for log in self._new_logs():
-                if _is_shown(log):
+                warning = log.level >= logging.WARNING and log.name not in _PREFECT_LOGGERS
+                if warning or log.name.endswith(f".{PROGRESS}"):
                     self._print(f"{log.timestamp.astimezone():%H:%M:%S}", log.message, log.level)
             if ended:
                 self._print_end(run)
@@ -87,8 +88,12 @@ class _Watch:
             self._tell_waiting(run)
 
     async def _new_logs(self) -> AsyncIterator[Log]:
+        from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId, LogFilterTimestamp
+
         after = max((log.timestamp for log in self._read.values()), default=None)
-        new_logs = self._filter(after - _LATE if after else None)
+        run = LogFilterFlowRunId(any_=[self._run_id])
+        later = LogFilterTimestamp(after_=after - _LATE if after else None)
+        new_logs = LogFilter(flow_run_id=run, timestamp=later)
         offset = 0
         while page := await self._client.read_logs(new_logs, limit=_PAGE, offset=offset):
             for log in page:
@@ -96,12 +101,6 @@ class _Watch:
                     self._read[log.id] = log
                     yield log
             offset += len(page)
-
-    def _filter(self, after: Any) -> Any:
-        from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId, LogFilterTimestamp
-
-        run = LogFilterFlowRunId(any_=[self._run_id])
-        return LogFilter(flow_run_id=run, timestamp=LogFilterTimestamp(after_=after))
 
     def _tell_waiting(self, run: FlowRun) -> None:
         waits = run.state is not None and (run.state.is_scheduled() or run.state.is_pending())
@@ -130,8 +129,3 @@ class _Watch:
             self._console.print(row)
         else:
             self._console.print(f"{moment} " if moment else "", text, sep="", soft_wrap=True)
-
-
-def _is_shown(log: Log) -> bool:
-    warning = log.level >= logging.WARNING and log.name not in _PREFECT_LOGGERS
-    return warning or log.name.endswith(f".{PROGRESS}")

@@ -113,7 +113,7 @@ def search(
     count: Annotated[int, typer.Option("-k", help="The number of results.")] = 20,
     where: Annotated[
         str | None,
-        typer.Option(metavar="FILTER", help="Such as 'path like \"a/*\" and date >= 2024-01-31'."),
+        typer.Option(metavar="FILTER", help="Such as \"path glob 'a/*' and date >= 2024-01-31\"."),
     ] = None,
     least: Annotated[
         float | None, typer.Option(metavar="SCORE", help="Leave out lower scores.")

@@ -238,9 +238,10 @@ def setting_after(
     """The `setting` of the preset `stated` in a file after it was `changed`.
 
     A `reproduced` preset stays so with another seed, other devices, other places of features or
-    another logger; any other change makes it `small-scale`. The points of a paper's ablation are the exception. By
-    `whole_model` (`methods.check_model`) a setting of the model with the value that the preset has
-    anyway is no change, also where the preset leaves the key to the method's default.
+    another logger; any other change makes it `small-scale`. The points of a paper's ablation are
+    the exception. By `whole_model` (`methods.check_model`) a setting of the model with the value
+    that the preset has anyway is no change, also where the preset leaves the key to the method's
+    default.
 
     Raises:
         ConfigError: `whole_model` refuses the model of one of the two.

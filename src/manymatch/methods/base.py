@@ -12,6 +12,7 @@ from manymatch.batch.batch import Batch
 from manymatch.config.preset import Precision
 from manymatch.config.strict import Strict
 from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.products import COSINE, ProductForm
 from manymatch.networks.encoders.text import TextSettings
 from manymatch.scene_graphs.verbs import GraphReader, add_verbs, as_parsed
 from manymatch.similarities.vectors import cosine
@@ -75,6 +76,20 @@ class Method(nn.Module, ABC):
         """Scores `(n_images, n_texts)` by which retrieval ranks, of any block of either side; by
         default the cosines of single vectors of length 1."""
         return cosine(images.vectors, texts.vectors)
+
+    def products(self, side: str, beta: float | None = None) -> ProductForm | None:
+        """How the score by which the method ranks a gallery reads products of vectors.
+
+        The default is the cosine of `vectors`. A method with another score overrides this function;
+        otherwise a search would leave out items that belong to the result. With None, a search
+        computes the exact scores of all items.
+
+        Args:
+            side: the side of the gallery, "images" or "texts".
+            beta: the weight of the whole caption in a score that is re-ranked by entities
+                (`evaluation.rerank`); None: the score itself.
+        """
+        return COSINE if beta is None else None
 
     @property
     def shown_graph(self) -> GraphReader:

@@ -16,6 +16,7 @@ higher than each of its own entities.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Literal
 
 import torch
@@ -30,6 +31,7 @@ from manymatch.losses.contrastive import entity_contrastive, entity_positives, i
 from manymatch.losses.terms import positive_pairs, positive_scores
 from manymatch.losses.triplets import specificity, triplet
 from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.products import ProductForm, ProductQuery, largest_product
 from manymatch.methods.matching import check_weights, weighted
 from manymatch.networks.encoders.bert import BertEncoder, BertSettings
 from manymatch.networks.encoders.cnn import CNNSettings
@@ -145,6 +147,12 @@ class CORA(Method):
             entity_attributes=graphs.object_attributes,
         )
 
+    def products(self, side: str, beta: float | None = None) -> ProductForm | None:
+        if beta is None:
+            return super().products(side)
+        # A gallery of captions has any number of entities for each item.
+        return ProductForm(partial(_entity_query, beta)) if side == "images" else None
+
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         settings, image_index, entities = self.settings, batch.image_index, texts.parts()
         caption = entities["entity_caption"]
@@ -191,6 +199,18 @@ class CORA(Method):
 
     def _normalised(self, vectors: Tensor) -> Tensor:
         return unit(self.dropout(vectors))
+
+
+def _entity_query(beta: float, query: Embeddings, longest: float) -> ProductQuery:
+    """The re-ranked score (eq. 14): the caption's and that of its least likely entity."""
+    if query.entities is None or not len(query.entities):
+        raise DataError("the query has no entities to re-rank by. Search by the text of a caption.")
+
+    def reduce(products: Tensor, mask: Tensor | None) -> Tensor:
+        return beta * products[0, 0] + (1 - beta) * products[0, 1:].amin(0)
+
+    vectors = torch.cat([query.vectors[0], query.entities])
+    return ProductQuery(vectors, reduce, largest_product(vectors, longest))
 
 
 def _graphs(batch: Batch) -> Graphs:

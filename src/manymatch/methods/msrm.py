@@ -29,6 +29,7 @@ from manymatch.losses.probabilistic import soft_match
 from manymatch.losses.terms import positive_pairs
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.gaussian_tower import GaussianSettings, PositiveScalar, gaussian_towers
+from manymatch.methods.products import ProductForm, ProductQuery, cosine_query, largest_product
 from manymatch.methods.matching import check_weights
 from manymatch.networks.pooling.hypergraph import Activation, HypergraphConvolution, soft_incidence
 from manymatch.similarities.gaussians import mahalanobis
@@ -116,6 +117,13 @@ class MSRM(Method):
             return cosine(queries.vectors, candidates.vectors)
         return cosine(queries.vectors, candidates.part("candidate")[:, None])
 
+    def products(self, side: str, beta: float | None = None) -> ProductForm | None:
+        if self.settings.inference == "mu" or beta is not None:
+            return super().products(side, beta)
+        if self.settings.inference == "intact":
+            return ProductForm(_gaussian_query, _squares)
+        return ProductForm(cosine_query, lambda items: items.part("candidate")[:, None])
+
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         match = positive_pairs(images.vectors, batch.image_index)
         image_queries = self._direction(images, texts, match)
@@ -179,6 +187,32 @@ class Hypergraph(nn.Module):
         for layer in self.layers:
             candidates = layer(candidates, None)
         return unit(candidates)
+
+
+def _squares(items: Embeddings) -> Tensor:
+    """`[b c^2, c]` of points c: a Mahalanobis distance is linear in these numbers."""
+    points = items.vectors
+    return torch.cat([_balance(points.shape[2]) * points.square(), points], 2)
+
+
+def _balance(size: int) -> float:
+    """A factor that makes the squares of a unit vector about as large as the vector's numbers.
+
+    A power of two multiplies without rounding.
+    """
+    return 2.0 ** round((size - 1).bit_length() / 2)
+
+
+def _gaussian_query(query: Embeddings, longest: float) -> ProductQuery:
+    """`-d2 = [b c^2, c] . [-1/(b var), 2 mu/var] - sum mu^2/var`."""
+    mean, precision = query.vectors[0], (-query.part("log_variance")).exp()
+    constant = float((mean.square() * precision).sum())
+    vectors = torch.cat([-precision / _balance(mean.shape[1]), 2 * mean * precision], 1)
+
+    def reduce(products: Tensor, mask: Tensor | None) -> Tensor:
+        return (products[0, 0] - constant).clamp_(max=0)
+
+    return ProductQuery(vectors, reduce, constant + largest_product(vectors, longest))
 
 
 def distances(queries: Embeddings, candidates: Embeddings) -> Tensor:

@@ -11,6 +11,7 @@ keeps variances from collapsing. On CUB a uniformity loss also spreads the sampl
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import torch
@@ -25,6 +26,7 @@ from manymatch.losses.probabilistic import log_mean_probability, soft_contrastiv
 from manymatch.losses.terms import positive_pairs
 from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.gaussian_tower import GaussianSettings, PositiveScalar, gaussian_towers
+from manymatch.methods.products import ROUNDED, ProductForm, ProductQuery
 from manymatch.methods.matching import weighted
 from manymatch.networks.pooling.gaussian import kl_to_standard, samples
 from manymatch.similarities.gaussians import pair_distances
@@ -96,6 +98,17 @@ class PCME(Method):
             ]
         )
 
+    def products(self, side: str, beta: float | None = None) -> ProductForm | None:
+        if self.settings.inference == "mean" or beta is not None:
+            return super().products(side, beta)
+        item, query = self.noise.cpu() if side == "images" else self.noise.cpu().flip(0)
+        rows = partial(_exact_samples, item)
+        return ProductForm(
+            partial(_sample_query, self, query),
+            rows,
+            lambda items: rows(items).double().square().sum(2) / -2,
+        )
+
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         image_samples = _sampled(images, self._noise(images))
         text_samples = _sampled(texts, self._noise(texts))
@@ -129,6 +142,28 @@ def _gaussian(embeddings: Embeddings) -> tuple[Tensor, Tensor]:
 
 def _sampled(embeddings: Embeddings, noise: Tensor) -> Tensor:
     return samples(*_gaussian(embeddings), noise)
+
+
+def _exact_samples(noise: Tensor, items: Embeddings) -> Tensor:
+    """`(n, J, D)` in the type of the embeddings. A mean and its noise may cancel each other, which
+    is why the sum is made in float64."""
+    mean, log_variance = _gaussian(items)
+    exact = samples(mean.double(), log_variance.double(), noise.double())
+    return exact.to(items.vectors.dtype)
+
+
+def _sample_query(method: PCME, noise: Tensor, query: Embeddings, longest: float) -> ProductQuery:
+    """`x . y - |x|^2 / 2 - |y|^2 / 2 = -|x - y|^2 / 2`, where the offset has the item's part."""
+    vectors = _exact_samples(noise, query)[0]
+    half_squares = ((1 - ROUNDED) * vectors.square().sum(1, keepdim=True) / 2).float()
+    scale, shift = method.scale().item(), method.shift.item()
+
+    def reduce(products: Tensor, mask: Tensor | None) -> Tensor:
+        distances = products.sub_(half_squares).mul_(-2).clamp_(min=0).sqrt_()
+        return log_mean_probability((shift - scale * distances).flatten(0, 1).T)
+
+    farthest = longest + float(vectors.norm(dim=1).max())
+    return ProductQuery(vectors, reduce, 1 + abs(shift) + 2 * scale * farthest)
 
 
 def _kl(embeddings: Embeddings) -> Tensor:

@@ -17,6 +17,7 @@ from manymatch.config.strict import Strict
 from manymatch.losses import info_nce, mmd, triplet
 from manymatch.losses.triplets import Mining, mining_of_epoch
 from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.products import ProductForm, set_form
 from manymatch.methods.matching import check_weights, weighted
 from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
 from manymatch.networks.encoders.text import TextSettings, text_encoder
@@ -137,6 +138,9 @@ class SetMethod(Method):
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         return self.similarity(images.vectors, texts.vectors, images.mask, texts.mask)
+
+    def products(self, side: str, beta: float | None = None) -> ProductForm | None:
+        return set_form(self.similarity) if beta is None else None
 
     def start_epoch(self, epoch: int) -> None:
         self.mining = mining_of_epoch(epoch, self.settings.all_negatives_epochs, first="mean")

@@ -21,7 +21,7 @@ from .conftest import Album
 TARGETS = {
     "write_block": "manymatch.search.index.parts.write_block",
     "gather": "manymatch.search.index.build.gather",
-    "Codes.write": "manymatch.search.scan.codes.Codes.write",
+    "write_codes": "manymatch.search.index.build.write_codes",
     "write_hashed_object": "manymatch.search.index.build.write_hashed_object",
     "exchange": "manymatch.util.files._exchange",  # the new index takes the place of the old one
     "remove": "manymatch.search.index.parts.UnfinishedParts.remove",
@@ -80,7 +80,7 @@ def test_killed_runs_continue_to_the_same_bytes(album: Album, encoded: list[str]
     copied = album.root / "copy"
     undisturbed = Album(copied, album.model, album.model_folder)
     for name, kills in {
-        "first": [("write_block", 2), ("write_block", 2), ("gather", 1), ("Codes.write", 1)],
+        "first": [("write_block", 2), ("write_block", 2), ("gather", 1), ("write_codes", 1)],
         "second": [("write_block", 2), ("write_hashed_object", 1), ("exchange", 1), ("remove", 1)],
     }.items():
         for number in range(7):

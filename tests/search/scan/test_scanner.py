@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from brute_force import all_scores, check, codes_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_galleries import KINDS, SCORES, SETS, MakeModel, made_up, with_entities
@@ -16,17 +16,15 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from manymatch import Model
-from manymatch.evaluation.rerank import reranked
 from manymatch.methods.embeddings import Embeddings
 from manymatch.model.answer import Side
+from manymatch.search.scan import codes as codes_module
 from manymatch.search.scan import dots
-from manymatch.search.scan.bounds import upper_bounds
-from manymatch.search.scan.codes import Codes
-from manymatch.search.scan.exact import Hits
-from manymatch.search.scan.forms import form_of
+from manymatch.search.scan.code_writer import write_codes
+from manymatch.search.scan.codes import BLOCK, Codes
+from manymatch.search.scan.exact import double
 from manymatch.search.scan.quantiser import Quantiser
 from manymatch.search.scan.scanner import Scanner
-from manymatch.search.scan.source import BLOCK, Floats, double, weighted
 from manymatch.util.errors import ConfigError, DataError
 
 EXAMPLES = settings(
@@ -35,52 +33,6 @@ EXAMPLES = settings(
 TOLERANCE = {"msrm": 1e-4, "pcme samples": 0.02}
 """Of scores in float32. The expanded squares of distances of these two cancel each other, which
 loses digits where a distance is small."""
-
-
-def codes_of(model: Model, gallery: Embeddings, side: Side, blocks: int = 1) -> Codes:
-    with tempfile.TemporaryDirectory() as folder:
-        size = -(-len(gallery) // blocks)
-        runs = (
-            gallery.rows(slice(start, min(start + size, len(gallery))))
-            for start in range(0, len(gallery), size)
-        )
-        Codes.write(Path(folder) / "codes", model, runs, side)
-        return Codes(Path(folder) / "codes")
-
-
-def all_scores(
-    model: Model, gallery: Embeddings, queries: Embeddings, side: Side, beta: float | None = None
-) -> Tensor:
-    """`(q, n)`."""
-    if beta is not None:
-        sides = (gallery, queries) if side == "images" else (queries, gallery)
-        with torch.inference_mode():
-            scores = reranked(model.method.score, beta)(*sides).float()
-        return scores.T if side == "images" else scores
-    if side == "images":
-        return model.score(gallery, queries).T
-    return model.score(queries, gallery, "image")
-
-
-def check(
-    hits: Hits,
-    single: Tensor,
-    exact: Tensor,
-    k: int,
-    included: np.ndarray | None = None,
-    least: float | None = None,
-    tolerance: float = 1e-6,
-) -> None:
-    """Compare with brute force: scores in float32 (`single`) and rounded from float64 (`exact`)."""
-    qualified = np.ones(len(exact), bool) if included is None else included.copy()
-    if least is not None:
-        qualified &= exact.numpy() >= np.float32(least)
-    order = np.argsort(-exact.numpy(), kind="stable")
-    order = order[qualified[order]][:k]
-    np.testing.assert_array_equal(hits.rows, order)
-    np.testing.assert_array_equal(hits.scores, exact.numpy()[order])
-    np.testing.assert_allclose(hits.scores, single.numpy()[order], atol=tolerance, rtol=2e-6)
-    assert hits.exact and len(hits.rows) <= hits.reranked <= len(exact)
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -134,21 +86,29 @@ def test_a_method_without_a_form_is_scored_as_a_whole(
     gallery, queries = made_up("duplicated", 300, 1, 16, 0), made_up("random", 5, 1, 16, 1)
     exact = all_scores(model, double(gallery), double(queries), "images")
     included = np.arange(300) % 2 > 0
-    monkeypatch.setattr("manymatch.search.scan.scanner.form_of", lambda *_: None)
+    monkeypatch.setattr(type(model.method), "products", lambda *_: None)
     for query, hits in enumerate(Scanner(model, gallery).top(queries, 9, included)):
         check(hits, exact[query], exact[query], 9, included)
         assert hits.reranked == 150
-    monkeypatch.setattr("manymatch.search.scan.codes.form_of", lambda *_: None)
     with pytest.raises(ConfigError, match="vsepp"):
         codes_of(model, gallery, "images")
 
 
-@pytest.mark.parametrize("with_codes", [True, False])
-def test_several_blocks_and_threads_give_the_same(small_model: MakeModel, with_codes: bool) -> None:
+def test_a_form_that_is_not_that_of_the_score_is_refused(
+    small_model: MakeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, gallery = small_model("vsepp"), made_up("random", 30, 1, 16, 0)
+    score = type(model.method).score
+    monkeypatch.setattr(type(model.method), "score", lambda *sides: 2 * score(*sides) + 1)
+    with pytest.raises(ConfigError, match="products"):
+        codes_of(model, gallery, "images")
+
+
+def test_several_blocks_and_threads_give_the_same(small_model: MakeModel) -> None:
     model, n = small_model("dive smooth_chamfer"), 2 * BLOCK + 5
     gallery, queries = made_up("duplicated", n, 2, 16, 0), made_up("random", 20, 3, 16, 1)
     exact = all_scores(model, double(gallery), double(queries), "images")
-    scanner = Scanner(model, gallery, codes_of(model, gallery, "images", 7) if with_codes else None)
+    scanner = Scanner(model, gallery, codes_of(model, gallery, "images", 7))
     threads = torch.get_num_threads()
     try:
         for count in (1, 2, 5):
@@ -188,13 +148,15 @@ def test_no_bound_is_below_its_score(
     if worst:
         queries = along_the_errors(gallery, queries)
     exact = all_scores(model, double(gallery), double(queries), "images")
-    form = form_of(model.method, "images")
+    bounds = upper_bounds(model, codes_of(model, gallery, "images"), queries)
+    assert bool((bounds >= exact.numpy()).all())
+
+
+def upper_bounds(model: Model, codes: Codes, queries: Embeddings) -> np.ndarray:
+    form = model.method.products("images")
     assert form is not None
-    for source in (codes_of(model, gallery, "images"), Floats(form, gallery)):
-        single = [double(queries).rows(slice(row, row + 1)) for row in range(4)]
-        asked = [form.ask(query, source.longest) for query in single]
-        for bounds, scores in zip(upper_bounds(source, asked), exact, strict=True):
-            assert bool((bounds >= scores.numpy()).all())
+    single = [double(queries).rows(slice(row, row + 1)) for row in range(len(queries))]
+    return codes.upper_bounds([form.ask(query, codes.longest) for query in single])
 
 
 def along_the_errors(gallery: Embeddings, queries: Embeddings) -> Embeddings:
@@ -215,18 +177,14 @@ def test_half_of_the_error_is_not_a_bound(
     model = small_model("vsepp")
     gallery = made_up("random", 60, 1, 256, 0)
     queries = double(along_the_errors(gallery, made_up("random", 4, 1, 256, 1)))
-    codes, form = codes_of(model, gallery, "images"), form_of(model.method, "images")
-    assert form is not None
-    asked = [form.ask(queries.rows(slice(row, row + 1)), codes.longest) for row in range(4)]
+    codes = codes_of(model, gallery, "images")
     exact = all_scores(model, double(gallery), queries, "images")
-    monkeypatch.setattr(
-        "manymatch.search.scan.codes.weighted", lambda *arguments: weighted(*arguments) / 2
-    )
-    halved = np.stack(list(upper_bounds(codes, asked)))
-    assert bool((halved < exact.numpy()).any())
+    whole = codes_module._weighted
+    monkeypatch.setattr(codes_module, "_weighted", lambda *arguments: whole(*arguments) / 2)
+    assert bool((upper_bounds(model, codes, queries) < exact.numpy()).any())
 
 
-def test_without_the_library_a_scan_reads_the_embeddings(
+def test_without_the_library_a_search_is_by_brute_force(
     small_model: MakeModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = small_model("maxmatch topk")
@@ -255,34 +213,27 @@ def test_a_library_with_wrong_products_is_not_used(monkeypatch: pytest.MonkeyPat
         dots.available.cache_clear()
 
 
-def test_vectors_near_a_space_of_few_dimensions_are_projected(small_model: MakeModel) -> None:
-    model = small_model("dive smooth_chamfer")
-    torch.manual_seed(0)
-    space = torch.randn(200, 1024)
+@pytest.mark.parametrize(("size", "spread"), [(1024, 0), (64, 1e-2), (64, 1e-3)])
+def test_codes_tell_items_apart(small_model: MakeModel, size: int, spread: float) -> None:
+    """Vectors near a space of 200 dimensions, and vectors that crowd around one set."""
+    model, space = small_model("dive smooth_chamfer"), torch.randn(200, 1024)
+    gallery, queries = (made_up("random", n, 4, min(size, 200), n) for n in (3000, 10))
 
-    def near(n: int, seed: int) -> Embeddings:
-        vectors = made_up("random", n, 4, 200, seed).vectors @ space
-        return Embeddings(normalize(vectors + 0.05 * torch.randn(n, 4, 1024), dim=2))
+    def near(vectors: Tensor) -> Tensor:
+        return vectors @ space + 0.05 * torch.randn(*vectors.shape[:2], 1024)
 
-    gallery, queries = near(1000, 0), near(10, 1)
+    if spread:
+        vectors = gallery.vectors[:1] + spread * gallery.vectors
+    else:
+        vectors, queries = (
+            near(gallery.vectors),
+            Embeddings(normalize(near(queries.vectors), dim=2)),
+        )
+    gallery = Embeddings(normalize(vectors, dim=2))
     codes = codes_of(model, gallery, "images")
-    assert codes.sizes.size == 256
+    assert codes.sizes.size == min(size, 256)
     exact = all_scores(model, double(gallery), double(queries), "images")
     for query, hits in enumerate(Scanner(model, gallery, codes).top(queries, 5)):
-        check(hits, exact[query], exact[query], 5)
-        assert hits.reranked < 300
-
-
-@pytest.mark.parametrize("spread", [1e-2, 1e-3])
-def test_codes_tell_items_of_a_crowded_gallery_apart(small_model: MakeModel, spread: float) -> None:
-    model = small_model("dive smooth_chamfer")
-    gallery, queries = made_up("random", 3000, 4, 64, 0), made_up("random", 10, 4, 64, 1)
-    crowded = normalize(gallery.vectors[:1] + spread * gallery.vectors, dim=2)
-    gallery = replace(gallery, vectors=crowded)
-    exact = all_scores(model, double(gallery), double(queries), "images")
-    for query, hits in enumerate(
-        Scanner(model, gallery, codes_of(model, gallery, "images")).top(queries, 5)
-    ):
         check(hits, exact[query], exact[query], 5)
         assert hits.reranked < 300
 
@@ -295,7 +246,7 @@ def test_faults_are_errors_of_one_line(small_model: MakeModel, tmp_path: Path) -
     codes, folder = codes_of(model, good, "images"), tmp_path / "codes"
     for fault in (bad, empty):
         with pytest.raises(DataError, match="item 7"):
-            Codes.write(folder, model, [fault.rows(slice(0, 5)), fault.rows(slice(5, 20))], "texts")
+            write_codes(folder, model, [fault.rows(slice(0, 5)), fault.rows(slice(5, 20))], "texts")
         with pytest.raises(DataError, match="item 7"):
             Scanner(model, fault)
         assert not folder.exists()
@@ -304,7 +255,7 @@ def test_faults_are_errors_of_one_line(small_model: MakeModel, tmp_path: Path) -
     with pytest.raises(DataError, match="real element"):
         Scanner(model, good, codes).top(empty, 3)
     with pytest.raises(DataError, match="no items"):
-        Codes.write(folder, model, [], "images")
+        write_codes(folder, model, [], "images")
     with pytest.raises(DataError, match="20 images"):
         Scanner(model, good, codes, "texts")
     with pytest.raises(DataError, match="dive"):
@@ -316,7 +267,7 @@ def test_faults_are_errors_of_one_line(small_model: MakeModel, tmp_path: Path) -
         Scanner(small_model("cora"), good.elements([0]), beta=0.5).top(good, 3)
     with pytest.raises(ConfigError, match="at least 1"):
         Scanner(model, good, codes).top(good, 0)
-    Codes.write(folder, model, [good], "images")
+    write_codes(folder, model, [good], "images")
     with (folder / "codes.bin").open("ab") as file:
         file.write(b"0")
     with pytest.raises(DataError, match=r"codes\.bin"):

@@ -60,7 +60,7 @@ def indexes(
 @pytest.fixture(scope="session")
 def client(indexes: list[Path]) -> Iterator[TestClient]:
     """A client of the application, whose indexes are ready."""
-    app = application([ServedIndex.of(folder) for folder in indexes], rate=1e6)
+    app = application([ServedIndex.from_folder(folder) for folder in indexes], rate=1e6)
     with TestClient(app, ADDRESS, raise_server_exceptions=False) as client:
         ready(client)
         yield client

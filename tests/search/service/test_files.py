@@ -1,8 +1,10 @@
-"""Files that changed since they were indexed, and requests for heads."""
+"""The page and its files, files that changed since they were indexed, and requests for heads."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -42,7 +44,9 @@ def test_no_answer_names_a_path_of_the_server(
     source.mkdir()
     shutil.copy(pictures[0], source / "a.png")
     made_index(source, make_model("vsepp"), tmp_path / "photos.index")
-    with TestClient(application([ServedIndex.of(tmp_path / "photos.index")]), ADDRESS) as client:
+    with TestClient(
+        application([ServedIndex.from_folder(tmp_path / "photos.index")]), ADDRESS
+    ) as client:
         ready(client)
         (found,) = client.get("/search?q=dogs").json()["results"]
         file = source / "a.png"
@@ -74,10 +78,40 @@ def test_a_fact_that_cannot_be_read_names_no_path_of_the_server(
     numbers = pa.array(range(len(items)))
     doubled = pa.StructArray.from_arrays([numbers, numbers], ["a", "a"])
     pq.write_table(items.append_column("doubled", doubled), index.folder / "items.parquet")
-    with TestClient(application([ServedIndex.of(index.folder)]), ADDRESS) as client:
+    with TestClient(application([ServedIndex.from_folder(index.folder)]), ADDRESS) as client:
         ready(client)
         item = client.get("/search?q=dogs").json()["results"][0]["id"]
         answer = client.get(f"/items/{item}")
         assert_refused(answer, 404)
         assert str(tmp_path) not in answer.text
         assert client.get(f"/items/{item}/picture").status_code == 200
+
+
+def test_the_page_needs_nobody_else(client: TestClient) -> None:
+    page = client.get("/")
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    assert page.headers["x-content-type-options"] == "nosniff"
+    assert "style=" not in page.text
+    files = set(re.findall(r'(?:src|href)="(/page/[^"]+)"', page.text))
+    for path in list(files):
+        files |= set(re.findall(r'from "(/page/[^"]+)"', client.get(path).text))
+    for path in files:
+        answer = client.get(path)
+        assert answer.status_code == 200
+        assert set(re.findall(r"https?://[^\"' )]+", answer.text)) <= {"http://www.w3.org/2000/svg"}
+    assert len(files) > 3
+
+
+def test_the_service_describes_itself(client: TestClient) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    assert {"/search", "/explain", "/items/{item}", "/health", "/metrics"} <= paths.keys()
+    assert json.dumps(paths["/search"]["post"]).count("image/*") == 1
+    for one in (paths["/search"]["get"], paths["/search"]["post"]):
+        answers = json.dumps(one["responses"])
+        assert "schemas/Answer" in answers and "schemas/Fault" in answers
+    client.get("/search?q=dogs")
+    text = client.get("/metrics").text
+    assert re.search(r'manymatch_requests_total{route="/search",status="200"} \d', text)
+    assert 'manymatch_index_ready{index="photos"} 1.0' in text
+    assert 'route="other",status="404"' in text

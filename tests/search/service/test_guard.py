@@ -13,10 +13,8 @@ import uvicorn
 from fastapi import FastAPI, Request
 from starlette.testclient import TestClient
 
-from manymatch.search.service import connection, guard
-from manymatch.search.service.connection import Connection
-from manymatch.search.service.guard import Guard, read_body
-from manymatch.search.service.rate import Rate
+from manymatch.search.service import guard
+from manymatch.search.service.guard import Connection, Guard, Rate, read_body
 
 ADDRESS = "http://127.0.0.1"
 
@@ -95,14 +93,14 @@ def test_a_slow_body_ends(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"GET / HTTP/1.1\r\nhost: 12"])
 def test_a_silent_client_is_left(port: int, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "_SECONDS", 0.05)
+    monkeypatch.setattr(guard, "_HEAD_SECONDS", 0.05)
     assert received(port, data) == b""
 
 
 def test_a_client_that_falls_silent_later_is_left(
     port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "_SECONDS", 0.1)
+    monkeypatch.setattr(guard, "_HEAD_SECONDS", 0.1)
     whole = HEAD + b"content-length: 2\r\n\r\nab"
     assert received(port, whole + b"GET / HT").endswith(b"\r\n\r\n2")
 
@@ -116,3 +114,23 @@ def test_a_client_that_hangs_up_does_no_harm(port: int) -> None:
         with socket.create_connection(("127.0.0.1", port)) as client:
             client.sendall(HEAD + b"content-length: 100\r\n\r\nabc")
     assert b" 200 " in received(port, HEAD + b"content-length: 1\r\nconnection: close\r\n\r\na")
+
+
+def test_a_client_waits_after_too_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(guard.time, "monotonic", lambda: now)
+    limit = Rate(10)
+    assert [limit.admits("a") for _ in range(21)] == [True] * 20 + [False]
+    assert limit.admits("b")
+    now = 0.1
+    assert [limit.admits("a") for _ in range(2)] == [True, False]
+    now = 100.0
+    assert sum(limit.admits("a") for _ in range(30)) == 20
+
+
+def test_the_oldest_clients_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "_MOST_CLIENTS", 2)
+    limit = Rate(1)
+    for client in "abc":
+        assert [limit.admits(client) for _ in range(3)] == [True, True, False]
+    assert limit.admits("a") and not limit.admits("c")

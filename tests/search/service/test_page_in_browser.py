@@ -15,7 +15,7 @@ import uvicorn
 from chromium import CHROMIUM
 
 from manymatch.search.service.app import application
-from manymatch.search.service.connection import Connection
+from manymatch.search.service.guard import Connection
 from manymatch.search.service.served_index import ServedIndex
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -31,7 +31,7 @@ SHOWN = "li:not([hidden]) > .card"
 def address(indexes: list[Path]) -> Iterator[str]:
     """The address of a running service whose indexes are ready."""
     listener = socket.create_server(("127.0.0.1", 0))
-    served = [ServedIndex.of(folder) for folder in indexes]
+    served = [ServedIndex.from_folder(folder) for folder in indexes]
     config = uvicorn.Config(application(served), http=Connection, ws="none", log_level="error")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listener],))

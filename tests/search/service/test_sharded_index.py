@@ -43,7 +43,7 @@ def shards(
         for path in part:
             shutil.copy(path, folder / name)
         index = made_index(folder / name, make_model(method), folder / f"{name}.index")
-        served = ServedIndex.of(index.folder, "photos")
+        served = ServedIndex.from_folder(index.folder, "photos")
         clients.append(TestClient(application([served], rate=1e6), ADDRESS))
     with clients[0], clients[1], clients[2]:
         for client in clients:
@@ -106,7 +106,9 @@ def test_items_of_no_shard_are_not_there(merged: TestClient, item: str) -> None:
 def test_a_missing_shard_is_an_error_and_not_a_shorter_answer(
     shards: list[TestClient], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    nobody = ShardedIndex.of([f"{ADDRESS}:1".replace(":8000:", ":"), "http://127.0.0.1:2"])
+    nobody = ShardedIndex.from_addresses(
+        [f"{ADDRESS}:1".replace(":8000:", ":"), "http://127.0.0.1:2"]
+    )
     index = ShardedIndex("photos", [shards[0], *nobody._shards[:1]])
     waiting = TestClient(application([index]), ADDRESS)
     with waiting:
@@ -153,4 +155,4 @@ def test_an_address_of_another_service_is_named(content: str) -> None:
 )
 def test_addresses_of_no_service_are_refused(addresses: list[str]) -> None:
     with pytest.raises(ConfigError):
-        ShardedIndex.of(addresses)
+        ShardedIndex.from_addresses(addresses)

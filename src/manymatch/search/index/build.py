@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from manymatch.methods import entry_point
-from manymatch.search.index.changes import Changes
 from manymatch.search.index.facts import add_facts
-from manymatch.search.index.items import Entry, Loaded, Source
+from manymatch.search.index.items import Changes, Entry, Loaded, Source
 from manymatch.search.index.manifest import CODES, NAME, Manifest, model_identity, relative
 from manymatch.search.index.parts import UnfinishedParts
 from manymatch.search.index.stored import (
@@ -30,8 +29,7 @@ from manymatch.search.index.stored import (
     table_of,
     write_items,
 )
-from manymatch.search.scan.codes import Codes
-from manymatch.search.scan.forms import form_of
+from manymatch.search.scan.code_writer import write_codes
 from manymatch.util.code_hash import code_hash
 from manymatch.util.errors import DataError, StorageError
 from manymatch.util.files import beside, replacing, sha256
@@ -101,7 +99,7 @@ def build(
             _write(target, model, manifest, items, [rows[entry.path] for entry in kept])
     unfinished.remove()
     before = earlier.entries if earlier else []
-    return Changes.between(before, kept, embedded, manifest.broken)
+    return Changes.from_items(before, kept, embedded, manifest.broken)
 
 
 def build_part(source: Source, model: Model, parts: Parts) -> None:
@@ -293,8 +291,8 @@ def _write(
         folder.mkdir()
         files = gather(folder, rows)
         write_items(folder, items)
-        if form_of(model.method, manifest.side):  # else every search scores every item
-            Codes.write(folder / CODES, model, Stored.open(folder).blocks(), manifest.side)
+        if model.method.products(manifest.side):  # else every search scores every item
+            write_codes(folder / CODES, model, Stored.open(folder).blocks(), manifest.side)
             files |= {f"{CODES}/{path.name}": sha256(path) for path in (folder / CODES).iterdir()}
         complete = manifest.model_copy(update={"files": files})
         write_hashed_object(folder / NAME, complete.model_dump())

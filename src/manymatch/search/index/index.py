@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from manymatch.batch.caption_text import caption_fault
 from manymatch.model.answer import Answer, Item, Milliseconds, Result, Right, Side
+from manymatch.search.index.filters import Filters
 from manymatch.search.index.items import Source
 from manymatch.search.index.manifest import Manifest
 from manymatch.search.index.sources import source_at
 from manymatch.search.index.stored import OWN, Stored
-from manymatch.search.index.where import included
 from manymatch.util.arguments import checked
 from manymatch.util.errors import ConfigError, DataError
 from manymatch.util.parquet_file import python_cells
@@ -127,7 +127,7 @@ class Index:
         Args:
             query: a text; or a picture: a `Path`, a PIL image or an array of bytes.
             where: an expression that selects items by their columns, such as
-                `path like "birds/*" and date >= 2024-01-31`; docs/search.md describes it.
+                `path glob 'birds/*' and date >= 2024-01-31`; docs/search.md describes it.
             least: items with a lower score are left out.
 
         Raises:
@@ -157,7 +157,7 @@ class Index:
         for query in queries:
             if isinstance(query, str) and (fault := caption_fault(query)):
                 raise DataError(f"the query: {fault}")
-        selected = None if where is None else included(where, self._stored.items)
+        selected = None if where is None else self._filters.included(where)
         answers: dict[int, Answer] = {}
         for kind, encoded in ((str, texts), (object, pictures)):
             rows = [row for row, query in enumerate(queries) if isinstance(query, kind)]
@@ -182,7 +182,7 @@ class Index:
         row = self._row(id)
         others = np.ones(len(self), np.bool_)
         if where is not None:
-            others = included(where, self._stored.items)
+            others = self._filters.included(where)
         others[row] = False
         embeddings = self._stored.embeddings().rows(slice(row, row + 1))
         query = Queries([id], embeddings, self.manifest.side)
@@ -235,7 +235,7 @@ class Index:
                 understood=understood,
                 results=self._results(hit, query.side, right if understood else None),
                 right=right if understood else None,
-                exact=hit.exact,
+                exact=True,
                 reranked=hit.reranked,
                 ms=times,
             )
@@ -269,10 +269,14 @@ class Index:
 
     @cached_property
     def _model_and_scanners(self) -> tuple[Model, dict[Side, Scanner]]:
-        from manymatch.search.index.loading import model_of, scanners  # imports torch: a second
+        from manymatch.search.index.queries import model_of, scanners
 
         model = model_of(self.manifest, self.folder, self._given)
         return model, scanners(model, self.manifest, self._stored, self._beta)
+
+    @cached_property
+    def _filters(self) -> Filters:
+        return Filters(self._stored.items)
 
     @cached_property
     def _source(self) -> Source:

@@ -1,10 +1,13 @@
-"""Queries as a search reads them: embedded, with the words that the model does not know."""
+"""What a search needs when a query comes: the model, scanners, and the embedded queries.
+
+This module imports torch, which takes a second.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,13 @@ from typing import Any
 from manymatch.batch.parallel_map import single_core
 from manymatch.methods.embeddings import Embeddings
 from manymatch.model.answer import Side
-from manymatch.model.model import Model
+from manymatch.model.hub import downloaded
+from manymatch.model.model import Model, load
+from manymatch.search.index.manifest import CODES, Manifest
+from manymatch.search.index.stored import Stored
+from manymatch.search.scan.codes import Codes
+from manymatch.search.scan.scanner import Scanner
+from manymatch.util.errors import CheckpointError, DataError
 
 
 @dataclass(frozen=True)
@@ -67,3 +76,49 @@ def pictures(model: Model, given: Sequence[Any]) -> Queries:
     embeddings = model.encode_images(given, progress=False)
     names = [str(picture) if isinstance(picture, Path) else "a picture" for picture in given]
     return Queries(names, embeddings, "images", encode=time.perf_counter() - start)
+
+
+def model_of(manifest: Manifest, folder: Path, given: Model | str | Path | None) -> Model:
+    """The model of the index in `folder`: the `given` one, or else the one that the index names.
+
+    The author of an index chooses the name, so nothing is downloaded by it.
+
+    Raises:
+        CheckpointError: there is no such model, or another model made the index.
+    """
+    if given is None:
+        own = folder / manifest.model
+        with suppress(OSError):  # a name that no file can have
+            given = own if own.is_dir() else downloaded(manifest.model)
+    if given is None:
+        raise CheckpointError(
+            f"{folder}: the index names the model '{manifest.model}', which is not there. Name the "
+            "model by --model, or in Python by Index.open(FOLDER, MODEL)."
+        )
+    model = load(given) if isinstance(given, str | Path) else given
+    manifest.check_model(model, folder)
+    return model
+
+
+def scanners(
+    model: Model, manifest: Manifest, stored: Stored, beta: float | None
+) -> dict[Side, Scanner]:
+    """The scanner for queries of each kind.
+
+    Args:
+        beta: as for `Index.open`.
+
+    Raises:
+        DataError: the codes or the embeddings are damaged, or do not fit each other or the model.
+    """
+    folder = stored.folder
+    codes = None
+    if (folder / CODES).is_dir():
+        manifest.check_files(folder, codes=True)  # so that an answer is exact if it says so
+        codes = Codes(folder / CODES)
+    if Manifest.read(folder) != manifest:
+        raise DataError(f"{folder}: was replaced while it was opened. Open it again")
+    gallery = stored.embeddings(), codes, manifest.side
+    plain = Scanner(model, *gallery)
+    texts = plain if beta is None else Scanner(model, *gallery, beta)
+    return {"images": plain, "texts": texts}

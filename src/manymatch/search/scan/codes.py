@@ -8,43 +8,39 @@ has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+import math
+import threading
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 from torch import Tensor
 
+from manymatch.batch.parallel_map import map_parallel
 from manymatch.config.strict import Strict
 from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.products import ProductQuery
 from manymatch.model.answer import Side
 from manymatch.model.model import Model
 from manymatch.search.scan import dots
-from manymatch.search.scan.forms import Form, Question, form_of
+from manymatch.search.scan.exact import LARGEST, double
 from manymatch.search.scan.quantiser import Quantiser, Query
-from manymatch.search.scan.source import (
-    BLOCK,
-    LARGEST,
-    Bounds,
-    Source,
-    check_items,
-    columns,
-    double,
-    mask,
-    offsets,
-    stacked,
-    weighted,
-)
-from manymatch.util.errors import ConfigError, DataError
-from manymatch.util.files import replacing
-from manymatch.util.json_file import read_hashed_object, write_hashed_object
+from manymatch.util.errors import DataError
+from manymatch.util.json_file import read_hashed_object
 from manymatch.util.numpy_file import load_array
 
-_ARRAYS = {"basis": 2, "means": 3}
+BLOCK = 8192
+"""Items whose vectors and numbers lie together."""
+ARRAYS = {"basis": 2, "means": 3}
 """The arrays of a quantiser, and their numbers of dimensions."""
+_VECTORS = 32768
+"""Vectors of a run, if a block does not have more: their products stay in the cache of a core, and
+the threads seldom meet at Python's lock."""
 _REMEDY = "Write the codes of the gallery again."
 _Size = Annotated[int, Field(ge=1, le=2**40, strict=True)]
 
@@ -68,7 +64,7 @@ class Sizes(Strict):
     longest: Annotated[float, Field(ge=0, le=LARGEST, strict=True)]
 
 
-class Codes(Source):
+class Codes:
     """The codes of a gallery in a folder, mapped from the disk.
 
     Raises:
@@ -84,42 +80,11 @@ class Codes(Source):
         self._quantiser = Quantiser(
             **{
                 name: _array(path, ndim)
-                for name, ndim in _ARRAYS.items()
+                for name, ndim in ARRAYS.items()
                 if (path := folder / f"{name}.npy").exists()
             }
         )
         self._check_bounds(folder / "errors.bin")
-
-    @staticmethod
-    def write(folder: Path, model: Model, blocks: Iterable[Embeddings], side: Side) -> None:
-        """Write the codes of a gallery to `folder`, in bounded memory.
-
-        Args:
-            blocks: the gallery, one run of items after another.
-            side: whether the items are images or texts.
-
-        Raises:
-            DataError: there are no items, an item is not finite, or the sets of two runs have
-                different numbers of elements.
-            ConfigError: the scores of the model's method have no codes.
-        """
-        form, method = form_of(model.method, side), model.preset.method
-        if form is None:
-            raise ConfigError(f"the scores of method '{method}' have no codes. Search without.")
-        with replacing(folder) as partial, ExitStack() as stack:
-            partial.mkdir()
-            codes, errors = (
-                stack.enter_context((partial / name).open("wb"))
-                for name in ("codes.bin", "errors.bin")
-            )
-            writer = _Writer(form, codes, errors)
-            for items in _runs(blocks, BLOCK):
-                writer.add(items)
-            sizes = writer.sizes(method, side)
-            write_hashed_object(partial / "codes.json", sizes.model_dump())
-            for name in _ARRAYS:
-                if (array := getattr(writer.quantiser, name)) is not None:
-                    np.save(partial / f"{name}.npy", array.numpy())
 
     def check(self, model: Model, gallery: Embeddings, side: Side) -> None:
         """Refuse codes of another gallery, which are a `DataError`."""
@@ -129,13 +94,13 @@ class Codes(Source):
                 f"the codes are of {sizes.count} {sizes.side} and the method '{sizes.method}', not "
                 f"of {len(gallery)} {side} and '{model.preset.method}'. {_REMEDY}"
             )
-        form = form_of(model.method, side)
-        assert form is not None  # `write` has refused this method
+        form = model.method.products(side)
+        assert form is not None  # `write_codes` has refused this method
         first = double(gallery.rows(slice(0, 1)))
         vectors, quantiser = form.rows(first), self._quantiser
         elements, size = vectors.shape[1:]
         basis, means = quantiser.basis, quantiser.means
-        numbers = self._bounds + (offsets(form, first) is not None)
+        numbers = self._bounds + (form.offsets is not None or first.mask is not None)
         fits = (
             (sizes.elements, sizes.numbers) == (elements, numbers)
             and (basis is None or tuple(basis.shape) == (size, sizes.size))
@@ -158,12 +123,34 @@ class Codes(Source):
             if not bool((own.isfinite() & (own >= 0)).all()) or not bool((added < torch.inf).all()):
                 raise DataError(f"{path}: a number is no bound. {_REMEDY}")
 
-    @contextmanager
-    def reader(self, questions: Sequence[Question]) -> Iterator[Callable[[], Bounds]]:
-        queries = [self._quantiser.query(question.vectors) for question in questions]
-        with dots.kernels(sum(len(query.codes) for query in queries)):
-            most = max(run.stop - run.start for run in self.runs(1)) * self.elements
-            yield lambda: _Reader(self, queries, most)
+    def upper_bounds(self, queries: Sequence[ProductQuery]) -> NDArray[np.float32]:
+        """Upper bounds `(q, n)` of the scores of all items, in one pass over the codes."""
+        coded = [self._quantiser.query(query.vectors) for query in queries]
+        slack = [_rounding(query, self.elements) for query in queries]
+        bounds = torch.empty(len(queries), self.count)
+        readers = threading.local()
+        runs = self.runs(torch.get_num_threads())
+        most = max(run.stop - run.start for run in runs) * self.elements
+
+        def work(items: slice) -> None:
+            if not hasattr(readers, "read"):
+                readers.read = _Reader(self, coded, most)
+            products, mask = readers.read(items)
+            for row, own in enumerate(products):
+                torch.add(queries[row].reduce(own, mask), slack[row], out=bounds[row, items])
+
+        with dots.kernels(sum(len(query.codes) for query in coded)):
+            map_parallel(work, runs)
+        return bounds.numpy()
+
+    def runs(self, threads: int) -> list[slice]:
+        """All items in runs of whole blocks, one or more for each thread; the last block alone if
+        it is not full."""
+        full = self.count // BLOCK
+        blocks_at_once = max(1, _VECTORS // (self.elements * BLOCK))
+        parts = threads * math.ceil(full / (blocks_at_once * threads)) or 1
+        edges = [full * part // parts * BLOCK for part in range(parts + 1)]
+        return [slice(*run) for run in pairwise(dict.fromkeys([*edges, self.count]))]
 
     def run(self, items: slice) -> tuple[np.ndarray, Tensor]:
         """The codes `(B, K, b, D)` and the numbers `(S, K, B, b)` of B blocks of b items."""
@@ -181,11 +168,15 @@ class _Reader:
 
     def __init__(self, codes: Codes, queries: Sequence[Query], vectors: int) -> None:
         self._codes, self._queries = codes, queries
-        self._columns = columns([query.codes for query in queries])
+        ends = list(accumulate((len(query.codes) for query in queries), initial=0))
+        self._columns = [slice(*edges) for edges in pairwise(ends)]
         self._products = dots.Products(np.concatenate([query.codes for query in queries]), vectors)
         self._buffer = torch.empty(vectors * self._columns[-1].stop)
 
     def __call__(self, items: slice) -> tuple[list[Tensor], Tensor | None]:
+        """For each query upper bounds `(K, L, b)` of the products of a run's b items with its L
+        vectors, which the next call overwrites; and a mask `(K, b)` of the real elements (None: all
+        are real)."""
         codes, numbers = self._codes.run(items)
         products = self._products(codes.reshape(-1, codes.shape[-1]))
         products = products.view(*codes.shape[:3], -1).permute(1, 3, 0, 2)
@@ -193,45 +184,13 @@ class _Reader:
         bounds = []
         for columns_of_query, query in zip(self._columns, self._queries, strict=True):
             own = planes[:, columns_of_query]
-            errors = weighted(numbers[1:], query.weights)[:, None]
+            errors = _weighted(numbers[1:], query.weights)[:, None]
             torch.addcmul(errors, own, numbers[0][:, None], value=query.scale, out=own)
             own = own.flatten(2)
             bounds.append(own if query.shifts is None else own.add_(query.shifts))
-        return bounds, mask(numbers, len(self._queries[0].weights))
-
-
-class _Writer:
-    """Appends the codes of blocks to two files."""
-
-    def __init__(self, form: Form, codes: BinaryIO, numbers: BinaryIO) -> None:
-        self._form, self._codes, self._numbers = form, codes, numbers
-        self._count, self._shape, self._longest = 0, (0, 0, 0), 0.0
-        self.quantiser = Quantiser()
-
-    def add(self, items: Embeddings) -> None:
-        check_items(items, self._count)
-        exact = double(items)
-        vectors = self._form.rows(exact).transpose(0, 1)
-        if not self._count:
-            self.quantiser = Quantiser.fit(vectors)
-        codes, scales, bounds = self.quantiser.items(vectors)
-        numbers = stacked([scales, *bounds], offsets(self._form, exact))
-        shape = len(vectors), codes.shape[2], len(numbers)
-        if self._count and shape != self._shape:
-            raise DataError(
-                f"items {self._count} to {self._count + len(items) - 1}: sets of {len(vectors)} "
-                f"elements, but earlier ones have {self._shape[0]}. Pad all sets to one size."
-            )
-        self._codes.write(codes.contiguous().numpy().data)
-        self._numbers.write(numbers.contiguous().numpy().data)
-        self._longest = max(self._longest, float(vectors.norm(dim=2).max()))
-        self._count, self._shape = self._count + len(items), shape
-
-    def sizes(self, method: str, side: Side) -> Sizes:
-        if not self._count:
-            raise DataError("there are no items to search")
-        values = method, side, self._count, *self._shape, self._longest
-        return Sizes.model_validate(dict(zip(Sizes.model_fields, values, strict=True)))
+        added = len(self._queries[0].weights)  # the row of what is added to products, if any
+        mask = numbers[added].isfinite().flatten(1) if len(numbers) > added else None
+        return bounds, mask
 
 
 def _sizes(path: Path) -> Sizes:
@@ -254,19 +213,6 @@ def _array(path: Path, ndim: int) -> Tensor:
     return torch.from_numpy(array)
 
 
-def _runs(parts: Iterable[Embeddings], size: int) -> Iterator[Embeddings]:
-    """The same items in runs of `size`; the last run may be shorter."""
-    pending: list[Embeddings] = []
-    for part in parts:
-        pending.append(part.scored())
-        while sum(map(len, pending)) >= size:
-            joined = Embeddings.join(pending)
-            yield joined.rows(slice(0, size))
-            pending = [joined.rows(slice(size, len(joined)))] if len(joined) > size else []
-    if pending:
-        yield Embeddings.join(pending)
-
-
 def _mapped(path: Path, dtype: type[np.generic], count: int) -> np.ndarray:
     """The `count` numbers of a file, mapped from the disk."""
     size = np.dtype(dtype).itemsize
@@ -275,3 +221,16 @@ def _mapped(path: Path, dtype: type[np.generic], count: int) -> np.ndarray:
     # Copy on write: torch takes arrays that may be written to, and nothing writes to this one. A
     # slice of a plain array is made faster than one of a memmap.
     return np.memmap(path, dtype, "c", shape=(count,)).view(np.ndarray)
+
+
+def _rounding(query: ProductQuery, elements: int) -> float:
+    """A bound of the rounding error of `reduce` in float32."""
+    return 2.0**-24 * (64 + elements * len(query.vectors)) * query.magnitude
+
+
+def _weighted(errors: Tensor, weights: Sequence[float]) -> Tensor:
+    """`(K, b)`: the sum of the `errors (S, K, b)`, each times its weight."""
+    total = errors[0] * weights[0]
+    for row in range(1, len(errors)):
+        total.add_(errors[row], alpha=weights[row])
+    return total

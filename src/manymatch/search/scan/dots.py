@@ -51,8 +51,8 @@ def available() -> bool:
         right = np.array_equal(products, exact)
         if not right or not np.allclose(inexact, exact_of_floats, 0, 1e-8):
             warnings.warn(
-                "NumKong computes wrong products on this processor. Searches read the float32 "
-                "embeddings without it.",
+                "NumKong computes wrong products on this processor. Searches score all "
+                "items exactly instead.",
                 stacklevel=2,
             )
             return False

@@ -4,15 +4,17 @@ An exact score is the method's score of embeddings in float64, rounded to float3
 float32, it does not depend on the items that are scored together, so that equal items have equal
 scores. Ties are in the order of the rows.
 
-Where a score reads products alone, NumKong makes them in float64 from the float32 embeddings. The
-score is then that of each item's products with the L vectors of the query, which take the place of
-the item's vectors, and of the L unit vectors in place of the query's: their products are the same.
+Where a score reads products alone, NumKong makes them in float64 from the float32 embeddings. Each
+item is then replaced by its products with the query's L vectors, and the query by the L unit
+vectors. Their products are the same.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,18 +22,18 @@ from numpy.typing import NDArray
 
 from manymatch.batch.parallel_map import map_parallel
 from manymatch.evaluation.rerank import reranked
-from manymatch.methods.cora import CORA
 from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.products import ProductForm
 from manymatch.model.answer import Side
 from manymatch.model.blocks import Score, checked
 from manymatch.model.embed import check_finite
 from manymatch.model.model import Model
 from manymatch.search.scan import dots
-from manymatch.search.scan.forms import Form
-from manymatch.search.scan.source import check_range, double, item_parts
 from manymatch.similarities.blocks import runs
-from manymatch.util.errors import ConfigError
+from manymatch.util.errors import ConfigError, DataError
 
+LARGEST = 1e15
+"""Numbers of embeddings are smaller: products of larger ones could leave float32."""
 _NUMBERS_AT_ONCE = 2**22
 """Numbers of embeddings that are scored at once: the small operations on products cost little."""
 _DOUBLES_AT_ONCE = 2**20
@@ -65,10 +67,20 @@ class ExactScores:
     """
 
     def __init__(
-        self, model: Model, gallery: Embeddings, side: Side, beta: float | None, form: Form | None
+        self,
+        model: Model,
+        gallery: Embeddings,
+        side: Side,
+        beta: float | None,
+        form: ProductForm | None,
     ) -> None:
-        if beta is not None:
-            _check_beta(model, beta)
+        if beta is not None and not (
+            0 <= beta <= 1 and model.method.products("images", beta) is not None
+        ):
+            raise ConfigError(
+                f"re-ranking by entities with beta {beta}: expected the method 'cora', not "
+                f"'{model.preset.method}', and a beta from 0 to 1."
+            )
         self._model, self._side = model, side
         self._gallery = gallery.scored() if form is None else item_parts(gallery)
         dotted = form is not None and form.reads_vectors_alone and beta is None and dots.available()
@@ -109,23 +121,18 @@ class Hits:
         rows: `(k,)` int64, rows of the gallery; fewer than k if fewer items qualify.
         scores: `(k,)` float32.
         reranked: the number of items that were scored exactly.
-        exact: whether no other item can be among the best k.
-        excess: how much higher than the worst score here the score of another item may be, if the
-            result is not proven exact.
     """
 
     rows: NDArray[np.int64]
     scores: NDArray[np.float32]
     reranked: int
-    exact: bool
-    excess: float = 0.0
 
 
 class Best:
     """The best k of the items that were scored, and their number (`count`)."""
 
-    def __init__(self, k: int, least: float) -> None:
-        self._k, self._least = k, np.float32(least)
+    def __init__(self, k: int, least: np.float32) -> None:
+        self.k, self._least = k, least
         self.rows, self.scores = np.empty(0, np.int64), np.empty(0, np.float32)
         self.count = 0
 
@@ -134,13 +141,13 @@ class Best:
         kept = scores >= self._least
         all_rows = np.concatenate([self.rows, rows[kept]])
         all_scores = np.concatenate([self.scores, scores[kept]])
-        order = np.lexsort((all_rows, -all_scores))[: self._k]
+        order = np.lexsort((all_rows, -all_scores))[: self.k]
         self.rows, self.scores = all_rows[order], all_scores[order]
 
     def reached_by(self, bounds: NDArray[np.float32]) -> NDArray[np.bool_]:
         """Whether items with these upper bounds may still be among the best. An item whose bound
         equals the worst score may have that score and an earlier row."""
-        worst = self.scores[-1] if len(self.scores) == self._k else self._least
+        worst = self.scores[-1] if len(self.scores) == self.k else self._least
         return bounds >= max(worst, np.finfo(np.float32).min)
 
 
@@ -162,9 +169,34 @@ def _taken(items: Embeddings, rows: NDArray[np.int64]) -> Embeddings:
     return Embeddings.join([items.rows(slice(run[0], run[-1] + 1)) for run in runs_of_rows])
 
 
-def _check_beta(model: Model, beta: float) -> None:
-    if not isinstance(model.method, CORA) or not 0 <= beta <= 1:
-        raise ConfigError(
-            f"re-ranking by entities with beta {beta}: expected the method 'cora', not "
-            f"'{model.preset.method}', and a beta from 0 to 1."
+def double(items: Embeddings) -> Embeddings:
+    return items.map(lambda part: part.double() if part.is_floating_point() else part)
+
+
+def item_parts(items: Embeddings) -> Embeddings:
+    """The items without the parts that no form reads."""
+    unread: dict[str, Any] = dict.fromkeys(items.parts().keys() - items.scored_parts().keys())
+    return replace(items, **unread)
+
+
+def check_range(embeddings: Embeddings) -> None:
+    """Refuse numbers that no model gives, with which scores would leave float32: a `DataError`."""
+    if not bool((embeddings.vectors.abs() <= LARGEST).all()):
+        raise DataError(f"an embedding has a number that is not in -{LARGEST:g} to {LARGEST:g}")
+    widths = embeddings.log_variance
+    if widths is not None and not bool((widths.abs() <= math.log(LARGEST)).all()):
+        raise DataError(
+            f"an embedding has a variance that is not in {1 / LARGEST:g} to {LARGEST:g}"
         )
+
+
+def check_items(items: Embeddings, start: int) -> None:
+    """Refuse an item that is not finite, or an empty set: a `DataError` gives the item's number."""
+    numbers = [f"item {number}" for number in range(start, start + len(items))]
+    for part in items.scored_parts().values():
+        if part.is_floating_point():
+            check_finite(part, numbers)
+    check_range(items)
+    if items.mask is not None and not bool(items.mask.any(1).all()):
+        empty = numbers[int((~items.mask.any(1)).nonzero()[0])]
+        raise DataError(f"{empty} is a set without a real element: its mask is False throughout")

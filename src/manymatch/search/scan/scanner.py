@@ -1,8 +1,9 @@
-"""Scan a gallery for the best items of a query.
+"""The best items of a gallery for a query: brute force, or a scan of codes. Both are exact.
 
-One pass gives an upper bound of the score of every item. The k items with the highest bounds are
-scored exactly; the k-th best score excludes every item with a lower bound. The other items are
-scored in the order of their bounds, until no bound reaches the k-th best score.
+Brute force computes the exact scores of all items. In a scan, one pass over the codes gives an
+upper bound of the score of every item. The k items with the highest bounds are scored exactly; the
+k-th best score excludes every item with a lower bound. The other items are scored in the order of
+their bounds, until no bound reaches the k-th best score.
 """
 
 from __future__ import annotations
@@ -14,17 +15,18 @@ import torch
 from numpy.typing import NDArray
 
 from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.products import ProductQuery
 from manymatch.model.answer import Side
 from manymatch.model.model import Model
 from manymatch.model.scores import check_elements, check_origin
 from manymatch.search.scan import dots
-from manymatch.search.scan.bounds import upper_bounds
-from manymatch.search.scan.codes import Codes
-from manymatch.search.scan.exact import Best, ExactScores, Hits, single
-from manymatch.search.scan.forms import form_of
-from manymatch.search.scan.source import Floats, Source
+from manymatch.search.scan.codes import BLOCK, Codes
+from manymatch.search.scan.exact import Best, ExactScores, Hits, check_items, single
+from manymatch.similarities.blocks import runs
 from manymatch.util.errors import ConfigError, DataError
 
+_COLUMNS = 32
+"""Vectors of queries for which one pass computes products, if a query does not have more."""
 _MARGIN = 64
 """Items beyond k that are scored first: a second run is often not necessary."""
 _RUN = 256
@@ -42,8 +44,8 @@ class Scanner:
     Args:
         model: the trained model that made the embeddings.
         gallery: n items, in float32; the tensors may be mapped from the disk.
-        codes: codes of the gallery. Without codes, or without the library for int8 products, all
-            embeddings are read. The result is the same.
+        codes: codes of the gallery, for a scan. Without codes, or without the library for int8
+            products, the search is by brute force, with the same result.
         side: whether the gallery's items are images or texts.
         beta: weight of the whole text where CORA ranks by the text's entities, too
             (`evaluation.rerank`); None: no re-ranking.
@@ -63,16 +65,16 @@ class Scanner:
     ) -> None:
         check_origin(gallery, model.identity, side)
         self._identity = model.identity
-        self._form = form_of(model.method, side, beta)
+        self._form = model.method.products(side, beta)
         self._exact = ExactScores(model, gallery, side, beta, self._form)
         self._count, self._shape = len(gallery), gallery.vectors.shape[1:]
         if codes is not None:
             codes.check(model, gallery, side)
         check_elements(model.method, gallery)
-        self._source: Source | None = None
-        if self._form is not None:
-            usable = codes is not None and dots.available()
-            self._source = codes if usable else Floats(self._form, gallery)
+        self._codes = codes if self._form is not None and dots.available() else None
+        if self._codes is None:
+            for items in runs(len(gallery), BLOCK):
+                check_items(gallery.rows(items), items.start)
 
     @torch.inference_mode()
     def top(
@@ -89,7 +91,7 @@ class Scanner:
             least: items with a lower score are left out.
 
         Raises:
-            DataError: a query is not finite.
+            DataError: a query or an item is not finite.
             ConfigError: k is less than 1.
         """
         if k < 1:
@@ -100,25 +102,29 @@ class Scanner:
                 f"queries of {queries.vectors.shape[2]} numbers for items of {self._shape[1]}: "
                 "these are embeddings of different models"
             )
+        lowest = np.float32(-np.inf if least is None else least)
         hits, exact = [], single(queries)
         for query, bounds in zip(exact, self._bounds(exact), strict=True):
             if included is not None:
                 bounds[~included] = -np.inf
-            hits.append(self._best(query, bounds, k, -np.inf if least is None else least))
+            hits.append(self._best(query, bounds, Best(k, lowest)))
         return hits
 
     def _bounds(self, queries: Sequence[Embeddings]) -> Iterator[NDArray[np.float32]]:
-        """For every query an upper bound of every item's score, `(n,)`."""
-        if self._form is None or self._source is None:
-            return (np.full(self._count, np.inf, np.float32) for _ in queries)
-        longest = self._source.longest
-        return upper_bounds(self._source, [self._form.ask(query, longest) for query in queries])
+        """For every query upper bounds `(n,)` of the scores; infinity where nothing is known."""
+        longest = 0.0 if self._codes is None else self._codes.longest
+        # A query that has no score is refused here.
+        asked = [self._form.ask(query, longest) for query in queries] if self._form else []
+        if self._codes is None:
+            yield from (np.full(self._count, np.inf, np.float32) for _ in queries)
+            return
+        for together in _passes(asked):
+            yield from self._codes.upper_bounds(together)
 
-    def _best(self, query: Embeddings, bounds: NDArray[np.float32], k: int, least: float) -> Hits:
+    def _best(self, query: Embeddings, bounds: NDArray[np.float32], best: Best) -> Hits:
         if np.isnan(bounds).any():
             raise DataError("a bound of a score is not a number. Make the index again")
-        best = Best(k, least)
-        count = len(bounds) if self._source is None else min(k + _MARGIN, len(bounds))
+        count = len(bounds) if self._codes is None else min(best.k + _MARGIN, len(bounds))
         lowest = np.partition(bounds, -count)[-count]
         above = np.flatnonzero(bounds > lowest)
         equal = np.flatnonzero(bounds == lowest)[: count - len(above)]
@@ -138,7 +144,7 @@ class Scanner:
                 break
             self._score(best, query, run, bounds)
             start, size = start + size, 2 * size
-        return Hits(best.rows, best.scores, best.count, exact=True)
+        return Hits(best.rows, best.scores, best.count)
 
     def _score(
         self, best: Best, query: Embeddings, rows: NDArray[np.int64], bounds: NDArray[np.float32]
@@ -151,3 +157,15 @@ class Scanner:
                 "bound. Make the index again"
             )
         best.add(rows, scores)
+
+
+def _passes(queries: Sequence[ProductQuery]) -> Iterator[list[ProductQuery]]:
+    """Runs of queries that share a pass over the codes."""
+    together: list[ProductQuery] = []
+    for query in queries:
+        if together and sum(len(one.vectors) for one in [*together, query]) > _COLUMNS:
+            yield together
+            together = []
+        together.append(query)
+    if together:
+        yield together

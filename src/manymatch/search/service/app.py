@@ -1,4 +1,4 @@
-"""The application: its routes, its page, its errors, and the state of its indexes."""
+"""The application: its routes, its page, its errors, its metrics, the state of its indexes."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from threading import Thread
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.exposition import generate_latest
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
 import manymatch
-from manymatch.search.service import item_routes, search_routes
-from manymatch.search.service.guard import Guard, refusal
-from manymatch.search.service.metrics import Metrics
-from manymatch.search.service.rate import Rate
+from manymatch.search.service import routes
+from manymatch.search.service.guard import Guard, Rate, refusal
 from manymatch.search.service.requests import AnyIndex, Fault, fault_of
 from manymatch.search.service.served_index import ServedIndex
 from manymatch.util.errors import ConfigError, ManyMatchError
 
+_SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 60)
+"""The bounds of the histogram of requests' times."""
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
@@ -74,8 +76,7 @@ def application(
         responses={status: {"model": Fault} for status in ("4XX", 422, "5XX")},
     )
     app.state.indexes = indexes
-    app.include_router(search_routes.router)
-    app.include_router(item_routes.router)
+    app.include_router(routes.router)
     _add_errors(app)
     _add_page(app)
 
@@ -134,3 +135,41 @@ def _ready(index: AnyIndex) -> float:
 
 def _same(answer: Response) -> Response:
     return answer
+
+
+class Metrics:
+    """Requests by route and status, their seconds, sizes of batches, and the process."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        self._requests = Counter(
+            "manymatch_requests", "Answered requests", ["route", "status"], registry=registry
+        )
+        self._seconds = Histogram(
+            "manymatch_request_seconds",
+            "Seconds until the whole answer is sent",
+            ["route"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.batches = Histogram(
+            "manymatch_batch_size",
+            "Requests that are answered together",
+            ["index"],
+            buckets=(1, 2, 4, 8, 16, 32, 64),
+            registry=registry,
+        )
+        self.ready = Gauge(
+            "manymatch_index_ready", "1 if the index answers", ["index"], registry=registry
+        )
+
+    def seen(self, scope: Scope, status: int, seconds: float) -> None:
+        """Count a request. Unknown paths count as one route, so that there are few names."""
+        route = getattr(scope.get("route"), "path", "other")
+        self._requests.labels(route, status).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def text(self) -> bytes:
+        """All numbers in Prometheus' text format."""
+        return generate_latest(self._registry)

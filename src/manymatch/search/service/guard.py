@@ -1,23 +1,28 @@
-"""What every request must fulfil and every answer carries."""
+"""What every connection and request must fulfil, and what every answer carries."""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
 import time
+from collections import OrderedDict
 from collections.abc import Callable
+from typing import Any
 
 from fastapi import HTTPException, Request
 from fastapi.responses import JSONResponse
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from manymatch.search.service.rate import Rate
 from manymatch.util.errors import one_line
 
 _SECONDS = 120.0
 """A request whose answer is not sent by then ends; a client may read slowly for so long."""
+_HEAD_SECONDS = 20.0
 _BODY_SECONDS = 20.0
+_MOST_CLIENTS = 10_000
+"""Clients whose requests are counted; the one that was silent longest is forgotten first."""
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'self'; "
@@ -32,6 +37,45 @@ _HEADERS = {
 def refusal(status: int, fault: str) -> JSONResponse:
     """An answer with one line that says what is wrong."""
     return JSONResponse({"error": one_line(fault)}, status)
+
+
+class Connection(H11Protocol):
+    """Closes a connection whose client sends no whole request within 20 to 40 s.
+
+    uvicorn waits without end for the first request, and for the rest of a request's head.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.loop.call_later(_HEAD_SECONDS, self._close_if_idle, None)
+
+    def _close_if_idle(self, before: Any) -> None:
+        """Close if no request runs, and none has run since the request `before`."""
+        if self.transport.is_closing():
+            return
+        if self.cycle is before and (before is None or before.response_complete):
+            self.transport.close()
+        else:
+            self.loop.call_later(_HEAD_SECONDS, self._close_if_idle, self.cycle)
+
+
+class Rate:
+    """Admits `rate` requests of each client, and twice as many after a pause."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate, self._most = rate, 2 * rate
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def admits(self, client: str) -> bool:
+        """Count one request of `client`; False if the client sent too many."""
+        now = time.monotonic()
+        left, before = self._left.pop(client, (self._most, now))
+        left = min(self._most, left + (now - before) * self._rate)
+        admitted = left >= 1
+        self._left[client] = (left - 1 if admitted else left, now)
+        if len(self._left) > _MOST_CLIENTS:
+            self._left.popitem(last=False)
+        return admitted
 
 
 class Guard:

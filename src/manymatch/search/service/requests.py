@@ -36,7 +36,7 @@ class Fault(BaseModel):
     error: str = Field(description="one line: what is wrong, and how to correct it")
 
 
-class OfIndex(BaseModel):
+class IndexRequest(BaseModel):
     """A request to one index."""
 
     model_config = ConfigDict(extra="forbid")
@@ -44,7 +44,7 @@ class OfIndex(BaseModel):
     index: str | None = Field(None, description="name of an index; default: the first one")
 
 
-class Settings(OfIndex):
+class Settings(IndexRequest):
     """Settings of a search."""
 
     k: int = Field(20, ge=1, le=_MOST_RESULTS, description="the most results")
@@ -62,13 +62,13 @@ class Question(Settings):
     q: Text
 
 
-class ItemOfIndex(OfIndex):
+class ItemRequest(IndexRequest):
     """An item whose score is explained."""
 
     item: str | None = Field(None, description="id of an item")
 
 
-class Pair(OfIndex):
+class Pair(IndexRequest):
     """An item and a text, whose score is explained."""
 
     item: str
@@ -136,4 +136,4 @@ def _index(
     return index_named(request, index)
 
 
-IndexOfQuery = Annotated[AnyIndex, Depends(_index)]
+RequestedIndex = Annotated[AnyIndex, Depends(_index)]

@@ -84,7 +84,9 @@ class ServedIndex:
         self._batcher = Batcher(self._answers, lambda size: self.batch_seen(size))
 
     @classmethod
-    def of(cls, folder: Path, name: str | None = None, model: str | None = None) -> ServedIndex:
+    def from_folder(
+        cls, folder: Path, name: str | None = None, model: str | None = None
+    ) -> ServedIndex:
         """The index in `folder`, by default under the folder's name without `.index`.
 
         Raises:

@@ -46,7 +46,7 @@ def serve(
         import uvicorn
 
         from manymatch.search.service.app import application
-        from manymatch.search.service.connection import Connection
+        from manymatch.search.service.guard import Connection
         from manymatch.search.service.requests import AnyIndex
         from manymatch.search.service.served_index import ServedIndex
         from manymatch.search.service.sharded_index import ShardedIndex
@@ -62,9 +62,9 @@ def serve(
         server.should_exit = True
 
     served: list[AnyIndex] = (
-        [ShardedIndex.of([str(address) for address in indexes])]
+        [ShardedIndex.from_addresses([str(address) for address in indexes])]
         if shards
-        else [ServedIndex.of(Path(folder), shard_of, model) for folder in indexes]
+        else [ServedIndex.from_folder(Path(folder), shard_of, model) for folder in indexes]
     )
     config = uvicorn.Config(
         application(served, host, rate, end),

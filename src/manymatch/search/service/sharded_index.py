@@ -51,7 +51,7 @@ class ShardedIndex:
         self._facts: dict[str, Any] = {}
 
     @classmethod
-    def of(cls, addresses: Sequence[str]) -> ShardedIndex:
+    def from_addresses(cls, addresses: Sequence[str]) -> ShardedIndex:
         """The index whose shards are served at `addresses`, such as http://10.0.0.7:8000/photos,
         where `photos` is the name of the index there. Without a name, the first index is asked.
 

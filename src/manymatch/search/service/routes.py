@@ -1,4 +1,7 @@
-"""Searching by text, by picture and by item, and explaining a score."""
+"""Searching by text, by picture and by item; explaining a score; facts and pictures of items.
+
+Files leave by the id of an item alone.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,15 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from PIL import Image
 from starlette.concurrency import run_in_threadpool
 
-from manymatch.model.answer import Answer, Explanation
-from manymatch.model.picture_bytes import MOST_PIXELS, decoded
+from manymatch.model.answer import Answer, Explanation, Item
+from manymatch.model.picture_bytes import MOST_PIXELS, decoded, media_type, thumbnail
 from manymatch.search.service.guard import read_body
 from manymatch.search.service.requests import (
     AnyIndex,
-    ItemOfIndex,
+    ItemRequest,
     Pair,
     Question,
+    RequestedIndex,
     Settings,
     body_of,
     index_named,
@@ -29,6 +33,11 @@ from manymatch.search.service.served_index import Explain, Search
 _MOST_PICTURE = 32 * 1024**2
 _ANSWER: dict[int | str, Any] = {200: {"model": Answer}}
 _WHY: dict[int | str, Any] = {200: {"model": Explanation}}
+_KEPT = {"cache-control": "private, max-age=600"}
+_PICTURE_HEADERS: dict[str, Any] = {
+    "response_class": Response,
+    "responses": {200: {"content": {"image/*": {}}}},
+}
 
 router = APIRouter()
 
@@ -66,7 +75,7 @@ async def explain(request: Request, pair: Annotated[Pair, Query()]) -> Response:
 
 
 @router.post("/explain", responses=_WHY, openapi_extra=body_of(Pair))
-async def explain_by_body(request: Request, item: Annotated[ItemOfIndex, Query()]) -> Response:
+async def explain_by_body(request: Request, item: Annotated[ItemRequest, Query()]) -> Response:
     """Why a caption of the index and a picture have their score. The body is the picture's file;
     or the body is JSON with the fields of `GET /explain`."""
     if is_json(request):
@@ -74,6 +83,26 @@ async def explain_by_body(request: Request, item: Annotated[ItemOfIndex, Query()
         return await _explained(index_named(request, pair.index), pair.item, pair.q)
     served = index_named(request, item.index)
     return await _explained(served, item.item or "", await _picture(request, served))
+
+
+@router.get("/items/{item}/picture", **_PICTURE_HEADERS)
+def picture(served: RequestedIndex, item: str) -> Response:
+    """The file of an item."""
+    data = served.picture(item)
+    return Response(data, media_type=media_type(data), headers=_KEPT)
+
+
+@router.get("/items/{item}/thumbnail", **_PICTURE_HEADERS)
+def small_picture(served: RequestedIndex, item: str) -> Response:
+    """The picture of an item as a JPEG of at most 320 x 320 pixels."""
+    return Response(thumbnail(served.picture(item)), media_type="image/jpeg", headers=_KEPT)
+
+
+@router.get("/items/{item}", responses={200: {"model": Item}})
+def facts(served: RequestedIndex, item: str) -> Response:
+    """What the index knows about an item."""
+    values = {"index": served.name} | served.item(item).model_dump(mode="json")
+    return _json(values)
 
 
 async def _found(served: AnyIndex, kind: Any, query: Any, settings: Settings) -> Response:

@@ -1,0 +1,137 @@
+"""Writes the codes of a gallery, which `Codes` reads, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.products import ROUNDED, ProductForm
+from manymatch.model.answer import Side
+from manymatch.model.model import Model
+from manymatch.search.scan.codes import ARRAYS, BLOCK, Sizes
+from manymatch.search.scan.exact import ExactScores, check_items, double, single
+from manymatch.search.scan.quantiser import Quantiser
+from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.files import replacing
+from manymatch.util.json_file import write_hashed_object
+
+_SAMPLE = 16
+"""Items, each also as a query, on which the form of the score is checked."""
+_TOLERANCE = 1e-5
+
+
+def write_codes(folder: Path, model: Model, blocks: Iterable[Embeddings], side: Side) -> None:
+    """Write the codes of a gallery to `folder`.
+
+    Args:
+        blocks: the gallery, one run of items after another.
+        side: whether the items are images or texts.
+
+    Raises:
+        DataError: there are no items, an item is not finite, or the sets of two runs have different
+            numbers of elements.
+        ConfigError: the scores of the model's method have no codes.
+    """
+    form, method = model.method.products(side), model.preset.method
+    if form is None:
+        raise ConfigError(f"the scores of method '{method}' have no codes. Search without codes.")
+    with replacing(folder) as partial, ExitStack() as stack:
+        partial.mkdir()
+        codes, errors = (
+            stack.enter_context((partial / name).open("wb")) for name in ("codes.bin", "errors.bin")
+        )
+        writer = _Writer(form, codes, errors)
+        for items in _runs(blocks, BLOCK):
+            writer.add(items)
+            if writer.count == len(items):
+                _check_form(model, form, items, side)
+        sizes = writer.sizes(method, side)
+        write_hashed_object(partial / "codes.json", sizes.model_dump())
+        for name in ARRAYS:
+            if (array := getattr(writer.quantiser, name)) is not None:
+                np.save(partial / f"{name}.npy", array.numpy())
+
+
+class _Writer:
+    """Appends the codes of blocks to two files."""
+
+    def __init__(self, form: ProductForm, codes: BinaryIO, numbers: BinaryIO) -> None:
+        self._form, self._codes, self._numbers = form, codes, numbers
+        self.count, self._shape, self._longest = 0, (0, 0, 0), 0.0
+        self.quantiser = Quantiser()
+
+    def add(self, items: Embeddings) -> None:
+        check_items(items, self.count)
+        exact = double(items)
+        vectors = self._form.rows(exact).transpose(0, 1)
+        if not self.count:
+            self.quantiser = Quantiser.fit(vectors)
+        codes, scales, bounds = self.quantiser.items(vectors)
+        added = _offsets(self._form, exact)
+        numbers = torch.stack([scales, *bounds, *([] if added is None else [added])]).float()
+        shape = len(vectors), codes.shape[2], len(numbers)
+        if self.count and shape != self._shape:
+            raise DataError(
+                f"items {self.count} to {self.count + len(items) - 1}: sets of {len(vectors)} "
+                f"elements, but earlier ones have {self._shape[0]}. Pad all sets to one size."
+            )
+        self._codes.write(codes.contiguous().numpy().data)
+        self._numbers.write(numbers.contiguous().numpy().data)
+        self._longest = max(self._longest, float(vectors.norm(dim=2).max()))
+        self.count, self._shape = self.count + len(items), shape
+
+    def sizes(self, method: str, side: Side) -> Sizes:
+        if not self.count:
+            raise DataError("there are no items to search")
+        values = method, side, self.count, *self._shape, self._longest
+        return Sizes.model_validate(dict(zip(Sizes.model_fields, values, strict=True)))
+
+
+def _runs(parts: Iterable[Embeddings], size: int) -> Iterator[Embeddings]:
+    """The same items in runs of `size`; the last run may be shorter."""
+    pending: list[Embeddings] = []
+    for part in parts:
+        pending.append(part.scored())
+        while sum(map(len, pending)) >= size:
+            joined = Embeddings.join(pending)
+            yield joined.rows(slice(0, size))
+            pending = [joined.rows(slice(size, len(joined)))] if len(joined) > size else []
+    if pending:
+        yield Embeddings.join(pending)
+
+
+def _offsets(form: ProductForm, items: Embeddings) -> Tensor | None:
+    """`(K, b)` upper bounds of what the form adds to products, minus infinity for elements that are
+    not real. None: nothing is added, and the sets have no mask."""
+    if form.offsets is None and items.mask is None:
+        return None
+    exact = items.vectors.new_zeros(()) if form.offsets is None else form.offsets(items)
+    bounds = exact + ROUNDED * exact.abs()
+    return bounds.T if items.mask is None else bounds.where(items.mask, -torch.inf).T
+
+
+@torch.inference_mode()
+def _check_form(model: Model, form: ProductForm, items: Embeddings, side: Side) -> None:
+    """Refuse a form that is not that of the method's score, on a sample of the items: with bounds
+    below scores, a search would miss items."""
+    sample = items.rows(slice(0, min(len(items), _SAMPLE)))
+    exact, scores = double(sample), ExactScores(model, sample, side, None, form)
+    vectors, added = form.rows(exact), _offsets(form, exact)
+    for query in single(sample):
+        asked = form.ask(query, float(vectors.norm(dim=2).max()))
+        products = (vectors @ asked.vectors.T).permute(1, 2, 0)
+        products = products if added is None else products + added[:, None]
+        mask = None if added is None else added.isfinite()
+        bounds = asked.reduce(products.float(), mask) + _TOLERANCE * (1 + asked.magnitude)
+        if not bool((torch.from_numpy(scores(query, np.arange(len(sample)))[1]) <= bounds).all()):
+            raise ConfigError(
+                f"method '{model.preset.method}': `products` is not the form of `score`. Override "
+                "`products` in the class of the method."
+            )
