@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from manymatch.evaluation.ranking.ranks import rank
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.similarities.sets import smooth_chamfer
 
 ROWS = 4000

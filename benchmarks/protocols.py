@@ -24,7 +24,7 @@ from manymatch.evaluation.protocols.coco import IMAGES, coco_1k, pmrp
 from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.ranking.ranks import rank
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.model.embed import Embedded
 
 Result = TypeVar("Result")

@@ -36,7 +36,7 @@ from manymatch.losses.optimal_transport import (
 )
 from manymatch.losses.pseudo_labels import SwappedLabels
 from manymatch.methods import build_method
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.methods.swamp import SwAMP
 
 PAIRS, REGIONS, WIDTH, WORDS, VOCABULARY = 128, 36, 2048, 12, 8000

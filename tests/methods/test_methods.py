@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from manymatch.config.method_files import method_names, method_titles
 from small_methods import NAMES, SMALL, VARIANTS, WIDTH, encode, losses, train
 
+from manymatch.config.method_files import method_names, method_titles
 from manymatch.methods import build_method, method_class
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.util.errors import ConfigError
 
 MATCHING = ("hardest_weight", "contrastive_weight", "caption_weight")

@@ -14,8 +14,8 @@ from manymatch.config.preset import read_preset
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.losses.probabilistic import soft_match
 from manymatch.methods import check_model
-from manymatch.methods.base import Embeddings
 from manymatch.methods.msrm import Hypergraph, MSRMSettings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.similarities.gaussians import mahalanobis
 from manymatch.util.errors import ConfigError
 

@@ -30,9 +30,9 @@ from manymatch.config.preset import Count, NonNegative, Positive, Probability
 from manymatch.losses.contrastive import entity_contrastive, entity_positives, info_nce
 from manymatch.losses.terms import positive_pairs, positive_scores
 from manymatch.losses.triplets import specificity, triplet
-from manymatch.methods.base import Embeddings, Method
-from manymatch.methods.products import ProductForm, ProductQuery, largest_product
-from manymatch.methods.matching import check_weights, weighted
+from manymatch.methods.shared.matching import check_weights, weighted
+from manymatch.methods.shared.method import Embeddings, Method
+from manymatch.methods.shared.products import ProductForm, ProductQuery, largest_product
 from manymatch.networks.encoders.bert import BertEncoder, BertSettings
 from manymatch.networks.encoders.cnn import CNNSettings
 from manymatch.networks.encoders.image import ImageEncoder, ImageSettings

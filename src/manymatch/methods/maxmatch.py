@@ -19,9 +19,9 @@ from torch import Tensor
 from manymatch.batch.batch import Batch
 from manymatch.config.preset import NonNegative, Positive
 from manymatch.losses import global_discriminative, intra_set_divergence, slot_diversity
-from manymatch.methods.base import Embeddings
-from manymatch.methods.matching import weighted
-from manymatch.methods.set_method import SetMethod, SetMethodSettings, SetSettings
+from manymatch.methods.shared.matching import weighted
+from manymatch.methods.shared.method import Embeddings
+from manymatch.methods.shared.set_method import SetMethod, SetMethodSettings, SetSettings
 from manymatch.networks.encoders.image import ImageSettings
 from manymatch.similarities.set_similarity import SimilaritySettings
 

@@ -26,8 +26,8 @@ from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Count, Positive, Probability
 from manymatch.losses.pseudo_labels import LabelSettings, objective
-from manymatch.methods.base import Embeddings, Method
-from manymatch.methods.matching import Matching, MatchingSettings
+from manymatch.methods.shared.matching import Matching, MatchingSettings
+from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.networks.encoders.encoding import Encoding
 from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
 from manymatch.networks.encoders.text import TextSettings, text_encoder

@@ -23,7 +23,7 @@ from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.losses.pseudo_labels import LabelSettings, Reduction, objective
 from manymatch.losses.triplets import triplet
-from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.networks.encoders.word_vectors import (
     WordTable,
     WordVectors,

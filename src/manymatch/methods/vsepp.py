@@ -21,8 +21,8 @@ from manymatch.batch.batch import Batch
 from manymatch.batch.padding import PaddedRows, PaddedSequences
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Count, Probability
-from manymatch.methods.base import Embeddings, Method
-from manymatch.methods.matching import Matching, MatchingSettings
+from manymatch.methods.shared.matching import Matching, MatchingSettings
+from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.networks.encoders.cnn import CNN, CNNSettings
 from manymatch.networks.encoders.text import TextPooling, WordEncoder
 from manymatch.networks.encoders.word_vectors import WordVectors, word_embedding

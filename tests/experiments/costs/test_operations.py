@@ -15,7 +15,7 @@ from manymatch.experiments.costs.cost import similarity_operations
 from manymatch.experiments.costs.measure import Source
 from manymatch.experiments.costs.query import grown, search
 from manymatch.experiments.costs.scan import Scan
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 
 
 def unit(*sizes: int) -> Tensor:

@@ -17,7 +17,7 @@ from manymatch.experiments.costs import cost
 from manymatch.experiments.costs import scan as module
 from manymatch.experiments.costs.measure import Source
 from manymatch.experiments.costs.scan import Scan, cross_attention, cross_attention_cost
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.model.embed import Embedded, embed
 from manymatch.shards.read import batches
 

@@ -21,7 +21,7 @@ from manymatch.experiments.plan import points
 from manymatch.experiments.presets.experiment import preset_of
 from manymatch.experiments.presets.plan import PresetPlan, datasets
 from manymatch.methods import build_method, check_model, vocabulary_of
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.reporting.published import ABLATION_METRICS
 from manymatch.similarities.set_similarity import SetSimilarity, SimilaritySettings
 

@@ -26,7 +26,7 @@ from manymatch.experiments.sketches.run import Partners, loss, run
 from manymatch.experiments.sketches.settings import DataSettings, SketchSettings
 from manymatch.losses.pseudo_labels import LabelSettings, SwappedLabels
 from manymatch.losses.triplets import triplet
-from manymatch.methods.matching import Matching
+from manymatch.methods.shared.matching import Matching
 from manymatch.reporting.published import published_results
 from manymatch.util.errors import DataError
 

@@ -13,7 +13,7 @@ from torch.nn.functional import normalize
 
 from manymatch.evaluation.external.arrays import Array, open_array
 from manymatch.evaluation.external.split_table import SplitTable, read_ids, rows_of
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
 from manymatch.similarities.blocks import runs

@@ -17,7 +17,7 @@ from manymatch.evaluation.protocols.ranked_split import part
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.experiments.costs.query import Parse, query_cost
 from manymatch.experiments.costs.timing import seconds, step_seconds
-from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded, embed
 from manymatch.results.costs import Cost, StepCost, TestCost

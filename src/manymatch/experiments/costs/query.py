@@ -15,7 +15,7 @@ from manymatch.batch.numbering import CaptionEntry, Numbering
 from manymatch.batch.scene_graph import NO_GRAPH, SceneGraph
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.experiments.costs.timing import median_seconds
-from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.model.blocks import Score
 from manymatch.results.costs import QueryCost
 from manymatch.scene_graphs.parser import graphs, load_model

@@ -17,7 +17,7 @@ from manymatch.config.preset import Optimizer, Preset, Training
 from manymatch.evaluation.embedded_model import EmbeddedModel
 from manymatch.experiments.costs.cost import IMAGES_PER_BATCH, cost_of, similarity_operations
 from manymatch.losses.triplets import triplet
-from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.model.embed import embed
 from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
 from manymatch.networks.encoders.text import WordEncoder

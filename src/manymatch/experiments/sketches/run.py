@@ -18,7 +18,7 @@ from manymatch.experiments.sketches.data import Data, Side
 from manymatch.experiments.sketches.metrics import CUT, retrieval
 from manymatch.experiments.sketches.settings import SketchSettings
 from manymatch.losses.pseudo_labels import SwappedLabels, objective
-from manymatch.methods.matching import Matching
+from manymatch.methods.shared.matching import Matching
 
 CPU = torch.device("cpu")
 _QUERIES = 1024

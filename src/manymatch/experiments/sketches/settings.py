@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.config.strict import Strict
 from manymatch.losses.pseudo_labels import LabelSettings
-from manymatch.methods.matching import MatchingSettings
+from manymatch.methods.shared.matching import MatchingSettings
 
 
 class SketchSettings(LabelSettings, MatchingSettings):

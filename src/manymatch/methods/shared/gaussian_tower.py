@@ -13,7 +13,7 @@ from manymatch.batch.padding import Padding
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Count
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
 from manymatch.networks.encoders.text import TextSettings, text_encoder
 from manymatch.networks.pooling.gaussian import GaussianHead

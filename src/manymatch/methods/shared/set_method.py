@@ -16,9 +16,9 @@ from manymatch.config.preset import Count, NonNegative, Positive, Probability
 from manymatch.config.strict import Strict
 from manymatch.losses import info_nce, mmd, triplet
 from manymatch.losses.triplets import Mining, mining_of_epoch
-from manymatch.methods.base import Embeddings, Method
-from manymatch.methods.products import ProductForm, set_form
-from manymatch.methods.matching import check_weights, weighted
+from manymatch.methods.shared.matching import check_weights, weighted
+from manymatch.methods.shared.method import Embeddings, Method
+from manymatch.methods.shared.products import ProductForm, set_form
 from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
 from manymatch.networks.encoders.text import TextSettings, text_encoder
 from manymatch.networks.pooling.decoder import TransformerDecoder

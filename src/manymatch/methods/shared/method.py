@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from manymatch.batch.batch import Batch
 from manymatch.config.preset import Precision
 from manymatch.config.strict import Strict
-from manymatch.methods.embeddings import Embeddings
-from manymatch.methods.products import COSINE, ProductForm
+from manymatch.methods.shared.embeddings import Embeddings
+from manymatch.methods.shared.products import COSINE, ProductForm
 from manymatch.networks.encoders.text import TextSettings
 from manymatch.scene_graphs.verbs import GraphReader, add_verbs, as_parsed
 from manymatch.similarities.vectors import cosine
