@@ -14,7 +14,7 @@ from torch.optim import Adam, AdamW, Optimizer
 from manymatch.config.expressions import names_matching
 from manymatch.config.preset import ParameterGroup, Schedule, Training
 from manymatch.losses.pseudo_labels import Queue
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.training.adamp import AdamP
 from manymatch.util.errors import ConfigError
 

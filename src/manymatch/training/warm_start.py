@@ -18,7 +18,7 @@ from torch import Tensor
 from manymatch.batch.wordpieces import AnyVocabulary, WordPieces, load_vocabulary
 from manymatch.config.expressions import names_matching
 from manymatch.config.preset import Preset, WarmStart
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.model.checkpoint import (
     VOCABULARY,
     VOCABULARY_HASH,
