@@ -30,7 +30,7 @@ from manymatch.evaluation.protocols.coco import coco_1k, pmrp
 from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.ranking.ranks import rank
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.model.embed import Embedded
 from manymatch.similarities.sets import smooth_chamfer
 

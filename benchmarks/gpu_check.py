@@ -45,7 +45,7 @@ from manymatch.batch.batch import Batch
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset
 from manymatch.experiments.costs.timing import hardware, step_seconds, training_step
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.shards.read import batches
 from manymatch.training.data import Data, TrainingBatches
 from manymatch.training.gather import gather

@@ -44,7 +44,7 @@ from manymatch import Model
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset
 from manymatch.methods import build_method
-from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Answer
 from manymatch.model.checkpoint import save_model
 from manymatch.search.scan.code_writer import write_codes

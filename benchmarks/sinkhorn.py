@@ -75,7 +75,7 @@ def _naive_seconds(labels: SwappedLabels, device: torch.device) -> float:
     """Of both modalities' queues, once each."""
     with torch.no_grad():
         queues = [labels.classes(memory.queue.rows) for memory in (labels.images, labels.texts)]
-    eta = labels.eta
+    eta = labels.settings.eta
     return sum(seconds(partial(naive, log_p, eta, NAIVE_ROUNDS), device) for log_p in queues)
 
 

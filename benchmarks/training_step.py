@@ -35,7 +35,7 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset, read_preset
 from manymatch.experiments.costs.timing import seconds, training_step
 from manymatch.methods import METHODS, build_method
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.training.run_context import deterministic
 
 PRESETS = Path(__file__).parents[1] / "presets" / "flickr30k"

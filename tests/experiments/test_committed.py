@@ -20,9 +20,9 @@ from manymatch.experiments.costs.cost import multiply_adds, similarity_operation
 from manymatch.experiments.grid import experiment_of_file, points
 from manymatch.experiments.presets import PresetPlan, datasets, preset_of
 from manymatch.methods import build_method, check_model, vocabulary_of
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.reporting.published import ABLATION_METRICS, published_results
-from manymatch.similarities.set_similarity import SetSimilarity
+from manymatch.similarities.set_similarity import SetSimilarity, SimilaritySettings
 
 ROOT = Path(__file__).parents[2]
 LAYOUT = Layout(ROOT)
@@ -142,7 +142,10 @@ def test_vse_infinity_has_the_size_at_which_its_similarity_costs_what_dives_does
 
 def similarity_cost(name: Any, elements: int, size: int) -> int:
     """Multiply-adds of the similarity of two sets."""
-    similarity, sets = SetSimilarity(name), Embeddings(torch.ones(1, elements, size))
+    similarity, sets = (
+        SetSimilarity(SimilaritySettings(name=name)),
+        Embeddings(torch.ones(1, elements, size)),
+    )
     return similarity_operations(lambda x, y: similarity(x.vectors, y.vectors), sets, sets)
 
 

@@ -30,9 +30,9 @@ from manymatch.experiments.sketch_training import (
     retrieval,
     run,
 )
-from manymatch.losses.pseudo_labels import SwappedLabels
+from manymatch.losses.pseudo_labels import LabelSettings, SwappedLabels
 from manymatch.losses.triplets import triplet
-from manymatch.methods.matching import Matching
+from manymatch.methods.shared.matching import Matching
 from manymatch.util.errors import DataError, DivergenceError
 
 SMALL = {"hidden": 32, "size": 16, "epochs": 6, "batch": 32, "lr": 0.005, "n_classes": 10}
@@ -175,7 +175,7 @@ def test_images_of_the_own_class_are_no_negatives() -> None:
     alone = torch.arange(5)
     plain = 5 * triplet(pairs[0] @ pairs[1].T, alone, 0.5)
     torch.testing.assert_close(total(loss((pairs[0], pairs[1]), alone, matching, None)), plain)
-    labels = SwappedLabels(4, weight=0.3, n_classes=3, queue=0, tau=0.25)
+    labels = SwappedLabels(LabelSettings(weight=0.3, n_classes=3, queue=0, tau=0.25), 4)
     both = total(loss((pairs[0], pairs[1]), alone, matching, labels))
     torch.testing.assert_close(both, plain + 0.3 * labels(*pairs))
 

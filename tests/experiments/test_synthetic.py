@@ -31,7 +31,6 @@ from manymatch.experiments.synthetic import (
     train,
 )
 from manymatch.losses.optimal_transport import sinkhorn
-from manymatch.methods.swapped_labels import swapped_labels
 from manymatch.util.errors import DivergenceError
 
 SMALL = RunSettings(n_classes=30, queue=160, epochs=1)
@@ -70,7 +69,7 @@ def test_the_loss_sums_the_hinges_and_averages_the_labels() -> None:
     settings = RunSettings(n_classes=6, queue=0, weight=0.5)
     torch.manual_seed(0)
     batch, encoders = make_pairs(0)[0].rows(slice(9)), Encoders(settings.hidden, settings.size)
-    labels = swapped_labels(settings, settings.size)
+    labels = settings.loss(settings.size)
     a, b = encoders(batch)
     expected = 0.5 * labels(a, b)
     for i in range(9):

@@ -26,8 +26,7 @@ from manymatch.features.store import FeatureStore
 from manymatch.model.checkpoint import read_weights
 from manymatch.networks.backbones import resnext
 from manymatch.networks.encoders.bert_weights import _load
-from manymatch.networks.encoders.word2vec import read_word2vec
-from manymatch.networks.encoders.word_vectors import read_glove
+from manymatch.networks.encoders.word_vectors import read_glove, read_word2vec
 from manymatch.networks.torch_file import load_tensors
 from manymatch.results.machine import MachineRecord
 from manymatch.results.metrics import Metrics

@@ -35,9 +35,8 @@ from manymatch.evaluation.ranking.ranks import Direction
 from manymatch.evaluation.split_results import write_run
 from manymatch.experiments.fitting import fit
 from manymatch.experiments.sketch_features import Data, Side
-from manymatch.losses.pseudo_labels import SwappedLabels, objective
-from manymatch.methods.matching import Matching, MatchingSettings
-from manymatch.methods.swapped_labels import LabelSettings, swapped_labels
+from manymatch.losses.pseudo_labels import LabelSettings, SwappedLabels, objective
+from manymatch.methods.shared.matching import Matching, MatchingSettings
 from manymatch.model.blocks import checked
 
 CPU = torch.device("cpu")
@@ -146,7 +145,7 @@ def _fit(
     """Train `heads`; return the best epoch and its validation mAP."""
     sketches, partners = data.sketches.of(trained), Partners(data.images.of(trained))
     matching = Matching(settings)
-    labels = swapped_labels(settings, settings.size)
+    labels = settings.loss(settings.size)
 
     def losses(epoch: int) -> Iterator[dict[str, Tensor]]:
         matching.start_epoch(epoch)

@@ -89,7 +89,7 @@ def describe_classes(model: Path, shards: Path, target: Path, *, split: str, par
     members = _members(captions, images).items()
     Clusters(
         **probed.identity(),
-        n_classes=labels.n_classes,
+        n_classes=labels.settings.n_classes,
         used=UsedClasses(captions=len(captions.unique()), images=len(images.unique())),
         agreement=round(100 * float(agree.double().mean()), 2),
         classes=[

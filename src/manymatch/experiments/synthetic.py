@@ -31,9 +31,8 @@ from manymatch.experiments.engine import Experiment, Numbers, Row
 from manymatch.experiments.fitting import fit
 from manymatch.experiments.grid import ComparedPlan, Point
 from manymatch.losses.optimal_transport import transport
-from manymatch.losses.pseudo_labels import SwappedLabels, objective
+from manymatch.losses.pseudo_labels import LabelSettings, SwappedLabels, objective
 from manymatch.losses.triplets import triplet
-from manymatch.methods.swapped_labels import LabelSettings, swapped_labels
 from manymatch.model.blocks import checked
 from manymatch.results.over_seeds import Kind as Relevance
 from manymatch.results.over_seeds import SyntheticExperiment
@@ -202,7 +201,7 @@ def train(settings: RunSettings, seed: int, training: Pairs, validation: Pairs) 
     """Train on `training`, and keep the epoch with the best R@1 of pairs on `validation`."""
     torch.manual_seed(seed)
     encoders = Encoders(settings.hidden, settings.size)
-    labels = swapped_labels(settings, settings.size)
+    labels = settings.loss(settings.size)
 
     def losses(labels: SwappedLabels | None) -> Iterator[dict[str, Tensor]]:
         for rows in torch.randperm(len(training.label)).split(settings.batch):
@@ -262,11 +261,11 @@ def assignment(labels: SwappedLabels | None) -> dict[str, float] | None:
     """
     if labels is None or not int(labels.images.queue.filled):
         return None
-    log_p = queued_log_p(labels)
-    assigned = transport(log_p, labels.eta, labels.rounds, labels.tolerance)
+    log_p, settings = queued_log_p(labels), labels.settings
+    assigned = transport(log_p, settings.eta, settings.rounds, settings.tolerance)
     return {
         "error": assigned.error,
-        "steps": transport(log_p, labels.eta, tolerance=TOLERANCE).rounds,
+        "steps": transport(log_p, settings.eta, tolerance=TOLERANCE).rounds,
     }
 
 

@@ -13,7 +13,7 @@ from torch.optim import Adam, AdamW, Optimizer
 
 from manymatch.config.preset import ParameterGroup, Schedule, Training, names_matching
 from manymatch.losses.pseudo_labels import Queue
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.training.adamp import AdamP
 from manymatch.util.errors import ConfigError
 

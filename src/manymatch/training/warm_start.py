@@ -17,7 +17,7 @@ from torch import Tensor
 
 from manymatch.batch.wordpieces import AnyVocabulary, WordPieces, load_vocabulary
 from manymatch.config.preset import Preset, WarmStart, names_matching
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.model.checkpoint import (
     VOCABULARY,
     VOCABULARY_HASH,

@@ -14,7 +14,7 @@ from manymatch.experiments.costs import cost as module
 from manymatch.experiments.costs.cost import grown, search, similarity_operations
 from manymatch.experiments.costs.efficiency import Source
 from manymatch.experiments.costs.scan import Scan
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 
 
 def unit(*sizes: int) -> Tensor:

@@ -18,7 +18,7 @@ from manymatch.experiments.costs import cost
 from manymatch.experiments.costs import scan as module
 from manymatch.experiments.costs.efficiency import Source, cross_attention_cost
 from manymatch.experiments.costs.scan import Scan, cross_attention
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.model.embed import Embedded, embed
 from manymatch.shards.read import batches
 

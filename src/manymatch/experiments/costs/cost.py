@@ -23,7 +23,7 @@ from manymatch.evaluation.embedded_model import EmbeddedModel, setting_of
 from manymatch.evaluation.protocols.ranked_split import part
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.experiments.costs.timing import median_seconds, seconds, step_seconds
-from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded, embed
 from manymatch.results.costs import Cost, QueryCost, StepCost, TestCost

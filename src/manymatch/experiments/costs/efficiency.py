@@ -23,7 +23,7 @@ from manymatch.experiments.costs.cost import (
 from manymatch.experiments.costs.scan import Scan
 from manymatch.experiments.costs.timing import hardware
 from manymatch.methods import method_class
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.model.checkpoint import load_model
 from manymatch.model.embed import embed
 from manymatch.networks.device import pick_device

@@ -12,9 +12,9 @@ from manymatch.batch.batch import Batch
 from manymatch.batch.padding import all_real
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.losses.triplets import triplet
-from manymatch.methods.base import Embeddings, Method
-from manymatch.methods.image_encoder import ImageSettings, image_encoder
-from manymatch.networks.encoders.words import WordEncoder
+from manymatch.methods.shared.method import Embeddings, Method
+from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
+from manymatch.networks.encoders.text import WordEncoder
 from manymatch.similarities.blocks import runs
 from manymatch.similarities.vectors import full_precision
 
@@ -47,7 +47,7 @@ class Scan(Method):
         super().__init__(None, vocabulary, width)
         self.reads_pixels, self.size = feature_width is None, size
         self.register_buffer("made_up", torch.rand(1, _REGIONS, width))
-        self.image = image_encoder(ImageSettings(encoder="linear"), width, size)
+        self.image = ImageEncoder(ImageSettings(encoder="linear"), width, size)
         words = nn.Embedding(len(vocabulary), _WORD_SIZE, padding_idx=0)
         self.text = WordEncoder(words, size)
 

@@ -25,7 +25,7 @@ from manymatch.util.regular_file import (
 from manymatch.util.text_lines import numbered_lines
 
 if TYPE_CHECKING:
-    from manymatch.methods.embeddings import Embeddings
+    from manymatch.methods.shared.embeddings import Embeddings
     from manymatch.model.model import Model
 
 _ADVICE = ". Replace or remove the file"

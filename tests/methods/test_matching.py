@@ -1,4 +1,4 @@
-"""VSE-infinity's own terms."""
+"""The contrastive loss of VSE++, VSE-infinity and SwAMP, and VSE-infinity's pooling."""
 
 from __future__ import annotations
 
@@ -25,22 +25,33 @@ def test_it_pools_the_encoders_local_features(build, make_batch):
     torch.testing.assert_close(texts.vectors, normalize(pooled[1], dim=2))
 
 
-def test_the_first_epoch_has_all_negatives(build, make_batch):
-    method, batch = build("vse_infinity", {"margin": 0.3}), make_batch(range(5))
+@pytest.mark.parametrize(
+    ("name", "settings", "minings"),
+    [
+        ("vsepp", {}, ["all", "hardest", "hardest"]),
+        ("vse_infinity", {"margin": 0.3}, ["all", "hardest"]),
+        ("swamp", {"weight": 0.0}, ["hardest", "hardest"]),
+        ("swamp", {"weight": 0.0, "all_negatives_epochs": 1}, ["all", "hardest"]),
+    ],
+)
+def test_the_first_epochs_may_have_all_negatives(build, make_batch, name, settings, minings):
+    method, batch = build(name, settings), make_batch(range(5))
     images, texts = encode(method, batch)
-    scores = method.score(images, texts)
-    for epoch, mining in ((0, "all"), (1, "hardest")):
+    scores, pairs = method.score(images, texts), len(batch.image_index) if name == "swamp" else 1
+    for epoch, mining in enumerate(minings):
         method.start_epoch(epoch)
-        expected = {"triplet": triplet(scores, batch.image_index, 0.3, mining)}
-        torch.testing.assert_close(method.loss(images, texts, batch), expected)
+        loss = triplet(scores, batch.image_index, settings.get("margin", 0.2), mining)
+        torch.testing.assert_close(method.loss(images, texts, batch), {"triplet": pairs * loss})
 
 
-def test_it_can_take_info_nce(build, make_batch):
-    method = build("vse_infinity", {"objective": "info_nce", "temperature": 0.1})
-    batch = make_batch([0, 1])
+@pytest.mark.parametrize("name", ["vsepp", "vse_infinity", "swamp"])
+def test_info_nce_may_take_its_place(build, make_batch, name):
+    method = build(name, {"objective": "info_nce", "temperature": 0.1})
+    batch = make_batch([0, 1, 2])
     images, texts = encode(method, batch)
-    expected = {"info_nce": info_nce(method.score(images, texts), batch.image_index, 0.1)}
-    torch.testing.assert_close(method.loss(images, texts, batch), expected)
+    expected = info_nce(method.score(images, texts), batch.image_index, 0.1)
+    pairs = len(batch.image_index) if name == "swamp" else 1
+    torch.testing.assert_close(method.loss(images, texts, batch)["info_nce"], pairs * expected)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
-"""The losses on the scores of VSE++, VSE-infinity and SwAMP."""
+"""What the losses of methods share: weighted terms, and the losses on scores of VSE++ and SwAMP."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -11,6 +12,32 @@ from manymatch.config.preset import Positive
 from manymatch.config.strict import Strict
 from manymatch.losses.contrastive import info_nce
 from manymatch.losses.triplets import Mining, mining_of_epoch, triplet
+
+Term = tuple[float, Callable[[], Tensor]]
+
+
+def weighted(scale: float = 1.0, /, **terms: Term) -> dict[str, Tensor]:
+    """`scale` times the product of each `(weight, term)`; a term of weight 0 is not computed and
+    left out."""
+    return {
+        name: term() if scale * weight == 1.0 else scale * weight * term()
+        for name, (weight, term) in terms.items()
+        if weight
+    }
+
+
+def check_weights(settings: Strict, *names: str) -> None:
+    """Check that a loss matches images and captions.
+
+    Args:
+        settings: the settings of a method.
+        names: the fields with the weights of the losses that match.
+
+    Raises:
+        ValueError: all these weights are 0.
+    """
+    if not any(getattr(settings, name) for name in names):
+        raise ValueError(f"{' and '.join(names)} are all 0: no loss matches images and captions")
 
 
 class MatchingSettings(Strict):

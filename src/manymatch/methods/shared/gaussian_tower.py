@@ -13,9 +13,9 @@ from manymatch.batch.padding import Padding
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Count
-from manymatch.methods.base import Embeddings
-from manymatch.methods.image_encoder import ImageSettings, image_encoder
-from manymatch.methods.text_encoder import TextSettings, text_encoder
+from manymatch.methods.shared.method import Embeddings
+from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
+from manymatch.networks.encoders.text import TextSettings, text_encoder
 from manymatch.networks.pooling.gaussian import GaussianHead
 
 
@@ -58,7 +58,7 @@ def gaussian_towers(
 ) -> tuple[GaussianTower, GaussianTower]:
     """The tower of images and the tower of captions."""
     encoders = (
-        image_encoder(settings.image, feature_width, settings.size),
+        ImageEncoder(settings.image, feature_width, settings.size),
         text_encoder(settings.text, vocabulary, settings.size),
     )
     image, text = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 from torch import Tensor, nn
@@ -12,18 +12,56 @@ from manymatch.batch.padding import Padding
 from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.grouped import Grouped
-from manymatch.config.preset import NonNegative, Positive
+from manymatch.config.preset import Count, NonNegative, Positive, Probability
+from manymatch.config.strict import Strict
 from manymatch.losses import info_nce, mmd, triplet
 from manymatch.losses.triplets import Mining, mining_of_epoch
-from manymatch.methods.base import Embeddings, Method
-from manymatch.methods.image_encoder import ImageSettings, image_encoder
-from manymatch.methods.products import ProductForm, set_form
-from manymatch.methods.sets import SetSettings, SimilaritySettings, set_module
-from manymatch.methods.text_encoder import TextSettings, text_encoder
-from manymatch.methods.weighted import check_weights, weighted
-from manymatch.networks.pooling.slot_attention import PositionCode, SlotAttention
-from manymatch.similarities.set_similarity import SetSimilarity
+from manymatch.methods.shared.matching import check_weights, weighted
+from manymatch.methods.shared.method import Embeddings, Method
+from manymatch.methods.shared.products import ProductForm, set_form
+from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
+from manymatch.networks.encoders.text import TextSettings, text_encoder
+from manymatch.networks.pooling.decoder import TransformerDecoder
+from manymatch.networks.pooling.pie_net import PIENet
+from manymatch.networks.pooling.prediction import SetModule
+from manymatch.networks.pooling.slot_attention import PositionCode, SlotAttention, Start, Update
+from manymatch.similarities.set_similarity import SetSimilarity, SimilaritySettings
 from manymatch.similarities.vectors import unit
+from manymatch.util.errors import ConfigError
+
+
+class SetSettings(Strict):
+    """How many elements a set has, and the module that predicts them. The defaults are DivE's."""
+
+    module: Literal["slot_attention", "pie_net", "decoder"] = "slot_attention"
+    size: Count = 4
+    """K, the number of elements of a set."""
+    iterations: Count = 4
+    """T: passes of slot attention's one block, or layers of the decoder."""
+    heads: Count = 4
+    attention_size: Count | None = None
+    """Size of slot attention's queries, keys and values, all heads together; null: the size of the
+    embedding."""
+    position_code: bool = False
+    """Slot attention's keys of images know row and column of each cell; for features that are the
+    cells of a grid. Boxes tell the cells' places. Features without boxes are a square grid."""
+    dropout: Probability = 0.0
+    """Slot attention and decoder: dropout of what attention gathers, and inside the MLP. PIE-Net:
+    dropout of the sigmoids."""
+    slots: Start = "learned"
+    """Slot attention's slots before the first pass: learned vectors, or samples of a learned
+    Gaussian."""
+    update: Update = "residual"
+    """How slot attention's slots take in what they gather: by addition, or by a step of a GRU."""
+    hidden: Count | None = None
+    """Width inside PIE-Net's attention; null: half the width of the inputs."""
+
+    @model_validator(mode="after")
+    def _options_of_slot_attention(self) -> Self:
+        for key, default in (("slots", "learned"), ("update", "residual")):
+            if self.module != "slot_attention" and getattr(self, key) != default:
+                raise ValueError(f"{key} is an option of the module 'slot_attention' alone")
+        return self
 
 
 class SetMethodSettings(Grouped):
@@ -72,7 +110,7 @@ class SetMethod(Method):
     ) -> None:
         super().__init__(settings, vocabulary, feature_width)
         size, sets = settings.size, settings.sets
-        image = image_encoder(settings.image, feature_width, size)
+        image = ImageEncoder(settings.image, feature_width, size)
         text = text_encoder(settings.text, vocabulary, size)
         places: PositionCode | None = "grid" if sets.position_code else None
         image_sets = set_module(sets, image.local_size, size, places)
@@ -80,7 +118,7 @@ class SetMethod(Method):
         places = "sequence" if settings.word_position_code else None
         text_sets = set_module(sets, text.local_size, size, places)
         self.text = SetTower(text, text_sets, settings.global_feature)
-        self.similarity = SetSimilarity(**dict(settings.similarity))
+        self.similarity = SetSimilarity(settings.similarity)
         self.settings = settings
         self.mining: Mining = "hardest"
 
@@ -173,3 +211,42 @@ class SetTower(nn.Module):
         encoded = self.encoder(rows, padding)
         maps: Tensor = self.sets.attend(encoded.local, encoded.padding, boxes)[1]
         return maps
+
+
+def set_module(
+    settings: SetSettings, width: int, size: int, position_code: PositionCode | None = None
+) -> SetModule:
+    """A fresh module from inputs of `width` to elements of `size` dimensions.
+
+    Slot attention's keys have the `position_code`.
+
+    Raises:
+        ConfigError: the number of heads does not divide the size that the heads share.
+    """
+    if settings.module == "pie_net":
+        return PIENet(width, size, settings.size, settings.hidden, settings.dropout)
+    if settings.module == "decoder":
+        _check_heads(settings.heads, size, "the embedding's size")
+        return TransformerDecoder(
+            width, size, settings.size, settings.iterations, settings.heads, settings.dropout
+        )
+    _check_heads(settings.heads, settings.attention_size or size, "attention_size")
+    return SlotAttention(
+        width,
+        size,
+        settings.size,
+        settings.iterations,
+        settings.heads,
+        settings.attention_size,
+        position_code,
+        settings.dropout,
+        settings.slots,
+        settings.update,
+    )
+
+
+def _check_heads(heads: int, shared: int, what: str) -> None:
+    if shared % heads:
+        raise ConfigError(
+            f"sets: {what} {shared} is not a multiple of {heads} heads. Set heads to a divisor."
+        )

@@ -15,7 +15,7 @@ from functools import cache, partial
 import torch
 from torch import Tensor
 
-from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.similarities.matchings import largest_planes
 from manymatch.similarities.set_similarity import SetSimilarity
 from manymatch.util.errors import DataError

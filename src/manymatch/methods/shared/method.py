@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from manymatch.batch.batch import Batch
 from manymatch.config.preset import Precision
 from manymatch.config.strict import Strict
-from manymatch.methods.embeddings import Embeddings
-from manymatch.methods.products import COSINE, ProductForm
-from manymatch.methods.text_encoder import TextSettings, text_vocabulary
+from manymatch.methods.shared.embeddings import Embeddings
+from manymatch.methods.shared.products import COSINE, ProductForm
+from manymatch.networks.encoders.text import TextSettings
 from manymatch.scene_graphs.verbs import GraphReader, add_verbs, as_parsed
+from manymatch.similarities.vectors import cosine
 
 if TYPE_CHECKING:
     from manymatch.batch.vocabulary import Vocabulary
@@ -26,6 +27,12 @@ class Method(nn.Module, ABC):
 
     `methods.build_method` builds a method as `Class(settings, vocabulary, feature_width)`.
     """
+
+    title: ClassVar[str]
+    """What its paper calls the method."""
+
+    paper: ClassVar[str]
+    """The first author, the conference and the year."""
 
     Settings: ClassVar[type[Strict]]
     """The settings that a preset may give under `model:`."""
@@ -55,7 +62,7 @@ class Method(nn.Module, ABC):
         wordpieces of the BERT that `settings.text` names. Only a method whose word vectors are not
         learned may read the words of `captions`, the captions of all splits."""
         text = getattr(settings, "text", None)
-        return text_vocabulary(text, words) if isinstance(text, TextSettings) else words
+        return text.vocabulary(words) if isinstance(text, TextSettings) else words
 
     @abstractmethod
     def encode_images(self, batch: Batch) -> Embeddings:
@@ -65,9 +72,10 @@ class Method(nn.Module, ABC):
     def encode_texts(self, batch: Batch) -> Embeddings:
         """The embeddings of the batch's m captions: `vectors (m, K, D)`."""
 
-    @abstractmethod
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
-        """Scores `(n_images, n_texts)` by which retrieval ranks, of any block of either side."""
+        """Scores `(n_images, n_texts)` by which retrieval ranks, of any block of either side; by
+        default the cosines of single vectors of length 1."""
+        return cosine(images.vectors, texts.vectors)
 
     def products(self, side: str, beta: float | None = None) -> ProductForm | None:
         """How the score by which the method ranks a gallery reads products of vectors.
