@@ -201,6 +201,21 @@ def test_two_stages_of_one_name_are_refused(key: str, names: list[str]) -> None:
     validate(Params, settings(**{key: names, "datasets": ["my", "data"]}), "params.yaml")
 
 
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"evaluation": {"split": "tset"}}, r"evaluation\.split: .*'validation' or 'test'"),
+        ({"ensembles": ["cora+vsepp+cora"]}, r"ensembles.*'cora\+vsepp\+cora' holds a model twice"),
+    ],
+)
+def test_a_setting_that_no_stage_could_use_is_refused(
+    changes: dict[str, object], named: str
+) -> None:
+    with pytest.raises(ConfigError, match=named) as error:
+        validate(Params, settings(**changes), "params.yaml")
+    one_line(error)
+
+
 def test_a_new_data_set_must_leave_every_stage_its_name() -> None:
     params = validate(
         Params, settings(datasets=["my"], presets=["vsepp", "data-vsepp"]), "params.yaml"

@@ -87,6 +87,11 @@ def done(checkout: Checkout, *command: str, **environment: str) -> str:
     return output
 
 
+def said(output: str) -> list[str]:
+    """The lines of an output without torch's own warnings about parameters without gradient."""
+    return [line for line in output.splitlines() if line and not line.startswith("[rank")]
+
+
 def test_every_run_of_an_experiment_has_one_device(checkout: Checkout) -> None:
     plan = checkout.plan(points={"one": {"preset": "one"}, "two": {"preset": "two"}})
     one, two = (preset_of(checkout.layout, plan, point, seed=0) for point in points(plan))
@@ -97,8 +102,7 @@ def test_every_run_of_an_experiment_has_one_device(checkout: Checkout) -> None:
 def test_two_devices_train_like_one_whatever_a_cluster_has_set(checkout: Checkout) -> None:
     done(checkout, *MANYMATCH, "train", "tiny", "one", **OF_A_CLUSTER)
     output = done(checkout, *MANYMATCH, "train", "tiny", "two", **OF_A_CLUSTER)
-    others = "loading libraries", "[rank", "[W"  # what torch warns of itself
-    lines = [line for line in output.splitlines() if line and not any(o in line for o in others)]
+    lines = [line for line in said(output) if "loading libraries" not in line]
     assert len(lines) == 4 and lines[0].startswith("training on 2 x cpu"), output
     one, two = (load_model(checkout.layout.model("tiny", name))[0] for name in ("one", "two"))
     for name, value in one.state_dict().items():
@@ -171,22 +175,25 @@ ENDS: dict[str, tuple[Callable[[psutil.Process, psutil.Process], object], int]] 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ENDS)
+@pytest.mark.parametrize(
+    ("name", "preset"), [*((name, "two") for name in ENDS), ("terminated", "one")]
+)
 def test_a_training_that_is_ended_leaves_no_process_and_goes_on(
-    checkout: Checkout, name: str
+    checkout: Checkout, name: str, preset: str
 ) -> None:
     end, code = ENDS[name]
-    command = *MANYMATCH, "train", "tiny", "two", "--set", "training.epochs=100000"
+    command = *MANYMATCH, "train", "tiny", preset, "--set", "training.epochs=100000"
     with started(checkout, *command) as process:
         assert not resumed(process)
         first = psutil.Process(process.pid)
         family = first.children(recursive=True)
         assert not open_to_the_network([first, *family])
-        end(first, next(child for child in family if "spawn_main" in str(child.cmdline())))
+        helpers = (child for child in family if "spawn_main" in str(child.cmdline()))
+        end(first, next(helpers, first))
         output, _ = process.communicate(timeout=SECONDS)
         assert process.returncode == code, output
         assert psutil.wait_procs(family, timeout=30)[1] == []
-    others = [line for line in output.splitlines() if not line.startswith("epoch")]
+    others = [line for line in said(output) if not line.startswith("epoch")]
     assert len(others) == (code > 0), output
     if name == "first":
         with started(checkout, *command) as process:

@@ -15,7 +15,6 @@ from full_disk import error_on_full_disk
 from tiny_data import TinyData, make_data
 from tiny_run import Run, preset
 
-from manymatch.evaluation.protocols.recall import recall
 from manymatch.model.checkpoint import load_model
 from manymatch.model.embed import embed
 from manymatch.shards.read import batches
@@ -275,19 +274,6 @@ def test_shards_without_validation_are_refused(tmp_path: Path) -> None:
     data.write_shards()
     with pytest.raises(DataError, match="no split 'validation'"):
         Run(tmp_path / "run", data).train(preset())
-
-
-def test_validation_equals_the_evaluation_protocol(new_run: NewRun, tiny: TinyData) -> None:
-    run = new_run("run")
-    run.train(preset(epochs=1))
-    method, _, vocabulary = load_model(run.model)
-    batch = next(iter(batches(tiny.shards, "validation", vocabulary, 100))).to("cpu")
-    with torch.no_grad():
-        images, texts = method.encode_images(batch), method.encode_texts(batch)
-    expected = recall(method.score, images, texts, batch.image_index)
-    result = validate(method, Data(tiny.shards, vocabulary), 3, torch.device("cpu"))
-    assert result["i2t_r1"] == pytest.approx(expected["i2t"]["r1"])
-    assert result["rsum"] == pytest.approx(expected["rsum"])
 
 
 def test_parameters_stay_frozen_for_ever_or_until_their_epoch(new_run: NewRun) -> None:

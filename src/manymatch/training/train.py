@@ -53,7 +53,7 @@ def train(
         shards: a folder of shards with the splits `train` and `validation`.
         vocabulary: the file of the training captions' words.
         model: the folder to write.
-        curves: folder for dvclive's files.
+        curves: folder for the curves of the training.
         checkpoints: folder of the files from which a killed run resumes; removed at the end.
         models: the folder of the preset's `warm_start.model`.
         usage: file for the time and memory of the training (`util.machine`); None: no file.

@@ -55,7 +55,8 @@ class SetModule(nn.Module, ABC):
         globals: Tensor | None = None,
         boxes: Tensor | None = None,
     ) -> Tensor:
-        """The `vectors (n, K, D)` of `predict`."""
+        """`local (n, R, W)`, `mask (n, R)`, `globals (n, D)`, `boxes (n, R, 4)` -> the vectors
+        `(n, K, D)` of `predict`."""
         return self.predict(local, mask, globals, boxes).vectors
 
 

@@ -1,4 +1,4 @@
-"""The share of right results at a score counts all pairs that a data set knows to be true."""
+"""Validation: recalls as in the evaluation, and the share of right results at a score."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from tiny_data import TinyData
 
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.datasets.base import RELEVANCE
+from manymatch.evaluation.protocols.recall import recall
 from manymatch.methods import build_method
 from manymatch.model.embed import embed
 from manymatch.shards.read import batches
 from manymatch.training.data import Data
-from manymatch.training.validation import precision_by_score
+from manymatch.training.validation import precision_by_score, validate
 from manymatch.util.parquet_file import table_writer
 
 
@@ -55,3 +56,16 @@ def test_precision_counts_judged_pairs(
     for curve in found.curves.values():  # fewer than 100 results a query: all pairs count
         shares = np.interp([score for score, _ in pairs], *curve)
         assert shares == pytest.approx(expected, abs=1e-4)
+
+
+def test_validation_equals_the_evaluation_protocol(tiny: TinyData) -> None:
+    vocabulary = Vocabulary.load(tiny.vocabulary)
+    torch.manual_seed(0)
+    method = build_method("vsepp", small("vsepp"), vocabulary=vocabulary, feature_width=24).eval()
+    batch = next(iter(batches(tiny.shards, "validation", vocabulary, 100))).to("cpu")
+    with torch.no_grad():
+        images, texts = method.encode_images(batch), method.encode_texts(batch)
+    expected = recall(method.score, images, texts, batch.image_index)
+    result = validate(method, Data(tiny.shards, vocabulary), 3, torch.device("cpu"))
+    assert result["i2t_r1"] == pytest.approx(expected["i2t"]["r1"])
+    assert result["rsum"] == pytest.approx(expected["rsum"])
