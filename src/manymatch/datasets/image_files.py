@@ -118,12 +118,14 @@ class _ImageFiles:
 # --- collecting images ------------------------------------------------------------------------
 
 
-def settle_images(sources: Sequence[Path] | None, raw: Path, only_present: bool) -> None:
-    """Put the images of `sources` under `raw/images`, and record in `raw` where they are.
+def settle_images(images: Iterable[Path] | None, raw: Path, only_present: bool) -> None:
+    """Put the `images` (archives or a folder) under `raw/images`, and record in `raw` where they
+    are.
 
     Archives are unpacked. A single folder is used in place: its images are not copied, and DVC does
-    not track them. If `sources` is None, the dataset is used without images.
+    not track them. If `images` is None, the dataset is used without images.
     """
+    sources = None if images is None else list(images)
     if sources is None:
         ImageFolder(absent=True, only_present=only_present).write(raw)
     elif len(sources) == 1 and sources[0].is_dir():

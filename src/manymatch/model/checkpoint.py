@@ -95,7 +95,7 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
                 f"{folder}: not a trained model, because {name} is missing. Run 'train' first."
             )
     check_files(folder)
-    preset = read_preset(folder / PRESET)
+    preset = read_preset(folder / PRESET, foreign=True)
     vocabulary = load_vocabulary(folder / VOCABULARY)
     width = facts(folder)["feature_width"]
     with structure_only():

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import ClassVar
 
-from manymatch.datasets.base import Caption, Dataset
-from manymatch.datasets.clips import Clip, clip_rows
 from manymatch.datasets.fetching.archives import whole_json
 from manymatch.datasets.fetching.disk import copy_file
 from manymatch.datasets.fetching.gather import Gatherer, SourceSettings, Usual
-from manymatch.datasets.fetching.needs import Need
 from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.image_files import Line
-from manymatch.datasets.image_folder import ImageFolder
+from manymatch.datasets.video import Clip, VideoDataset
 from manymatch.util.errors import DataError
 from manymatch.util.files import write_json
 from manymatch.util.json_file import read_object
@@ -31,11 +29,6 @@ LISTS = {"train": "train.json", "test": "test.json"}
 {"clips": [[ID, CAPTION], ...]}."""
 _SPLITS = {"training": "train", "validation": "test"}
 
-USUAL: Usual = {
-    "annotations": (ANNOTATIONS, f"annotations/{ANNOTATIONS}"),
-    "train": ("youcook_train.pkl",),
-    "test": ("youcook_val.pkl",),
-}
 _ADVICE = (
     "set annotations to youcookii_annotations_trainval.json, or train and test to HowTo100M's "
     "youcook_train.pkl and youcook_val.pkl (docs/datasets.md says where to get these files)"
@@ -53,30 +46,38 @@ class Youcook2Settings(SourceSettings):
     """HowTo100M's `youcook_val.pkl`."""
 
 
-class Youcook2(Dataset):
+class Youcook2(VideoDataset):
     settings_model = Youcook2Settings
-    has_images = False
+    usual: ClassVar[Usual] = {
+        "annotations": (ANNOTATIONS, f"annotations/{ANNOTATIONS}"),
+        "train": ("youcook_train.pkl",),
+        "test": ("youcook_val.pkl",),
+    }
+    advice: ClassVar[dict[str, str]] = {"annotations": _ADVICE}
 
-    def needs(self, name: str, settings: Youcook2Settings) -> Iterator[Need]:
-        gatherer = Gatherer("youcook2", settings, Path(), USUAL)
-        listed = gatherer.has("train") and gatherer.has("test")
-        optional = ["annotations"] if listed else ["train", "test"]
-        return gatherer.needs(optional, {"annotations": _ADVICE})
+    def optional(self, gatherer: Gatherer, settings: Youcook2Settings) -> list[str]:
+        return ["annotations"] if _has_lists(gatherer) else ["train", "test"]
 
-    def download(self, settings: Youcook2Settings, raw: Path) -> None:
-        """Put the captions under `raw`."""
-        gatherer = Gatherer("youcook2", settings, raw, USUAL)
-        if gatherer.has("train") and gatherer.has("test"):
+    def collect(self, gatherer: Gatherer, raw: Path) -> None:
+        if _has_lists(gatherer):
             for split, file in LISTS.items():
                 write_json(raw / file, {"clips": _pickled_captions(gatherer.one(split))})
         else:
-            copy_file(gatherer.one("annotations", _ADVICE, whole_json()), raw / ANNOTATIONS)
-        ImageFolder(absent=True).write(raw)
+            copy_file(gatherer.one("annotations", whole_json()), raw / ANNOTATIONS)
 
-    def captions(self, raw: Path) -> Iterator[Caption]:
-        """Yield the rows in the order of the files."""
-        annotated = (raw / ANNOTATIONS).is_file()
-        return clip_rows(_annotated(raw / ANNOTATIONS) if annotated else _listed(raw))
+    def clips(self, raw: Path) -> Iterator[Clip]:
+        if (raw / ANNOTATIONS).is_file():
+            yield from _annotated(raw / ANNOTATIONS)
+            return
+        for split, file in LISTS.items():
+            path = raw / file
+            for number, (clip, caption) in enumerate(read_object(path)["clips"]):
+                video = clip.rpartition("_")[0]
+                yield Clip(clip, video, split, [Line(caption, f"{path}: clip {number}")])
+
+
+def _has_lists(gatherer: Gatherer) -> bool:
+    return gatherer.has("train") and gatherer.has("test")
 
 
 def _pickled_captions(path: Path) -> list[list[str]]:
@@ -91,14 +92,6 @@ def _pickled_captions(path: Path) -> list[list[str]]:
         if len(captions[-1]) != 2:
             raise DataError(f"{path}: clip {number}: without an id and a caption")
     return captions
-
-
-def _listed(raw: Path) -> Iterator[Clip]:
-    for split, file in LISTS.items():
-        path = raw / file
-        for number, (clip, caption) in enumerate(read_object(path)["clips"]):
-            video = clip.rpartition("_")[0]
-            yield Clip(clip, video, split, [Line(caption, f"{path}: clip {number}")])
 
 
 def _annotated(path: Path) -> Iterator[Clip]:

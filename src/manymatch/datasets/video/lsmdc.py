@@ -11,24 +11,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
-from manymatch.datasets.base import SPLITS, Caption, Dataset
-from manymatch.datasets.clips import Clip, clip_rows
+from manymatch.datasets.base import SPLITS
 from manymatch.datasets.fetching.gather import Gatherer, SourceSettings, Usual
-from manymatch.datasets.fetching.needs import Need
 from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.image_files import Line
-from manymatch.datasets.image_folder import ImageFolder
-from manymatch.util.text_lines import columns, numbered_lines
+from manymatch.datasets.rows import tab_rows
+from manymatch.datasets.video import Clip, VideoDataset
 
-USUAL: Usual = {
-    "train": ("LSMDC16_annos_training.csv",),
-    "validation": (),
-    "test": ("LSMDC16_challenge_1000_publictect.csv",),
-}
 _FILES = {split: f"{split}.csv" for split in SPLITS}
 """Split -> name under the raw folder."""
-_OPTIONAL = "validation"
 _COLUMNS = 6
 _TIMES = re.compile(r"_\d\d\.\d\d\.\d\d\.\d\d\d-\d\d\.\d\d\.\d\d\.\d\d\d$")
 _ADVICE = (
@@ -48,30 +41,31 @@ class LsmdcSettings(SourceSettings):
     """`LSMDC16_challenge_1000_publictect.csv`."""
 
 
-class Lsmdc(Dataset):
+class Lsmdc(VideoDataset):
     settings_model = LsmdcSettings
-    has_images = False
+    usual: ClassVar[Usual] = {
+        "train": ("LSMDC16_annos_training.csv",),
+        "validation": (),
+        "test": ("LSMDC16_challenge_1000_publictect.csv",),
+    }
+    advice: ClassVar[dict[str, str]] = dict.fromkeys(usual, _ADVICE)
 
-    def needs(self, name: str, settings: LsmdcSettings) -> Iterator[Need]:
-        gatherer = Gatherer("lsmdc", settings, Path(), USUAL)
-        return gatherer.needs([_OPTIONAL], dict.fromkeys(USUAL, _ADVICE))
+    def optional(self, gatherer: Gatherer, settings: LsmdcSettings) -> list[str]:
+        return ["validation"]
 
-    def download(self, settings: LsmdcSettings, raw: Path) -> None:
-        """Put the annotations under `raw`."""
-        Gatherer("lsmdc", settings, raw, USUAL).copy(_FILES, raw, [_OPTIONAL], _ADVICE)
-        ImageFolder(absent=True).write(raw)
+    def collect(self, gatherer: Gatherer, raw: Path) -> None:
+        gatherer.copy(_FILES, raw, ["validation"])
 
-    def captions(self, raw: Path) -> Iterator[Caption]:
-        """Yield the rows, training clips first, in the order of the files."""
-        return clip_rows(clip for split in SPLITS for clip in _clips(raw / _FILES[split], split))
+    def clips(self, raw: Path) -> Iterator[Clip]:
+        """Yield training clips first, in the order of the files."""
+        for split in SPLITS:
+            yield from _clips(raw / _FILES[split], split)
 
 
 def _clips(path: Path, split: str) -> Iterator[Clip]:
     """Yield each clip once, with all its sentences."""
     lines: dict[str, list[Line]] = {}
-    for number, text in numbered_lines(path) if path.is_file() else ():
-        where = f"{path}:{number}"
-        clip, *_, sentence = columns(text, _COLUMNS, where)
+    for where, (clip, *_, sentence) in tab_rows(path, _COLUMNS) if path.is_file() else ():
         lines.setdefault(clip, []).append(Line(sentence, where))
     for clip, sentences in lines.items():
         yield Clip(clip, _TIMES.sub("", clip), split, sentences)
