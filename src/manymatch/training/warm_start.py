@@ -16,14 +16,8 @@ import torch
 from torch import Tensor
 
 from manymatch.batch.wordpieces import AnyVocabulary, WordPieces, load_vocabulary
-<<<<<<< HEAD
-from manymatch.config.expressions import names_matching
-from manymatch.config.preset import Preset, WarmStart
-from manymatch.methods.shared.method import Method
-=======
 from manymatch.config.preset import Preset, WarmStart, names_matching
 from manymatch.methods.shared.method import Method
->>>>>>> main
 from manymatch.model.checkpoint import (
     VOCABULARY,
     VOCABULARY_HASH,
