@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from command_line import configured, ends
+
+from .conftest import Ends
+
+Shown = Callable[[int], list[str]]
 
 KEYS = {"presets": [], "features": []}
 FORM = "params.yaml: sources.flickr30k: 'images': the images are given out after a form"
 
 
 @pytest.fixture(autouse=True)
-def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with configuration and nothing else; no network and no cache of the hub."""
+def offline(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No network and no cache of the hub."""
 
     def no_network(*_: Any) -> None:
         pytest.fail("asked the network")
 
-    configured(root, tmp_path, monkeypatch)
     monkeypatch.setattr(socket.socket, "connect", no_network)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(checkout / "hub"))
 
 
 def settle(**changes: Any) -> None:
@@ -38,14 +41,16 @@ def settle(**changes: Any) -> None:
     Path("params.yaml").write_text(yaml.safe_dump(params))
 
 
-def shown(
-    code: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> list[str]:
-    lines = ends("check", code, monkeypatch, capfd).err.splitlines()
-    return [line for line in lines if "loading libraries" not in line]
+@pytest.fixture
+def shown(ends: Ends) -> Shown:
+    """The lines of `manymatch check`, which exits with a code."""
+
+    def lines(code: int) -> list[str]:
+        return [one for one in ends("check", code).err.splitlines() if "loading" not in one]
+
+    return lines
 
 
-BUTD = "pytorch_model.bin"
 MISSING: dict[str, tuple[dict[str, Any], list[str]]] = {
     "images after a form": ({"datasets": ["flickr30k"]}, [FORM]),
     "a folder without images": (
@@ -145,34 +150,30 @@ MISSING: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 @pytest.mark.parametrize("case", MISSING)
 def test_what_the_user_must_get_is_an_error_with_key_and_remedy(
-    case: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    case: str, shown: Shown, ends: Ends
 ) -> None:
     changes, expected = MISSING[case]
     settle(**changes)
-    lines = [line for line in shown(1, monkeypatch, capfd) if "will be downloaded" not in line]
+    lines = [line for line in shown(1) if "will be downloaded" not in line]
     assert lines[-1].startswith("error: ")
     faults = lines if len(expected) == 1 else lines[:-1]
     assert len(faults) == len(expected)
     for text in expected:
         assert sum(text in fault for fault in faults) == 1, lines
-    settled = ends("check --settings", 0, monkeypatch, capfd).err
+    settled = ends("check --settings", 0).err
     assert "all known" in settled and "downloaded" not in settled
 
 
-def test_a_method_without_a_file_of_word_vectors_has_those_of_the_package(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_method_without_a_file_of_word_vectors_has_those_of_the_package(shown: Shown) -> None:
     settle(datasets=["scenes"], features=["lite0"], presets=["vsepp"])
     path = Path("presets/scenes/vsepp.yaml")
     preset = yaml.safe_load(path.read_text())
     preset["model"]["word_vectors"] = "glove"
     path.write_text(yaml.safe_dump(preset))
-    assert "all known" in shown(0, monkeypatch, capfd)[-1]
+    assert "all known" in shown(0)[-1]
 
 
-def test_what_the_run_downloads_is_listed_with_sizes_and_is_no_error(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_the_run_downloads_is_listed_with_sizes_and_is_no_error(shown: Shown) -> None:
     features = ["resnet152", "pixels256"]
     settle(datasets=["coco"], features=features, presets=["vsepp_resnet152_gru"])
     path = Path("presets/coco/vsepp_resnet152_gru.yaml")
@@ -181,7 +182,7 @@ def test_what_the_run_downloads_is_listed_with_sizes_and_is_no_error(
     cnn = {"encoder": "linear", "cnn": {"backbone": "resnet152"}}
     model = {"method": "vse_infinity", "model": {"image": cnn, "text": bert}}
     path.write_text(yaml.safe_dump(preset | model))
-    *lines, end = shown(0, monkeypatch, capfd)
+    *lines, end = shown(0)
     assert [line.removeprefix("will be downloaded: ") for line in lines] == [
         "coco images (20,156 MB)",
         "coco captions (37 MB)",
@@ -192,13 +193,11 @@ def test_what_the_run_downloads_is_listed_with_sizes_and_is_no_error(
     assert end.endswith("all known")
 
 
-def test_what_is_there_is_not_missing(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_there_is_not_missing(shown: Shown) -> None:
     settle(datasets=["flickr30k"], features=["butd"], presets=["dive_butd_bigru"])
     for folder in ("raw/flickr30k", "raw/glove", "features/flickr30k"):
         Path("data", folder).mkdir(parents=True)
     Path("data/raw/glove/glove.840B.300d.txt").touch()
     Path("data/features/flickr30k/butd.h5").touch()
-    (line,) = shown(0, monkeypatch, capfd)
+    (line,) = shown(0)
     assert line.endswith("all known")
