@@ -51,47 +51,50 @@ def shown(ends: Ends) -> Shown:
     return lines
 
 
-MISSING: dict[str, tuple[dict[str, Any], list[str]]] = {
-    "images after a form": ({"datasets": ["flickr30k"]}, [FORM]),
-    "a folder without images": (
-        {"datasets": ["flickr30k"], "sources__flickr30k__folder": "."},
+def runs(dataset: str, *features: str, preset: str | None = None, **more: Any) -> dict[str, Any]:
+    """The settings of a run."""
+    return {
+        "datasets": [dataset],
+        "features": [*features],
+        "presets": [preset] * bool(preset),
+    } | more
+
+
+MISSING: list[tuple[dict[str, Any], list[str]]] = [
+    (runs("flickr30k"), [FORM]),
+    (
+        runs("flickr30k", sources__flickr30k__folder="."),
         ["'images': not found under its usual name in .; the images are given out after a form"],
     ),
-    "a wrong path": (
-        {"datasets": ["coco"], "sources__coco__images": "coco.zip"},
+    (
+        runs("coco", sources__coco__images="coco.zip"),
         ["coco images: no such file or folder: coco.zip"],
     ),
-    "files of clips": (
-        {"datasets": ["msrvtt"], "features": ["howto100m"]},
+    (
+        runs("msrvtt", "howto100m"),
         [
-            "sources.msrvtt: 'captions'",
-            "sources.msrvtt: 'train'",
-            "sources.msrvtt: 'test'",
+            *(f"sources.msrvtt: '{name}'" for name in ("captions", "train", "test")),
             "extraction.howto100m.published.msrvtt: 'msrvtt' has no images",
         ],
     ),
-    "weights of a detector": (
-        {"datasets": ["scenes"], "features": ["butd"]},
+    (
+        runs("scenes", "butd"),
         ["extraction.butd.weights: not set. Set the key to pytorch_model.bin"],
     ),
-    "no images and no features": (
-        {
-            "datasets": ["flickr30k"],
-            "features": ["butd"],
-            "sources__flickr30k__without_images": True,
-        },
+    (
+        runs("flickr30k", "butd", sources__flickr30k__without_images=True),
         ["extraction.butd.published.flickr30k: 'flickr30k' has no images"],
     ),
-    "published features": (
-        {
-            "datasets": ["coco"],
-            "features": ["butd"],
-            "extraction__butd__published": {"coco": {"format": "scan", "path": "/nowhere"}},
-        },
+    (
+        runs(
+            "coco",
+            "butd",
+            extraction__butd__published={"coco": {"format": "scan", "path": "/nowhere"}},
+        ),
         ["extraction.butd.published.coco.path: no such file or folder: /nowhere"],
     ),
-    "word vectors and features": (
-        {"datasets": ["flickr30k"], "features": ["butd"], "presets": ["dive_butd_bigru"]},
+    (
+        runs("flickr30k", "butd", preset="dive_butd_bigru"),
         [
             FORM,
             "extraction.butd.weights",
@@ -99,60 +102,46 @@ MISSING: dict[str, tuple[dict[str, Any], list[str]]] = {
             "folder: data/raw/glove/glove.840B.300d.txt",
         ],
     ),
-    "word2vec": (
-        {"datasets": ["youcook2"], "features": ["howto100m"], "presets": ["swamp"]},
+    (
+        runs("youcook2", "howto100m", preset="swamp"),
         ["sources.youcook2", "published.youcook2", "youcook2/swamp.yaml: model.word2vec_file"],
     ),
-    "weights of a CNN that is trained": (
-        {
-            "datasets": ["coco"],
-            "features": ["pixels512"],
-            "presets": ["vse_infinity_resnext101_bert"],
-        },
+    (
+        runs("coco", "pixels512", preset="vse_infinity_resnext101_bert"),
         ["model.image.cnn.weights: no such file or folder: data/raw/weights/ig_resnext101"],
     ),
-    "lists of splits": (
-        {
-            "datasets": ["mine"],
-            "sources__mine": {"kind": "own", "images": ".", "split": ["train.txt", "test.txt"]},
-        },
-        ["sources.mine.split: no such file or folder: train.txt", "folder: test.txt"],
+    (
+        runs("mine", sources__mine={"kind": "own", "images": ".", "split": ["train.txt", "test"]}),
+        ["sources.mine.split: no such file or folder: train.txt", "folder: test"],
     ),
-    "a folder of weights": (
-        {
-            "datasets": ["scenes"],
-            "features": ["resnet50"],
-            "extraction__resnet50__weights": "./weights",
-        },
+    (
+        runs("scenes", "resnet50", extraction__resnet50__weights="./weights"),
         ["extraction.resnet50.weights: no such folder, and no name on the hub: ./weights"],
     ),
-    "the data of an index": (
-        {
-            "datasets": ["scenes"],
-            "presets": ["cora"],
-            "features": ["lite0"],
-            "indexes": {
+    (
+        runs(
+            "scenes",
+            "lite0",
+            preset="cora",
+            indexes={
                 "mine": {"source": "data/raw/nothing/images", "model": "scenes/cora"},
                 "made": {"source": "data/captions/scenes.parquet", "model": "scenes/cora"},
             },
-        },
+        ),
         ["indexes.mine.source: no such file or folder: data/raw/nothing/images"],
     ),
-    "the model of an index": (
-        {
-            "datasets": ["scenes"],
-            "indexes": {"mine": {"source": "photos", "model": "scenes/cora"}},
-        },
+    (
+        runs("scenes", indexes={"mine": {"source": "photos", "model": "scenes/cora"}}),
         ["indexes.mine.model: there is no model models/scenes/cora", "indexes.mine.source: no"],
     ),
-}
+]
+"""Settings, and the lines on what their user must get."""
 
 
-@pytest.mark.parametrize("case", MISSING)
+@pytest.mark.parametrize(("changes", "expected"), MISSING)
 def test_what_the_user_must_get_is_an_error_with_key_and_remedy(
-    case: str, shown: Shown, ends: Ends
+    changes: dict[str, Any], expected: list[str], shown: Shown, ends: Ends
 ) -> None:
-    changes, expected = MISSING[case]
     settle(**changes)
     lines = [line for line in shown(1) if "will be downloaded" not in line]
     assert lines[-1].startswith("error: ")
