@@ -25,7 +25,7 @@ from manymatch.evaluation.sets.elements import (
     selections,
     winners,
 )
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.model import blocks
 from manymatch.results.sets import PLANE_SIDE
 from manymatch.util.errors import ConfigError, DataError

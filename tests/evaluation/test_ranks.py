@@ -10,7 +10,7 @@ from torch.nn.functional import normalize
 
 from manymatch.evaluation.protocols.recall import recall_of
 from manymatch.evaluation.ranking.ranks import rank
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.model.blocks import blocks_by_image
 from manymatch.similarities.sets import smooth_chamfer
 from manymatch.util.errors import DataError

@@ -12,7 +12,7 @@ from complete_results import recalls, write_provenance
 from made_results import written
 from report_pages import texts_of
 
-from manymatch.experiments.costs.measure import GALLERIES
+from manymatch.experiments.costs.efficiency import GALLERIES
 from manymatch.reporting import published
 from manymatch.reporting.published import published_costs, published_results
 from manymatch.reporting.sections import costs

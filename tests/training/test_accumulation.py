@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from manymatch.batch.batch import Batch
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.methods import build_method
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.shards.read import batches
 from manymatch.training.gather import encoded
 

@@ -24,8 +24,8 @@ from manymatch.batch.batch import Batch
 from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.methods import build_method
-from manymatch.methods.base import Embeddings, Method
 from manymatch.methods.msrm import Hypergraph, MSRMSettings
+from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.shards.read import batches
 from manymatch.training.data import Data
 from manymatch.training.gather import gather

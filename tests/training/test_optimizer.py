@@ -12,7 +12,7 @@ from torch import nn
 
 from manymatch.config.preset import ParameterGroup, Training
 from manymatch.losses.pseudo_labels import Queue
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.training.adamp import AdamP
 from manymatch.training.checkpoints import RSUM, History
 from manymatch.training.loop import reseed

@@ -18,7 +18,7 @@ from tiny_run import Run, preset
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset, WarmStart
 from manymatch.methods import build_method
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.model.checkpoint import load_model, save_model
 from manymatch.training.warm_start import find_source
 from manymatch.util.errors import CheckpointError

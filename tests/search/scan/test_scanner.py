@@ -20,7 +20,7 @@ from torch.nn.functional import normalize
 
 import manymatch
 from manymatch import Model
-from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Side
 from manymatch.search.scan import dots
 from manymatch.search.scan.code_writer import write_codes
