@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import shutil
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from picture_bomb import bomb
 from PIL import Image
 from starlette.testclient import TestClient
+from waiting import ready
 
 from manymatch import Index
 from manymatch.search.service.app import application
@@ -229,30 +229,27 @@ def test_an_index_that_loads_or_fails_says_so(
     waiting = TestClient(application([ServedIndex.from_folder(indexes[0])]), ADDRESS)
     assert waiting.get("/health").json()["status"] == "loading"
     assert_refused(waiting.get("/search?q=dog"), 503)
-    (tmp_path / "bad.index").mkdir()
-    shutil.copytree(indexes[2], tmp_path / "moved" / "away.index")  # without its model
-    without_model = ServedIndex.from_folder(tmp_path / "moved" / "away.index")
-    without_model.load().join()
+
+    def loaded(folder: Path, model: str | None = None) -> ServedIndex:
+        served = ServedIndex.from_folder(folder, model=model)
+        served.load().join()
+        return served
+
+    moved = Path(shutil.copytree(indexes[2], tmp_path / "moved" / "away.index"))
+    without_model = loaded(moved)
     assert without_model.status == "failed" and "cannot be used" in str(without_model.fault)
     assert "--model" in capsys.readouterr().err
-    with_model = ServedIndex.from_folder(tmp_path / "moved" / "away.index", model=str(maxmatch))
-    with_model.load().join()
-    assert with_model.status == "ready"
-    vectors = np.load(with_model.folder / "vectors.npy")
-    np.save(with_model.folder / "vectors.npy", vectors / 2)
-    damaged = ServedIndex.from_folder(tmp_path / "moved" / "away.index", model=str(maxmatch))
-    damaged.load().join()
-    assert damaged.status == "failed"
-    with TestClient(
-        application([ServedIndex.from_folder(tmp_path / "bad.index")]), ADDRESS
-    ) as client:
-        while client.get("/health").json()["status"] == "loading":
-            time.sleep(0.02)
-        (state,) = client.get("/health").json()["indexes"]
-        assert (
-            client.get("/health").json()["status"] == state["status"] == "failed"
-            and str(tmp_path) not in state["error"]
-        )
+    assert loaded(moved, str(maxmatch)).status == "ready"
+    np.save(moved / "vectors.npy", np.load(moved / "vectors.npy") / 2)
+    assert loaded(moved, str(maxmatch)).status == "failed"
+    (tmp_path / "bad.index").mkdir()
+    bad = ServedIndex.from_folder(tmp_path / "bad.index")
+    with TestClient(application([bad]), ADDRESS) as client:
+        ready(client)
+        health = client.get("/health").json()
+        (state,) = health["indexes"]
+        assert health["status"] == state["status"] == "failed"
+        assert str(tmp_path) not in state["error"]
         assert_refused(client.get("/search?q=dog"), 503)
 
 

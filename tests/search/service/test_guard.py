@@ -19,13 +19,13 @@ from manymatch.search.service.guard import Connection, Guard, Rate, read_body
 ADDRESS = "http://127.0.0.1"
 
 
-@pytest.fixture
-def seen() -> list[tuple[str, int]]:
-    return []
+SEEN: list[tuple[str, int]] = []
+"""Paths and statuses of the requests of a test."""
 
 
 @pytest.fixture
-def app(seen: list[tuple[str, int]]) -> Guard:
+def app() -> Guard:
+    SEEN.clear()
     inner = FastAPI()
 
     @inner.get("/never")
@@ -45,19 +45,17 @@ def app(seen: list[tuple[str, int]]) -> Guard:
         return guard.refusal(error.status_code, error.detail)
 
     def note(scope: Any, status: int, seconds: float) -> None:
-        seen.append((scope["path"], status))
+        SEEN.append((scope["path"], status))
 
     return Guard(inner, "127.0.0.1", Rate(1000), note)
 
 
-def test_an_answer_that_never_comes_ends(
-    app: Guard, seen: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_that_never_comes_ends(app: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "_SECONDS", 0.05)
     answer = TestClient(app, ADDRESS).get("/never")
     assert answer.status_code == 504 and "error" in answer.json()
     assert answer.headers["x-content-type-options"] == "nosniff"
-    assert seen == [("/never", 504)]
+    assert SEEN == [("/never", 504)]
 
 
 @pytest.fixture
