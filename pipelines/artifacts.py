@@ -42,7 +42,10 @@ def publish(
         create_markdown_artifact(leaderboard.to_markdown([run]), _key(run), "Metrics")
     if runs:
         create_markdown_artifact(_difference(), "metrics-diff", "Metrics against the last commit")
-        _write_report(workspace / LAYOUT.reports / report)
+        pages = page.render(stage.read(LAYOUT.reports, LAYOUT.plans))
+        with files.replacing(workspace / LAYOUT.reports / report) as partial:
+            for address, text in pages.items():
+                files.write_text(partial / address, text)
         _link_report(workspace, report / "index.html", "Report with the results of this run")
     elif (LAYOUT.reports / "index.html").is_file():
         _link_report(workspace, Path("index.html"), "Report of all results")
@@ -72,13 +75,6 @@ def _difference() -> str:
         return f"The metrics could not be compared: {output[-1] if output else f'exit code {code}'}"
     head, *rows = [line for line in output if line.startswith("|")] or [""]
     return "\n".join([head, *rows]) if rows[1:] else "No metric differs from the last commit."
-
-
-def _write_report(folder: Path) -> None:
-    pages = page.render(stage.read(LAYOUT.reports, LAYOUT.plans))
-    with files.replacing(folder) as partial:
-        for address, text in pages.items():
-            files.write_text(partial / address, text)
 
 
 def _link_report(workspace: Path, address: Path, text: str) -> None:

@@ -190,7 +190,8 @@ def _wait_for_server(here: Place) -> None:
             )
         time.sleep(0.2)
     log = here.started.log(SERVER)
-    raise ManyMatchError(f"the server ended: {here.started.last_line(SERVER)}. See {log}.")
+    last_line = log.read_text(errors="replace").rstrip().rpartition("\n")[2]
+    raise ManyMatchError(f"the server ended: {last_line}. See {log}.")
 
 
 async def _prepare(page_only: bool) -> None:

@@ -76,9 +76,5 @@ class Started:
     def log(self, name: str) -> Path:
         return self.folder / f"{name}.log"
 
-    def last_line(self, name: str) -> str:
-        """The last line of the process's output."""
-        return self.log(name).read_text(errors="replace").rstrip().rpartition("\n")[2]
-
     def _note(self, name: str) -> Path:
         return self.folder / f"{name}.json"

@@ -9,15 +9,16 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
-from command_line import configured, ends, fails
 
 from manymatch.cli import commands
 from manymatch.util import progress
+
+from .conftest import Ends, Fails
 
 STAGES = {
     "captions scenes": "download scenes",
@@ -68,20 +69,10 @@ FAULTS = STAGES | {
 }
 
 
-@pytest.fixture
-def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with configuration and nothing else."""
-    return configured(root, tmp_path, monkeypatch)
-
-
+@pytest.mark.usefixtures("checkout")
 @pytest.mark.parametrize("command", FAULTS)
-def test_a_missing_input_and_a_mistyped_name_are_one_line(
-    checkout: Path,
-    command: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    assert FAULTS[command] in fails(command, monkeypatch, capfd)
+def test_a_missing_input_and_a_mistyped_name_are_one_line(command: str, fails: Fails) -> None:
+    assert FAULTS[command] in fails(command)
 
 
 @pytest.mark.parametrize(
@@ -105,51 +96,41 @@ def test_a_missing_input_and_a_mistyped_name_are_one_line(
     ],
 )
 def test_check_finds_what_would_fail_later(
-    checkout: Path,
-    key: str,
-    value: list[str],
-    hint: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    checkout: Path, key: str, value: list[str], hint: str, fails: Fails
 ) -> None:
-    path = checkout / "params.yaml"
-    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), key: value}))
-    assert hint in fails("check", monkeypatch, capfd)
+    change(checkout / "params.yaml", {key: value})
+    assert hint in fails("check")
 
 
-def test_check_shows_all_faults(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    path = checkout / "params.yaml"
+def change(path: Path, changes: dict[str, Any]) -> None:
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | changes))
+
+
+def test_check_shows_all_faults(checkout: Path, ends: Ends) -> None:
     names = {"datasets": ["scenez", "scenes"], "presets": ["corra", "swampp"], "features": ["x"]}
-    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **names}))
-    shown = ends("check", 1, monkeypatch, capfd).err
-    for hint in ("'scenes'", "'cora'", "'swamp'", "extraction.x"):
-        assert hint in shown
+    change(checkout / "params.yaml", names)
+    shown = ends("check", 1).err
+    assert all(hint in shown for hint in ("'scenes'", "'cora'", "'swamp'", "extraction.x"))
 
 
-def test_a_mistyped_command_gets_the_nearest(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert "Did you mean 'evaluate'?" in ends("evalute", 2, monkeypatch, capfd).err
+def test_a_mistyped_command_gets_the_nearest(ends: Ends) -> None:
+    assert "Did you mean 'evaluate'?" in ends("evalute", 2).err
 
 
 def test_check_refuses_an_unknown_method_and_its_unknown_settings(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    checkout: Path, fails: Fails
 ) -> None:
     path = checkout / "presets" / "scenes" / "cora.yaml"
-    preset = yaml.safe_load(path.read_text())
-    path.write_text(yaml.safe_dump({**preset, "method": "coral"}))
-    assert "did you mean 'cora'?" in fails("check", monkeypatch, capfd)
-    path.write_text(yaml.safe_dump({**preset, "model": {"siz": 64}}))
-    assert "did you mean 'size'?" in fails("check", monkeypatch, capfd)
+    for changes, hint in (({"model": {"siz": 64}}, "'size'"), ({"method": "coral"}, "'cora'")):
+        change(path, changes)
+        assert f"did you mean {hint}?" in fails("check")
 
 
 def test_check_passes_what_is_committed(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    root: Path, monkeypatch: pytest.MonkeyPatch, ends: Ends
 ) -> None:
     monkeypatch.chdir(root)
-    assert "all known" in ends("check", 0, monkeypatch, capfd).err
+    assert "all known" in ends("check", 0).err
 
 
 @pytest.mark.parametrize(
@@ -162,17 +143,13 @@ def test_check_passes_what_is_committed(
     ],
 )
 def test_a_fault_in_any_place_is_no_traceback(
-    fault: BaseException,
-    code: int,
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    fault: BaseException, code: int, message: str, monkeypatch: pytest.MonkeyPatch, ends: Ends
 ) -> None:
     def failing() -> None:
         raise fault
 
     monkeypatch.setattr(commands, "app", failing)
-    line = ends("report", code, monkeypatch, capfd).err.strip()
+    line = ends("report", code).err.strip()
     assert message in line and line.isprintable()
 
 
@@ -201,14 +178,6 @@ def test_a_command_is_loading_until_it_prints_something(
     assert loading[0] > usual[0] and working == usual
 
 
-@pytest.mark.parametrize("stage", ["", *sorted({command.split()[0] for command in STAGES})])
-def test_help_explains_every_stage(
-    stage: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    shown = ends(f"{stage} --help", 0, monkeypatch, capfd).out
-    assert "Usage" in shown and len(shown.splitlines()) > 5
-
-
 @pytest.mark.parametrize(
     ("command", "words"),
     [
@@ -230,55 +199,33 @@ finally:
 
 
 @pytest.mark.parametrize(
-    "command",
-    [
-        *("check", "code", "download scenes", "captions scenes", "features scenes lite0"),
-        *("scene-graphs scenes", "shards scenes lite0", "train scenes vsepp", "readme", "report"),
-        *("evaluate scenes vsepp", "rerank scenes cora", "ensemble scenes vsepp cora"),
-        *("score scenes", "probe scenes cora", "clusters scenes swamp", "efficiency scenes"),
-        "experiment scenes vsepp --over size=4",
-    ],
+    "command", [*STAGES, "check", "code", "download scenes", "rerank scenes cora", "probe scenes a"]
 )
 def test_outside_a_project_every_command_says_so(
-    tmp_path: Path,
-    command: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch, fails: Fails
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    line = fails(command, monkeypatch, capfd)
+    line = fails(command)
     assert "no project here" in line and "To start a project" in line
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [Path.touch, lambda data: data.symlink_to("nowhere"), lambda data: data.symlink_to("data")],
-    ids=["file", "dangling link", "circle"],
-)
-def test_an_output_that_cannot_be_written_is_one_line(
-    checkout: Path,
-    damage: Callable[[Path], None],
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    damage(checkout / "data")
-    line = fails("code", monkeypatch, capfd)
-    assert "data" in line and "Remove" in line
+def test_an_output_that_cannot_be_written_is_one_line(checkout: Path, fails: Fails) -> None:
+    data = checkout / "data"
+    for damage in (Path.touch, lambda path: path.symlink_to("nowhere"), lambda p: p.symlink_to(p)):
+        damage(data)
+        line = fails("code")
+        assert "data" in line and "Remove" in line
+        data.unlink()
 
 
-@pytest.fixture
-def mounted(checkout: Path) -> Iterator[Path]:
-    """The output of the stage `code` as a disk of its own of 4 KiB."""
+def test_a_mount_point_as_output_is_one_line(checkout: Path, fails: Fails) -> None:
+    """The output of the stage `code` is a disk of its own of 4 KiB."""
     folder = checkout / "data" / "code"
     folder.mkdir(parents=True)
     mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(folder)]
     if not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("no right to mount a disk")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-def test_a_mount_point_as_output_is_one_line(
-    mounted: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert "mount" in fails("code", monkeypatch, capfd)
+    try:
+        assert "mount" in fails("code")
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import typer
-from command_line import configured, fails
 
 from manymatch.cli import commands
+
+from .conftest import Fails
 
 HOSTILE = [
     *("", ".", "..", "../flickr8k/vsepp", "/tmp/x", "a/b", "-x", ".hidden", "x.partial"),
@@ -48,20 +48,8 @@ def test_every_parameter_is_known_as_a_name_or_another_value() -> None:
     assert {part.name for command in COMMANDS.values() for part in command.params} <= known
 
 
-@pytest.fixture(scope="module")
-def checkout(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    with pytest.MonkeyPatch.context() as patch:
-        yield configured(root, tmp_path_factory.mktemp("checkout"), patch)
-
-
 @pytest.mark.parametrize(("command", "name"), PLACES)
-def test_no_name_is_a_path(
-    checkout: Path,
-    command: str,
-    name: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_no_name_is_a_path(checkout: Path, command: str, name: str, fails: Fails) -> None:
     before = sorted(checkout.rglob("*"))
     for value in HOSTILE if FIRST[name] == command else ("", "-x", "../flickr8k/vsepp"):
         options, arguments = [], []
@@ -71,7 +59,7 @@ def test_no_name_is_a_path(
                 arguments.append(text)
             elif part.name == name or part.required:
                 options.append(f"{part.opts[-1]}={text}")
-        line = fails([command, *options, "--", *arguments], monkeypatch, capfd)
+        line = fails([command, *options, "--", *arguments])
         assert line.isprintable() and len(line) < 1100
         assert "is not a name" in line or "empty" in line or name == "part"
     assert sorted(checkout.rglob("*")) == before

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from command_line import configured, ends
+
+from .conftest import Ends
+
+Shown = Callable[[int], list[str]]
 
 KEYS = {"presets": [], "features": []}
 FORM = "params.yaml: sources.flickr30k: 'images': the images are given out after a form"
 
 
 @pytest.fixture(autouse=True)
-def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with configuration and nothing else; no network and no cache of the hub."""
+def offline(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No network and no cache of the hub."""
 
     def no_network(*_: Any) -> None:
         pytest.fail("asked the network")
 
-    configured(root, tmp_path, monkeypatch)
     monkeypatch.setattr(socket.socket, "connect", no_network)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(checkout / "hub"))
 
 
 def settle(**changes: Any) -> None:
@@ -38,55 +41,60 @@ def settle(**changes: Any) -> None:
     Path("params.yaml").write_text(yaml.safe_dump(params))
 
 
-def shown(
-    code: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> list[str]:
-    lines = ends("check", code, monkeypatch, capfd).err.splitlines()
-    return [line for line in lines if "loading libraries" not in line]
+@pytest.fixture
+def shown(ends: Ends) -> Shown:
+    """The lines of `manymatch check`, which exits with a code."""
+
+    def lines(code: int) -> list[str]:
+        return [one for one in ends("check", code).err.splitlines() if "loading" not in one]
+
+    return lines
 
 
-BUTD = "pytorch_model.bin"
-MISSING: dict[str, tuple[dict[str, Any], list[str]]] = {
-    "images after a form": ({"datasets": ["flickr30k"]}, [FORM]),
-    "a folder without images": (
-        {"datasets": ["flickr30k"], "sources__flickr30k__folder": "."},
+def runs(dataset: str, *features: str, preset: str | None = None, **more: Any) -> dict[str, Any]:
+    """The settings of a run."""
+    return {
+        "datasets": [dataset],
+        "features": [*features],
+        "presets": [preset] * bool(preset),
+    } | more
+
+
+MISSING: list[tuple[dict[str, Any], list[str]]] = [
+    (runs("flickr30k"), [FORM]),
+    (
+        runs("flickr30k", sources__flickr30k__folder="."),
         ["'images': not found under its usual name in .; the images are given out after a form"],
     ),
-    "a wrong path": (
-        {"datasets": ["coco"], "sources__coco__images": "coco.zip"},
+    (
+        runs("coco", sources__coco__images="coco.zip"),
         ["coco images: no such file or folder: coco.zip"],
     ),
-    "files of clips": (
-        {"datasets": ["msrvtt"], "features": ["howto100m"]},
+    (
+        runs("msrvtt", "howto100m"),
         [
-            "sources.msrvtt: 'captions'",
-            "sources.msrvtt: 'train'",
-            "sources.msrvtt: 'test'",
+            *(f"sources.msrvtt: '{name}'" for name in ("captions", "train", "test")),
             "extraction.howto100m.published.msrvtt: 'msrvtt' has no images",
         ],
     ),
-    "weights of a detector": (
-        {"datasets": ["scenes"], "features": ["butd"]},
+    (
+        runs("scenes", "butd"),
         ["extraction.butd.weights: not set. Set the key to pytorch_model.bin"],
     ),
-    "no images and no features": (
-        {
-            "datasets": ["flickr30k"],
-            "features": ["butd"],
-            "sources__flickr30k__without_images": True,
-        },
+    (
+        runs("flickr30k", "butd", sources__flickr30k__without_images=True),
         ["extraction.butd.published.flickr30k: 'flickr30k' has no images"],
     ),
-    "published features": (
-        {
-            "datasets": ["coco"],
-            "features": ["butd"],
-            "extraction__butd__published": {"coco": {"format": "scan", "path": "/nowhere"}},
-        },
+    (
+        runs(
+            "coco",
+            "butd",
+            extraction__butd__published={"coco": {"format": "scan", "path": "/nowhere"}},
+        ),
         ["extraction.butd.published.coco.path: no such file or folder: /nowhere"],
     ),
-    "word vectors and features": (
-        {"datasets": ["flickr30k"], "features": ["butd"], "presets": ["dive_butd_bigru"]},
+    (
+        runs("flickr30k", "butd", preset="dive_butd_bigru"),
         [
             FORM,
             "extraction.butd.weights",
@@ -94,85 +102,67 @@ MISSING: dict[str, tuple[dict[str, Any], list[str]]] = {
             "folder: data/raw/glove/glove.840B.300d.txt",
         ],
     ),
-    "word2vec": (
-        {"datasets": ["youcook2"], "features": ["howto100m"], "presets": ["swamp"]},
+    (
+        runs("youcook2", "howto100m", preset="swamp"),
         ["sources.youcook2", "published.youcook2", "youcook2/swamp.yaml: model.word2vec_file"],
     ),
-    "weights of a CNN that is trained": (
-        {
-            "datasets": ["coco"],
-            "features": ["pixels512"],
-            "presets": ["vse_infinity_resnext101_bert"],
-        },
+    (
+        runs("coco", "pixels512", preset="vse_infinity_resnext101_bert"),
         ["model.image.cnn.weights: no such file or folder: data/raw/weights/ig_resnext101"],
     ),
-    "lists of splits": (
-        {
-            "datasets": ["mine"],
-            "sources__mine": {"kind": "own", "images": ".", "split": ["train.txt", "test.txt"]},
-        },
-        ["sources.mine.split: no such file or folder: train.txt", "folder: test.txt"],
+    (
+        runs("mine", sources__mine={"kind": "own", "images": ".", "split": ["train.txt", "test"]}),
+        ["sources.mine.split: no such file or folder: train.txt", "folder: test"],
     ),
-    "a folder of weights": (
-        {
-            "datasets": ["scenes"],
-            "features": ["resnet50"],
-            "extraction__resnet50__weights": "./weights",
-        },
+    (
+        runs("scenes", "resnet50", extraction__resnet50__weights="./weights"),
         ["extraction.resnet50.weights: no such folder, and no name on the hub: ./weights"],
     ),
-    "the data of an index": (
-        {
-            "datasets": ["scenes"],
-            "presets": ["cora"],
-            "features": ["lite0"],
-            "indexes": {
+    (
+        runs(
+            "scenes",
+            "lite0",
+            preset="cora",
+            indexes={
                 "mine": {"source": "data/raw/nothing/images", "model": "scenes/cora"},
                 "made": {"source": "data/captions/scenes.parquet", "model": "scenes/cora"},
             },
-        },
+        ),
         ["indexes.mine.source: no such file or folder: data/raw/nothing/images"],
     ),
-    "the model of an index": (
-        {
-            "datasets": ["scenes"],
-            "indexes": {"mine": {"source": "photos", "model": "scenes/cora"}},
-        },
+    (
+        runs("scenes", indexes={"mine": {"source": "photos", "model": "scenes/cora"}}),
         ["indexes.mine.model: there is no model models/scenes/cora", "indexes.mine.source: no"],
     ),
-}
+]
+"""Settings, and the lines on what their user must get."""
 
 
-@pytest.mark.parametrize("case", MISSING)
+@pytest.mark.parametrize(("changes", "expected"), MISSING)
 def test_what_the_user_must_get_is_an_error_with_key_and_remedy(
-    case: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    changes: dict[str, Any], expected: list[str], shown: Shown, ends: Ends
 ) -> None:
-    changes, expected = MISSING[case]
     settle(**changes)
-    lines = [line for line in shown(1, monkeypatch, capfd) if "will be downloaded" not in line]
+    lines = [line for line in shown(1) if "will be downloaded" not in line]
     assert lines[-1].startswith("error: ")
     faults = lines if len(expected) == 1 else lines[:-1]
     assert len(faults) == len(expected)
     for text in expected:
         assert sum(text in fault for fault in faults) == 1, lines
-    settled = ends("check --settings", 0, monkeypatch, capfd).err
+    settled = ends("check --settings", 0).err
     assert "all known" in settled and "downloaded" not in settled
 
 
-def test_a_method_without_a_file_of_word_vectors_has_those_of_the_package(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_method_without_a_file_of_word_vectors_has_those_of_the_package(shown: Shown) -> None:
     settle(datasets=["scenes"], features=["lite0"], presets=["vsepp"])
     path = Path("presets/scenes/vsepp.yaml")
     preset = yaml.safe_load(path.read_text())
     preset["model"]["word_vectors"] = "glove"
     path.write_text(yaml.safe_dump(preset))
-    assert "all known" in shown(0, monkeypatch, capfd)[-1]
+    assert "all known" in shown(0)[-1]
 
 
-def test_what_the_run_downloads_is_listed_with_sizes_and_is_no_error(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_the_run_downloads_is_listed_with_sizes_and_is_no_error(shown: Shown) -> None:
     features = ["resnet152", "pixels256"]
     settle(datasets=["coco"], features=features, presets=["vsepp_resnet152_gru"])
     path = Path("presets/coco/vsepp_resnet152_gru.yaml")
@@ -181,7 +171,7 @@ def test_what_the_run_downloads_is_listed_with_sizes_and_is_no_error(
     cnn = {"encoder": "linear", "cnn": {"backbone": "resnet152"}}
     model = {"method": "vse_infinity", "model": {"image": cnn, "text": bert}}
     path.write_text(yaml.safe_dump(preset | model))
-    *lines, end = shown(0, monkeypatch, capfd)
+    *lines, end = shown(0)
     assert [line.removeprefix("will be downloaded: ") for line in lines] == [
         "coco images (20,156 MB)",
         "coco captions (37 MB)",
@@ -192,13 +182,11 @@ def test_what_the_run_downloads_is_listed_with_sizes_and_is_no_error(
     assert end.endswith("all known")
 
 
-def test_what_is_there_is_not_missing(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_there_is_not_missing(shown: Shown) -> None:
     settle(datasets=["flickr30k"], features=["butd"], presets=["dive_butd_bigru"])
     for folder in ("raw/flickr30k", "raw/glove", "features/flickr30k"):
         Path("data", folder).mkdir(parents=True)
     Path("data/raw/glove/glove.840B.300d.txt").touch()
     Path("data/features/flickr30k/butd.h5").touch()
-    (line,) = shown(0, monkeypatch, capfd)
+    (line,) = shown(0)
     assert line.endswith("all known")

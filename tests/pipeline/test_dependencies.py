@@ -33,10 +33,6 @@ INDEX = {"index/pictures"}
 LEARNING = TRAIN | EVALUATE | ENSEMBLE | {"experiment/dive-alpha"}
 
 
-def of(preset: str, *kinds: str) -> set[str]:
-    return {f"{kind}/{dataset}/{preset}" for dataset in RUNS["datasets"] for kind in kinds}
-
-
 def append(text: str) -> Callable[[str], str]:
     return lambda source: source + text
 
@@ -50,6 +46,7 @@ def replace(old: str, new: str) -> Callable[[str], str]:
 
 
 Change = Callable[[str], str]
+Listings = Callable[[dict[str, Change]], dict[str, str]]
 WITHOUT_EFFECT: dict[str, Change] = {
     "training/train.py": append("\n# A remark.\n"),
     "methods/vsepp.py": replace('"""', '"""Well: '),
@@ -63,75 +60,41 @@ WITHOUT_EFFECT: dict[str, Change] = {
 }
 """A comment, a docstring, layout, an import for type checkers, new files and names that no stage
 uses yet, and a function that no stage calls."""
-EDITS: dict[str, tuple[str, Change, set[str]]] = {
-    "the version": (
-        "__init__.py",
-        replace('__version__ = "', '__version__ = "9'),
-        EVALUATE | ENSEMBLE,
-    ),
-    "a default of presets": (
-        "config/preset.py",
-        replace("lr: Positive = 5e-4", "lr: Positive = 6e-4"),
-        LEARNING | INDEX,
-    ),
-    "a default of the captions": (
+NEGATED = replace("return ", "return not ")
+DIVE = {f"{kind}/{dataset}/dive" for dataset in RUNS["datasets"] for kind in ("train", "evaluate")}
+EXPERIMENT = {"experiment/dive-alpha"}
+RESULTS = EVALUATE | ENSEMBLE | EXPERIMENT
+CAPTIONS = {"captions/scenes", "captions/flickr30k"}
+SETS = "\nEPSILON = 1.0\n\n\ndef smooth_chamfer(images, texts, alpha): ...\n"
+EDITS: list[tuple[str, Change, set[str]]] = [
+    ("__init__.py", replace('__version__ = "', '__version__ = "9'), EVALUATE | ENSEMBLE),
+    ("config/preset.py", replace("lr: Positive = 5e-4", "lr: Positive = 6e-4"), LEARNING | INDEX),
+    (
         "config/params.py",
         replace("minimum_count: Count = 1", "minimum_count: Count = 2"),
-        {"captions/scenes", "captions/flickr30k", "experiment/dive-alpha"},
+        CAPTIONS | EXPERIMENT,
     ),
-    "a default of the evaluation": (
-        "config/params.py",
-        replace("depth: Count = 100", "depth: Count = 50"),
-        EVALUATE | ENSEMBLE | {"experiment/dive-alpha"},
-    ),
-    "a similarity of one method": (
-        "similarities/sets.py",
-        append("\nEPSILON = 1.0\n\n\ndef smooth_chamfer(images, texts, alpha): ...\n"),
-        of("dive", "train", "evaluate") | {"experiment/dive-alpha"} | INDEX,
-    ),
-    "a set module's attention map": (
+    ("config/params.py", replace("depth: Count = 100", "depth: Count = 50"), RESULTS),
+    ("similarities/sets.py", append(SETS), DIVE | EXPERIMENT | INDEX),
+    (
         "networks/pooling/slot_attention.py",
         replace("class SlotAttention(", "class SlotAttention(object, "),
-        of("dive", "train", "evaluate") | {"experiment/dive-alpha"} | INDEX,
+        DIVE | EXPERIMENT | INDEX,
     ),
-    "a protocol": (
-        "evaluation/protocols/class_matches.py",
-        replace("return ", "return not "),
-        EVALUATE | ENSEMBLE | {"experiment/dive-alpha"},
-    ),
-    "a template of the report": ("reporting/templates/page.html", append("<hr>"), {"report"}),
-    "a table of the report": ("reporting/published_costs.csv", append("a,b\n"), {"report"}),
-    "a downloader": (
-        "datasets/fetching/transfer.py",
-        replace("return ", "return not "),
-        {"download/flickr30k", "captions/flickr30k"},
-    ),
-    "a drawing of scenes": (
+    ("evaluation/protocols/class_matches.py", NEGATED, RESULTS),
+    ("reporting/templates/page.html", append("<hr>"), {"report"}),
+    ("reporting/published_costs.csv", append("a,b\n"), {"report"}),
+    ("datasets/fetching/transfer.py", NEGATED, {"download/flickr30k", "captions/flickr30k"}),
+    (
         "scenes/drawing/four_legged.py",
         append("\nDRAWINGS.clear()\n"),
         {"download/scenes", "captions/scenes"},
     ),
-    "a backbone": (
-        "features/lite0.py",
-        replace("return ", "return not "),
-        {"features/scenes/lite0", "features/flickr30k/lite0"} | INDEX,
-    ),
-    "an importer": (
-        "features/importers/precomp.py",
-        replace("return ", "return not "),
-        {"features/flickr30k/butd"},
-    ),
-    "the parser": (
-        "scene_graphs/rules.py",
-        replace("return ", "return not "),
-        {"scene_graphs"} | INDEX,
-    ),
-    "the writer of shards": (
-        "shards/split_writer.py",
-        replace("return ", "return not "),
-        {"shards"},
-    ),
-}
+    ("features/lite0.py", NEGATED, {"features/scenes/lite0", "features/flickr30k/lite0"} | INDEX),
+    ("features/importers/precomp.py", NEGATED, {"features/flickr30k/butd"}),
+    ("scene_graphs/rules.py", NEGATED, {"scene_graphs"} | INDEX),
+    ("shards/split_writer.py", NEGATED, {"shards"}),
+]
 
 
 @pytest.fixture(scope="module")
@@ -164,9 +127,7 @@ def stages(
 
 
 @pytest.fixture(scope="module")
-def listings(
-    package: Path, stages: dict[str, list[str]]
-) -> Callable[[dict[str, Change]], dict[str, str]]:
+def listings(package: Path, stages: dict[str, list[str]]) -> Listings:
     """The content of every stage's file, from the copy of the package with some files changed."""
 
     def make(changes: dict[str, Change]) -> dict[str, str]:
@@ -186,21 +147,20 @@ def listings(
 
 
 @pytest.fixture(scope="module")
-def before(listings: Callable[[dict[str, Change]], dict[str, str]]) -> dict[str, str]:
+def before(listings: Listings) -> dict[str, str]:
     return listings({})
 
 
 def test_edits_that_change_no_computation_change_no_file(
-    listings: Callable[[dict[str, Change]], dict[str, str]], before: dict[str, str]
+    listings: Listings, before: dict[str, str]
 ) -> None:
     assert listings(WITHOUT_EFFECT) == before
 
 
-@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize(("name", "change", "expected"), EDITS)
 def test_an_edit_changes_the_files_of_the_stages_that_run_it(
-    listings: Callable[[dict[str, Change]], dict[str, str]], before: dict[str, str], edit: str
+    listings: Listings, before: dict[str, str], name: str, change: Change, expected: set[str]
 ) -> None:
-    name, change, expected = EDITS[edit]
     after = listings({name: change})
     assert {stage for stage in after if after[stage] != before[stage]} == expected
     assert len(after) == len(before) > 20

@@ -33,9 +33,13 @@ def test_train_ends_with_the_metrics_of_its_model() -> None:
 
 
 @pytest.mark.parametrize("dataset", ["scenes", "all"])
-def test_prepare_ends_with_the_shards(dataset: str) -> None:
+def test_prepare_ends_with_the_shards_and_evaluate_runs_every_model(dataset: str) -> None:
     names = flows.prepare.fn(dataset)
     assert names[-1] == "shards@scenes-lite0" and len(names) == 6
+    names = flows.evaluate.fn(dataset)
+    for method in METHODS:
+        assert {f"train@scenes-{method}", f"evaluate@scenes-{method}"} <= set(names)
+    assert "report" not in names
 
 
 def test_index_ends_with_the_index_of_its_model(
@@ -56,14 +60,6 @@ def test_index_ends_with_the_index_of_its_model(
     assert flows.index.fn("all")[-1] == "index@other"
     with pytest.raises(ConfigError, match="did you mean 'mine'"):
         flows.index.fn("mime")
-
-
-@pytest.mark.parametrize("dataset", ["scenes", "all"])
-def test_evaluate_brings_every_model_up_to_date(dataset: str) -> None:
-    names = flows.evaluate.fn(dataset)
-    assert {f"evaluate@scenes-{method}" for method in METHODS} <= set(names)
-    assert {f"train@scenes-{method}" for method in METHODS} <= set(names)
-    assert "report" not in names
 
 
 def test_report_runs_nothing_else_and_reproduce_everything(graph: Graph) -> None:

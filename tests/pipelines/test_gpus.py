@@ -74,23 +74,16 @@ def test_a_run_that_waits_for_several_holds_none(monkeypatch: pytest.MonkeyPatch
     assert not waiting.is_alive()
 
 
-@pytest.mark.parametrize("text", ["two", "", "-1", "1.5"])
-def test_anything_but_a_number_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setenv(gpus.WANTED, text)
-    with pytest.raises(ConfigError, match=f"^MANYMATCH_GPUS={text}: expected a number"):
-        claim([])
+def test_anything_but_a_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in ("two", "", "-1", "1.5"):
+        monkeypatch.setenv(gpus.WANTED, text)
+        with pytest.raises(ConfigError, match=f"^MANYMATCH_GPUS={text}: expected a number"):
+            claim([])
 
 
-@pytest.mark.parametrize(
-    ("visible", "ids"), [("-1", []), ("0, 1", ["0", "1"]), ("2,-1,3", ["2"]), ("", [])]
-)
-def test_the_list_is_read_as_cuda_does(
-    monkeypatch: pytest.MonkeyPatch, visible: str, ids: list[str]
-) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert gpus.present() == ids
-
-
-def test_without_gpus_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert claim([]) is None
+def test_the_list_is_read_as_cuda_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    lists = {"-1": [], "0, 1": ["0", "1"], "2,-1,3": ["2"], "": []}
+    for visible, ids in lists.items():
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        assert gpus.present() == ids
+    assert claim([]) is None  # there is no GPU

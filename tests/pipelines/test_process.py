@@ -17,16 +17,6 @@ from pipelines import process
 WORKS = "from pipelines import process\nprocess.run(['sh', '-c', 'echo on; exec sleep 300'], print)"
 
 
-def _lines(written: bytes) -> list[str]:
-    reading, writing = os.pipe()
-    os.write(writing, written)
-    os.close(writing)
-    try:
-        return list(process.lines(reading))
-    finally:
-        os.close(reading)
-
-
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
@@ -37,8 +27,10 @@ def _lines(written: bytes) -> list[str]:
         (b"caf\xe9\n", ["caf�"]),
     ],
 )
-def test_lines(written: bytes, expected: list[str]) -> None:
-    assert _lines(written) == expected
+def test_lines(written: bytes, expected: list[str], tmp_path: Path) -> None:
+    (tmp_path / "written").write_bytes(written)
+    with (tmp_path / "written").open("rb") as reading:
+        assert list(process.lines(reading.fileno())) == expected
 
 
 def test_a_command_is_heard_and_its_exit_code_returned() -> None:

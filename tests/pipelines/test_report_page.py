@@ -22,16 +22,12 @@ def address(tmp_path: Path) -> Iterator[str]:
     served.server_close()
 
 
-@pytest.mark.parametrize("name", ["127.0.0.1", "127.0.0.1:80", "localhost:4201"])
-def test_a_name_of_this_machine_is_answered(address: str, name: str) -> None:
-    answer = httpx.get(f"http://{address}/index.html", headers={"Host": name})
-    assert answer.text == "results"
-    assert "access-control-allow-origin" not in answer.headers
-
-
-@pytest.mark.parametrize("name", ["evil.example", "evil.example:4201", "127.0.0.1.evil", "", "a:b"])
-@pytest.mark.parametrize("path", ["index.html", ""])
-def test_another_name_is_refused(address: str, name: str, path: str) -> None:
-    for method in ("GET", "HEAD"):
-        answer = httpx.request(method, f"http://{address}/{path}", headers={"Host": name})
-        assert answer.status_code == 421 and "results" not in answer.text
+def test_only_a_name_of_this_machine_is_answered(address: str) -> None:
+    for name in ("127.0.0.1", "127.0.0.1:80", "localhost:4201"):
+        answer = httpx.get(f"http://{address}/index.html", headers={"Host": name})
+        assert answer.text == "results"
+        assert "access-control-allow-origin" not in answer.headers
+    for name in ("evil.example", "evil.example:4201", "127.0.0.1.evil", "", "a:b"):
+        for method, path in (("GET", "index.html"), ("GET", ""), ("HEAD", "index.html")):
+            answer = httpx.request(method, f"http://{address}/{path}", headers={"Host": name})
+            assert answer.status_code == 421 and "results" not in answer.text

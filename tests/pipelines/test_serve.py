@@ -62,33 +62,21 @@ def in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-def make_pool(client: Any) -> None:
-    asyncio.run(serve.make_pool(client))
-
-
-def test_a_limit_that_somebody_has_set_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pool_has_our_template_and_the_limits_that_somebody_has_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(serve.gpus, "present", lambda: ["0", "1"])
-    client = Client()
-    make_pool(client)
+    client: Any = Client(Pool("process", ProcessWorker.get_default_base_job_template()))
+    asyncio.run(serve.make_pool(client))
     assert client.limits["gpu"] == 2 and client.limits["cpu"] >= 1
-    client.limits["gpu"] = 7
-    make_pool(client)
-    assert client.limits["gpu"] == 7
-
-
-def test_a_pool_of_an_older_service_gets_the_template_without_variables() -> None:
-    open_to_all = ProcessWorker.get_default_base_job_template()
-    client = Client(Pool("process", open_to_all))
-    make_pool(client)
-    assert client.pool and client.pool.template["variables"]["properties"] == {}
+    assert client.pool.template["variables"]["properties"] == {}
     assert client.pool.template["job_configuration"]["command"] == "python -m pipelines.engine"
-
-
-def test_a_pool_of_another_type_is_one_line() -> None:
-    with pytest.raises(
-        ConfigError, match=r"^the work pool 'manymatch' is of type 'docker', [^\n]*"
-    ):
-        make_pool(Client(Pool("docker")))
+    client.limits["gpu"] = 7
+    asyncio.run(serve.make_pool(client))
+    assert client.limits["gpu"] == 7
+    client.pool = Pool("docker")
+    with pytest.raises(ConfigError, match=r"^the work pool 'manymatch' is of type 'docker', .*"):
+        asyncio.run(serve.make_pool(client))
 
 
 def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:

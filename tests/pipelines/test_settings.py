@@ -84,19 +84,16 @@ def test_a_fault_is_one_line(override: str, message: str) -> None:
     assert "\n" not in str(fault.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("seed: [1\npresets: []\n", r"^params.yaml:2: expected"),
+def test_a_broken_file_that_is_to_be_changed_is_one_line() -> None:
+    for text, message in (
+        ("seed: [1\npresets: []\n", "^params.yaml:2: expected"),
         ("seed: 1\npresets: []\nseed: 2\n", "^params.yaml:3: the key 'seed'"),
-        ("- seed\n", r"^params.yaml: expected a mapping"),
-    ],
-)
-def test_a_broken_file_that_is_to_be_changed_is_one_line(text: str, message: str) -> None:
-    Path("params.yaml").write_text(text)
-    with pytest.raises(ConfigError, match=message) as fault:
-        write("shards.thumbnail=64", preset=None)
-    assert "\n" not in str(fault.value)
+        ("- seed\n", "^params.yaml: expected a mapping"),
+    ):
+        Path("params.yaml").write_text(text)
+        with pytest.raises(ConfigError, match=message) as fault:
+            write("shards.thumbnail=64", preset=None)
+        assert "\n" not in str(fault.value)
 
 
 def test_a_check_that_is_killed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

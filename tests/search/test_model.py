@@ -195,46 +195,37 @@ def test_other_faults_are_errors_of_one_line(
     (tmp_path / "text.jpg").write_text("no picture")
     too_long = "word " * 20_000
     parts = Embeddings(torch.ones(1, 1, 4), log_variance="x")  # type: ignore[arg-type]
-    encoders: list[Any] = [vsepp.encode_items, vsepp.encode_captions]
-    faults: list[tuple[type[ManyMatchError], Callable[[], object]]] = [
-        (DataError, lambda: vsepp.encode_images([])),
-        (DataError, lambda: vsepp.encode_texts([])),
-        (DataError, lambda: vsepp.encode_images([tmp_path / "text.jpg"])),
-        (DataError, lambda: vsepp.encode_images([tmp_path / "missing.jpg"])),
-        (DataError, lambda: vsepp.encode_images([np.zeros((4, 4), np.float32)])),
-        (DataError, lambda: vsepp.encode_texts(["a dog", " "])),
-        *((DataError, partial(vsepp.encode_texts, ["a dog", odd])) for odd in ODD),
-        *((DataError, partial(vsepp.encode_texts, odd)) for odd in (None, 5, b"a", "a")),
-        *((DataError, partial(vsepp.explain, pictures[0], odd)) for odd in ODD),
-        *((DataError, partial(vsepp.encode_images, [odd])) for odd in (None, 5, b"a", [1])),
-        (DataError, lambda: vsepp.encode_images(None)),  # type: ignore[arg-type]
-        *((ConfigError, partial(vsepp.encode_texts, ["a"], size)) for size in (0, -1, None, "9")),
-        (ConfigError, lambda: manymatch.load(tmp_path, None)),  # type: ignore[arg-type]
-        (DataError, lambda: vsepp.encode_images([UserString("a.png")])),  # type: ignore[list-item]
-        (DataError, lambda: vsepp.encode_texts([too_long])),
-        *(
-            (DataError, partial(vsepp.encode_texts, odd))
-            for odd in ({"a": 1}, {"a"}, torch.ones(2))
-        ),
-        *((DataError, partial(vsepp.precision, odd)) for odd in (None, "x", [None], [[1], [1, 2]])),
-        *((DataError, partial(vsepp.score, odd, odd)) for odd in (None, parts)),
-        *((DataError, partial(encode, ["a"])) for encode in encoders),
-        *((ConfigError, partial(vsepp.save, odd)) for odd in (None, 5, b"a")),
-        *((ConfigError, partial(manymatch.load, odd)) for odd in (None, 5, ["a"])),
-        *((ConfigError, partial(manymatch.Index.open, odd)) for odd in (None, 5, b"a")),
-        (ConfigError, lambda: manymatch.Index.open(tmp_path, 5)),  # type: ignore[arg-type]
-        (ConfigError, lambda: manymatch.Index.open(tmp_path, None, "x")),  # type: ignore[arg-type]
-        (ConfigError, lambda: manymatch.load(tmp_path, regions=(1, 2, 3))),  # type: ignore[arg-type]
-        (ConfigError, lambda: manymatch.methods.method_class(None)),  # type: ignore[arg-type]
-        (CheckpointError, lambda: vsepp.push_to_hub("no name")),
-        (StorageError, lambda: manymatch.load("a" * 5_000)),
-        (ConfigError, lambda: manymatch.load(tmp_path, "cuda:99")),
-        (CheckpointError, lambda: manymatch.load(tmp_path, "cpu")),
-    ]
-    for error, call in faults:
-        with pytest.raises(error) as raised:
-            call()
-        assert "\n" not in str(raised.value)
+    texts, load, opened = vsepp.encode_texts, manymatch.load, manymatch.Index.open
+    numbers: list[Any] = [None, 5, b"a"]
+    faults: dict[type[ManyMatchError], list[tuple[Callable[..., object], Any]]] = {
+        DataError: [
+            *((texts, [odd]) for odd in ([], ["a dog", " "], [too_long], *numbers, "a")),
+            *((texts, [odd]) for odd in ({"a": 1}, {"a"}, torch.ones(2))),
+            *((texts, [["a dog", odd]]) for odd in ODD),
+            *((vsepp.explain, [pictures[0], odd]) for odd in ODD),
+            *((vsepp.encode_images, [odd]) for odd in ([], None, [np.zeros((4, 4), np.float32)])),
+            *((vsepp.encode_images, [[tmp_path / f"{name}.jpg"]]) for name in ("text", "missing")),
+            *((vsepp.encode_images, [[odd]]) for odd in (*numbers, [1], UserString("a.png"))),
+            *((vsepp.precision, [odd]) for odd in (None, "x", [None], [[1], [1, 2]])),
+            *((vsepp.score, [odd, odd]) for odd in (None, parts)),
+            *((encode, [["a"]]) for encode in (vsepp.encode_items, vsepp.encode_captions)),
+        ],
+        ConfigError: [
+            *((texts, [["a"], size]) for size in (0, -1, None, "9")),
+            *((call, [odd]) for call in (vsepp.save, load, opened) for odd in numbers),
+            *((load, [tmp_path, device]) for device in (None, "cuda:99")),
+            *((opened, [tmp_path, *model]) for model in ((5,), (None, "x"))),
+            (partial(load, regions=(1, 2, 3)), [tmp_path]),
+            (manymatch.methods.method_class, [None]),
+        ],
+        CheckpointError: [(vsepp.push_to_hub, ["no name"]), (load, [tmp_path, "cpu"])],
+        StorageError: [(load, ["a" * 5_000])],
+    }
+    for error, calls in faults.items():
+        for call, arguments in calls:
+            with pytest.raises(error) as raised:
+                call(*arguments)
+            assert "\n" not in str(raised.value)
     for odd in ODD:
         with pytest.raises(DataError, match=r"text 1: \w+ instead of a text"):
             vsepp.encode_texts(text for text in ("a dog", odd))

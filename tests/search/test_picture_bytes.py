@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import io
-import struct
-import zlib
 
 import numpy as np
 import pytest
+from picture_bomb import bomb
 from PIL import Image
 
 from manymatch.model.picture_bytes import MOST_PIXELS, decoded, media_type, thumbnail
@@ -18,19 +17,6 @@ def written(image: Image.Image, kind: str, **options: object) -> bytes:
     file = io.BytesIO()
     image.save(file, kind, **options)
     return file.getvalue()
-
-
-def bomb(width: int, height: int) -> bytes:
-    """A small PNG that says it has so many pixels."""
-
-    def chunk(name: bytes, data: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-        )
-
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    data = zlib.compress(bytes(1000))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
 
 
 GREY = Image.fromarray(np.arange(60, dtype=np.uint8).reshape(6, 10))

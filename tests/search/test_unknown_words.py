@@ -60,19 +60,15 @@ def test_an_answer_says_which_words_are_unknown(index: Index, pictures: list[Pat
     assert not similar.unknown and similar.understood
 
 
-@pytest.mark.parametrize(
-    ("query", "words"),
-    [("two qwzx dogs", "Not known to the model: qwzx"), ("qwzx", "knows no word of this query")],
-)
 def test_the_command_says_so_before_the_results(
-    query: str,
-    words: str,
-    index: Index,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    index: Index, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    printed = ends(["search", str(index.folder), query], 0, monkeypatch, capfd).out
-    assert words in printed and printed.index(words) < printed.index(".png")
-    printed = ends(["search", str(index.folder), query, "--json"], 0, monkeypatch, capfd).out
-    answer = json.loads(printed)
-    assert answer["unknown"] == ["qwzx"] and answer["understood"] == (query != "qwzx")
+    for query, words in (
+        ("two qwzx dogs", "Not known to the model: qwzx"),
+        ("qwzx", "knows no word of this query"),
+    ):
+        command = ["search", str(index.folder), query]
+        printed = ends(command, 0, monkeypatch, capfd).out
+        assert words in printed and printed.index(words) < printed.index(".png")
+        answer = json.loads(ends([*command, "--json"], 0, monkeypatch, capfd).out)
+        assert answer["unknown"] == ["qwzx"] and answer["understood"] == (query != "qwzx")

@@ -75,7 +75,7 @@ class _Watch:
     async def wait(self) -> FlowRun:
         while True:
             run = await self._client.read_flow_run(self._run_id)
-            ended = run.state is not None and run.state.is_final()
+            ended = run.state if run.state and run.state.is_final() else None
             # The last lines may reach the server after the state.
             await asyncio.sleep(_SECONDS_BETWEEN_LOOKS * (2 if ended else 1))
             async for log in self._new_logs():
@@ -83,7 +83,8 @@ class _Watch:
                 if warning or log.name.endswith(f".{PROGRESS}"):
                     self._print(f"{log.timestamp.astimezone():%H:%M:%S}", log.message, log.level)
             if ended:
-                self._print_end(run)
+                level = logging.INFO if ended.is_completed() else logging.ERROR
+                self._print("", ended.message or "", level)
                 return run
             self._tell_waiting(run)
 
@@ -112,11 +113,6 @@ class _Watch:
                 "for a worker ('make serve' starts one).",
                 logging.INFO,
             )
-
-    def _print_end(self, run: FlowRun) -> None:
-        good = run.state is not None and run.state.is_completed()
-        message = (run.state and run.state.message) or ""
-        self._print("", message, logging.INFO if good else logging.ERROR)
 
     def _print(self, moment: str, message: str, level: int) -> None:
         lines = [printable(line.expandtabs()) for line in message.splitlines()]

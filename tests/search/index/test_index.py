@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import shutil
 import subprocess
@@ -13,14 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from made_indexes import made_index
 
 from manymatch import Index
 from manymatch.evaluation.rerank import reranked
-from manymatch.search.index.facts import add_facts
 from manymatch.search.index.items import PictureFolder
 from manymatch.util.errors import ConfigError, DataError
 
@@ -33,23 +29,16 @@ TEXTS = ["a red bird above a table", "two dogs", "\U0001f600", "xyzzy"]
 Make = Callable[..., Path]
 
 
-@pytest.fixture(scope="module")
-def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with five captions."""
-    path = tmp_path_factory.mktemp("captions") / "captions.txt"
-    path.write_text("\n".join([*TEXTS, "", "a dog beside the red boat"]))
-    return path
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_results_are_those_of_scoring_everything(
-    method: str, make_model: Make, pictures: list[Path], captions: Path, tmp_path: Path
+    method: str, make_model: Make, pictures: list[Path], tmp_path: Path
 ) -> None:
-    folder = make_model(method, settings=SETTINGS.get(method))
+    folder, captions = make_model(method, settings=SETTINGS.get(method)), tmp_path / "captions.txt"
+    lines = [*TEXTS, "a dog beside the red boat"]
+    captions.write_text("\n\n".join(lines))
     images = made_index(pictures[0].parent, folder, tmp_path / "images")
     texts = made_index(captions, folder, tmp_path / "texts")
     model = images.model
-    lines = [line for line in captions.read_text().splitlines() if line]
     embedded = model.encode_images(sorted(pictures)), model.encode_texts(lines)
     similar = images.similar(images.search(TEXTS[0], 1).results[0].id)
     assert len(similar.results) == len(pictures) - 1
@@ -192,55 +181,6 @@ def test_filters_and_a_least_score(album: Album) -> None:
     album.index()  # keeps the facts
     facts = {r.path: album.open().item(r.id).facts for r in album.open().search("a dog").results}
     assert {path: row["number"] for path, row in facts.items()} == numbers | {"new.png": None}
-    for content in ("number\n1", "path,size\n1,2", "path,a,a\nx,1,2", "path\nx\nx", "path\nx"):
-        table.write_text(content)
-        with pytest.raises(DataError, match=r"facts\.csv"):
-            album.index(table=table)
-    with pytest.raises(DataError, match="no such file"):
-        album.index(table=album.root / "missing.parquet")
-
-
-def test_facts_of_other_programs_can_be_read(album: Album) -> None:
-    album.draw("photo.png", 500)
-    table = album.root / "facts.parquet"
-    times = pa.array([1_700_000_000_123_456_789, None], pa.timestamp("ns"))
-    columns = {"text": [1, 2], "time": times, "icon": [b"\xff", b""]}
-    pq.write_table(pa.table({"path": ["photo.png", "other.png"], **columns}), table)
-    album.index(table=table)
-    index = album.open()
-    results = {result.path: result for result in index.search("two dogs").results}
-    item = index.item(results["photo.png"].id)
-    time = datetime.datetime(2023, 11, 14, 22, 13, 20, 123456)
-    assert item.facts == {"text": 1, "time": time, "icon": b"\xff"}
-    assert item.model_dump(mode="json")["facts"]["icon"] == "_w=="
-    assert results["photo.png"].text is None
-
-    note = pa.array([b"\xff\xfe"]).view(pa.string())
-    pq.write_table(pa.table({"path": ["photo.png"], "note": note}), table)
-    with pytest.raises(DataError, match=r"facts\.parquet.*UTF-8"):
-        album.index(table=table)
-
-
-def test_paths_of_numbers_stay_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = tmp_path / "facts.csv"
-    table.write_text("path,number\n000123,1\n,2\n")
-    items = pa.table({"path": ["000123", "123"]})
-    assert add_facts(items, table, None)["number"].to_pylist() == [1, None]
-    assert "facts.csv: 1 of 2 rows name no item, and are left out" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("content", "fault"),
-    [
-        (b"path;year\na.jpg;1\n", r"facts\.csv: .*the columns are path;year"),
-        (b"path,place\na.jpg,x\nb.jpg,caf\xe9\n", r"facts\.csv:3: byte 0xe9 .*iconv"),
-    ],
-)
-def test_the_fault_of_a_csv_table_is_named(content: bytes, fault: str, tmp_path: Path) -> None:
-    table = tmp_path / "facts.csv"
-    table.write_bytes(content)
-    with pytest.raises(DataError, match=fault):
-        add_facts(pa.table({"path": ["a.jpg", "b.jpg"]}), table, None)
 
 
 def test_opening_an_index_is_quick_and_needs_no_model(album: Album) -> None:

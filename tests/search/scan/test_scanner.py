@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +18,10 @@ from made_galleries import KINDS, SCORES, SETS, MakeModel, made_up, with_entitie
 from torch import Tensor
 from torch.nn.functional import normalize
 
+import manymatch
 from manymatch import Model
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Side
-from manymatch.search.scan import codes as codes_module
 from manymatch.search.scan import dots
 from manymatch.search.scan.code_writer import write_codes
 from manymatch.search.scan.codes import BLOCK, Codes
@@ -26,6 +29,19 @@ from manymatch.search.scan.exact import double
 from manymatch.search.scan.quantiser import Quantiser
 from manymatch.search.scan.scanner import Scanner
 from manymatch.util.errors import ConfigError, DataError
+
+
+@pytest.fixture(scope="module")
+def small_model(make_model: Callable[..., Path]) -> MakeModel:
+    """The model of a score in `SCORES`, with fresh weights."""
+
+    @cache
+    def made(score: str) -> Model:
+        method, changes = SCORES[score]
+        return manymatch.load(make_model(method, settings=changes), "cpu")
+
+    return made
+
 
 EXAMPLES = settings(
     deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
@@ -79,7 +95,7 @@ def test_entities_re_rank(small_model: MakeModel, side: Side) -> None:
                 check(hits, single[query], exact[query], 7)
 
 
-def test_a_method_without_a_form_is_scored_as_a_whole(
+def test_a_method_whose_products_are_unknown_or_not_its_score_has_no_codes(
     small_model: MakeModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = small_model("vsepp")
@@ -92,12 +108,7 @@ def test_a_method_without_a_form_is_scored_as_a_whole(
         assert hits.reranked == 150
     with pytest.raises(ConfigError, match="vsepp"):
         codes_of(model, gallery, "images")
-
-
-def test_a_form_that_is_not_that_of_the_score_is_refused(
-    small_model: MakeModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model, gallery = small_model("vsepp"), made_up("random", 30, 1, 16, 0)
+    monkeypatch.undo()
     score = type(model.method).score
     monkeypatch.setattr(type(model.method), "score", lambda *sides: 2 * score(*sides) + 1)
     with pytest.raises(ConfigError, match="products"):
@@ -148,15 +159,11 @@ def test_no_bound_is_below_its_score(
     if worst:
         queries = along_the_errors(gallery, queries)
     exact = all_scores(model, double(gallery), double(queries), "images")
-    bounds = upper_bounds(model, codes_of(model, gallery, "images"), queries)
-    assert bool((bounds >= exact.numpy()).all())
-
-
-def upper_bounds(model: Model, codes: Codes, queries: Embeddings) -> np.ndarray:
-    form = model.method.products("images")
+    codes, form = codes_of(model, gallery, "images"), model.method.products("images")
     assert form is not None
     single = [double(queries).rows(slice(row, row + 1)) for row in range(len(queries))]
-    return codes.upper_bounds([form.ask(query, codes.longest) for query in single])
+    bounds = codes.upper_bounds([form.ask(query, codes.longest) for query in single])
+    assert bool((bounds >= exact.numpy()).all())
 
 
 def along_the_errors(gallery: Embeddings, queries: Embeddings) -> Embeddings:
@@ -171,46 +178,28 @@ def along_the_errors(gallery: Embeddings, queries: Embeddings) -> Embeddings:
     return replace(queries, vectors=(signs / vectors.shape[2] ** 0.5).float())
 
 
-def test_half_of_the_error_is_not_a_bound(
-    small_model: MakeModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = small_model("vsepp")
-    gallery = made_up("random", 60, 1, 256, 0)
-    queries = double(along_the_errors(gallery, made_up("random", 4, 1, 256, 1)))
-    codes = codes_of(model, gallery, "images")
-    exact = all_scores(model, double(gallery), queries, "images")
-    whole = codes_module._weighted
-    monkeypatch.setattr(codes_module, "_weighted", lambda *arguments: whole(*arguments) / 2)
-    assert bool((upper_bounds(model, codes, queries) < exact.numpy()).any())
-
-
-def test_without_the_library_a_search_is_by_brute_force(
-    small_model: MakeModel, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("fault", ["missing", "wrong"])
+def test_without_right_products_a_search_is_by_brute_force(
+    fault: str, small_model: MakeModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = small_model("maxmatch topk")
     gallery, queries = made_up("random", 300, 4, 16, 0), made_up("random", 5, 4, 16, 1)
     codes = codes_of(model, gallery, "images")
     with_library = Scanner(model, gallery, codes).top(queries, 10)
-    monkeypatch.setattr(dots, "numkong", None)
+    if fault == "missing":
+        monkeypatch.setattr(dots, "numkong", None)
+    else:
+        monkeypatch.setattr(dots.Products, "__call__", lambda *_: np.zeros((67, 1), np.int32))
     dots.available.cache_clear()
     try:
-        assert not dots.available()
+        with pytest.warns(UserWarning, match="wrong") if fault == "wrong" else nullcontext():
+            assert not dots.available()
         without = Scanner(model, gallery, codes).top(queries, 10)
     finally:
         dots.available.cache_clear()
     for one, other in zip(with_library, without, strict=True):
         np.testing.assert_array_equal(one.rows, other.rows)
         np.testing.assert_array_equal(one.scores, other.scores)
-
-
-def test_a_library_with_wrong_products_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dots.Products, "__call__", lambda *_: np.zeros((67, 1), np.int32))
-    dots.available.cache_clear()
-    try:
-        with pytest.warns(UserWarning, match="wrong products"):
-            assert not dots.available()
-    finally:
-        dots.available.cache_clear()
 
 
 @pytest.mark.parametrize(("size", "spread"), [(1024, 0), (64, 1e-2), (64, 1e-3)])
@@ -222,9 +211,8 @@ def test_codes_tell_items_apart(small_model: MakeModel, size: int, spread: float
     def near(vectors: Tensor) -> Tensor:
         return vectors @ space + 0.05 * torch.randn(*vectors.shape[:2], 1024)
 
-    if spread:
-        vectors = gallery.vectors[:1] + spread * gallery.vectors
-    else:
+    vectors = gallery.vectors[:1] + spread * gallery.vectors
+    if not spread:
         vectors, queries = (
             near(gallery.vectors),
             Embeddings(normalize(near(queries.vectors), dim=2)),
@@ -275,16 +263,3 @@ def test_faults_are_errors_of_one_line(small_model: MakeModel, tmp_path: Path) -
     (folder / "codes.json").unlink()
     with pytest.raises(DataError, match=r"codes\.json"):
         Codes(folder)
-
-
-@pytest.mark.parametrize(
-    ("score", "part"),
-    [("msrm", "log_variance"), ("msrm hypergraph", "candidate"), ("pcme samples", "log_variance")],
-)
-def test_embeddings_of_another_method_are_refused(
-    small_model: MakeModel, score: str, part: str
-) -> None:
-    whole = made_up("random", 20, 1, 16, 0)
-    other = replace(whole, **{part: None})
-    with pytest.raises(DataError, match=f"without a {part}"):
-        Scanner(small_model(score), other).top(other, 3)

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import pytest
 from made_indexes import made_index
 from starlette.testclient import TestClient
 from waiting import ready
@@ -21,8 +21,6 @@ from manymatch.search.service.served_index import ServedIndex
 
 from .conftest import ADDRESS
 from .test_app import assert_refused
-
-Make = Callable[..., Path]
 
 
 def test_head_is_get_without_a_body(client: TestClient, items: dict[str, str]) -> None:
@@ -36,55 +34,48 @@ def test_head_is_get_without_a_body(client: TestClient, items: dict[str, str]) -
     assert client.head("/items/none").status_code == 404
 
 
-@pytest.mark.parametrize("became", ["nothing", "a pipe", "a folder", "a link", "a text"])
 def test_no_answer_names_a_path_of_the_server(
-    became: str, make_model: Make, pictures: list[Path], tmp_path: Path
+    make_model: Callable[..., Path], pictures: list[Path], tmp_path: Path
 ) -> None:
-    source = tmp_path / "photos"
+    source, secret = tmp_path / "photos", pictures[1]
     source.mkdir()
-    shutil.copy(pictures[0], source / "a.png")
-    made_index(source, make_model("vsepp"), tmp_path / "photos.index")
-    with TestClient(
-        application([ServedIndex.from_folder(tmp_path / "photos.index")]), ADDRESS
-    ) as client:
-        ready(client)
-        (found,) = client.get("/search?q=dogs").json()["results"]
-        file = source / "a.png"
-        file.unlink()
-        {
-            "nothing": lambda: None,
-            "a pipe": lambda: os.mkfifo(file),
-            "a folder": file.mkdir,
-            "a link": lambda: file.symlink_to(pictures[1]),
-            "a text": lambda: file.write_text("no picture"),
-        }[became]()
-        for path in ("picture", "thumbnail", "similar"):
-            answer = client.get(f"/items/{found['id']}/{path}")
-            assert str(tmp_path) not in answer.text and answer.status_code < 500
-        answer = client.get("/explain", params={"item": found["id"], "q": "dogs"})
-        assert_refused(answer, 400 if became == "a text" else 404)
-        assert str(tmp_path) not in answer.text
-        for path in ("", "/picture", "/similar"):
-            answer = client.get(f"/items/unknown{path}")
-            assert_refused(answer, 404)
-            assert "no item 'unknown'" in answer.text and str(tmp_path) not in answer.text
-
-
-def test_a_fact_that_cannot_be_read_names_no_path_of_the_server(
-    make_model: Make, pictures: list[Path], tmp_path: Path
-) -> None:
-    index = made_index(pictures[0].parent, make_model("vsepp"), tmp_path / "photos.index")
+    changes: dict[str, Callable[[Path], object]] = {
+        "nothing": lambda file: None,
+        "pipe": os.mkfifo,
+        "folder": Path.mkdir,
+        "link": lambda file: file.symlink_to(secret),
+        "text": lambda file: file.write_text("no picture"),
+        "whole": lambda file: shutil.copy(pictures[0], file),
+    }
+    for name in changes:
+        shutil.copy(pictures[0], source / f"{name}.png")
+    index = made_index(source, make_model("vsepp"), tmp_path / "photos.index")
     items = pq.read_table(index.folder / "items.parquet")
     numbers = pa.array(range(len(items)))
-    doubled = pa.StructArray.from_arrays([numbers, numbers], ["a", "a"])
+    others = pc.not_equal(items["path"].combine_chunks(), "whole.png")
+    # Python has no object with two fields of one name.
+    doubled = pa.StructArray.from_arrays([numbers, numbers], ["a", "a"], mask=others)
     pq.write_table(items.append_column("doubled", doubled), index.folder / "items.parquet")
     with TestClient(application([ServedIndex.from_folder(index.folder)]), ADDRESS) as client:
         ready(client)
-        item = client.get("/search?q=dogs").json()["results"][0]["id"]
-        answer = client.get(f"/items/{item}")
-        assert_refused(answer, 404)
-        assert str(tmp_path) not in answer.text
-        assert client.get(f"/items/{item}/picture").status_code == 200
+        for found in client.get("/search?q=dogs").json()["results"]:
+            file, item = source / found["path"], f"/items/{found['id']}"
+            file.unlink()
+            changes[file.stem](file)
+            for end in ("", "/picture", "/thumbnail", "/similar"):
+                answer = client.get(f"{item}{end}")
+                assert str(tmp_path) not in answer.text and answer.status_code < 500
+            if file.stem == "whole":
+                assert_refused(client.get(item), 404)
+                assert client.get(f"{item}/picture").status_code == 200
+                continue
+            answer = client.get("/explain", params={"item": found["id"], "q": "dogs"})
+            assert str(tmp_path) not in answer.text
+            assert_refused(answer, 400 if file.stem == "text" else 404)
+        for end in ("", "/picture", "/similar"):
+            answer = client.get(f"/items/unknown{end}")
+            assert_refused(answer, 404)
+            assert "no item 'unknown'" in answer.text
 
 
 def test_the_page_needs_nobody_else(client: TestClient) -> None:
@@ -110,7 +101,8 @@ def test_the_service_describes_itself(client: TestClient) -> None:
     for one in (paths["/search"]["get"], paths["/search"]["post"]):
         answers = json.dumps(one["responses"])
         assert "schemas/Answer" in answers and "schemas/Fault" in answers
-    client.get("/search?q=dogs")
+    for path in ("/search?q=dogs", "/docs"):
+        client.get(path)
     text = client.get("/metrics").text
     assert re.search(r'manymatch_requests_total{route="/search",status="200"} \d', text)
     assert 'manymatch_index_ready{index="photos"} 1.0' in text

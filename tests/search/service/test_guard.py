@@ -19,13 +19,13 @@ from manymatch.search.service.guard import Connection, Guard, Rate, read_body
 ADDRESS = "http://127.0.0.1"
 
 
-@pytest.fixture
-def seen() -> list[tuple[str, int]]:
-    return []
+SEEN: list[tuple[str, int]] = []
+"""Paths and statuses of the requests of a test."""
 
 
 @pytest.fixture
-def app(seen: list[tuple[str, int]]) -> Guard:
+def app() -> Guard:
+    SEEN.clear()
     inner = FastAPI()
 
     @inner.get("/never")
@@ -45,19 +45,17 @@ def app(seen: list[tuple[str, int]]) -> Guard:
         return guard.refusal(error.status_code, error.detail)
 
     def note(scope: Any, status: int, seconds: float) -> None:
-        seen.append((scope["path"], status))
+        SEEN.append((scope["path"], status))
 
     return Guard(inner, "127.0.0.1", Rate(1000), note)
 
 
-def test_an_answer_that_never_comes_ends(
-    app: Guard, seen: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_that_never_comes_ends(app: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "_SECONDS", 0.05)
     answer = TestClient(app, ADDRESS).get("/never")
     assert answer.status_code == 504 and "error" in answer.json()
     assert answer.headers["x-content-type-options"] == "nosniff"
-    assert seen == [("/never", 504)]
+    assert SEEN == [("/never", 504)]
 
 
 @pytest.fixture
@@ -86,27 +84,23 @@ def received(port: int, data: bytes) -> bytes:
 HEAD = b"POST /body HTTP/1.1\r\nhost: 127.0.0.1\r\n"
 
 
-def test_a_slow_body_ends(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "_BODY_SECONDS", 0.05)
-    assert b" 408 " in received(port, HEAD + b"content-length: 100\r\nconnection: close\r\n\r\nx")
-
-
-@pytest.mark.parametrize("data", [b"", b"GET / HTTP/1.1\r\nhost: 12"])
-def test_a_silent_client_is_left(port: int, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "_HEAD_SECONDS", 0.05)
-    assert received(port, data) == b""
-
-
-def test_a_client_that_falls_silent_later_is_left(
-    port: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("limit", "data", "answer"),
+    [
+        ("_BODY_SECONDS", HEAD + b"content-length: 100\r\nconnection: close\r\n\r\nx", b" 408 "),
+        ("_HEAD_SECONDS", b"", b""),
+        ("_HEAD_SECONDS", b"GET / HTTP/1.1\r\nhost: 12", b""),
+        ("_HEAD_SECONDS", HEAD + b"content-length: 2\r\n\r\nabGET / HT", b"\r\n\r\n2"),
+        (None, HEAD + b"content-length: 99999999999\r\n\r\n", b" 413 "),
+    ],
+)
+def test_a_client_that_is_slow_or_silent_or_sends_too_much_is_left(
+    port: int, limit: str | None, data: bytes, answer: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guard, "_HEAD_SECONDS", 0.1)
-    whole = HEAD + b"content-length: 2\r\n\r\nab"
-    assert received(port, whole + b"GET / HT").endswith(b"\r\n\r\n2")
-
-
-def test_an_announced_giant_is_refused_at_once(port: int) -> None:
-    assert b" 413 " in received(port, HEAD + b"content-length: 99999999999\r\n\r\n")
+    if limit:
+        monkeypatch.setattr(guard, limit, 0.1)
+    said = received(port, data)
+    assert answer in said if answer else not said
 
 
 def test_a_client_that_hangs_up_does_no_harm(port: int) -> None:

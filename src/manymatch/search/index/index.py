@@ -227,7 +227,9 @@ class Index:
             encode=round(1000 * query.encode, 3),
             search=round(1000 * (time.perf_counter() - start), 3),
         )
-        right = self._right(query.side)
+        # Only scores between a picture and a text, without entities, have shares.
+        has_shares = query.side != self.manifest.side and self._beta is None
+        right = self.model.right if has_shares else None
         return [
             Answer(
                 query=name,
@@ -254,12 +256,6 @@ class Index:
             Result(**row, score=score, precision=share)
             for row, score, share in zip(rows, hits.scores.tolist(), shares, strict=True)
         ]
-
-    def _right(self, asking: Side) -> Right | None:
-        """What the shares of the results count, if queries of this kind have shares."""
-        if asking == self.manifest.side or self._beta is not None:
-            return None
-        return self.model.right
 
     @property
     def _loaded(self) -> tuple[Model, dict[Side, Scanner]]:

@@ -1,0 +1,107 @@
+"""Facts about items from a user's table: any cell is shown, and a fault of the table is named."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from manymatch.search.index.facts import add_facts
+from manymatch.util.errors import DataError
+
+from .conftest import Album
+
+FAR = 253_402_300_800 * 10**6
+"""The first microsecond of the year 10,000."""
+
+
+CELLS: list[tuple[pa.Array, Any]] = [
+    (pa.array([FAR], pa.timestamp("us")), "10000-01-01 00:00:00.000000"),
+    (pa.array([FAR // 10**6], pa.timestamp("s")), "10000-01-01 00:00:00.000"),
+    (pa.array([-(10**17)], pa.timestamp("us")), "-1199-02-15 14:13:20.000000"),
+    (pa.array([FAR], pa.timestamp("us", "Europe/Berlin")), "10000-01-01 00:00:00.000000Z"),
+    (pa.array([FAR - 1], pa.timestamp("us", "Asia/Tokyo")), "9999-12-31 23:59:59.999999Z"),
+    (pa.array([0], pa.timestamp("ms", "No/Where")), "1970-01-01 00:00:00.000Z"),
+    (pa.array([2**30], pa.date32()), "<value out of range: 1073741824>"),
+    (pa.array([2**62], pa.duration("ms")), "4611686018427387904"),
+    (pa.array([12_345], pa.time64("ns")), "00:00:00.000012345"),
+    (pa.array([[FAR]], pa.list_(pa.timestamp("us"))), ["10000-01-01 00:00:00.000000"]),
+    (
+        pa.array([{"at": FAR}], pa.struct({"at": pa.timestamp("us", "UTC")})),
+        {"at": "10000-01-01 00:00:00.000000Z"},
+    ),
+    (pa.array([[FAR]], pa.list_view(pa.timestamp("us"))), ["10000-01-01 00:00:00.000000"]),
+    (
+        pa.array([FAR], pa.timestamp("us")).dictionary_encode(),
+        "10000-01-01 00:00:00.000000",
+    ),
+]
+"""Cells of one row, and how they are shown."""
+
+
+def test_a_date_that_python_does_not_have_is_shown_as_text(album: Album) -> None:
+    table = album.root / "far.parquet"
+    columns = {f"c{number}": cells for number, (cells, _) in enumerate(CELLS)}
+    pq.write_table(pa.table({"path": ["0/00.png"], **columns}), table)
+    album.index(table=table)
+    index = album.open()
+    (result,) = index.search("two dogs", 1, where="path = '0/00.png' and c0 > 2024-01-31").results
+    item = index.item(result.id)
+    for number, (_, shown) in enumerate(CELLS):
+        assert item.facts[f"c{number}"] == shown
+        assert item.model_dump(mode="json")["facts"][f"c{number}"] == shown
+    assert index.picture(result.id)
+
+
+def test_facts_of_other_programs_can_be_read(album: Album) -> None:
+    album.draw("photo.png", 500)
+    table = album.root / "facts.parquet"
+    times = pa.array([1_700_000_000_123_456_789, None], pa.timestamp("ns"))
+    columns = {"text": [1, 2], "time": times, "icon": [b"\xff", b""]}
+    pq.write_table(pa.table({"path": ["photo.png", "other.png"], **columns}), table)
+    album.index(table=table)
+    index = album.open()
+    results = {result.path: result for result in index.search("two dogs").results}
+    item = index.item(results["photo.png"].id)
+    time = datetime.datetime(2023, 11, 14, 22, 13, 20, 123456)
+    assert item.facts == {"text": 1, "time": time, "icon": b"\xff"}
+    assert item.model_dump(mode="json")["facts"]["icon"] == "_w=="
+    assert results["photo.png"].text is None
+
+    note = pa.array([b"\xff\xfe"]).view(pa.string())
+    pq.write_table(pa.table({"path": ["photo.png"], "note": note}), table)
+    with pytest.raises(DataError, match=r"facts\.parquet.*UTF-8"):
+        album.index(table=table)
+
+
+def test_paths_of_numbers_stay_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "facts.csv"
+    table.write_text("path,number\n000123,1\n,2\n")
+    items = pa.table({"path": ["000123", "123"]})
+    assert add_facts(items, table, None)["number"].to_pylist() == [1, None]
+    assert "facts.csv: 1 of 2 rows name no item, and are left out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"number\n1", ""),
+        (b"path,size\na.jpg,2", ""),
+        (b"path,a,a\na.jpg,1,2", ""),
+        (b"path\na.jpg\na.jpg", ""),
+        (b"path\nx", ""),
+        (b"path;year\na.jpg;1\n", ".*the columns are path;year"),
+        (b"path,place\na.jpg,x\nb.jpg,caf\xe9\n", "3: byte 0xe9 .*iconv"),
+        (None, ".*no such file"),
+    ],
+)
+def test_a_fault_of_the_table_is_named(content: bytes | None, fault: str, tmp_path: Path) -> None:
+    table = tmp_path / "facts.csv"
+    if content is not None:
+        table.write_bytes(content)
+    with pytest.raises(DataError, match=rf"facts\.csv:{fault}"):
+        add_facts(pa.table({"path": ["a.jpg", "b.jpg"], "size": [1, 1]}), table, None)
