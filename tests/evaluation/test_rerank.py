@@ -50,10 +50,6 @@ def test_it_is_equation_14(beta):
             assert result[i, j].item() == pytest.approx(expected, abs=1e-9)
 
 
-def test_the_best_beta_is_of_equals_the_largest():
-    assert best_beta({0.0: 1.0, 0.5: 7.0, 0.75: 7.0, 1.0: 3.0}) == 0.75
-
-
 @pytest.fixture
 def models(tmp_path):
     return make_models(tmp_path)
