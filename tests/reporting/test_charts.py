@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import write_costs, write_experiment
+from made_results import write_experiment
 from report_pages import pages_of
 
 from manymatch.reporting.chart import Chart, LogAxis
 from manymatch.reporting.dvc_plots import offline_page
-from manymatch.reporting.sections.costs import query_charts
 from manymatch.reporting.sections.experiments import dot_charts, line_charts
 from manymatch.reporting.sections.training import validation_chart
-from manymatch.results.costs import Costs
 from manymatch.results.experiments import Experiment
 from manymatch.results.runs import Curve, read_curves
 
@@ -30,10 +28,6 @@ def test_what_dvclive_writes_is_read(tmp_path: Path) -> None:
     curves = read_curves(tmp_path)
     assert curves["train/loss"] == Curve("train/loss", ((0.0, 3.0), (2.0, 1.5)))
     assert set(curves) == {"train/loss", "epoch"}
-
-
-def test_best_is_the_first_highest_point() -> None:
-    assert Curve("c", ((0, 1.0), (1, 5.0), (2, 5.0))).best == (1, 5.0)
 
 
 def _validation(*points: tuple[float, float]) -> Chart:
@@ -115,17 +109,6 @@ def test_anything_else_is_rows_of_dots(tmp_path: Path, over: dict[str, list[Any]
     for chart in charts:
         assert len(chart.dots) == len(points.points)
         assert all(0 <= dot.low <= dot.at <= dot.high <= 100 for dot in chart.dots)
-
-
-def test_all_charts_share_one_scale_which_holds_them(tmp_path: Path) -> None:
-    every = [
-        chart for charts in query_charts(Costs.read(write_costs(tmp_path))) for chart in charts
-    ]
-    assert len({tuple(chart.y_ticks) for chart in every}) == 1
-    for chart in every:
-        for line in chart.lines:
-            numbers = [float(text) for text in re.findall(r"[-\d.]+", line.path)]
-            assert all(0 <= number <= 1000 for number in numbers)
 
 
 def test_the_curves_of_all_presets_are_in_one_table(reports: Path) -> None:

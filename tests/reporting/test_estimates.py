@@ -58,12 +58,6 @@ def difference(side: Sequence[Run], other: Sequence[Run]) -> Difference:
     return Difference.of(values[0], values[1], (by_seed[0], by_seed[1]))
 
 
-def test_what_queries_add_is_the_rsum() -> None:
-    (run,) = made(1, 30)
-    value = queries(run)
-    assert (value.sums.sum(1) / value.counts.sum(1)).sum() == pytest.approx(rsum(run))
-
-
 @pytest.mark.parametrize("paired", [True, False])
 def test_a_draw_is_that_of_a_loop_over_seeds_images_and_captions(paired: bool) -> None:
     side, other = made(3, 12), made(3 if paired else 4, 12, seed=1)

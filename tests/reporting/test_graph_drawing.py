@@ -11,7 +11,6 @@ from manymatch.reporting.graph_drawing import (
     NAME_SIZE,
     SMALL_SIZE,
     Drawing,
-    describe,
     draw,
     text_width,
 )
@@ -105,14 +104,3 @@ def test_arrow_points_from_subject_to_object() -> None:
     tip = float(re.findall(r"[-\d.]+", arrow.head)[2])
     assert fence.x < start < fence.x + fence.width
     assert dog.x < tip < dog.x + dog.width
-
-
-def test_relation_to_itself_is_told_in_the_box() -> None:
-    drawing = draw(_graph(edge(0, "chasing", 0)))
-    assert drawing.arrows == []
-    assert [text for _, text in drawing.boxes[0].attributes] == ["brown", "wet", "↻ chasing"]
-
-
-def test_description_says_the_whole_graph() -> None:
-    graph = _graph(edge(0, "chasing", 1))
-    assert describe(graph) == "dog (brown, wet), ball, fence (old); dog chasing ball"

@@ -12,10 +12,8 @@ from complete_results import recalls, write_provenance
 from made_results import written
 from report_pages import texts_of
 
-from manymatch.experiments.costs.measure import GALLERIES
 from manymatch.reporting import published
 from manymatch.reporting.published import published_costs, published_results
-from manymatch.reporting.sections import costs
 from manymatch.reporting.sections import published as section
 from manymatch.results.runs import read_runs
 
@@ -135,15 +133,6 @@ def test_every_experiment_named_is_there_and_has_numbers(name: str) -> None:
     assert published.tables_beside(name)
     text = (ROOT / "experiments" / f"{name}.yaml").read_text()
     assert paper in text and section.removesuffix(" 3").removesuffix(" 4") in text
-
-
-def test_galleries_of_costs_are_those_that_the_table_shows() -> None:
-    assert {int(key.split()[1]) for key in costs.COLUMNS if " " in key} <= set(GALLERIES)
-
-
-def test_every_method_has_the_papers_name() -> None:
-    names = {result.method.split()[0] for result in RESULTS}
-    assert set(section.PAPERS_NAME.values()) <= names
 
 
 def write(reports: Path, **change: Any) -> list[section.Comparison]:

@@ -21,17 +21,15 @@ from report_pages import edit, pages_of, plans_of, section_of, texts_of
 from manymatch.reporting.attention_drawing import look
 from manymatch.reporting.report import read
 from manymatch.reporting.sections import costs, experiments, leaderboard
-from manymatch.reporting.sections.probes import blocks_of
 from manymatch.reporting.sections.ranks import recall_curve
-from manymatch.reporting.sections.sets import partners, plane
-from manymatch.reporting.table import Table
+from manymatch.reporting.sections.sets import plane
 from manymatch.results.all_results import AllResults
 from manymatch.results.clusters import Clusters
 from manymatch.results.costs import Costs
 from manymatch.results.experiments import Experiment
 from manymatch.results.probes import Probes
 from manymatch.results.runs import read_runs
-from manymatch.results.sets import ElementPairs, ImageMap, Projection, SetMetrics
+from manymatch.results.sets import ImageMap, Projection
 
 RESULT = '''"""Sizes of models."""
 
@@ -91,13 +89,6 @@ def test_results_on_another_gallery_have_a_table_of_their_own(reports: Path) -> 
     first, last = leaderboard.to_latex([run, other]).split("\n\n")
     assert first.startswith("% flickr8k: test: 300 images, 1,500 captions\n")
     assert last.startswith("% flickr8k: test: 5 images, 1,500 captions\n")
-
-
-def test_equal_values_are_both_best_and_a_single_run_has_none(reports: Path) -> None:
-    run = read_runs(reports)[0]
-    for runs, best in (([run, run], True), ([run], False)):
-        (table,) = leaderboard.tables(runs)
-        assert {cell.best for row in table.rows for cell in row[2:]} == {best}
 
 
 def test_names_are_escaped_in_latex_and_markdown(reports: Path) -> None:
@@ -162,14 +153,6 @@ def test_a_run_file_is_drawn_if_it_agrees_with_the_metrics(
     assert lines_by_name["cora"].summary.startswith("R@10")
 
 
-@pytest.mark.parametrize(
-    ("value", "digits", "text"),
-    [(0.18349, 3, "0.183"), (999.7, 3, "1,000"), (336.9, 4, "336.9"), (470_000.0, 4, "470,000")],
-)
-def test_numbers_keep_the_digits_that_count(value: float, digits: int, text: str) -> None:
-    assert costs.number(value, digits) == text
-
-
 def test_costs_have_the_columns_that_a_row_needs(tmp_path: Path) -> None:
     value = json.loads(write_costs(tmp_path).read_text())
     value["rows"][4]["step"]["peak_gpu_memory_mb"] = 5120.4
@@ -189,13 +172,6 @@ def probed(reports: Path) -> Path:
     write_probes(reports, "scenes", "cora", pictures)
     write_probes(reports, "scenes", "vsepp", pictures, entities=False)
     return reports
-
-
-def test_models_that_were_probed_on_different_splits_are_told_apart(probed: Path) -> None:
-    edit(probed / "probes/scenes/vsepp.json", lambda value: value.update(split="validation"))
-    blocks = blocks_of(Probes.read_all(probed))
-    first = next(texts_of(block) for block in blocks if isinstance(block, Table))
-    assert [row[0] for row in first] == ["cora (test)"] * 2 + ["vsepp (validation)"] * 2
 
 
 def test_probes_and_classes_of_another_model_are_named_and_left_out(probed: Path) -> None:
@@ -242,20 +218,6 @@ def test_sets_may_lack_a_modality_attention_or_all_details(reports: Path) -> Non
     assert "details of these sets are not on this machine" in page and 'id="elements"' not in page
 
 
-def test_an_element_stands_beside_the_element_that_it_matches() -> None:
-    side = {"log_circular_variance": -1.0, "winners": 1.0}
-    metrics = SetMetrics.model_validate(
-        {
-            "gallery": 10,
-            "rsum": 300.0,
-            "images": side | {"rsum_of": {"1": 250.0, "2": 260.0, "1+2": 270.0}},
-            "texts": side | {"rsum_of": {"1": 240.0, "2": 251.0, "3": 261.0}},
-        }
-    )
-    pairs = ElementPairs(share=[[0.0] * 3] * 2, cosine=[[0.1, 0.9, 0.2], [0.0, -0.1, 0.3]])
-    assert [*partners(pairs, metrics)] == [(1, 2, 250.0, 251.0), (2, 3, 260.0, 261.0)]
-
-
 def _map(**parts: Any) -> ImageMap:
     made = {"image_id": "a", "size": (4, 4), "grid": 2, "boxes": None, "weights": [[0.25] * 4]}
     made["passes"] = []
@@ -267,11 +229,6 @@ def test_veil_is_on_what_is_not_looked_at() -> None:
     assert drawing.frame == (0, 25, 100, 50)
     assert drawing.veils == [(0.34, "M1 1h1v1h-1z"), (0.84, "M0 0h2v1h-2z")]
     assert drawing.label == "Element 1: most, 50%, at row 2, column 1 of 2"
-
-
-def test_even_attention_veils_nothing_and_none_veils_all() -> None:
-    assert look(_map(), [0.25] * 4, 0).veils == []
-    assert look(_map(), [0.0] * 4, 0).veils == [(0.84, "M0 0h2v1h-2zM0 1h2v1h-2z")]
 
 
 def test_boxes_are_drawn_strongest_last_and_weak_ones_not_at_all() -> None:

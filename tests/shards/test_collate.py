@@ -75,13 +75,6 @@ def test_phrases_are_held_once_and_rows_point_right() -> None:
     assert graphs.relation_object.tolist() == [1, 3]
 
 
-def test_graphs_without_attributes_and_relations() -> None:
-    graphs = collate_graphs([LONE])
-    for part in (graphs.attributes, graphs.relations, graphs.relation_object):
-        assert part.shape == (0,)
-        assert part.dtype == torch.int64
-
-
 def test_padding_of_no_sequence() -> None:
     words, lengths = pad_words([])
     assert words.shape == (0, 1)

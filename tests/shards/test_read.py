@@ -28,7 +28,6 @@ from manymatch.shards.fetch import RawSample
 from manymatch.shards.loader import Loader
 from manymatch.shards.memory import FeatureMemory
 from manymatch.shards.read import Batches, batches, classes_of, samples
-from manymatch.shards.sample import array_from
 from manymatch.util.errors import DataError
 from manymatch.util.files import sha256
 
@@ -77,19 +76,6 @@ def test_without_shuffle_everything_in_table_order(tiny: TinyData, vocabulary: V
     assert words.tolist() == vocabulary.ids(tokenize(sample.captions[0].text))
     assert batch.boxes is not None
     assert torch.equal(batch.boxes[1][batch.region_mask[1]], torch.from_numpy(sample.boxes.copy()))
-
-
-def test_shuffled_epochs_differ_and_repeat(tiny: TinyData, vocabulary: Vocabulary) -> None:
-    def epoch(number: int) -> list[Any]:
-        return contents(
-            batches(
-                tiny.shards, "train", vocabulary, 5, captions_per_image=2,
-                augmentation=DROPS, shuffle=(0, number),
-            )
-        )  # fmt: skip
-
-    assert epoch(0) == epoch(0)
-    assert epoch(0) != epoch(1)
 
 
 @pytest.mark.parametrize("buffer", [1, 2**28])
@@ -215,23 +201,10 @@ def test_batches_without_graphs_are_otherwise_the_same(
     assert contents(bare) == contents(replace(batch, graphs=None) for batch in whole)
 
 
-def test_draws_need_a_seed(tiny: TinyData, vocabulary: Vocabulary) -> None:
-    with pytest.raises(ValueError, match="`shuffle`"):
-        batches(tiny.shards, "train", vocabulary, 4, captions_per_image=1)
-
-
 def test_chosen_rows_come_with_thumbnails(tiny: TinyData) -> None:
     batches_ = list(samples(tiny.shards, "train", rows=[12, 3]))
     assert [sample.image_id for sample in batches_] == ["train.3", "train.12"]
     assert batches_[1].thumbnail is not None
-
-
-def test_batch_can_be_pinned_and_moved(tiny: TinyData, vocabulary: Vocabulary) -> None:
-    batch = next(iter(batches(tiny.shards, "train", vocabulary, 4)))
-    moved = batch.to("meta")
-    assert moved.features.device.type == "meta"
-    assert moved.graphs.phrases.device.type == "meta"
-    assert moved.image_ids == batch.image_ids
 
 
 # --- damaged shards -------------------------------------------------------------------------
@@ -258,24 +231,6 @@ def rewrite(shards: Path, name: str, content: bytes) -> None:
             member.size = len(data)
             archive.addfile(member, io.BytesIO(data))
     reseal(shards)
-
-
-def test_shard_cut_between_images(shards: Path, vocabulary: Vocabulary) -> None:
-    path = shards / "train-000000.tar"
-    with tarfile.open(path) as archive:
-        end = archive.getmember("00000003.boxes.npy").offset
-    path.write_bytes(path.read_bytes()[:end] + b"\0" * 1024)
-    reseal(shards)
-    with pytest.raises(DataError, match=r"train-000000\.tar: damaged shard \(3 images, not 10"):
-        read_all(shards, vocabulary)
-
-
-def test_missing_and_foreign_shards(shards: Path, vocabulary: Vocabulary) -> None:
-    path = shards / "train-000000.tar"
-    for content, words in ((b"not a tar file" * 100, "damaged"), (None, "no such file")):
-        path.unlink() if content is None else path.write_bytes(content)
-        with pytest.raises(DataError, match=rf"train-000000\.tar: {words}.*'shards'"):
-            read_all(shards, vocabulary)
 
 
 def test_shards_of_an_older_version_name_the_stage(shards: Path, vocabulary: Vocabulary) -> None:
@@ -340,13 +295,8 @@ def npy(array: np.ndarray) -> bytes:
     [
         ("features.npy", pickled()),
         ("features.npy", npy(np.zeros((2, 9), np.float16))),
-        ("features.npy", npy(np.zeros((2, 8), np.float32))),
-        ("features.npy", npy(np.zeros((0, 8), np.float16))),
         ("features.npy", npy(np.zeros((2, 8), np.float16))[:-3]),
-        ("features.npy", b"junk"),
         ("boxes.npy", npy(np.zeros((9, 4), np.float32))),
-        ("json", b"{"),
-        ("json", b"[]"),
         ("json", b"[" * 100_000),
         ("json", b'{"image_id": 3}'),
         ("json", json.dumps({"image_id": "a", "file": "", "labels": [], "captions": []}).encode()),
@@ -372,10 +322,8 @@ def graph_with(**changes: Any) -> bytes:
     ("changes", "message"),
     [
         ({"objects": [], "names": [], "attributes": []}, "at least one object"),
-        ({"names": []}, "each with name"),
         ({"attributes": [["a", "b", "c", "d", "e"]]}, "more than 4 attributes"),
         ({"relations": [{"subject": 0, "label": "on", "object": 1}]}, "does not exist"),
-        ({"relations": [{"subject": -1, "label": "on", "object": 0}]}, "does not exist"),
     ],
 )
 def test_graph_that_networks_could_not_index(
@@ -392,20 +340,3 @@ def test_caption_without_words_becomes_one_unknown(shards: Path, vocabulary: Voc
     assert batch.words.tolist() == [[vocabulary.UNK]]
     assert batch.graphs is not None
     assert batch.graphs.phrases.tolist() == [[vocabulary.UNK]]
-
-
-def test_oversized_member_is_refused(
-    shards: Path, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("manymatch.shards.fetch.MAX_MEMBER_BYTES", 100)
-    with pytest.raises(DataError, match="not a file of at most 100"):
-        read_all(shards, vocabulary)
-
-
-def test_array_header_allocates_nothing() -> None:
-    stream = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        stream, {"descr": "<f2", "fortran_order": False, "shape": (2**40, 8)}
-    )
-    with pytest.raises(ValueError, match="reshape"):
-        array_from(stream.getvalue() + b"\0" * 16, "<f2", 8)

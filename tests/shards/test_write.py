@@ -102,25 +102,6 @@ def test_same_input_gives_same_bytes(data: TinyData) -> None:
     assert len(first) == 5
 
 
-def test_rewriting_leaves_no_stale_shard(data: TinyData) -> None:
-    data.write_shards(images_per_shard=1)
-    data.write_shards(images_per_shard=6)
-    assert sorted(path.name for path in data.shards.iterdir()) == [
-        "SEAL.json",
-        "index.json",
-        "test-000000.tar",
-        "train-000000.tar",
-    ]
-
-
-def test_the_seal_names_the_content(data: TinyData) -> None:
-    before = open_sealed(data.write_shards(), "").hashes
-    edit(data.captions, lambda rows: rows[0].update(caption="another text"))
-    after = open_sealed(data.write_shards(), "").hashes
-    assert before["train-000000.tar"] != after["train-000000.tar"]
-    assert before["test-000000.tar"] == after["test-000000.tar"]
-
-
 def both(change: Any) -> Any:
     """Changes the caption table and the scene graphs alike."""
     return lambda data: [edit(table, change) for table in (data.captions, data.graphs)]
@@ -178,14 +159,6 @@ def test_tables_and_stores_that_do_not_match_are_refused(data: TinyData, fault: 
     with pytest.raises(DataError, match=words) as caught:
         data.write_shards()
     assert "\n" not in str(caught.value) and not data.shards.exists()
-
-
-def test_failed_run_keeps_the_earlier_shards(data: TinyData) -> None:
-    before = {path.name: path.read_bytes() for path in data.write_shards().iterdir()}
-    (data.raw / "images" / "test.0.jpg").write_bytes(b"no picture")
-    with pytest.raises(DataError, match="not an image"):
-        data.write_shards()
-    assert {path.name: path.read_bytes() for path in data.shards.iterdir()} == before
 
 
 def test_full_disk_is_one_line_and_keeps_the_earlier_shards(data: TinyData) -> None:

@@ -181,21 +181,6 @@ def test_unequal_rows_owners_and_sets(tmp_path: Path) -> None:
         assert result["entities"][:, 0].tolist() == [2.0] * 3 + [12.0] * 4
 
 
-def test_gradients_are_summed_over_processes(tmp_path: Path) -> None:
-    """Each process weighs the gathered rows by its own factor: 1 and 10 make 11."""
-
-    def work(rank: int) -> Any:
-        images, texts, image_index = embeddings(rank)
-        vectors = images.vectors.requires_grad_()
-        whole, _, _ = gather(replace(images, vectors=vectors), texts, image_index)
-        (whole.vectors.sum() * (1 + 9 * rank)).backward()
-        return vectors.grad
-
-    first, second = in_processes(2, work, tmp_path)
-    assert torch.equal(first, torch.full((2, 1, 2), 11.0))
-    assert torch.equal(second, torch.full((1, 1, 2), 11.0))
-
-
 @pytest.mark.parametrize(("rows", "share"), [(6, 3), (5, 5)])
 def test_processes_share_rows(tmp_path: Path, rows: int, share: int) -> None:
     """If they can, also those of which others are computed; the mean of the gradients is right."""
@@ -233,8 +218,3 @@ def test_processes_share_a_hypergraph(tmp_path: Path) -> None:
 
     both = zip(*in_processes(2, lambda rank: gradients(), tmp_path), strict=True)
     torch.testing.assert_close([(one + other) / 2 for one, other in both], list(gradients()))
-
-
-def test_alone_nothing_is_gathered() -> None:
-    images, texts, image_index = embeddings(0)
-    assert gather(images, texts, image_index) == (images, texts, image_index)

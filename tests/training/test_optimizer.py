@@ -12,7 +12,6 @@ from torch import nn
 
 from manymatch.config.preset import ParameterGroup, Training
 from manymatch.losses.pseudo_labels import Queue
-from manymatch.methods.base import Embeddings
 from manymatch.training.adamp import AdamP
 from manymatch.training.checkpoints import RSUM, History
 from manymatch.training.loop import reseed
@@ -49,17 +48,6 @@ def test_parameters_go_to_the_first_group_they_match() -> None:
         (0.1, ["cnn.weight"]),
         (1.0, ["head.weight", "norm.weight"]),
     ]
-
-
-def test_scale_zero_freezes() -> None:
-    net = Net()
-    result = parameter_groups(net, groups(("^cnn", 0.0)), lr=1.0)
-    assert [len(group["params"]) for group in result] == [4]
-    assert not any(parameter.requires_grad for parameter in net.cnn.parameters())
-
-
-def test_a_group_shadowed_by_an_earlier_one_is_no_fault() -> None:
-    assert len(parameter_groups(Net(), groups(("^cnn", 0.1), ("weight", 0.2)), lr=1.0)) == 3
 
 
 def test_a_pattern_without_a_match_names_what_there_is() -> None:
@@ -223,31 +211,9 @@ def history(*rsums: float) -> History:
     return History([{RSUM: value} for value in rsums])
 
 
-def test_best_is_the_first_of_the_highest() -> None:
-    assert history(1.0, 4.0, 4.0).best == 1
-    assert not history(1.0, 4.0, 4.0).improved
-    assert history(1.0, 4.0, 4.5).improved
-
-
-def test_end_by_epochs_or_patience() -> None:
-    assert not history().ended(3, 1)
-    assert history(1, 2, 3).ended(3, None)
-    assert not history(1, 2).ended(3, None)
-    assert not history(5, 4).ended(9, 2)
-    assert history(5, 4, 5).ended(9, 2)
-
-
 def test_seeds_of_epochs_and_processes_differ() -> None:
     drawn = set()
     for seed, epoch, rank in ((0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 0, 0)):
         reseed(seed, epoch, rank)
         drawn.add(float(torch.rand(())))
     assert len(drawn) == 4
-
-
-def test_losses_see_float32() -> None:
-    half = Embeddings(torch.ones(1, 1, 2).bfloat16(), entity_caption=torch.tensor([0]))
-    full = half.float()
-    assert full.vectors.dtype == torch.float32
-    assert full.entity_caption is not None
-    assert full.entity_caption.dtype == torch.int64

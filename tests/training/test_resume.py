@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from hashed_files import edit, flipped_bits
+from hashed_files import flipped_bits
 from killing import kill_during
 from tiny_data import TinyData
 from tiny_run import Run, preset
@@ -84,14 +84,6 @@ def test_killed_and_resumed(
     assert not run.checkpoints.exists()
     message = capsys.readouterr().err
     assert (f"resuming after epoch {resumed}" in message) == bool(resumed)
-
-
-def test_killed_again_and_again(new_run: NewRun, undisturbed: dict[str, bytes]) -> None:
-    run = new_run("killed")
-    for call in (8, 9, 3):
-        train_and_kill(run, STEP, call)
-    run.train(preset())
-    assert run.outputs() == undisturbed
 
 
 def test_a_resumed_run_ends_when_patience_had_ended_it(new_run: NewRun) -> None:
@@ -203,26 +195,6 @@ def test_without_an_undamaged_checkpoint_training_starts_anew(
     assert "training starts anew: epoch-0002.ckpt is damaged" in capsys.readouterr().err
     assert run.outputs() == undisturbed
     assert not (tmp_path / "evil").exists()
-
-
-@pytest.mark.parametrize("change", [{"history": []}, {"history": [3]}, {"files": 3}])
-def test_a_record_of_another_form_is_ignored(new_run: NewRun, change: dict[str, Any]) -> None:
-    run = new_run("killed")
-    train_and_kill(run, STEP, 9)
-    edit(last_files(run)[0], **change)
-    history, fault = killed_checkpoints(run).find()
-    assert not history.rows and "epoch-0001.json is damaged" in fault
-
-
-def test_missing_best_weights_lead_to_the_checkpoint_before(
-    new_run: NewRun, undisturbed: dict[str, bytes], capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = new_run("killed")
-    train_and_kill(run, STEP, 20)
-    last_files(run)[2].unlink()
-    run.train(preset())
-    assert "best-0003.safetensors is missing" in capsys.readouterr().err
-    assert run.outputs() == undisturbed
 
 
 def test_best_weights_damaged_while_training_are_one_line(new_run: NewRun) -> None:

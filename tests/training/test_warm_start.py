@@ -68,10 +68,6 @@ def test_everything_is_carried_over_and_words_by_word(models: Path) -> None:
         assert torch.equal(ours[row], expected), word
 
 
-def test_without_a_warm_start_there_is_no_source(tmp_path: Path) -> None:
-    assert find_source(preset(), tmp_path) is None
-
-
 def test_named_parts_start_fresh_or_stay_behind(models: Path) -> None:
     fresh = build(OTHERS, seed=1)
     settings = {"fresh": ("^image", "steps"), "unused": ("^image", "steps")}
