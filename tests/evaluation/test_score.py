@@ -1,7 +1,5 @@
 """Other models' embeddings and similarities: every kind of file, in any order."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

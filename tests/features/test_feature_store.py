@@ -1,7 +1,5 @@
 """The store: what goes in comes out, and nothing damaged gets through."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal
@@ -322,7 +320,7 @@ def test_a_resumed_run_keeps_whole_rows_and_gives_the_same_bytes(store, damage):
     assert [path.name for path in store.parent.iterdir()] == ["store.h5"]
 
 
-_opened: list[FeatureStore] = []
+_opened = []
 
 
 def _sum_of_opened(rows):

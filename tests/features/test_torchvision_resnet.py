@@ -1,7 +1,5 @@
 """ResNet with torchvision's weights, beside a network written from torchvision's names."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch.nn import functional

@@ -1,7 +1,5 @@
 """Each part is dropped as often as its setting says, and never are all regions, words, objects."""
 
-from __future__ import annotations
-
 from collections import Counter
 from random import Random
 
@@ -22,24 +20,24 @@ GRAPH = NumberedGraph(
 CAPTION = NumberedCaption("c", tuple(range(3, 23)), GRAPH)
 
 
-def augmented(count: int, **settings: float) -> list[NumberedCaption]:
+def augmented(count, **settings):
     augment = CaptionAugmenter(Augmentation(**settings), MASK, ORDINARY, UNK)
     rng = Random(0)
     return [augment(CAPTION, rng) for _ in range(count)]
 
 
-def test_without_settings_nothing_changes() -> None:
+def test_without_settings_nothing_changes():
     assert augmented(1) == [CAPTION]
     assert real_regions(4, 0.0, Random(0)).tolist() == [True] * 4
 
 
-def test_regions_are_dropped_at_their_rate() -> None:
+def test_regions_are_dropped_at_their_rate():
     rng = Random(0)
     kept = [real_regions(49, 0.35, rng).sum() for _ in range(400)]
     assert abs(np.mean(kept) / 49 - 0.65) < 0.01
 
 
-def test_hit_words_are_masked_replaced_or_deleted() -> None:
+def test_hit_words_are_masked_replaced_or_deleted():
     captions = augmented(2000, word_drop=0.2)
     total = 2000 * len(CAPTION.words)
     masked = sum(caption.words.count(MASK) for caption in captions) / total
@@ -50,7 +48,7 @@ def test_hit_words_are_masked_replaced_or_deleted() -> None:
     assert abs(foreign - 0.02 * 27 / 47) < 0.003  # a random word can be one of the caption's
 
 
-def test_all_pieces_of_a_word_are_hit_alike() -> None:
+def test_all_pieces_of_a_word_are_hit_alike():
     """Of two words, the first has three pieces; one of the two words always stays."""
     first, second = (5, 91, 92), (4,)
     caption = NumberedCaption("c", first + second, GRAPH)
@@ -62,14 +60,14 @@ def test_all_pieces_of_a_word_are_hit_alike() -> None:
     assert seen == expected | {hit + second for hit in ((MASK,) * 3, (40,) * 3, ())}
 
 
-def test_a_caption_may_begin_with_a_piece_that_continues() -> None:
+def test_a_caption_may_begin_with_a_piece_that_continues():
     augment = CaptionAugmenter(Augmentation(word_drop=0.5), MASK, [40], UNK, frozenset({91}))
     caption = NumberedCaption("c", (91, 4), GRAPH)
     seen = {augment(caption, Random(seed)).words for seed in range(100)}
     assert {(91, 4), (MASK, 4), (91, MASK)} <= seen
 
 
-def test_caption_drop_makes_words_unknown_and_deletes_a_fixed_share() -> None:
+def test_caption_drop_makes_words_unknown_and_deletes_a_fixed_share():
     captions = augmented(2000, caption_drop=0.13)
     assert {len(caption.words) for caption in captions} == {18}  # 20 - int(20 * 0.13)
     unknown = sum(caption.words.count(UNK) for caption in captions) / (2000 * 18)
@@ -90,16 +88,14 @@ def test_caption_drop_makes_words_unknown_and_deletes_a_fixed_share() -> None:
         ({"word_drop": 0.9}, [], (7, 8), {7, 8, MASK}),
     ],
 )
-def test_a_word_always_stays_and_random_words_are_ordinary_ones(
-    drops: dict[str, float], ordinary: list[int], caption: tuple[int, ...], seen: set[int]
-) -> None:
+def test_a_word_always_stays_and_random_words_are_ordinary_ones(drops, ordinary, caption, seen):
     augment = CaptionAugmenter(Augmentation(**drops), MASK, ordinary, UNK)
     one = NumberedCaption("c", caption, GRAPH)
     results = [augment(one, Random(seed)).words for seed in range(300)]
     assert all(results) and set().union(*results) == seen
 
 
-def test_dropped_object_takes_its_attributes_and_relations_along() -> None:
+def test_dropped_object_takes_its_attributes_and_relations_along():
     graphs = [drop_objects(GRAPH, 0.5, Random(seed)) for seed in range(60)]
     without_first = next(graph for graph in graphs if graph.names == [101, 102])
     assert without_first.objects == [(11, 12), (13,)]
@@ -109,14 +105,14 @@ def test_dropped_object_takes_its_attributes_and_relations_along() -> None:
     assert Counter(len(graph.objects) for graph in graphs).keys() == {1, 2, 3}
 
 
-def test_attributes_and_relations_may_all_go() -> None:
+def test_attributes_and_relations_may_all_go():
     captions = augmented(200, attribute_drop=0.6, relation_drop=0.6)
     assert any(not caption.graph.attributes for caption in captions)
     assert any(not caption.graph.relations for caption in captions)
     assert all(caption.graph.objects == GRAPH.objects for caption in captions)
 
 
-def test_words_of_phrases_are_masked_or_deleted_and_one_is_left() -> None:
+def test_words_of_phrases_are_masked_or_deleted_and_one_is_left():
     captions = augmented(4000, phrase_word_mask=0.1, phrase_word_delete=0.3)
     pairs = [caption.graph.objects[1] for caption in captions]
     rates = {phrase: count / 4000 for phrase, count in Counter(pairs).items()}

@@ -1,17 +1,13 @@
 """Whoever reads, with however many processes and workers, sees the same batches."""
 
-from __future__ import annotations
-
 import io
 import json
 import multiprocessing
 import os
 import shutil
 import tarfile
-from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,15 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from hashed_files import flipped_bits, reseal
-from tiny_data import TinyData, make_data
+from tiny_data import make_data
 
-from manymatch.batch.batch import Batch
-from manymatch.batch.vocabulary import Vocabulary, tokenize
+from manymatch.batch.vocabulary import tokenize
 from manymatch.config.preset import Augmentation
-from manymatch.shards.fetch import RawSample
 from manymatch.shards.loader import Loader
 from manymatch.shards.memory import FeatureMemory
-from manymatch.shards.read import Batches, batches, classes_of, samples
+from manymatch.shards.read import batches, classes_of, samples
 from manymatch.util.errors import DataError
 from manymatch.util.files import sha256
 
@@ -35,7 +29,7 @@ SLOW = pytest.mark.slow
 DROPS = Augmentation(region_drop=0.3, word_drop=0.2, object_drop=0.3, phrase_word_mask=0.1)
 
 
-def parts(value: Any) -> list[Any]:
+def parts(value):
     """The fields of a batch as comparable values."""
     batches_ = (getattr(value, field.name) for field in fields(value))
     return [
@@ -45,11 +39,11 @@ def parts(value: Any) -> list[Any]:
     ]  # fmt: skip
 
 
-def contents(batches_: Iterable[Batch]) -> list[Any]:
+def contents(batches_):
     return [parts(batch) for batch in batches_]
 
 
-def by_caption(batches_: Iterable[Batch]) -> dict[str, tuple]:
+def by_caption(batches_):
     """What each caption became, and its image's regions, apart from all padding."""
     result = {}
     for batch in batches_:
@@ -61,7 +55,7 @@ def by_caption(batches_: Iterable[Batch]) -> dict[str, tuple]:
     return result
 
 
-def test_without_shuffle_everything_in_table_order(tiny: TinyData, vocabulary: Vocabulary) -> None:
+def test_without_shuffle_everything_in_table_order(tiny, vocabulary):
     batches_ = list(batches(tiny.shards, "train", vocabulary, 7))
     expected = list(samples(tiny.shards, "train"))
     assert [len(batch.image_ids) for batch in batches_] == [7, 7, 7, 3]
@@ -80,13 +74,7 @@ def test_without_shuffle_everything_in_table_order(tiny: TinyData, vocabulary: V
 
 @pytest.mark.parametrize("buffer", [1, 2**28])
 @pytest.mark.parametrize("workers", [1, 2])
-def test_workers_change_nothing(
-    tiny: TinyData,
-    vocabulary: Vocabulary,
-    workers: int,
-    buffer: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_workers_change_nothing(tiny, vocabulary, workers, buffer, monkeypatch):
     monkeypatch.setattr("manymatch.shards.read.BUFFER_BYTES", buffer)
     plan = batches(tiny.shards, "train", vocabulary, 5, augmentation=DROPS, shuffle=(0, 3))
     alone = contents(plan)
@@ -94,8 +82,8 @@ def test_workers_change_nothing(
     assert contents(Loader(lambda _: plan, workers).epoch(0)) == alone
 
 
-def test_workers_live_from_epoch_to_epoch(tiny: TinyData, vocabulary: Vocabulary) -> None:
-    def plan(epoch: int) -> Batches:
+def test_workers_live_from_epoch_to_epoch(tiny, vocabulary):
+    def plan(epoch):
         return batches(tiny.shards, "train", vocabulary, 5, shuffle=(0, epoch))
 
     loader = Loader(plan, workers=1)
@@ -106,12 +94,10 @@ def test_workers_live_from_epoch_to_epoch(tiny: TinyData, vocabulary: Vocabulary
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_features_in_memory_are_those_of_the_shards(
-    tiny: TinyData, vocabulary: Vocabulary, workers: int
-) -> None:
+def test_features_in_memory_are_those_of_the_shards(tiny, vocabulary, workers):
     memory = FeatureMemory(tiny.shards, "train")
 
-    def plan(epoch: int, held: Sequence[RawSample] | None = None) -> Batches:
+    def plan(epoch, held=None):
         return batches(
             tiny.shards, "train", vocabulary, 5, captions_per_image=2, augmentation=DROPS,
             shuffle=(0, epoch), held=held,
@@ -127,8 +113,8 @@ def test_features_in_memory_are_those_of_the_shards(
 
 
 @pytest.mark.parametrize("world", [2, 3])
-def test_ranks_share_each_batch(tiny: TinyData, vocabulary: Vocabulary, world: int) -> None:
-    def read(size: int, rank: int, of: int) -> list[Batch]:
+def test_ranks_share_each_batch(tiny, vocabulary, world):
+    def read(size, rank, of):
         batches_ = batches(
             tiny.shards, "train", vocabulary, size, captions_per_image=2,
             augmentation=DROPS, shuffle=(0, 1), rank=rank, world=of,
@@ -143,11 +129,11 @@ def test_ranks_share_each_batch(tiny: TinyData, vocabulary: Vocabulary, world: i
         assert by_caption(together) == by_caption([whole])
 
 
-def test_batches_of_one_image_a_class(tiny: TinyData, vocabulary: Vocabulary) -> None:
+def test_batches_of_one_image_a_class(tiny, vocabulary):
     classes = np.arange(24) % 5
     rows = {sample.image_id: row for row, sample in enumerate(samples(tiny.shards, "train"))}
 
-    def classes_in(epoch: int, world: int, rank: int) -> list[list[int]]:
+    def classes_in(epoch, world, rank):
         batches_ = batches(
             tiny.shards, "train", vocabulary, 4 // world, shuffle=(0, epoch), classes=classes,
             rank=rank, world=world, drop_last=True,
@@ -163,7 +149,7 @@ def test_batches_of_one_image_a_class(tiny: TinyData, vocabulary: Vocabulary) ->
         batches(tiny.shards, "train", vocabulary, 6, shuffle=(0, 0), classes=classes)
 
 
-def test_the_classes_of_images(tmp_path: Path) -> None:
+def test_the_classes_of_images(tmp_path):
     data = make_data(tmp_path)
     data.write_shards()
     expected = [sample.labels[0] for sample in samples(data.shards, "train")]
@@ -180,8 +166,8 @@ def test_the_classes_of_images(tmp_path: Path) -> None:
         classes_of(data.shards, "train")
 
 
-def test_drawn_captions_change_with_the_epoch(tiny: TinyData, vocabulary: Vocabulary) -> None:
-    def drawn(epoch: int) -> set[str]:
+def test_drawn_captions_change_with_the_epoch(tiny, vocabulary):
+    def drawn(epoch):
         batches_ = batches(
             tiny.shards, "train", vocabulary, 6, captions_per_image=1, shuffle=(0, epoch)
         )
@@ -192,16 +178,14 @@ def test_drawn_captions_change_with_the_epoch(tiny: TinyData, vocabulary: Vocabu
     assert len(set().union(*map(drawn, range(12)))) == 72
 
 
-def test_batches_without_graphs_are_otherwise_the_same(
-    tiny: TinyData, vocabulary: Vocabulary
-) -> None:
-    settings: Any = {"captions_per_image": 2, "shuffle": (0, 0)}
+def test_batches_without_graphs_are_otherwise_the_same(tiny, vocabulary):
+    settings = {"captions_per_image": 2, "shuffle": (0, 0)}
     whole = batches(tiny.shards, "train", vocabulary, 6, **settings)
     bare = batches(tiny.shards, "train", vocabulary, 6, **settings, graphs=None)
     assert contents(bare) == contents(replace(batch, graphs=None) for batch in whole)
 
 
-def test_chosen_rows_come_with_thumbnails(tiny: TinyData) -> None:
+def test_chosen_rows_come_with_thumbnails(tiny):
     batches_ = list(samples(tiny.shards, "train", rows=[12, 3]))
     assert [sample.image_id for sample in batches_] == ["train.3", "train.12"]
     assert batches_[1].thumbnail is not None
@@ -211,20 +195,20 @@ def test_chosen_rows_come_with_thumbnails(tiny: TinyData) -> None:
 
 
 @pytest.fixture
-def shards(tiny: TinyData, tmp_path: Path) -> Path:
+def shards(tiny, tmp_path):
     return Path(shutil.copytree(tiny.shards, tmp_path / "shards"))
 
 
-def read_all(shards: Path, vocabulary: Vocabulary, workers: int = 0) -> int:
+def read_all(shards, vocabulary, workers=0):
     plan = batches(shards, "train", vocabulary, 4)
     return sum(1 for _ in Loader(lambda _: plan, workers).epoch(0))
 
 
-def rewrite(shards: Path, name: str, content: bytes) -> None:
+def rewrite(shards, name, content):
     """Replace a member of the first training shard."""
     path = shards / "train-000000.tar"
     with tarfile.open(path) as archive:
-        members = [(m, archive.extractfile(m).read()) for m in archive]  # type: ignore[union-attr]
+        members = [(m, archive.extractfile(m).read()) for m in archive]
     with tarfile.open(path, "w") as archive:
         for member, data in members:
             data = content if member.name == name else data
@@ -233,7 +217,7 @@ def rewrite(shards: Path, name: str, content: bytes) -> None:
     reseal(shards)
 
 
-def test_shards_of_an_older_version_name_the_stage(shards: Path, vocabulary: Vocabulary) -> None:
+def test_shards_of_an_older_version_name_the_stage(shards, vocabulary):
     (shards / "SEAL.json").unlink()
     with pytest.raises(DataError, match=r"no seal.*older version. Run the stage 'shards'"):
         read_all(shards, vocabulary)
@@ -248,9 +232,7 @@ def test_shards_of_an_older_version_name_the_stage(shards: Path, vocabulary: Voc
         ("SEAL.json", 0),
     ],
 )
-def test_no_flipped_bit_gives_other_batches(
-    shards: Path, vocabulary: Vocabulary, name: str, workers: int
-) -> None:
+def test_no_flipped_bit_gives_other_batches(shards, vocabulary, name, workers):
     for _ in flipped_bits(shards / name, 4 if workers == 0 else 1):
         with pytest.raises(DataError, match=name) as caught:
             read_all(shards, vocabulary, workers)
@@ -259,12 +241,10 @@ def test_no_flipped_bit_gives_other_batches(
 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=SLOW)])
-def test_one_process_hashes_each_shard_once(
-    shards: Path, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
+def test_one_process_hashes_each_shard_once(shards, vocabulary, monkeypatch, workers):
     parent, hashed = os.getpid(), []
 
-    def recorded(path: Path) -> str:
+    def recorded(path):
         assert os.getpid() == parent, "hashed again in a worker"
         hashed.append(path.name)
         return sha256(path)
@@ -278,13 +258,13 @@ def test_one_process_hashes_each_shard_once(
     }
 
 
-def pickled() -> bytes:
+def pickled():
     stream = io.BytesIO()
     np.save(stream, np.array([object()], dtype=object), allow_pickle=True)
     return stream.getvalue()
 
 
-def npy(array: np.ndarray) -> bytes:
+def npy(array):
     stream = io.BytesIO()
     np.save(stream, array)
     return stream.getvalue()
@@ -302,16 +282,14 @@ def npy(array: np.ndarray) -> bytes:
         ("json", json.dumps({"image_id": "a", "file": "", "labels": [], "captions": []}).encode()),
     ],
 )
-def test_unusable_member_is_one_line(
-    shards: Path, vocabulary: Vocabulary, member: str, content: bytes
-) -> None:
+def test_unusable_member_is_one_line(shards, vocabulary, member, content):
     rewrite(shards, f"00000002.{member}", content)
     with pytest.raises(DataError, match="sample '00000002' cannot be used") as caught:
         read_all(shards, vocabulary)
     assert "\n" not in str(caught.value)
 
 
-def graph_with(**changes: Any) -> bytes:
+def graph_with(**changes):
     graph = {"objects": ["dog"], "names": ["dog"], "attributes": [[]], "relations": []}
     caption = {"id": "c", "text": "a dog", "graph": {**graph, **changes}}
     value = {"image_id": "a", "file": "", "labels": [], "captions": [caption]}
@@ -326,15 +304,13 @@ def graph_with(**changes: Any) -> bytes:
         ({"relations": [{"subject": 0, "label": "on", "object": 1}]}, "does not exist"),
     ],
 )
-def test_graph_that_networks_could_not_index(
-    shards: Path, vocabulary: Vocabulary, changes: dict, message: str
-) -> None:
+def test_graph_that_networks_could_not_index(shards, vocabulary, changes, message):
     rewrite(shards, "00000002.json", graph_with(**changes))
     with pytest.raises(DataError, match=message):
         read_all(shards, vocabulary)
 
 
-def test_caption_without_words_becomes_one_unknown(shards: Path, vocabulary: Vocabulary) -> None:
+def test_caption_without_words_becomes_one_unknown(shards, vocabulary):
     rewrite(shards, "00000000.json", graph_with(objects=["?"]).replace(b"a dog", b"!!"))
     batch = next(iter(batches(shards, "train", vocabulary, 1)))
     assert batch.words.tolist() == [[vocabulary.UNK]]

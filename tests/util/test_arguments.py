@@ -1,10 +1,6 @@
 """A wrong argument of a public function is one line that names the argument."""
 
-from __future__ import annotations
-
 import inspect
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -13,7 +9,7 @@ from manymatch import losses, similarities
 from manymatch.networks import pooling
 from manymatch.util.errors import ConfigError, DataError, ManyMatchError
 
-ODD: list[Any] = [None, "x", float("nan"), [], {}, b"x", object(), ["x"]]
+ODD = [None, "x", float("nan"), [], {}, b"x", object(), ["x"]]
 EXPORTED = [
     pytest.param(getattr(package, name), id=name)
     for package in (similarities, losses, pooling)
@@ -23,7 +19,7 @@ EXPORTED = [
 
 
 @pytest.mark.parametrize("function", EXPORTED)
-def test_odd_arguments_are_named_in_one_line(function: Callable[..., Any]) -> None:
+def test_odd_arguments_are_named_in_one_line(function):
     parameters = inspect.signature(function).parameters
     several = [
         name for name, one in parameters.items() if one.kind is inspect.Parameter.VAR_POSITIONAL
@@ -36,16 +32,15 @@ def test_odd_arguments_are_named_in_one_line(function: Callable[..., Any]) -> No
         assert "\n" not in str(raised.value)
 
 
-def test_an_argument_has_the_type_of_its_annotation() -> None:
+def test_an_argument_has_the_type_of_its_annotation():
     one, none, text = torch.ones(1, 1, 2), None, "x"
-    wrong: Any
     for wrong in (none, text, one.numpy(), True, [one]):
         with pytest.raises(ConfigError, match=r"chamfer: texts = .*: expected a tensor\."):
             similarities.chamfer(one, wrong)
     with pytest.raises(ConfigError, match=r"top_match: k = 0.5: expected a whole number or None"):
-        similarities.top_match(one, one, 0.5)  # type: ignore[arg-type]
+        similarities.top_match(one, one, 0.5)
     with pytest.raises(ConfigError, match="slot_diversity: slots"):
-        losses.slot_diversity(one, none)  # type: ignore[arg-type]
+        losses.slot_diversity(one, none)
     with pytest.raises(DataError, match=r"chamfer: the arguments do not fit .*\(1, 1, 3\)"):
         similarities.chamfer(one, torch.ones(1, 1, 3))
     assert similarities.top_match(one, one, k=None).shape == (1, 1)

@@ -51,7 +51,6 @@ def test_memory_does_not_grow_with_the_file(path):
         (b"", "not valid JSON"),
         (b"[1]", "expected a JSON object"),
         (b'{"a": 1}', "expected a list 'a'"),
-
         (b'{"a": [1,\n2,\n]}', ":3: not valid JSON"),
         (b'{"a": [1\n', ":2: not valid JSON"),
         (b'{"a": [1 2]}', ":1: not valid JSON"),
@@ -67,9 +66,7 @@ def test_memory_does_not_grow_with_the_file(path):
         (b'{"a": [1, {"b": NaN}]}', ":1: not valid JSON at byte 17 of the line"),
         (b'{"a": [1],\n"b" 2}', ":2: not valid JSON at byte 6 of the line"),
         (b'{"a": [1, {"b": 1, "b": 2}]}', "a[1]: the key 'b' stands twice"),
-
         (b'{"a": [' + b"[" * 100_000, "inside each other"),
-
     ],
 )
 def test_a_faulty_file_is_one_line(path, monkeypatch, content, words):
