@@ -17,6 +17,7 @@ from manymatch.model.checkpoint import (
     WEIGHTS,
     load_model,
     load_weights,
+    read_weights,
     save_model,
     save_weights,
 )
@@ -84,6 +85,12 @@ def test_missing_file(folder, name):
     (folder / name).unlink()
     with pytest.raises(CheckpointError, match=f"not a trained model, because {name} is missing"):
         load_model(folder)
+
+
+def test_unreadable_weights(folder):
+    (folder / WEIGHTS).write_bytes(b"{}")
+    with pytest.raises(CheckpointError, match="not readable as safetensors"):
+        read_weights(folder / WEIGHTS)
 
 
 @pytest.mark.parametrize("name", [WEIGHTS, PRESET, VOCABULARY, FACTS])
