@@ -1,4 +1,4 @@
-"""The detector of bottom-up attention: images per second, and the time of each part.
+"""The detector of bottom-up attention: the time of an image, and of each part.
 
     python benchmarks/butd.py [--images 3] [--device cpu] [--weights FILE]
 
@@ -9,13 +9,12 @@ image is a warm-up. On the CPU, processor seconds are printed too: they are vali
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-from measuring import arguments
+from measuring import Times, arguments, clocks
 from torch import nn
 
 from manymatch.features.butd import detector as module
@@ -35,19 +34,19 @@ def main() -> None:
     options = arguments(__doc__, images=3, device="cpu", weights=None)
     network = load_network("butd", str(options.weights)) if options.weights else random_network()
     detector = ButdDetector(network.to(options.device), 36, 36, "none")
-    clocks = Clocks(options.device)
-    clocks.watch(network.backbone, "stages 1 to 4")
-    clocks.watch(network.roi_heads, "stage 5 on 300 regions")
+    parts = Parts(options.device)
+    parts.watch(network.backbone, "stages 1 to 4")
+    parts.watch(network.roi_heads, "stage 5 on 300 regions")
     pool = operations.pool_regions
-    module.operations.pool_regions = clocks.timed(pool, "pooling")
+    module.operations.pool_regions = parts.timed(pool, "pooling")
     rng = np.random.default_rng(0)
     for number in range(options.images + 1):
         image = rng.integers(0, 255, SIZE, dtype=np.uint8)
         if number == 1:
-            clocks.reset()
+            parts.times.clear()
         with torch.inference_mode():
-            clocks.timed(detect, "image")(detector, image, options.device)
-    clocks.report(options.images)
+            parts.timed(detect, "image")(detector, image, options.device)
+    parts.report(options.images)
 
 
 def detect(detector: ButdDetector, image: np.ndarray, device: str) -> None:
@@ -67,41 +66,34 @@ def random_network() -> Network:
     return network
 
 
-class Clocks:
-    """Wall-clock and processor seconds of named parts of the work."""
+class Parts:
+    """The times of named parts of the work."""
 
     def __init__(self, device: str) -> None:
         self._device = device
-        self.reset()
-
-    def reset(self) -> None:
-        self._wall: dict[str, float] = {}
-        self._processor: dict[str, float] = {}
+        self.times: dict[str, list[Times]] = {}
 
     def watch(self, layer: nn.Module, name: str) -> None:
         layer.forward = self.timed(layer.forward, name)
 
     def timed(self, work: Callable[..., Any], name: str) -> Callable[..., Any]:
         def timed(*arguments: Any) -> Any:
-            wall, processor = time.perf_counter(), time.process_time()
-            result = work(*arguments)
-            if self._device != "cpu":
-                torch.cuda.synchronize()
-            for total, start, clock in (
-                (self._wall, wall, time.perf_counter),
-                (self._processor, processor, time.process_time),
-            ):
-                total[name] = total.get(name, 0.0) + clock() - start
-            return result
+            results: list[Any] = []
+
+            def run() -> None:
+                results.append(work(*arguments))
+                if self._device != "cpu":
+                    torch.cuda.synchronize()
+
+            self.times.setdefault(name, []).append(clocks(run))
+            return results[0]
 
         return timed
 
     def report(self, images: int) -> None:
-        for name, seconds in self._wall.items():
-            processor = self._processor[name] / images
-            print(f"{name:24} {seconds / images:8.2f} s, processor {processor:8.2f} s")
-        wall, processor = self._wall["image"], self._processor["image"]
-        print(f"{images / wall:.4f} images/s; {images / processor:.4f} images per processor second")
+        for name, times in self.times.items():
+            wall, processor = (sum(clock) / images for clock in zip(*times, strict=True))
+            print(f"{name:24} {wall:8.2f} s, processor {processor:8.2f} s an image")
 
 
 if __name__ == "__main__":

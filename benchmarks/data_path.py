@@ -26,13 +26,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from measuring import alternate, arguments, drop_from_cache, peak_gib
+from measuring import Times, arguments, compare, drop_from_cache, peak_gib
 
 from manymatch.batch.scene_graph import SCHEMA
 from manymatch.datasets.base import CAPTIONS
@@ -55,11 +56,15 @@ def main() -> None:
         layout = Place(Path(folder), images)
         layout.write_tables()
         with layout.made(layout.write_tsv) as source:
-            compare("TSV to store", source, layout.store, layout.importing("butd_tsv"), options)
+            compare_to_copy(
+                "TSV to store", source, layout.store, layout.importing("butd_tsv"), options
+            )
         with layout.made(layout.write_precomp) as source:
-            compare("array to store", source, layout.store, layout.importing("scan"), options)
+            compare_to_copy(
+                "array to store", source, layout.store, layout.importing("scan"), options
+            )
         layout.importing("scan", layout.write_precomp())()
-        compare("store to shards", layout.store, layout.shards, layout.pack, options)
+        compare_to_copy("store to shards", layout.store, layout.shards, layout.pack, options)
 
 
 class Place:
@@ -130,24 +135,33 @@ class Place:
         write_shards(*tables, self.store, self.raw, self.shards, 250, 112, parts=parts)
 
 
-def compare(
+def compare_to_copy(
     name: str,
     source: Path,
     target: Path,
     work: Callable[[], None],
     options: argparse.Namespace,
 ) -> None:
-    """Print the speeds of `work` and of a plain copy. They alternate, and so does the first one."""
-    pair = {"copy": lambda: plain_copy(source, target), "work": work}
-    runs: dict[str, list[Run]] = {which: [] for which in pair}
-    for which in alternate(pair, options.rounds):
+    """Print the speeds of `work` and of a plain copy, which take turns."""
+    runs: dict[str, list[Run]] = {"copy": [], "work": []}
+
+    def measured(which: str, task: Callable[[], None]) -> Times:
+        run = run_child(task, target)
+        runs[which].append(run)
+        return Times(run.seconds, run.processor)
+
+    def prepare() -> None:
         remove(target)
         drop_from_cache(source)
-        runs[which].append(run_child(pair[which], target))
-        print(f"  {name}, {which}: {runs[which][-1].seconds:.1f} s")
+
+    candidates = {
+        "copy": partial(measured, "copy", lambda: plain_copy(source, target)),
+        "work": partial(measured, "work", work),
+    }
+    compare(name, candidates, options.rounds, warm_up=0, before=prepare)
     remove(target)
     size = source.stat().st_size
-    copy, imported = (statistics.median(run.seconds for run in runs[which]) for which in pair)
+    copy, imported = (statistics.median(run.seconds for run in runs[which]) for which in runs)
     moved = (size + runs["work"][0].written) / (2 * size)
     memory = max(run.memory for run in runs["work"])
     processor = statistics.median(run.processor for run in runs["work"])

@@ -12,15 +12,15 @@ The benchmark prints:
 
 from __future__ import annotations
 
-import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 import numpy as np
-from measuring import alternate, arguments, clocks, drop_from_cache, peak_gib
+from measuring import arguments, compare, drop_from_cache, peak_gib
 
 from manymatch.features.store import FeatureStore
 from manymatch.features.writer import FeatureWriter
@@ -35,8 +35,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         path = Path(folder) / "store.h5"
         write(path, int(options.gib * 2**30) // ROW_BYTES)
-        compare(path, "from the disk", drop_from_cache)
-        compare(path, "from the page cache")
+        compare_reads(path, "from the disk", drop_from_cache)
+        compare_reads(path, "from the page cache")
         with FeatureStore(path) as store:
             started = time.perf_counter()
             random_batches(store, 50)
@@ -58,19 +58,15 @@ def write(path: Path, images: int) -> None:
     print(f"{path.stat().st_size / 2**30:.1f} GiB, written at {images / seconds:.0f} images/s")
 
 
-def compare(path: Path, state: str, prepare: Callable[[Path], None] = lambda path: None) -> None:
-    """Print the ratio of the store to plain reads. They alternate, and so does the first one."""
-    pair = {"plain": plain_read, "store": read}
-    times: dict[str, list[float]] = {name: [] for name in pair}
-    for name in alternate(pair, ROUNDS + 1):
-        prepare(path)
-        times[name].append(clocks(partial(pair[name], path))[0])
-    plain, store = (statistics.median(times[name][1:]) for name in pair)  # the first warms up
+def compare_reads(
+    path: Path, state: str, prepare: Callable[[Path], None] = lambda path: None
+) -> None:
+    """Print the times of plain reads and of the store, and the speed of both."""
+    candidates = {"plain": partial(plain_read, path), "store": partial(read, path)}
+    times = compare(state, candidates, ROUNDS, before=partial(prepare, path))
     size = path.stat().st_size / 2**30
-    print(
-        f"{state}: plain {size / plain:.2f} GiB/s, store {size / store:.2f} GiB/s, "
-        f"ratio {store / plain:.2f}"
-    )
+    for name, measured in times.items():
+        print(f"  {name}: {size / median(one.wall for one in measured):.2f} GiB/s")
 
 
 def plain_read(path: Path) -> None:

@@ -20,7 +20,6 @@ a GPU has is left out.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from dataclasses import replace
@@ -29,17 +28,24 @@ from typing import Any
 
 import torch
 from data_path import Place
+from measuring import arguments
 from torch import distributed, multiprocessing, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.overrides import TorchFunctionMode
-from training_step import CLIP_METHODS, FEATURES, WORDS, made_up, profiled, published
+from training_step import (
+    METHODS_OF_IMAGES,
+    built,
+    made_up,
+    made_up_words,
+    profiled,
+    published,
+)
 
 from manymatch.batch.batch import Batch
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset
 from manymatch.experiments.costs.timing import hardware, step_seconds, training_step
-from manymatch.methods import METHODS, build_method
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.shards.read import batches
 from manymatch.training.data import Data, TrainingBatches
 from manymatch.training.gather import gather
@@ -49,16 +55,16 @@ COMPARED = 8
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    picture_methods = [name for name in METHODS if name not in CLIP_METHODS]
     gpus = torch.cuda.device_count()
-    parser.add_argument("methods", nargs="*", default=picture_methods, metavar="METHOD")
-    parser.add_argument("--images", type=int, default=128, help="images of a batch")
-    parser.add_argument("--stored", type=int, default=2560, help="images of the loader's shards")
-    parser.add_argument("--processes", type=int, default=min(2, gpus), help="that train together")
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        {"methods": METHODS_OF_IMAGES},
+        images=(128, "images of a batch"),
+        stored=(2560, "images of the loader's shards"),
+        processes=(min(2, gpus), "processes that train together"),
+    )
     device = torch.device("cuda" if gpus else "cpu")
-    vocabulary = Vocabulary([*Vocabulary.SPECIAL, *(f"word{n}" for n in range(WORDS))])
+    vocabulary = made_up_words()
     print(f"{hardware(device)}, torch {torch.__version__}, {options.images} images a batch")
     print("| method | difference | step, ms | images/s | busy | memory, GB |")
     print("|---|---|---|---|---|---|")
@@ -99,11 +105,6 @@ def method_line(name: str, images: int, vocabulary: Vocabulary, device: torch.de
         f"| {name} | {first:.0e}, {second:.0e} | {1e3 * seconds:.0f} | {images / seconds:.0f} "
         f"| {busy} | {memory} |"
     )
-
-
-def built(preset: Preset, vocabulary: Vocabulary) -> Method:
-    torch.manual_seed(0)
-    return build_method(preset.method, preset.model, vocabulary=vocabulary, feature_width=FEATURES)
 
 
 class DrawnOnCPU(TorchFunctionMode):

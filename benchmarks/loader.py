@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from data_path import Place
 from measuring import arguments
-from training_step import WORDS, caption
+from training_step import caption, made_up_words
 
 from manymatch.batch.scene_graph import SCHEMA
-from manymatch.batch.vocabulary import Vocabulary
 from manymatch.datasets.base import CAPTIONS
+from manymatch.scene_graphs.verbs import as_parsed
 from manymatch.shards.loader import Loader
 from manymatch.shards.read import batches
 
@@ -65,7 +65,7 @@ def describe(layout: Place) -> None:
 
 def worker_seconds(shards: Path, captions: int, graphs: bool, images: int, rounds: int) -> float:
     """The median over epochs of a worker's processor time for a batch."""
-    vocabulary = Vocabulary([*Vocabulary.SPECIAL, *(f"word{n}" for n in range(WORDS))])
+    vocabulary = made_up_words()
     loader = Loader(
         lambda epoch: batches(
             shards,
@@ -74,7 +74,7 @@ def worker_seconds(shards: Path, captions: int, graphs: bool, images: int, round
             images,
             captions_per_image=captions,
             shuffle=(0, epoch),
-            graphs=graphs,
+            graphs=as_parsed if graphs else None,
         ),
         workers=1,
     )

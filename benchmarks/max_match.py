@@ -6,26 +6,23 @@ Run
     python benchmarks/max_match.py             # 200 images x 1,000 captions, K=4, D=1024
     python benchmarks/max_match.py --sets 8
 
-In every round each is timed right after smooth-Chamfer, in one process, on one thread and on two;
-the ratio is the median over the rounds. On a busy machine read the processor's (all threads).
+All take turns in one process, on one thread and on two. On a busy machine read the processor's
+clock (all threads).
 """
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable
 from functools import partial
 
 import torch
-from measuring import arguments, clocks
+from measuring import arguments, compare
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from manymatch.similarities import max_match, smooth_chamfer, top_match
 
 Similarity = Callable[[Tensor, Tensor], Tensor]
-Clocks = tuple[float, float]
-"""Seconds by the wall clock, and of the processor."""
 
 
 def main() -> None:
@@ -43,19 +40,17 @@ def main() -> None:
         normalize(torch.randn(count, options.sets, options.width, generator=generator), dim=-1)
         for count in (options.images, options.captions)
     )
-    print(f"{'':46}{'smooth-Chamfer':>16}{'ratio':>8}{'of processor':>14}")
     for threads in options.threads:
         torch.set_num_threads(threads)
         for mode, run in (("scoring", _score), ("training", _train)):
-            for similarity in (max_match, top_match):
-                pairs = [
-                    (
-                        clocks(partial(run, smooth_chamfer, images, texts)),
-                        clocks(partial(run, similarity, images, texts)),
-                    )
-                    for _ in range(options.rounds)
-                ]
-                _report(f"{threads} threads, {mode}, {similarity.__name__}", pairs)
+            compare(
+                f"{threads} threads, {mode}",
+                {
+                    similarity.__name__: partial(run, similarity, images, texts)
+                    for similarity in (smooth_chamfer, max_match, top_match)
+                },
+                options.rounds,
+            )
 
 
 def _score(similarity: Similarity, images: Tensor, texts: Tensor) -> None:
@@ -66,14 +61,6 @@ def _score(similarity: Similarity, images: Tensor, texts: Tensor) -> None:
 def _train(similarity: Similarity, images: Tensor, texts: Tensor) -> None:
     learning = images.detach().requires_grad_(), texts.detach().requires_grad_()
     torch.autograd.grad(similarity(*learning).sum(), learning)
-
-
-def _report(name: str, pairs: list[tuple[Clocks, Clocks]]) -> None:
-    fastest = min(base[0] for base, _ in pairs)
-    wall, processor = (
-        statistics.median(other[clock] / base[clock] for base, other in pairs) for clock in (0, 1)
-    )
-    print(f"{name:46}{1000 * fastest:13.1f} ms{wall:8.2f}{processor:14.2f}")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from measuring import arguments
+from measuring import arguments, compare
 from spacy.language import Language
 
 from manymatch.batch.scene_graph import SceneGraph
@@ -80,23 +80,22 @@ def _print_accuracy(model: Language, generated: list[tuple[str, SceneGraph]]) ->
 
 
 def _print_cost_of_rules(model: Language, captions: list[str]) -> None:
-    def alone(batch: list[str]) -> None:
-        list(model.pipe(batch, batch_size=BATCH))
+    starts = range(0, len(captions), BATCH)
+    done: Counter[str] = Counter()
 
-    def apply_rules(batch: list[str]) -> None:
-        parse_batch(model, batch)
+    def batch(name: str) -> list[str]:
+        start = starts[done[name]]
+        done[name] += 1
+        return captions[start : start + BATCH]
 
-    seconds: dict[Callable[[list[str]], None], float] = {alone: 0.0, apply_rules: 0.0}
-    for number, start in enumerate(range(0, len(captions), BATCH)):
-        # Alternately, because the second parse finds the batch's words in the model's caches.
-        for parse in (alone, apply_rules)[:: 1 if number % 2 else -1]:
-            started = time.process_time()
-            parse(captions[start : start + BATCH])
-            seconds[parse] += time.process_time() - started
-    rates = {parse: len(captions) / spent for parse, spent in seconds.items()}
-    print(f"spaCy alone {rates[alone]:.0f}/s, with rules {rates[apply_rules]:.0f}/s")
-    ratio = seconds[apply_rules] / seconds[alone]
-    print(f"parse with rules / parse alone: {ratio:.3f} (processor time)")
+    # In turns, because the second parse finds the batch's words in the model's caches.
+    candidates: dict[str, Callable[[], object]] = {
+        "spaCy alone": lambda: list(model.pipe(batch("spaCy alone"), batch_size=BATCH)),
+        "with rules": lambda: parse_batch(model, batch("with rules")),
+    }
+    times = compare(f"{len(starts)} batches of {BATCH}", candidates, len(starts), warm_up=0)
+    for name, measured in times.items():
+        print(f"  {name}: {len(captions) / sum(one.processor for one in measured):.0f} captions/s")
 
 
 def _print_gain_of_processes(captions: list[str], folder: Path) -> None:

@@ -25,7 +25,7 @@ do. `--cases` selects rows of `CASES`. Wanted, for 100,000 items:
 
 from __future__ import annotations
 
-import argparse
+import itertools
 import os
 import statistics
 import tempfile
@@ -36,7 +36,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from measuring import clocks
+from measuring import arguments, clocks, compare
 from torch.nn.functional import normalize
 
 import manymatch
@@ -44,7 +44,7 @@ from manymatch import Model
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset
 from manymatch.methods import build_method
-from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Answer
 from manymatch.model.checkpoint import save_model
 from manymatch.search.scan.code_writer import write_codes
@@ -69,13 +69,14 @@ TEXTS = [
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--items", type=int, default=100_000)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--cases", type=int, nargs="+", default=range(len(CASES)))
-    parser.add_argument("--index", type=Path, help="measure whole queries of this index")
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        items=100_000,
+        rounds=15,
+        threads=2,
+        cases=[*range(len(CASES))],
+        index=(None, "measure whole queries of this index"),
+    )
     torch.set_num_threads(options.threads)
     if options.index is not None:
         whole_queries(options.index, options.rounds)
@@ -105,37 +106,31 @@ def case(
     doubles = exact_queries(queries)
     flat = gallery.vectors.flatten(0, 1)
     reranked: list[int] = []
+    turns = itertools.count()
 
-    def search(row: int) -> None:
-        (hits,) = scanner.top(single[row], BEST)
+    def search() -> None:
+        (hits,) = scanner.top(single[next(turns) % QUERIES], BEST)
         reranked.append(hits.reranked)
 
-    steps: dict[str, Callable[[int], object]] = {
+    def row() -> int:
+        return next(turns) % QUERIES
+
+    candidates: dict[str, Callable[[], object]] = {
         "search": search,
-        "read": lambda _: codes.view(torch.int64).max(),
-        "product": lambda row: flat @ single[row].vectors[0].T,
-        "blocks": lambda row: model.method.score(gallery, single[row]),
-        "all": lambda row: exact(doubles[row], rows),
+        "read": lambda: codes.view(torch.int64).max(),
+        "product": lambda: flat @ single[row()].vectors[0].T,
+        "blocks": lambda: model.method.score(gallery, single[row()]),
+        "all": lambda: exact(doubles[row()], rows),
     }
-    seconds: dict[str, list[tuple[float, float]]] = {step: [] for step in steps}
     with torch.inference_mode():
-        for number in range(rounds + 1):
-            for step, work in steps.items():
-                time.sleep(0.01)
-                elapsed = clocks(partial(work, number % QUERIES))
-                if number:  # the first round is a warm-up
-                    seconds[step].append(elapsed)
-    print(f"{name}, K={elements}, D={size}: {statistics.median(reranked):.0f} items scored exactly")
-    for clock, title in enumerate(("wall", "processor")):
-        search_ms, read, product, block_ms, whole_ms = (
-            1e3 * statistics.median(elapsed[clock] for elapsed in seconds[step]) for step in steps
+        compare(
+            f"{name}, K={elements}, D={size}",
+            candidates,
+            rounds,
+            bases=["read", "product"],
+            before=lambda: time.sleep(0.01),
         )
-        print(
-            f"  {title:9} search {search_ms:.1f} ms = {search_ms / read:.1f} reads of {read:.1f} ms"
-            f" = {search_ms / product:.2f} products of {product:.1f} ms; by blocks "
-            f"{block_ms:.1f} ms = {block_ms / product:.1f} products; all exact scores "
-            f"{whole_ms:.1f} ms = {whole_ms / product:.1f} products"
-        )
+    print(f"  {statistics.median(reranked):.0f} items scored exactly")
 
 
 def whole_queries(folder: Path, rounds: int) -> None:

@@ -8,7 +8,6 @@ request is a thumbnail. Clients and service share the processor.
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import itertools
 import json
@@ -24,6 +23,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
+from measuring import arguments
 
 COLOURS = ("red", "blue", "green", "brown", "white", "black")
 THINGS = ("bird", "dog", "table", "boat", "tree", "car", "house", "child")
@@ -99,11 +99,7 @@ def memory(port: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("index", type=Path)
-    parser.add_argument("--clients", type=int, default=64)
-    parser.add_argument("--seconds", type=float, default=60)
-    options = parser.parse_args()
+    options = arguments(__doc__, {"index": None}, clients=64, seconds=60.0)
     with service(options.index) as port:
         times: list[float] = []
         errors: list[str] = []

@@ -15,7 +15,6 @@ that takes over 30% and is neither a matrix product nor the GRU.
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from measuring import arguments
 from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import profile
 
@@ -35,6 +35,7 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset, read_preset
 from manymatch.experiments.costs.timing import seconds, training_step
 from manymatch.methods import METHODS, build_method
+from manymatch.methods.shared.method import Method
 from manymatch.training.run_context import deterministic
 
 PRESETS = Path(__file__).parents[1] / "presets" / "flickr30k"
@@ -42,6 +43,7 @@ REGIONS, FEATURES, CAPTIONS, WORDS = 36, 2048, 5, 8_000
 MATRIX_PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"}
 CLIP_METHODS = ("swamp_video",)
 """Methods of one vector a clip and one a caption: they have no such step."""
+METHODS_OF_IMAGES = [name for name in METHODS if name not in CLIP_METHODS]
 GRU = "GRU"
 LIMIT = 0.3
 
@@ -56,9 +58,14 @@ class Cost(NamedTuple):
 
 
 def main() -> None:
-    options = _options()
+    options = arguments(
+        __doc__,
+        {"methods": METHODS_OF_IMAGES},
+        images=128,
+        show=(3, "operations of each method"),
+    )
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    vocabulary = Vocabulary([*Vocabulary.SPECIAL, *(f"word{n}" for n in range(WORDS))])
+    vocabulary = made_up_words()
     for name in options.methods:
         preset = published(name)
         captions = preset.training.captions_per_image or CAPTIONS
@@ -71,24 +78,11 @@ def main() -> None:
             print(_line(cost), flush=True)
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    picture_methods = [name for name in METHODS if name not in CLIP_METHODS]
-    parser.add_argument("methods", nargs="*", default=picture_methods, metavar="METHOD")
-    parser.add_argument("--images", type=int, default=128)
-    parser.add_argument("--show", type=int, default=3, help="operations of each method")
-    return parser.parse_args()
-
-
 def profiled(
     preset: Preset, vocabulary: Vocabulary, batches: list[Batch], device: torch.device
 ) -> tuple[list[FunctionEvent], float]:
     """What happened in the step on the second batch, and its seconds; the first warms up."""
-    torch.manual_seed(0)
-    method = build_method(
-        preset.method, preset.model, vocabulary=vocabulary, feature_width=FEATURES
-    )
-    step = training_step(method.to(device), preset.training, device)
+    step = training_step(built(preset, vocabulary).to(device), preset.training, device)
     with deterministic(device.type == "cpu"):
         step(batches[0])
         with profile(record_shapes=True) as recorded:
@@ -111,6 +105,16 @@ def _learned(settings: Any) -> Any:
     if not isinstance(settings, dict):
         return "learned" if settings == "glove" else settings
     return {key: _learned(value) for key, value in settings.items() if key != "glove_file"}
+
+
+def made_up_words(count: int = WORDS) -> Vocabulary:
+    return Vocabulary([*Vocabulary.SPECIAL, *(f"word{number}" for number in range(count))])
+
+
+def built(preset: Preset, vocabulary: Vocabulary, width: int = FEATURES) -> Method:
+    """The method of a preset with fresh weights, the same at every call."""
+    torch.manual_seed(0)
+    return build_method(preset.method, preset.model, vocabulary=vocabulary, feature_width=width)
 
 
 def made_up(

@@ -13,21 +13,17 @@ both, and the median ratio.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from statistics import median
 
 import torch
-from measuring import alternate, arguments
+from measuring import arguments, compare
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
-from training_step import FEATURES, WORDS, made_up, published
+from training_step import FEATURES, built, made_up, made_up_words, published
 
 from manymatch.batch.batch import Batch
-from manymatch.batch.vocabulary import Vocabulary
 from manymatch.experiments.costs.timing import training_step
-from manymatch.methods import build_method
 from manymatch.networks.layers.position_code import sine_code
 from manymatch.training.run_context import deterministic
 
@@ -37,26 +33,14 @@ WARM_UP = 2
 
 def main() -> None:
     options = arguments(__doc__, images=128, rounds=9)
-    vocabulary = Vocabulary([*Vocabulary.SPECIAL, *(f"word{n}" for n in range(WORDS))])
+    vocabulary = made_up_words()
     batch, device = made_up(options.images, 1, vocabulary).to("cpu"), torch.device("cpu")
     preset = published("vse_infinity")
-    torch.manual_seed(0)
-    method = build_method(
-        preset.method, preset.model, vocabulary=vocabulary, feature_width=FEATURES
-    )
-    steps: dict[str, Callable[[Batch], object]] = {
-        "manymatch": training_step(method, preset.training, device),
-        "released": released_step(len(vocabulary), preset.training.clip_norm or 2.0),
-    }
-    times: dict[str, list[float]] = {name: [] for name in steps}
+    ours = training_step(built(preset, vocabulary), preset.training, device)
+    released = released_step(len(vocabulary), preset.training.clip_norm or 2.0)
+    steps = {"manymatch": lambda: ours(batch), "released": lambda: released(batch)}
     with deterministic(True):
-        for name in alternate(steps, WARM_UP + options.rounds):
-            started = time.process_time()
-            steps[name](batch)
-            times[name].append(time.process_time() - started)
-    ours, theirs = (times[name][WARM_UP:] for name in steps)
-    ratio = median(one / other for one, other in zip(theirs, ours, strict=True))
-    print(f"{median(ours):.2f} s, released {median(theirs):.2f} s: {ratio:.2f} times as fast")
+        compare(f"a step of {options.images} images", steps, options.rounds, warm_up=WARM_UP)
 
 
 def released_step(words: int, clip_norm: float) -> Callable[[Batch], object]:

@@ -95,3 +95,10 @@ def server(folder, monkeypatch):
     yield http
     http.shutdown()
     http.server_close()
+
+
+@pytest.fixture
+def target(tmp_path, monkeypatch):
+    """A file to download. There are three attempts without a pause."""
+    monkeypatch.setattr(transfer, "_PAUSES", (0.0, 0.0))
+    return tmp_path / "waiting" / "file.bin"

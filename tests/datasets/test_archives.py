@@ -42,9 +42,9 @@ def zip_bytes(members, attributes=None):
 MAKERS = {"tar": tar_bytes, "tar.gz": lambda members: tar_bytes(members, ":gz"), "zip": zip_bytes}
 
 
-def refused(tmp_path, content, words, name="bad.archive"):
+def refused(tmp_path, content, words):
     """Extraction of `content` is refused in one line with `words`, and leaves nothing behind."""
-    archive = tmp_path / name
+    archive = tmp_path / "bad.archive"
     archive.write_bytes(content)
     with pytest.raises(SourceError) as caught:
         extract(archive, tmp_path / "out")
@@ -54,8 +54,7 @@ def refused(tmp_path, content, words, name="bad.archive"):
             count_whole(archive)
         assert str(caught.value) == line
     assert line.startswith(str(archive)) and words in line and "\n" not in line
-    assert sorted(path.name for path in tmp_path.iterdir()) == [name]
-    return line
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.archive"]
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -92,25 +91,6 @@ def test_an_earlier_folder_is_replaced_and_modes_and_times_are_not_taken_over(tm
     (path,) = (tmp_path / "out").iterdir()
     mode, changed = path.stat().st_mode, path.stat().st_mtime
     assert not mode & (stat.S_ISUID | stat.S_IXUSR) and changed > 1000
-
-
-@pytest.mark.parametrize("kind", MAKERS)
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("../evil.txt", "leaves the folder by '..'"),
-        ("a/../../evil.txt", "leaves the folder by '..'"),
-        ("/tmp/evil.txt", "its path is absolute"),
-        ("C:/evil.txt", "its path is absolute"),
-        ("a\\..\\evil.txt", "backslash"),
-        ("a\x1b[2Jb", "cannot be printed"),
-        ("n" * 256, "its name is too long"),
-        ("/".join("n" * 600), "its name is too long"),
-    ],
-)
-def test_unsafe_paths_are_refused_by_name(tmp_path, kind, name, words):
-    line = refused(tmp_path, MAKERS[kind]([("good.txt", b"x"), (name, b"x")]), words)
-    assert "member" in line and ascii(name)[1:20] in line
 
 
 def pax(records):
@@ -155,51 +135,89 @@ TWO = tar_bytes([("a", bytes(512)), ("b", bytes(512))])
 THREE = tar_bytes([("a", bytes(512)), ("b", b"b"), ("c", b"c")])
 LINKS = {"symbolic": tarfile.SYMTYPE, "hard": tarfile.LNKTYPE}
 DEVICES = {"character": tarfile.CHRTYPE, "block": tarfile.BLKTYPE, "pipe": tarfile.FIFOTYPE}
-NO_FILE = "neither a file nor a folder"
+NO_FILE, ABOVE = "neither a file nor a folder", "leaves the folder by '..'"
+OVERWRITE = "it would overwrite an earlier member"
+NAMES = {
+    "../evil.txt": ABOVE,
+    "a/../../evil.txt": ABOVE,
+    "/tmp/evil.txt": "its path is absolute",
+    "C:/evil.txt": "its path is absolute",
+    "a\\..\\evil.txt": "backslash",
+    "a\x1b[2Jb": "cannot be printed",
+    "n" * 256: "its name is too long",
+    "/".join("n" * 600): "its name is too long",
+}
+PAIRS = [("a", "a"), ("a", "./a"), ("d/a", "d//a"), ("a", "a/b"), ("a/b", "a")]
+NOISE = random.Random(0).randbytes(30_000)
+
+
+def cut(make, share):
+    whole = make([("a", NOISE), ("b", NOISE), ("c", NOISE)])
+    return whole[: int(share * len(whole))]
+
+
 HOSTILE = {
-    "folder above": (zip_bytes([("good.txt", b"x"), ("../evil/", b"")]), "leaves the folder"),
+    **{
+        f"{kind} {name[:20]!a}": (lambda m=make, n=name: m([("good.txt", b"x"), (n, b"x")]), words)
+        for kind, make in MAKERS.items()
+        for name, words in NAMES.items()
+    },
+    **{
+        f"{kind} {names}": (lambda m=make, n=names: m([(name, b"x") for name in n]), OVERWRITE)
+        for kind, make in MAKERS.items()
+        for names in PAIRS
+    },
+    **{
+        f"{kind} cut at {share}": (lambda m=make, s=share: cut(m, s), "damaged or cut off")
+        for kind, make in MAKERS.items()
+        for share in (0.0, 0.02, 0.3, 0.6, 0.9)
+    },
+    **{
+        f"{kind} bomb": (
+            lambda kind=kind: MAKERS[kind]([("bomb", bytes(40 * 2**20))]),
+            "'bomb': the archive unpacks to more than 100 times its size",
+        )
+        for kind in ("tar.gz", "zip")
+    },
+    "folder above": (lambda: zip_bytes([("good.txt", b"x"), ("../evil/", b"")]), ABOVE),
     **{
         f"{name} link to {goal}": (
-            tar_bytes([("link", b"")], type=kind, linkname=goal),
+            lambda kind=kind, goal=goal: tar_bytes([("link", b"")], type=kind, linkname=goal),
             "'link': it is a link",
         )
         for name, kind in LINKS.items()
         for goal in ("good.txt", "/etc/passwd", "../x")
     },
-    **{name: (tar_bytes([("dev", b"")], type=kind), NO_FILE) for name, kind in DEVICES.items()},
-    "link in a zip": (zip_bytes([("link", b"/etc/passwd")], stat.S_IFLNK | 0o777), "it is a link"),
-    "device in a zip": (zip_bytes([("dev", b"")], stat.S_IFCHR | 0o600), NO_FILE),
-    "encrypted": (encrypted(), "it is encrypted"),
-    "compression": (zip_of(zipfile.ZIP_LZMA), "compression method 14 is not supported"),
-    "changed content": (zip_of(zipfile.ZIP_STORED).replace(b"some", b"more"), "CRC"),
-    "gigabytes": (gigabytes(), "a header claims"),
-    "cut between members": (TWO[:1024], "end mark is missing"),
-    # One damaged header must not lose all members after the header.
-    "damaged header": (THREE[:1024] + bytes(512) + THREE[1536:], "follows the end mark"),
-    "two archives": (gzip.compress(TWO + TWO), "follows the end mark"),
     **{
-        f"headers {kind}": (long_names(kind), "too many headers")
+        name: (lambda kind=kind: tar_bytes([("dev", b"")], type=kind), NO_FILE)
+        for name, kind in DEVICES.items()
+    },
+    "link in a zip": (lambda: zip_bytes([("x", b"/etc")], stat.S_IFLNK | 0o777), "it is a link"),
+    "device in a zip": (lambda: zip_bytes([("dev", b"")], stat.S_IFCHR | 0o600), NO_FILE),
+    "encrypted": (encrypted, "it is encrypted"),
+    "compression": (lambda: zip_of(zipfile.ZIP_LZMA), "compression method 14 is not supported"),
+    "changed content": (lambda: zip_of(zipfile.ZIP_STORED).replace(b"some", b"more"), "CRC"),
+    "gigabytes": (gigabytes, "a header claims"),
+    "cut between members": (lambda: TWO[:1024], "end mark is missing"),
+    # One damaged header must not lose all members after the header.
+    "damaged header": (lambda: THREE[:1024] + bytes(512) + THREE[1536:], "follows the end mark"),
+    "two archives": (lambda: gzip.compress(TWO + TWO), "follows the end mark"),
+    **{
+        f"headers {kind}": (lambda kind=kind: long_names(kind), "too many headers")
         for kind in (b"L", b"K", b"x", b"g")
     },
-    "overlapping records": (pax(b"2 " * 400_000 + b"="), "damaged extended header"),
-    "negative size": (pax(b"13 size=-512\n"), "negative size"),
-    "long digits": (pax(b"9" * 5000 + b" a=b\n"), "damaged extended header"),
+    "overlapping records": (lambda: pax(b"2 " * 100_000 + b"="), "damaged extended header"),
+    "negative size": (lambda: pax(b"13 size=-512\n"), "negative size"),
+    "long digits": (lambda: pax(b"9" * 5000 + b" a=b\n"), "damaged extended header"),
 }
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_and_damaged_archives_are_refused(tmp_path, name):
-    refused(tmp_path, *HOSTILE[name])
-
-
-@pytest.mark.filterwarnings("ignore:Duplicate name")
-@pytest.mark.parametrize("kind", MAKERS)
-@pytest.mark.parametrize(
-    "names", [("a", "a"), ("a", "./a"), ("d/a", "d//a"), ("a", "a/b"), ("a/b", "a")]
-)
-def test_members_that_overwrite_others_are_refused(tmp_path, kind, names):
-    content = MAKERS[kind]([(name, b"x") for name in names])
-    refused(tmp_path, content, "it would overwrite an earlier member")
+    """In one line that begins with the archive, and nothing is left."""
+    make, words = HOSTILE[name]
+    refused(tmp_path, make(), words)
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -208,28 +226,12 @@ def test_too_many_members_are_refused(tmp_path, kind, monkeypatch):
     refused(tmp_path, MAKERS[kind](FILES.items()), "more than 2 members")
 
 
-@pytest.mark.parametrize("kind", ["tar.gz", "zip"])
-def test_a_bomb_is_refused(tmp_path, kind):
-    content = MAKERS[kind]([("bomb", bytes(40 * 2**20))])
-    assert len(content) < 100_000
-    line = refused(tmp_path, content, "unpacks to more than 100 times its size")
-    assert "'bomb'" in line
-
-
 def test_an_archive_larger_than_the_disk_is_refused_before_writing(tmp_path, monkeypatch):
     (tmp_path / "x.tar").write_bytes(tar_bytes(FILES.items()))
     monkeypatch.setattr(disk, "RESERVE", 2**60)
     with pytest.raises(StorageError, match=r"x\.tar: needs"):
         extract(tmp_path / "x.tar", tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("kind", MAKERS)
-def test_an_archive_cut_off_is_refused(tmp_path, kind):
-    noise = random.Random(0).randbytes(30_000)
-    whole = MAKERS[kind]([("a", noise), ("b", noise), ("c", noise)])
-    for share in (0.0, 0.02, 0.3, 0.6, 0.9):
-        refused(tmp_path, whole[: int(share * len(whole))], "the archive is damaged or cut off")
 
 
 @pytest.mark.parametrize("zeros", [512, 1024, 10_240, 3 * 2**20])

@@ -10,6 +10,8 @@ from made_clips import made_clips, write_annotations, write_youcook2
 from manymatch.datasets.image_folder import read_image_folder
 from manymatch.util.errors import ConfigError, DataError, SourceError
 
+PICKLE, OWN = "youcook_val.pkl", "youcookii_annotations_trainval.json"
+
 
 @pytest.fixture
 def folder(tmp_path):
@@ -50,35 +52,27 @@ class TestYoucook2:
         stages.refused({"folder": str(folder)}, ConfigError, "set annotations to youcookii")
 
     @pytest.mark.parametrize(
-        ("value", "words"),
+        ("name", "value", "words"),
         [
-            ({"a": 1}, "expected a list of clips"),
-            ([{"id": "a_1", "caption": "x"}, {"id": "a_2"}], "clip 1: without an id and a caption"),
-            ([{"id": 3, "caption": "x"}], "clip 0: without"),
-            ([print], "it would call builtins.print"),
+            (PICKLE, {"a": 1}, "expected a list of clips"),
+            (PICKLE, [{"id": "a_1", "caption": "x"}, {"id": "a_2"}], "clip 1: without an id and"),
+            (PICKLE, [{"id": 3, "caption": "x"}], "clip 0: without"),
+            (PICKLE, [print], "it would call builtins.print"),
+            (OWN, {}, f"{OWN}: "),
+            (OWN, {"database": {"v": {"subset": "training"}}}, f"{OWN}: "),
+            (
+                OWN,
+                {"database": {"v": {"subset": "training", "annotations": [{"id": 0}]}}},
+                f"{OWN}: ",
+            ),
         ],
     )
-    def test_a_pickle_of_something_else(self, stages, folder, value, words):
-        write_youcook2(folder, 9, 3)
-        (folder / "youcook_val.pkl").write_bytes(pickle.dumps(value))
+    def test_a_file_of_something_else(self, stages, folder, name, value, words):
+        if name == PICKLE:
+            write_youcook2(folder, 9, 3)
+        content = pickle.dumps(value) if name == PICKLE else json.dumps(value).encode()
+        (folder / name).write_bytes(content)
         stages.refused({"folder": str(folder)}, DataError, words)
-        assert not stages.raw.exists()
-
-    @pytest.mark.parametrize(
-        "value",
-        [
-            {},
-            {"database": {"v": {"subset": "training"}}},
-            {
-                "database": {
-                    "v": {"subset": "training", "annotations": [{"id": 0, "sentence": None}]}
-                }
-            },
-        ],
-    )
-    def test_annotations_of_something_else(self, stages, folder, value):
-        (folder / "youcookii_annotations_trainval.json").write_text(json.dumps(value))
-        stages.refused({"folder": str(folder)}, DataError, "youcookii_annotations_trainval.json: ")
 
 
 class TestMsrvtt:

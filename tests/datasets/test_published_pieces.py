@@ -21,7 +21,7 @@ def rows_of(tmp_path):
 
     def read(name, settings):
         raw = tmp_path / "raw" / name
-        download(name, settings, raw)
+        download(name, {"instances": None} | settings, raw)
         return [vars(row) for row in dataset(name).captions(raw)]
 
     return read

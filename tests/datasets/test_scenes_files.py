@@ -133,22 +133,6 @@ def test_no_images_at_all(tmp_path):
     assert list(Scenes().relevance(empty).pairs) == []
 
 
-def test_a_damaged_file_is_named_with_its_line(raw, tmp_path):
-    damaged = tmp_path / "damaged"
-    damaged.mkdir()
-    (damaged / "scenes.jsonl").write_text((raw / "scenes.jsonl").read_text())
-    lines = (raw / "captions.jsonl").read_text().splitlines()
-    (damaged / "captions.jsonl").write_text("\n".join([lines[0], lines[1][:50]]))
-    with pytest.raises(DataError, match=r"captions\.jsonl:2: not JSON"):
-        list(Scenes().captions(damaged))
-    (damaged / "captions.jsonl").write_text("7\n")
-    with pytest.raises(DataError, match=r"captions\.jsonl:1: expected 'image_id'"):
-        list(Scenes().captions(damaged))
-    (damaged / "captions.jsonl").unlink()
-    with pytest.raises(DataError, match="no such file"):
-        list(Scenes().captions(damaged))
-
-
 def changed(key, value):
     """The first line with another value, or without the key."""
 
@@ -161,27 +145,30 @@ def changed(key, value):
 
 
 DAMAGES = {
-    "not UTF-8": lambda lines: [lines[0], "\udcff"],
-    "nested": lambda lines: ["[" * 100_000, *lines[1:]],
-    "list": lambda lines: ["[1]", *lines[1:]],
-    "cut": lambda lines: lines[:10],
-    "a number": changed("image_id", 3),
-    "no key": changed("image_id", None),
+    "not UTF-8": (lambda lines: [lines[0], "\udcff"], "jsonl:2: .* not UTF-8"),
+    "nested": (lambda lines: ["[" * 100_000, *lines[1:]], "jsonl:1: not JSON"),
+    "cut": (lambda lines: [lines[0], lines[1][:50]], "jsonl:2: not JSON"),
+    "list": (lambda lines: ["[1]", *lines[1:]], "jsonl:1: expected 'image_id'"),
+    "a number": (changed("image_id", 3), "jsonl:1: expected 'image_id'"),
+    "no key": (changed("image_id", None), "jsonl:1: expected 'image_id'"),
+    "no file": (None, "jsonl: no such file"),
 }
 
 
-@pytest.mark.parametrize(
-    ("file", "damage"),
-    [("scenes.jsonl", damage) for damage in DAMAGES]
-    + [("captions.jsonl", damage) for damage in DAMAGES if damage != "cut"],
-)
-def test_a_damaged_file_is_one_line(raw, tmp_path, file, damage):
-    for name in ("scenes.jsonl", "captions.jsonl"):
-        (tmp_path / name).write_bytes((raw / name).read_bytes())
-    lines = DAMAGES[damage]((raw / file).read_text().splitlines())
-    (tmp_path / file).write_text("\n".join(lines), errors="surrogateescape")
-    with pytest.raises(DataError, match="jsonl"):
+@pytest.mark.parametrize("file", ["scenes.jsonl", "captions.jsonl"])
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_file_is_one_line(raw, tmp_path, file, name):
+    damage, words = DAMAGES[name]
+    for other in ("scenes.jsonl", "captions.jsonl"):
+        (tmp_path / other).write_bytes((raw / other).read_bytes())
+    if damage is None:
+        (tmp_path / file).unlink()
+    else:
+        lines = damage((raw / file).read_text().splitlines())
+        (tmp_path / file).write_text("\n".join(lines), errors="surrogateescape")
+    with pytest.raises(DataError, match=words) as caught:
         list(Scenes().captions(tmp_path))
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@ import hashlib
 import pytest
 
 from manymatch.config.strict import validate
-from manymatch.datasets.coco import USUAL, CocoSettings
-from manymatch.datasets.fetching.gather import Gatherer
+from manymatch.datasets.coco import Coco, CocoSettings
 from manymatch.datasets.fetching.sources import Source, local_path, obtain
 from manymatch.util.errors import ConfigError, SourceError
 
@@ -75,7 +74,7 @@ def test_other_addresses_are_refused_when_the_settings_are_read(address):
 @pytest.mark.parametrize("value", [{"captions": ""}, {"folder": " "}])
 def test_an_empty_path_is_not_the_current_folder(tmp_path, value):
     with pytest.raises(ConfigError, match="empty path or address"):
-        Gatherer("coco", validate(CocoSettings, value, "x"), tmp_path, USUAL)
+        Coco().gatherer(validate(CocoSettings, value, "x"), tmp_path)
 
 
 @pytest.mark.parametrize("end", ["/", "", "/..", f"/{'x' * 300}"])

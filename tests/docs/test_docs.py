@@ -78,12 +78,9 @@ def test_a_method_and_a_dataset_are_added_as_the_pages_say(
     workspace = new_workspace().with_own_sources()
     workspace.copy_data_from(finished)
     method, dataset = (root / "docs" / f"adding-a-{what}.md" for what in ("method", "dataset"))
-    for page, registry, opening in (
-        (method, "src/manymatch/methods/__init__.py", "METHODS = {\n"),
-        (dataset, "src/manymatch/datasets/__init__.py", "DATASETS = {\n"),
-    ):
-        write_files(page, workspace)
-        register(page, workspace, registry, opening)
+    write_files(method, workspace)
+    write_files(dataset, workspace)
+    register(dataset, workspace, "src/manymatch/datasets/__init__.py", "DATASETS = {\n")
     added = {"folder": str(pairs_folder(tmp_path))}
     named = {"datasets": ["scenes", "pairs"], "presets": ["vsepp"]}
     workspace.edit("params.yaml", {**named, "sources.pairs": added})

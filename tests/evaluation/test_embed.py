@@ -7,7 +7,7 @@ import torch
 
 from manymatch.batch.batch import Batch
 from manymatch.batch.padding import padded_rows, padded_sequences
-from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.model.embed import embed, inference, precision_on
 from manymatch.util.errors import DataError
 

@@ -9,7 +9,7 @@ from naive_ranks import naive_ranks
 
 from manymatch.evaluation.protocols.recall import recall_of
 from manymatch.evaluation.ranking.ranks import rank
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.model.blocks import blocks_by_image
 from manymatch.util.errors import DataError
 

@@ -15,7 +15,7 @@ from manymatch.evaluation import rerank as stage
 from manymatch.evaluation.ensemble import Ensemble
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.rerank import best_beta, reranked
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.results.metrics import Metrics
 from manymatch.results.provenance import Provenance
 from manymatch.results.samples import Samples

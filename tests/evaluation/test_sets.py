@@ -22,7 +22,7 @@ from manymatch.evaluation.samples import draw_queries
 from manymatch.evaluation.sets.analysis import analyse_sets
 from manymatch.evaluation.sets.sampled_sets import caption_maps, image_maps
 from manymatch.methods import build_method
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.model.embed import Embedded
 from manymatch.shards.sample import Sample
 from manymatch.similarities.sets import smooth_chamfer

@@ -6,12 +6,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hostile_server import head, hostile, shorten_waiting
 from hypothesis import given
 from hypothesis import strategies as st
 from mutations import mutated
+from scripted_server import head, serving, shorten_waiting
 
-from manymatch.datasets.fetching import connections
 from manymatch.datasets.fetching.transfer import Expected, fetch
 from manymatch.util.errors import ManyMatchError
 
@@ -35,27 +34,23 @@ ANSWERS = [
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("many", [1, 4])
-@pytest.mark.parametrize("known", [True, False])
-def test_any_answer_gives_the_right_file_or_a_fault(many, known, limits, monkeypatch):
+@pytest.mark.parametrize("expected", [Expected(sha256=SHA), Expected(size=len(CONTENT))])
+def test_any_answer_gives_the_right_file_or_a_fault(expected, limits, monkeypatch):
     shorten_waiting(monkeypatch)
-    monkeypatch.setattr(connections, "PIECE", 1000)
-    expected = Expected(sha256=SHA) if known else Expected(size=len(CONTENT))
-    queue: list[bytes] = []
 
     @given(st.lists(mutated(ANSWERS, 3), min_size=1, max_size=4))
     def check(answers):
-        queue[:] = answers
+        server.answers = [lambda request, answer=answer: [answer] for answer in answers]
         with tempfile.TemporaryDirectory() as folder:
             target = Path(folder) / "waiting" / "file.bin"
             try:
                 with limits():
-                    fetch([url], target, expected, "the file", connections=many)
+                    fetch([server.url], target, expected, "the file")
             except ManyMatchError:
                 assert not target.exists()
             else:
                 assert len(target.read_bytes()) == len(CONTENT)
-                assert not known or target.read_bytes() == CONTENT
+                assert expected.sha256 is None or target.read_bytes() == CONTENT
 
-    with hostile(lambda request: [queue.pop() if len(queue) > 1 else queue[0]]) as url:
+    with serving(lambda request: []) as server:
         check()

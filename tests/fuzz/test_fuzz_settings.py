@@ -18,13 +18,11 @@ from hypothesis import strategies as st
 
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.cli import commands, project
-from manymatch.config.expressions import names_matching
-from manymatch.config.preset import ParameterGroup, read_preset
-from manymatch.config.strict import validate
-from manymatch.datasets.clips import read_csv
-from manymatch.datasets.fetching.unfinished import Unfinished
+from manymatch.config.preset import read_preset
+from manymatch.datasets.fetching.transfer import Unfinished
+from manymatch.datasets.rows import csv_rows
 from manymatch.evaluation.external.split_table import read_ids, read_split
-from manymatch.experiments.run_folder import Run
+from manymatch.experiments.engine import Run
 from manymatch.model.facts import facts
 from manymatch.results.machine import MachineRecord
 from manymatch.results.provenance import Provenance
@@ -111,18 +109,6 @@ def test_damaged_overrides(text: bytes, checkout: Path, limits: Any) -> None:
         )
 
 
-@given(pattern=damaged(r"^(image|text)\.sets\.(.*)*x?[a-z]{2,4}$|(?:\w+\s?)*@"))
-def test_damaged_expressions(pattern: bytes, limits: Any) -> None:
-    names = [f"text.encoder.layers.{number}.attention.weight" for number in range(50)]
-
-    def match() -> None:
-        stated = {"match": pattern.decode("utf-8", "replace")}
-        names_matching(validate(ParameterGroup, stated, "group").match, names, "match")
-
-    with limits():
-        refused_or(match)
-
-
 def refused_or(read: Callable[[], object]) -> None:
     """Read a file, which may end in one line."""
     try:
@@ -136,7 +122,7 @@ def run_of(path: Path) -> Any:
 
 
 def rows_of(path: Path) -> Any:
-    return list(read_csv(path, ["video_id", "sentence"]))
+    return list(csv_rows(path, ["video_id", "sentence"]))
 
 
 def sealed_first(read: Callable[[Path], Any]) -> Callable[[Path], Any]:
@@ -179,8 +165,8 @@ JSON = {
         [{"preset": "a", "method": "b", "seed": 1, "features": "c"}]}""",
     ),
     "archive.zip.json": (
-        lambda path: Unfinished(path.with_suffix("")).origin,
-        '{"url": "http://host/x", "validator": null, "pieces": [9, 3, [0, 1]]}',
+        lambda path: Unfinished(path.with_suffix(""), "http://host/x", False).resume_point(),
+        '{"url": "http://host/x", "validator": null}',
     ),
     "object.json": (read_object, '{"images": [{"sentences": [{"raw": "a"}]}]}'),
 }

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from manymatch import Model
 from manymatch.evaluation.rerank import reranked
-from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Side
 from manymatch.search.scan.code_writer import write_codes
 from manymatch.search.scan.codes import Codes

@@ -3,6 +3,7 @@
 import pyarrow.parquet as pq
 import pytest
 
+from manymatch.datasets import dataset
 from manymatch.datasets.captions import write_captions
 from manymatch.datasets.download import download
 from manymatch.util.errors import ManyMatchError
@@ -16,8 +17,11 @@ class Stages:
         self.raw = folder / "raw" / name
 
     def __call__(self, settings):
-        """The rows of the caption table; `pairs` are the judged ones."""
-        download(self.name, settings, self.raw)
+        """The rows of the caption table; `pairs` are the judged ones. Nothing that the settings do
+        not name comes from the web."""
+        fields = dataset(self.name).settings_model.model_fields
+        offline = {name: None for name, field in fields.items() if "https:" in repr(field.default)}
+        download(self.name, offline | settings, self.raw)
         outputs = [self.folder / name for name in ("table", "words", "pairs")]
         write_captions(self.name, self.raw, *outputs, minimum_count=1)
         pairs = pq.read_table(outputs[2]).to_pylist()

@@ -132,3 +132,23 @@ def write_precomp(folder, ids="image", mapping=None):
     if mapping is not None:
         files = {str(image): f"{IMAGES[image][1]}/{file_name(image)}" for image in IMAGES}
         (mapping / "id_mapping.json").write_text(json.dumps(files))
+
+
+def expected(ids=True):
+    """Return (image, split, caption id, caption) of the whole table."""
+    splits = {"train": "train", "restval": "train", "val": "validation", "test": "test"}
+    return [
+        (
+            str(image),
+            splits[IMAGES[image][0]],
+            str(caption_id(image, k)) if ids else f"{image}#{k}",
+            text(image, k),
+        )
+        for image in ORDER
+        for k in range(CAPTIONS)
+    ]
+
+
+def table(rows):
+    keys = ("image_id", "split", "caption_id", "caption")
+    return [tuple(row[key] for key in keys) for row in rows]

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from manymatch import Model
-from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.shared.embeddings import Embeddings
 
 MakeModel = Callable[[str], Model]
 

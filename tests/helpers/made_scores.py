@@ -10,7 +10,7 @@ from torch import Tensor
 from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.ranking.ranks import rank
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
 

@@ -139,3 +139,15 @@ def naive_sets(module, inputs, whole, grid=None):
         seen = maps[-1]
     slots = module.output.slot_norm(slots)
     return slots + module.output.global_norm(whole), slots, seen
+
+
+def ragged(lengths, width, size, garbage=50.0):
+    """Samples of unequal size in double precision: their inputs, the same padded with `garbage`,
+    the mask, and the global features."""
+    generator = torch.Generator().manual_seed(1)
+    members = [torch.randn(n, width, generator=generator).double() for n in lengths]
+    local = torch.full((len(members), max(lengths) + 2, width), garbage, dtype=torch.float64)
+    mask = torch.zeros(local.shape[:2], dtype=torch.bool)
+    for row, real in enumerate(members):
+        local[row, : len(real)], mask[row, : len(real)] = real, True
+    return members, local, mask, torch.randn(len(members), size, generator=generator).double()

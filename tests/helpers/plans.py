@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from manymatch.config.layout import Layout
-from manymatch.experiments.experiment import Options
-from manymatch.experiments.kinds import experiment_of_file
+from manymatch.experiments.grid import Options, experiment_of_file
 
 
 def plan_of(path: Path, **options: Any) -> Any:

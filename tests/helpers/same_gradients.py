@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 
 import torch
 from torch import Tensor
@@ -19,3 +20,21 @@ def assert_same(
         torch.autograd.grad((weights * one).sum(), inputs) for one in (value, expected)
     )
     torch.testing.assert_close(gradients, wanted, atol=atol, rtol=0)
+
+
+def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
+    """Standard normal numbers that need a gradient."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=dtype).requires_grad_()
+
+
+def image_indices(count: int = 6) -> list[list[int]]:
+    """The image of each caption, drawn: some images have several captions, or one image has all."""
+    drawn = Random(0)
+    cases = [[0], [0, 0, 0]]
+    for _ in range(count):
+        images = list(range(drawn.randint(2, 5)))
+        cases.append(
+            drawn.sample(images, len(images)) + drawn.choices(images, k=drawn.randint(0, 4))
+        )
+    return cases

@@ -1,20 +1,19 @@
-"""`sources` of params.yaml as they stand, with their web addresses replaced by ones on this
-machine: the last address of a file gives it, those before it something else."""
+"""The published sources of a data set with web addresses on this machine: the last address of a
+file gives the file, those before it something else."""
 
 import hashlib
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from manymatch.config.strict import read_yaml
-
-PARAMS = Path(__file__).parents[2] / "params.yaml"
+from manymatch import datasets
 
 
 def served_sources(dataset: str, folder: Path, url: str, spoil: Any) -> Any:
-    """The settings of `dataset`. What is served from `folder` at `url` lies at `folder/good`, by
-    the names of the last addresses; `spoil` makes of its bytes what the other addresses give."""
-    return _replaced(read_yaml(PARAMS)["sources"][dataset], folder, url, spoil)
+    """The default settings of `dataset`. What is served from `folder` at `url` is at `folder/good`,
+    by the names of the last addresses; `spoil` makes of its bytes what the other addresses give."""
+    model = datasets.dataset(dataset).settings_model()
+    return _replaced(model.model_dump(mode="json", exclude_none=True), folder, url, spoil)
 
 
 def _replaced(value: Any, *served: Any) -> Any:

@@ -11,7 +11,7 @@ from torch import Tensor
 from manymatch.batch.batch import Batch
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.methods import METHODS, build_method, vocabulary_of
-from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.shared.method import Embeddings, Method
 
 WIDTH = 12
 """Of the features of `small_batches`."""

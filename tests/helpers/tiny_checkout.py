@@ -15,9 +15,8 @@ from tiny_data import make_data
 from manymatch.config.layout import Layout
 from manymatch.config.strict import validate
 from manymatch.datasets.base import RELEVANCE
-from manymatch.experiments.experiment import Options
-from manymatch.experiments.presets.experiment import PresetExperiment
-from manymatch.experiments.presets.plan import PresetPlan
+from manymatch.experiments.grid import Options
+from manymatch.experiments.presets import PresetExperiment, PresetPlan
 
 PRESET: dict[str, Any] = {
     "method": "vsepp",

@@ -10,10 +10,10 @@ from manymatch.batch.batch import Batch
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.strict import Strict
 from manymatch.methods import METHODS
-from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.networks.encoders.word_vectors import WordTable
 
-METHODS["tiny"] = "tiny_method:TinyMethod"  # so that presets can name it
+METHODS["tiny"] = "tiny_method"  # so that presets can name it
 
 
 class TinySettings(Strict):

@@ -10,10 +10,10 @@ from manymatch.batch.batch import Batch
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.strict import Strict
 from manymatch.methods import METHODS
-from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.similarities.sets import mil
 
-METHODS["tiny_sets"] = "tiny_sets:TinySets"  # so that presets can name it
+METHODS["tiny_sets"] = "tiny_sets"  # so that presets can name it
 SMALL["tiny_sets"] = {}
 
 

@@ -21,7 +21,7 @@ from manymatch.config.layout import Layout, ResultFiles
 from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation import ensemble, evaluate, rerank
 from manymatch.evaluation.split_results import EvaluationOptions
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.model import embed
 from manymatch.model.checkpoint import load_model
 from manymatch.model.embed import Embedded

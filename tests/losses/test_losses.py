@@ -1,21 +1,19 @@
-"""Every loss equals a naive loop over its equation, values and gradients."""
+"""The losses on scores equal naive loops over their equations, values and gradients."""
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
-from same_gradients import assert_same
+from same_gradients import assert_same, image_indices, normal
 
+from manymatch import losses
 from manymatch.losses.contrastive import entity_contrastive, entity_positives, info_nce
 from manymatch.losses.triplets import specificity, triplet
+from manymatch.util.errors import DataError
 
-IMAGE_INDEX = {
-    "one caption each": [0, 1, 2, 3],
-    "several captions": [0, 0, 1, 1, 1, 2, 3, 3],
-    "one image": [0, 0, 0],
-    "unordered": [2, 0, 1, 2, 0],
-}
-image_indices = pytest.mark.parametrize("image_index", IMAGE_INDEX.values(), ids=IMAGE_INDEX)
+NONE = torch.zeros(0, dtype=torch.int64)
 
 
 def hinge(value):
@@ -56,31 +54,21 @@ def naive_anchored(s, positive, temperature):
     return total / len(s)
 
 
-def naive_entity_contrastive(s, positive, temperature):
-    forth = naive_anchored(s, positive, temperature)
-    return forth + naive_anchored(s.T, positive.T, temperature)
+def scores_of(image_index):
+    return normal(max(image_index) + 1, len(image_index)).detach().tanh().requires_grad_()
 
 
-def random_scores(n, m, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(n, m, generator=generator, dtype=torch.float64).tanh().requires_grad_()
-
-
-@image_indices
-@pytest.mark.parametrize("mining", ["hardest", "all", "mean"])
 @pytest.mark.parametrize("margin", [0.2, 3.0])
-def test_triplet(image_index, mining, margin):
-    scores = random_scores(max(image_index) + 1, len(image_index))
-    result = triplet(scores, torch.tensor(image_index), margin, mining)
-    assert_same(result, naive_triplet(scores, image_index, margin, mining), [scores])
-
-
-@image_indices
-@pytest.mark.parametrize("temperature", [0.05, 1.0])
-def test_info_nce(image_index, temperature):
-    scores = random_scores(max(image_index) + 1, len(image_index))
-    result = info_nce(scores, torch.tensor(image_index), temperature)
-    assert_same(result, naive_info_nce(scores, image_index, temperature), [scores])
+@pytest.mark.parametrize("image_index", image_indices(), ids=str)
+def test_triplet_and_info_nce(image_index, margin):
+    scores, index = scores_of(image_index), torch.tensor(image_index)
+    for mining in ("hardest", "all", "mean"):
+        expected = naive_triplet(scores, image_index, margin, mining)
+        assert_same(triplet(scores, index, margin, mining), expected, [scores])
+    temperature = margin / 3
+    expected = naive_info_nce(scores, image_index, temperature)
+    assert_same(info_nce(scores, index, temperature), expected, [scores])
+    assert triplet(scores, index, margin) == triplet(scores, index, margin, "hardest")
 
 
 def test_captions_of_the_same_image_do_not_compete():
@@ -96,8 +84,8 @@ def test_captions_of_the_same_image_do_not_compete():
 
 
 def test_an_unknown_mining_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"mining is 'foo': expected 'hardest', 'all' or 'mean'$"):
-        triplet(random_scores(2, 2), torch.tensor([0, 1]), 0.2, "foo")
+    with pytest.raises((ValueError, DataError), match=r"'foo'.*'hardest', 'all' or 'mean'"):
+        triplet(scores_of([0, 1]), torch.tensor([0, 1]), 0.2, "foo")
 
 
 def test_info_nce_stays_finite_at_a_sharp_temperature_in_single_precision():
@@ -108,35 +96,44 @@ def test_info_nce_stays_finite_at_a_sharp_temperature_in_single_precision():
     assert scores.grad.isfinite().all()
 
 
-@pytest.mark.parametrize("temperature", [0.05, 1.0])
-def test_entity_contrastive(temperature):
-    scores = random_scores(4, 9)
+def drawn_positives():
     positive = torch.rand(4, 9, generator=torch.Generator().manual_seed(1)) > 0.5
     positive[torch.arange(9) % 4, torch.arange(9)] = True
-    result = entity_contrastive(scores, positive, temperature)
-    assert_same(result, naive_entity_contrastive(scores, positive, temperature), [scores])
+    return positive
+
+
+NO_NEGATIVES = torch.tensor([[True, True, True], [False, True, False]])
+
+
+@pytest.mark.parametrize("temperature", [0.05, 1.0])
+@pytest.mark.parametrize("positive", [drawn_positives(), NO_NEGATIVES], ids=["drawn", "anchors"])
+def test_entity_contrastive(positive, temperature):
+    scores = normal(*positive.shape).detach().tanh().requires_grad_()
+    expected = naive_anchored(scores, positive, temperature)
+    expected = expected + naive_anchored(scores.T, positive.T, temperature)
+    assert_same(entity_contrastive(scores, positive, temperature), expected, [scores])
 
 
 def test_entity_contrastive_of_captions_alone_is_info_nce():
-    scores, image_index = random_scores(3, 6), torch.tensor([0, 0, 1, 1, 2, 2])
-    own = torch.arange(3)[:, None] == image_index
+    image_index = torch.tensor([0, 0, 1, 1, 2, 2])
+    scores, own = scores_of(image_index.tolist()), torch.arange(3)[:, None] == image_index
     torch.testing.assert_close(
         entity_contrastive(scores, own, 0.05), info_nce(scores, image_index, 0.05)
     )
 
 
-def test_entity_contrastive_survives_an_anchor_without_negatives():
-    scores = random_scores(2, 3)
-    positive = torch.tensor([[True, True, True], [False, True, False]])
-    result = entity_contrastive(scores, positive, 0.01)
-    assert_same(result, naive_entity_contrastive(scores, positive, 0.01), [scores])
+def test_an_anchor_without_positives_counts_as_zero():
+    """One pair of two images and two concepts is true: log 2 over two anchors, each way."""
+    positive = torch.tensor([[True, False], [False, False]])
+    result = entity_contrastive(torch.zeros(2, 2), positive, 0.5)
+    assert result.item() == pytest.approx(math.log(2))
 
 
 def test_specificity():
-    captions, entities = random_scores(1, 4), random_scores(1, 7, seed=1)
+    captions, entities = normal(4), normal(7, seed=1)
     caption = [0, 0, 1, 2, 2, 2, 3]
-    result = specificity(captions[0], entities[0], torch.tensor(caption), 0.4)
-    terms = [hinge(0.4 + entities[0, k] - captions[0, t]) for k, t in enumerate(caption)]
+    result = specificity(captions, entities, torch.tensor(caption), 0.4)
+    terms = [hinge(0.4 + entities[k] - captions[t]) for k, t in enumerate(caption)]
     assert_same(result, sum(terms) / len(terms), [captions, entities])
 
 
@@ -170,3 +167,55 @@ def test_a_dog_is_true_of_the_big_black_dog_but_not_the_other_way_round():
         torch.tensor([0, 1]), torch.tensor([dog, dog]), torch.tensor([[0, 0], [black, big]]), 2
     )
     assert positive.tolist() == [[True, False], [True, True]]
+
+
+def pairs(x):
+    return torch.zeros(x.shape[:2], dtype=torch.bool)
+
+
+SET = (0, 4, 6)
+EMPTY = {
+    "triplet": [
+        (lambda x, mining=mining: triplet(x, NONE, 0.2, mining), shape)
+        for mining in ("hardest", "all", "mean")
+        for shape in [(0, 0), (3, 0)]
+    ],
+    "info_nce": [(lambda x: info_nce(x, NONE, 0.05), shape) for shape in [(0, 0), (3, 0)]],
+    "entity_contrastive": [
+        (lambda x: entity_contrastive(x, pairs(x), 0.01), shape)
+        for shape in [(0, 0), (3, 0), (0, 3), (3, 4)]
+    ],
+    "soft_match": [
+        (lambda x: losses.soft_match(x, pairs(x)), shape) for shape in [(0, 0), (3, 0), (0, 3)]
+    ],
+    "soft_contrastive": [
+        (lambda x: losses.soft_contrastive(x, pairs(x)), shape) for shape in [(0, 0, 4), (3, 0, 4)]
+    ],
+    "specificity": [(lambda x: specificity(torch.ones(3), x, NONE, 0.4), (0,))],
+    "swapped_assignment": [(lambda x: losses.swapped_assignment(x, x), (0, 5))],
+    "mmd": [
+        (lambda x: losses.mmd(x, torch.ones(3, 2, 6)), SET),
+        (lambda x: losses.mmd(torch.ones(3, 2, 6), x), SET),
+        (lambda x: losses.mmd(x, x), SET),
+        (lambda x: losses.mmd(x, torch.zeros(0, 2, 6)), (3, 4, 6)),
+    ],
+    "uniformity": [(losses.uniformity, shape) for shape in [(0, 6), (1, 6)]],
+    "slot_diversity": [(losses.slot_diversity, SET)],
+    "gram_diversity": [(losses.gram_diversity, SET)],
+    "intra_set_divergence": [
+        (lambda x: losses.intra_set_divergence(x, margin=0.6, scale=0.5), SET)
+    ],
+    "global_discriminative": [
+        (lambda x: losses.global_discriminative((x, x.sum(1)), margin=0.6, scale=0.5), SET)
+    ],
+}
+
+
+@pytest.mark.parametrize("name", sorted(set(losses.__all__) - {"sinkhorn"}))
+def test_nothing_costs_nothing(name):
+    for loss, shape in EMPTY[name]:
+        empty = torch.zeros(*shape, requires_grad=True)
+        value = loss(empty)
+        (gradient,) = torch.autograd.grad(value, empty)
+        assert value.shape == () and value == 0, shape
+        assert (gradient == 0).all(), shape

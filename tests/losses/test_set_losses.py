@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from same_gradients import assert_same
+from same_gradients import assert_same, normal
 from torch.nn import functional
 
 from manymatch.losses import (
@@ -21,11 +21,6 @@ from manymatch.losses import (
 SIZES = [(5, 3, 6), (4, 1, 5), (1, 2, 4), (1, 1, 3), (2, 6, 3)]
 """Samples, elements, dimensions."""
 sizes = pytest.mark.parametrize("shape", SIZES, ids=str)
-
-
-def vectors(*shape, seed=0, dtype=torch.float64):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=dtype).requires_grad_()
 
 
 def cos(x, y):
@@ -56,26 +51,24 @@ def naive_mmd(images, texts, gamma, squared):
 @sizes
 @pytest.mark.parametrize("squared", [False, True])
 def test_mmd(shape, squared):
-    images, texts = vectors(*shape), vectors(3, 2, shape[2], seed=1)
-    result = mmd(images, texts, 0.5, squared)
-    assert_same(result, naive_mmd(images, texts, 0.5, squared), [images, texts])
+    images, texts = normal(*shape), normal(3, 2, shape[2], seed=1)
+    expected = naive_mmd(images, texts, 0.5, squared)
+    assert_same(mmd(images, texts, squared=squared), expected, [images, texts])
 
 
 @pytest.mark.parametrize("squared", [False, True])
 def test_mmd_of_coinciding_elements(squared):
     """Equal elements in a set, across samples and across modalities: gradient 0 between them."""
-    with torch.no_grad():
-        images, texts = vectors(4, 3, 5), vectors(2, 3, 5, seed=1)
-        images[1, 2] = images[1, 0]
-        images[3] = images[0]
-        texts[1, 1] = images[2, 1]
-    images.requires_grad_(), texts.requires_grad_()
-    result = mmd(images, texts, 0.7, squared)
-    assert_same(result, naive_mmd(images, texts, 0.7, squared), [images, texts])
+    images, texts = normal(4, 3, 5).detach(), normal(2, 3, 5, seed=1).detach()
+    images[1, 2] = images[1, 0]
+    images[3] = images[0]
+    texts[1, 1] = images[2, 1]
+    inputs = [images.requires_grad_(), texts.requires_grad_()]
+    assert_same(mmd(*inputs, 0.7, squared), naive_mmd(*inputs, 0.7, squared), inputs)
 
 
 def test_mmd_is_zero_between_equal_sets_and_grows_as_they_part():
-    x = vectors(6, 2, 8)
+    x = normal(6, 2, 8)
     torch.testing.assert_close(mmd(x, x), torch.zeros((), dtype=torch.float64))
     near, far = (mmd(x, x + shift).item() for shift in (0.1, 1.0))
     assert 0 < near < far
@@ -84,9 +77,9 @@ def test_mmd_is_zero_between_equal_sets_and_grows_as_they_part():
 @pytest.mark.parametrize("spread", [1.0, 1e-1, 1e-2])
 def test_mmd_in_single_precision_where_all_elements_lie_close(spread):
     """Cancellation in `|x|^2 + |y|^2 - 2 xy` neither spoils the value nor the gradient."""
-    centre = 3 * functional.normalize(vectors(64).detach(), dim=0)
-    images = centre + spread * vectors(6, 4, 64, seed=1).detach() / 8
-    texts = centre + spread * vectors(9, 4, 64, seed=2).detach() / 8
+    centre = 3 * functional.normalize(normal(64).detach(), dim=0)
+    images = centre + spread * normal(6, 4, 64, seed=1).detach() / 8
+    texts = centre + spread * normal(9, 4, 64, seed=2).detach() / 8
     results = []
     for dtype in (torch.float64, torch.float32):
         inputs = [images.to(dtype).requires_grad_(), texts.to(dtype).requires_grad_()]
@@ -97,12 +90,10 @@ def test_mmd_in_single_precision_where_all_elements_lie_close(spread):
 
 
 def test_mmd_in_single_precision_of_coinciding_elements():
-    images = vectors(1, 1, 32, dtype=torch.float32).detach().expand(8, 4, 32).clone()
-    images.requires_grad_()
-    value = mmd(images, images.detach())
+    images = normal(1, 1, 32, dtype=torch.float32).detach().expand(8, 4, 32).clone()
+    value = mmd(images.requires_grad_(), images.detach())
     (gradient,) = torch.autograd.grad(value, images)
-    assert value == 0
-    assert (gradient == 0).all()
+    assert value == 0 and (gradient == 0).all()
 
 
 def naive_slot_diversity(slots):
@@ -126,9 +117,9 @@ def naive_gram_diversity(slots):
     return mean(norms, slots)
 
 
-def naive_intra_set_divergence(sets, margin, scale):
+def naive_intra_set_divergence(sets):
     terms = [
-        torch.exp(scale * (cos(rows[i], rows[j]) - margin))
+        torch.exp(0.5 * (cos(rows[i], rows[j]) - 0.6))
         for rows in sets
         for j in range(len(rows))
         for i in range(j)
@@ -136,40 +127,39 @@ def naive_intra_set_divergence(sets, margin, scale):
     return mean(terms, sets)
 
 
-@sizes
-def test_slot_diversity(shape):
-    slots = vectors(*shape)
-    assert_same(slot_diversity(slots), naive_slot_diversity(slots), [slots])
-
-
-@sizes
-def test_gram_diversity(shape):
-    slots = vectors(*shape)
-    assert_same(gram_diversity(slots), naive_gram_diversity(slots), [slots])
-
-
-@sizes
-def test_intra_set_divergence(shape):
-    sets = vectors(*shape)
-    result = intra_set_divergence(sets, margin=0.6, scale=0.5)
-    assert_same(result, naive_intra_set_divergence(sets, 0.6, 0.5), [sets])
-
-
-@sizes
-def test_global_discriminative(shape):
-    sets, globals = vectors(*shape), vectors(shape[0], shape[2], seed=1)
-    result = global_discriminative((sets, globals), margin=0.6, scale=0.5)
+def naive_global_discriminative(sets):
     terms = [
-        torch.exp(0.5 * (cos(element, whole) - 0.6))
-        for rows, whole in zip(sets, globals, strict=True)
-        for element in rows
+        torch.exp(0.5 * (cos(element, rows.mean(0)) - 0.6)) for rows in sets for element in rows
     ]
-    assert_same(result, mean(terms, sets), [sets, globals])
+    return mean(terms, sets)
+
+
+SET_LOSSES = {
+    "slot_diversity": (slot_diversity, naive_slot_diversity),
+    "gram_diversity": (gram_diversity, naive_gram_diversity),
+    "intra_set_divergence": (
+        lambda *sets: intra_set_divergence(*sets, margin=0.6, scale=0.5),
+        naive_intra_set_divergence,
+    ),
+    "global_discriminative": (
+        lambda *sets: global_discriminative(*((x, x.mean(1)) for x in sets), margin=0.6, scale=0.5),
+        naive_global_discriminative,
+    ),
+}
+
+
+@sizes
+@pytest.mark.parametrize("name", SET_LOSSES)
+def test_losses_of_sets(name, shape):
+    loss, naive = SET_LOSSES[name]
+    sets, others = normal(*shape), normal(3, *shape[1:], seed=1)
+    assert_same(loss(sets), naive(sets), [sets])
+    assert_same(loss(sets, others), naive(sets) + naive(others), [sets, others])
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (7, 5)])
 def test_uniformity(shape):
-    x = vectors(*shape)
+    x = normal(*shape)
     terms = [
         torch.exp(-2 * sum((a - b) ** 2 for a, b in zip(x[i], x[j], strict=True)))
         for i in range(len(x))
@@ -185,10 +175,8 @@ def test_uniformity_of_far_vectors_does_not_underflow():
 
 def test_known_values():
     """Two opposite, two equal, two orthogonal elements."""
-    opposite, equal, orthogonal = (
-        torch.tensor([[[1.0, 0.0], second]]) for second in ([-2.0, 0.0], [3.0, 0.0], [0.0, 1.0])
-    )
-    for sets, cosine, distance in ((opposite, -1, 4), (equal, 1, 0), (orthogonal, 0, 2)):
+    for second, cosine, distance in (([-2.0, 0.0], -1, 4), ([3.0, 0.0], 1, 0), ([0.0, 1.0], 0, 2)):
+        sets = torch.tensor([[[1.0, 0.0], second]])
         assert slot_diversity(sets).item() == pytest.approx(math.exp(-2 * distance))
         expected = math.exp(0.5 * (cosine - 0.6))
         assert intra_set_divergence(sets, margin=0.6, scale=0.5).item() == pytest.approx(expected)
@@ -201,20 +189,11 @@ def test_gram_diversity_has_a_gradient_where_all_is_orthogonal():
     assert gradient.isfinite().all()
 
 
-SET_LOSSES = {
-    "mmd": lambda x: mmd(x, x[:3].flip(1) * 0.5),
-    "slot_diversity": slot_diversity,
-    "gram_diversity": gram_diversity,
-    "global_discriminative": lambda x: global_discriminative((x, x.mean(1)), margin=0.6, scale=0.5),
-    "intra_set_divergence": lambda x: intra_set_divergence(x, margin=0.6, scale=0.5),
-}
-
-
-@pytest.mark.parametrize("name", SET_LOSSES)
+@pytest.mark.parametrize("name", ["mmd", *SET_LOSSES])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_computed_in_single(name, dtype):
-    half = vectors(5, 3, 8, dtype=torch.float32).detach().to(dtype)
-    loss = SET_LOSSES[name]
+    half = normal(5, 3, 8, dtype=torch.float32).detach().to(dtype)
+    loss = SET_LOSSES.get(name, (lambda x: mmd(x, x[:3].flip(1) * 0.5),))[0]
     with torch.autocast("cpu", dtype=torch.bfloat16):
         result = loss(half)
     assert result.dtype == torch.float32

@@ -6,13 +6,19 @@ import copy
 
 import pytest
 import torch
+from same_gradients import assert_same
 from torch.nn.functional import normalize
 
 from manymatch.config.strict import validate
 from manymatch.losses.optimal_transport import sinkhorn
-from manymatch.losses.pseudo_labels import SwappedLabels, objective, swapped_assignment
+from manymatch.losses.pseudo_labels import (
+    LabelSettings,
+    Queue,
+    SwappedLabels,
+    objective,
+    swapped_assignment,
+)
 from manymatch.losses.triplets import triplet
-from manymatch.methods.swapped_labels import LabelSettings
 from manymatch.util.errors import ConfigError
 
 SIZE = 5
@@ -21,7 +27,7 @@ SMALL = {"n_classes": 4, "queue": 8, "tau": 0.3, "eta": 3.0}
 
 def labels_of(**changed):
     torch.manual_seed(0)
-    return SwappedLabels(SIZE, **(SMALL | changed)).double()
+    return SwappedLabels(LabelSettings(**(SMALL | changed)), SIZE).double()
 
 
 def pairs(count, seed):
@@ -51,15 +57,16 @@ def naive_log_p(vectors, prototypes, tau):
 def naive_loss(module, seen):
     """The loss of the last pair of batches in `seen`; the earlier batches are in the queues."""
     queue = len(module.images.queue.rows)
-    log_p, q = [], []
+    settings, log_p, q = module.settings, [], []
+    solve = settings.eta, settings.rounds, settings.tolerance
     for modality in range(2):
         latest = [vectors[modality] for vectors in reversed(seen)]
         kept = torch.cat(latest)[: max(queue, len(latest[0]))]
-        every = naive_log_p(kept, module.prototypes, module.tau)
+        every = naive_log_p(kept, module.prototypes, module.settings.tau)
         log_p.append(every[: len(latest[0])])
-        q.append(sinkhorn(every, module.eta, module.rounds, module.tolerance)[: len(latest[0])])
-    if module.assignment == "hard":
-        q = [torch.eye(module.n_classes, dtype=part.dtype)[part.argmax(1)] for part in q]
+        q.append(sinkhorn(every, *solve)[: len(latest[0])])
+    if module.settings.assignment == "hard":
+        q = [torch.eye(module.settings.n_classes, dtype=part.dtype)[part.argmax(1)] for part in q]
     return naive_cross_entropy(log_p[0], q[1]) + naive_cross_entropy(log_p[1], q[0])
 
 
@@ -69,10 +76,7 @@ def test_swapped_assignment(shape):
     scores, q = torch.randn(2, *shape, generator=generator, dtype=torch.float64)
     log_p, q = scores.log_softmax(1).requires_grad_(), q.softmax(1)
     result, expected = swapped_assignment(log_p, q), naive_cross_entropy(log_p, q)
-    torch.testing.assert_close(result, expected, atol=1e-9, rtol=0)
-    torch.testing.assert_close(
-        torch.autograd.grad(result, log_p), torch.autograd.grad(expected, log_p), atol=1e-9, rtol=0
-    )
+    assert_same(result, expected, [log_p])
 
 
 @pytest.mark.parametrize(
@@ -94,19 +98,13 @@ def test_the_loss_equals_the_naive_loop(changed):
     for seed, count in enumerate((3, 1, 4, 3, 2)):
         seen.append(pairs(count, seed))
         result, expected = module(*seen[-1]), naive_loss(module, seen)
-        torch.testing.assert_close(result, expected, atol=1e-7, rtol=0)
         inputs = [*seen[-1], module.prototypes]
-        torch.testing.assert_close(
-            torch.autograd.grad(result, inputs),
-            torch.autograd.grad(expected, inputs),
-            atol=1e-6 if module.tau < 0.1 else 1e-8,
-            rtol=0,
-        )
+        assert_same(result, expected, inputs, 1e-6 if module.settings.tau < 0.1 else 1e-8)
 
 
 def naive_objective(module, images, texts, margin):
     """Eq. 6: L_c of eq. 1 is a sum over the pairs, L_s of eq. 4 a mean over them."""
-    total = module.weight * naive_loss(module, [(images, texts)])
+    total = module.settings.weight * naive_loss(module, [(images, texts)])
     for i, (image, text) in enumerate(zip(images, texts, strict=True)):
         others = [j for j in range(len(images)) if j != i]
         worst_text = max(image @ texts[j] for j in others)
@@ -122,15 +120,9 @@ def test_the_contrastive_loss_is_a_sum_and_the_swapped_one_a_mean(count, weight)
     module, (images, texts) = labels_of(weight=weight), pairs(count, 0)
     means = {"triplet": triplet(images @ texts.T, torch.arange(count), 0.2)}
     terms = objective(means, module, images, texts)
-    result, expected = sum(terms.values()), naive_objective(module, images, texts, 0.2)
-    torch.testing.assert_close(result, expected, atol=1e-9, rtol=0)
+    expected = naive_objective(module, images, texts, 0.2)
     inputs = [images, texts, module.prototypes]
-    torch.testing.assert_close(
-        torch.autograd.grad(result, inputs),
-        torch.autograd.grad(expected, inputs),
-        atol=1e-8,
-        rtol=0,
-    )
+    assert_same(sum(terms.values()), expected, inputs, atol=1e-8)
     assert objective(means, None, images, texts) == {"triplet": terms["triplet"]}
 
 
@@ -188,3 +180,35 @@ def test_prototypes_count_by_direction_alone():
 def test_a_wrong_setting_is_one_line(changed, message):
     with pytest.raises(ConfigError, match=message):
         validate(LabelSettings, changed, "labels")
+
+
+def rows(first, count):
+    return torch.arange(first, first + count, dtype=torch.float32)[:, None].expand(-1, 2)
+
+
+def test_the_latest_rows_stay_and_the_oldest_go():
+    queue = Queue(5, 2)
+    assert queue.push(rows(0, 2)).tolist() == []
+    assert queue.push(rows(2, 2))[:, 0].tolist() == [0, 1]
+    assert queue.push(rows(4, 2))[:, 0].tolist() == [2, 3, 0]
+    assert queue.push(rows(6, 1))[:, 0].tolist() == [4, 5, 2, 3]
+
+
+@pytest.mark.parametrize("size", [0, 3])
+def test_a_batch_that_fills_it_leaves_nothing_else(size):
+    queue = Queue(size, 2)
+    for first in (0, 4):
+        assert len(queue.push(rows(first, 4))) == 0
+
+
+def test_a_queues_state_is_what_was_pushed():
+    queue, other = Queue(5, 2), Queue(5, 2)
+    other.push(rows(7, 1))
+    queue.push(rows(0, 3))
+    other.load_state_dict(copy.deepcopy(queue.state_dict()))
+    assert other.push(rows(3, 1)).tolist() == queue.push(rows(3, 1)).tolist() == rows(0, 3).tolist()
+    started = Queue(5, 2)
+    for name, value in started.state_dict().items():  # as a warm start does
+        value.copy_(other.state_dict()[name])
+    assert started.push(rows(9, 1))[:, 0].tolist() == [3, 0, 1, 2]
+    assert copy.deepcopy(queue).push(rows(9, 1))[:, 0].tolist() == [3, 0, 1, 2]

@@ -37,7 +37,7 @@ def bert(vocabulary: Vocabulary, tmp_path_factory: pytest.TempPathFactory) -> Pa
 @pytest.fixture(autouse=True)
 def only_tiny_berts(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever BERT a preset names, it is the tiny one."""
-    monkeypatch.setattr("manymatch.methods.text_encoder.bert_folder", lambda weights: bert)
+    monkeypatch.setattr("manymatch.networks.encoders.bert.bert_folder", lambda weights: bert)
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,8 @@ from small_methods import encode
 from manymatch.batch.batch import name_id
 from manymatch.losses.contrastive import info_nce
 from manymatch.losses.triplets import triplet
-from manymatch.methods.base import Embeddings
 from manymatch.scene_graphs.verbs import add_verbs, as_parsed
-from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.errors import DataError
 
 
 def test_cora_names_its_entities(build, make_batch):
@@ -78,20 +77,6 @@ def test_cora_can_add_info_nce_over_captions(build, make_batch):
     torch.testing.assert_close(terms, plain.loss(images, texts, batch))
 
 
-def test_cora_leaves_out_losses_of_weight_0(build, make_batch):
-    method, batch = (
-        build("cora", {"hardest_weight": 0.0, "specificity_weight": 0.0}),
-        make_batch([0]),
-    )
-    assert set(method.loss(*encode(method, batch), batch)) == {"contrastive"}
-
-
-def test_cora_needs_a_loss_that_matches(build):
-    weights = ("hardest_weight", "contrastive_weight", "caption_weight")
-    with pytest.raises(ConfigError, match="all 0"):
-        build("cora", dict.fromkeys(weights, 0.0))
-
-
 def test_cora_without_the_last_activation_uses_all_directions(build, make_batch):
     batch = make_batch([0, 1, 2])
     objects = {
@@ -100,29 +85,6 @@ def test_cora_without_the_last_activation_uses_all_directions(build, make_batch)
     }
     assert objects[True].min() == 0 and objects[False].min() < 0
     torch.testing.assert_close(objects[False].relu(), objects[True])
-
-
-def test_the_loss_needs_only_embeddings_and_image_indices(build, make_batch):
-    """What several processes gather is enough: two halves put together are the whole."""
-    method, whole = build("cora", {"region_attention": False}), make_batch(range(6))
-    method.eval()
-    halves = [make_batch(range(3)), make_batch(range(3, 6))]
-    parts = [encode(method, half) for half in halves]
-    images = Embeddings(torch.cat([image.vectors for image, _ in parts]))
-    n_captions = len(parts[0][1])
-    texts = Embeddings(
-        **{
-            field: torch.cat([first, second + n_captions * (field == "entity_caption")])
-            for (field, first), second in zip(
-                parts[0][1].parts().items(), parts[1][1].parts().values(), strict=True
-            )
-        }
-    )
-    gathered = replace(
-        halves[0], image_index=torch.cat([halves[0].image_index, halves[1].image_index + 3])
-    )
-    expected = method.loss(*encode(method, whole), whole)
-    torch.testing.assert_close(method.loss(images, texts, gathered), expected)
 
 
 def test_cora_without_graphs_says_so(build, make_batch):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from manymatch.methods.embeddings import Embeddings, flat
+from manymatch.methods.shared.embeddings import Embeddings, flat
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
+import os
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 import torch
 from small_methods import NAMES, SMALL, VARIANTS, WIDTH, encode, losses, train
 
-from manymatch.methods import METHODS, build_method, method_class
+from manymatch.config.method_files import method_names, method_titles
+from manymatch.methods import build_method, method_class
+from manymatch.methods.shared.method import Embeddings
 from manymatch.util.errors import ConfigError
 
+MATCHING = ("hardest_weight", "contrastive_weight", "caption_weight")
 variants = pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=str)
 
 
@@ -75,6 +84,27 @@ def test_the_loss_falls_and_depends_on_the_seed_alone(build, make_batch, name, s
     assert train(build(name, settings, 1), batch, steps=1) != history[:1]
 
 
+@variants
+def test_the_loss_needs_only_embeddings_and_image_indices(build, make_batch, name, settings):
+    """What several processes gather is enough: two halves put together are the whole."""
+    method, whole = build(name, settings).eval(), make_batch(range(6))
+    halves = [make_batch(range(3)), make_batch(range(3, 6))]
+    with torch.no_grad():
+        images, texts = (
+            Embeddings.join(parts)
+            for parts in zip(*(encode(method, half) for half in halves), strict=True)
+        )
+        both = torch.cat([halves[0].image_index, halves[1].image_index + 3])
+        results = []
+        for parts, batch in (
+            ((images, texts), replace(halves[0], image_index=both)),
+            (encode(method, whole), whole),
+        ):
+            torch.manual_seed(0)
+            results.append(copy.deepcopy(method).loss(*parts, batch))
+    torch.testing.assert_close(*results, atol=1e-4, rtol=1e-4)
+
+
 def test_an_unknown_method_is_refused_with_the_nearest(vocabulary):
     with pytest.raises(ConfigError, match="'vsep' does not exist; did you mean 'vsepp'"):
         build_method("vsep", {}, vocabulary=vocabulary, feature_width=WIDTH)
@@ -86,6 +116,12 @@ def test_an_unknown_method_is_refused_with_the_nearest(vocabulary):
         ("vsepp", {"margn": 0.1}, "method 'vsepp': unknown key 'margn'; did you mean 'margin'"),
         ("cora", {"head": 4}, "method 'cora': unknown key 'head'; did you mean 'heads'"),
         ("vsepp", {"margin": -1}, "margin"),
+        ("cora", dict.fromkeys(MATCHING, 0.0), "all 0"),
+        ("dive", {"triplet_weight": 0.0}, "all 0"),
+        ("pvse", {"sets": {"sise": 3}}, "unknown key 'sets.sise'; did you mean 'size'"),
+        ("maxmatch", {"sets": 4}, "sets"),
+        ("dive", {"margin": 0}, "margin"),
+        ("dive", {"size": 15}, "size"),
         ("cora", {"size": 20, "heads": 16}, "size 20 is not a multiple of 16 heads"),
         (
             "cora",
@@ -101,13 +137,36 @@ def test_a_wrong_setting_is_one_line(vocabulary, name, settings, message):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_name_leads_to_a_method_with_settings(name):
+def test_every_file_is_a_method_that_says_what_it_is(name):
     kind = method_class(name)
     assert kind.Settings.model_config["extra"] == "forbid"
     assert kind.__module__ == f"manymatch.methods.{name}"
+    assert method_titles()[name] == kind.title
+    assert kind.paper.split(", ")[-1] in inspect.getmodule(kind).__doc__
 
 
 def test_every_method_is_tried():
-    tried = {name for name, _ in VARIANTS}
-    small = {name for name in SMALL if METHODS[name].startswith("manymatch.")}
-    assert set(NAMES) == small == tried
+    assert set(NAMES) == set(method_names()) == {name for name, _ in VARIANTS} == set(SMALL)
+
+
+def test_a_method_is_added_by_one_file(root, tmp_path):
+    """In a copy of the package, whose names are listed without torch; then it is built."""
+    shutil.copytree(root / "src" / "manymatch", tmp_path / "manymatch")
+    page = (root / "docs" / "adding-a-method.md").read_text()
+    code = page.split("```python\n# src/manymatch/methods/bag.py\n")[1].split("```")[0]
+    (tmp_path / "manymatch" / "methods" / "bag.py").write_text(code)
+    script = """if True:
+        import sys
+        from manymatch.methods import METHODS, build_method
+        from manymatch.config.method_files import method_titles
+        assert METHODS["bag"] == "manymatch.methods.bag" and method_titles()["bag"] == "Bag"
+        assert "torch" not in sys.modules
+        from manymatch.batch.vocabulary import Vocabulary
+        words = Vocabulary([*Vocabulary.SPECIAL, "dog"])
+        method = build_method("bag", {"size": 4}, vocabulary=words, feature_width=3)
+        print(type(method).__name__)
+    """
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", script]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert run.stdout == "Bag\n", run.stderr

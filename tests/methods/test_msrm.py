@@ -14,8 +14,8 @@ from manymatch.config.preset import read_preset
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.losses.probabilistic import soft_match
 from manymatch.methods import check_model
-from manymatch.methods.base import Embeddings
 from manymatch.methods.msrm import Hypergraph, MSRMSettings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.similarities.gaussians import mahalanobis
 from manymatch.util.errors import ConfigError
 
@@ -122,18 +122,6 @@ def test_both_losses_equal_the_naive_loop(build, make_batch, activation, alpha, 
         atol=1e-9,
         rtol=0,
     )
-
-
-def test_gradient_by_differences(build, make_batch):
-    method = build("msrm", {"size": 4}).double()
-    images, texts = gaussians(2, 3, size=4)
-    batch = replace(make_batch([0]), image_index=torch.tensor([0, 0, 1]))
-
-    def loss(seen, far, read, wide):
-        there = Embeddings(seen, log_variance=far), Embeddings(read, log_variance=wide)
-        return sum(method.loss(*there, batch).values())
-
-    assert torch.autograd.gradcheck(loss, leaves(images, texts))
 
 
 def test_each_direction_ranks_by_its_querys_gaussian(build, make_batch):

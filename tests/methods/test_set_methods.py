@@ -18,7 +18,6 @@ from manymatch.losses import (
     triplet,
 )
 from manymatch.methods import check_model
-from manymatch.methods.base import Embeddings
 from manymatch.networks.pooling import PIENet, SlotAttention
 from manymatch.similarities.sets import mil, smooth_chamfer
 from manymatch.util.errors import ConfigError
@@ -136,6 +135,7 @@ def test_weights_margins_and_kernel_are_settings(build, make_batch, name):
 
 @set_methods
 def test_the_first_epochs_may_take_all_negatives(build, make_batch, name):
+    assert build(name).settings.all_negatives_epochs == 0
     method, batch = build(name, {"all_negatives_epochs": 2}), make_batch(range(5))
     images, texts = encode(method, batch)
     scores, margin = method.score(images, texts), method.settings.margin
@@ -144,13 +144,6 @@ def test_the_first_epochs_may_take_all_negatives(build, make_batch, name):
         result = method.loss(images, texts, batch)["triplet"]
         torch.testing.assert_close(result, triplet(scores, batch.image_index, margin, mining))
         assert result < 2 * (margin + 2)  # a mean of hinges, beside which the other terms count
-
-
-@set_methods
-def test_hardest_negatives_from_the_start_by_default(build, name):
-    method = build(name)
-    method.start_epoch(0)
-    assert method.mining == "hardest"
 
 
 @set_methods
@@ -270,46 +263,6 @@ def test_padding_of_sets_is_not_scored_and_not_trained_on(build, make_batch, nam
     for sides in ((padded, texts), (images, replace(texts, mask=none))):
         with pytest.raises(ValueError, match="sets of one size"):
             method.loss(*sides, batch)
-
-
-@set_methods
-def test_the_loss_needs_only_embeddings_and_image_indices(build, make_batch, name):
-    """What several processes gather is enough: two halves put together are the whole."""
-    method, whole = build(name), make_batch(range(6))
-    encode(method, whole)
-    for part in (method.image, method.text):
-        part.eval()
-    halves = [make_batch(range(3)), make_batch(range(3, 6))]
-    sides = zip(*[encode(method, half) for half in halves], strict=True)
-    images, texts = (
-        Embeddings(
-            **{
-                field: torch.cat([first.parts()[field], second.parts()[field]])
-                for field in ("vectors", "globals", "slots")
-            }
-        )
-        for first, second in sides
-    )
-    gathered = replace(
-        halves[0], image_index=torch.cat([halves[0].image_index, halves[1].image_index + 3])
-    )
-    torch.testing.assert_close(method.loss(images, texts, gathered), losses(method, whole))
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "message"),
-    [
-        ("dive", {"triplet_weight": 0.0}, "all 0"),
-        ("pvse", {"sets": {"sise": 3}}, "unknown key 'sets.sise'; did you mean 'size'"),
-        ("maxmatch", {"sets": 4}, "sets"),
-        ("dive", {"margin": 0}, "margin"),
-        ("dive", {"size": 15}, "size"),
-    ],
-)
-def test_a_wrong_setting_is_one_line(name, settings, message):
-    with pytest.raises(ConfigError, match=message) as caught:
-        check_model(name, settings)
-    assert "\n" not in str(caught.value)
 
 
 def test_heads_that_do_not_divide_are_one_line(build):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import copy
 
-import pytest
 import torch
 from small_methods import WIDTH, encode
 from torch.nn.functional import normalize
 
 from manymatch.config.preset import Preset, WarmStart
-from manymatch.losses.contrastive import info_nce
 from manymatch.losses.pseudo_labels import SwappedLabels
 from manymatch.losses.triplets import triplet
 from manymatch.model.checkpoint import save_model
@@ -60,28 +58,6 @@ def test_the_contrastive_twin_is_the_same_without_classes(build, make_batch):
     torch.testing.assert_close(twin.loss(*encode(twin, batch), batch), {"triplet": own["triplet"]})
     mine, theirs = dict(method.named_parameters()), dict(twin.named_parameters())
     assert set(mine) - set(theirs) == {"labels.prototypes"}
-
-
-def test_info_nce_is_a_sum_over_the_captions_too(build, make_batch):
-    method = build("swamp", {"objective": "info_nce", "temperature": 0.1})
-    batch = make_batch([0, 1, 2])
-    images, texts = encode(method, batch)
-    expected = 7 * info_nce(method.score(images, texts), batch.image_index, 0.1)
-    torch.testing.assert_close(method.loss(images, texts, batch)["info_nce"], expected)
-
-
-@pytest.mark.parametrize(
-    ("settings", "minings"),
-    [({}, ["hardest", "hardest"]), ({"all_negatives_epochs": 1}, ["all", "hardest"])],
-)
-def test_the_hardest_negatives_count_from_the_first_epoch(build, make_batch, settings, minings):
-    method, batch = build("swamp", {"weight": 0.0, **settings}), make_batch(range(5))
-    images, texts = encode(method, batch)
-    for epoch, mining in enumerate(minings):
-        method.start_epoch(epoch)
-        expected = triplet(method.score(images, texts), batch.image_index, 0.2, mining)
-        result = method.loss(images, texts, batch)["triplet"]
-        torch.testing.assert_close(result, len(batch.image_index) * expected)
 
 
 def test_a_start_from_the_twin_leaves_the_classes_fresh(build, vocabulary, tmp_path):

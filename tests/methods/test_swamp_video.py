@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -13,14 +14,13 @@ from small_methods import WIDTH, encode
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.layout import Layout
 from manymatch.config.preset import Preset, WarmStart
-from manymatch.experiments.plan import points
-from manymatch.experiments.presets.experiment import preset_of
+from manymatch.experiments.grid import points
+from manymatch.experiments.presets import preset_of
 from manymatch.losses.triplets import triplet
 from manymatch.methods import build_method, vocabulary_of
-from manymatch.methods.swamp_video import WordMaximum
+from manymatch.methods.swamp_video import GatedEmbedding, WordMaximum
 from manymatch.model.howto100m import import_howto100m
-from manymatch.networks.encoders.word2vec import read_word2vec
-from manymatch.networks.encoders.word_vectors import WordTable
+from manymatch.networks.encoders.word_vectors import WordTable, read_word2vec
 from manymatch.training.warm_start import find_source
 from manymatch.util.errors import DataError, ManyMatchError
 
@@ -38,6 +38,46 @@ def test_a_caption_is_the_maximum_over_its_known_words() -> None:
     torch.testing.assert_close(result[0], torch.maximum(layer[2], layer[3]))
     torch.testing.assert_close(result[1], encoder.linear.bias.relu(), msg="none is known")
     torch.testing.assert_close(result[2], layer[5])
+
+
+def naive(unit: GatedEmbedding, row: list[float]) -> list[float]:
+    """One vector, a number at a time."""
+    weights = {name: value.tolist() for name, value in unit.state_dict().items()}
+    project = zip(weights["project.weight"], weights["project.bias"], strict=True)
+    y = [sum(w * x for w, x in zip(line, row, strict=True)) + b for line, b in project]
+    gated = []
+    for value, line, b in zip(y, weights["gate.weight"], weights["gate.bias"], strict=True):
+        inner = sum(w * x for w, x in zip(line, y, strict=True)) + b
+        gated.append(value / (1 + math.exp(-inner)))
+    length = math.sqrt(sum(value**2 for value in gated))
+    return [value / length for value in gated]
+
+
+@pytest.fixture
+def unit() -> GatedEmbedding:
+    torch.manual_seed(0)
+    return GatedEmbedding(5, 4).double()
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_values_are_those_of_the_formula(unit: GatedEmbedding, count: int) -> None:
+    vectors = torch.randn(count, 5, dtype=torch.float64)
+    expected = torch.tensor([naive(unit, row) for row in vectors.tolist()], dtype=torch.float64)
+    torch.testing.assert_close(unit(vectors), expected, rtol=0, atol=1e-9)
+    assert unit(vectors[:0]).shape == (0, 4)
+
+
+def test_gradients_are_those_of_differences(unit: GatedEmbedding) -> None:
+    vectors = torch.randn(2, 5, dtype=torch.float64, requires_grad=True)
+    inputs = (vectors, *unit.parameters())
+    assert torch.autograd.gradcheck(lambda x, *_: unit(x), inputs)
+
+
+def test_half_precision_ends_on_the_unit_sphere() -> None:
+    unit = GatedEmbedding(5, 4).bfloat16()
+    result = unit(torch.randn(3, 5).bfloat16())
+    assert result.dtype == torch.float32
+    torch.testing.assert_close(result.norm(dim=1), torch.ones(3))
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum"])

@@ -54,11 +54,10 @@ WITHOUT_EFFECT: dict[str, Change] = {
     "training/train.py": append("\n# A remark.\n"),
     "methods/vsepp.py": replace('"""', '"""Well: '),
     "losses/triplets.py": replace("\n\n\ndef ", "\n\n\n\n\ndef "),
-    "methods/base.py": replace("if TYPE_CHECKING:\n", "if TYPE_CHECKING:\n    import fractions\n"),
-    "methods/another.py": append("ANSWER = 42\n"),
-    "methods/__init__.py": replace(
-        "METHODS = {\n", 'METHODS = {\n    "another": "manymatch.methods.another:A",\n'
+    "methods/shared/method.py": replace(
+        "if TYPE_CHECKING:\n", "if TYPE_CHECKING:\n    import fractions\n"
     ),
+    "methods/another.py": append("ANSWER = 42\n"),
     "datasets/__init__.py": replace("DATASETS = {\n", 'DATASETS = {\n    "another": "Another",\n'),
     "util/files.py": append("\n\ndef idle(): ...\n"),
 }

@@ -33,9 +33,8 @@ import yaml
 
 from manymatch.config.layout import Layout
 from manymatch.config.preset import ParameterGroup, read_preset
-from manymatch.experiments.experiment import Experiment
-from manymatch.experiments.kinds import experiment_of_file
-from manymatch.experiments.plan import points
+from manymatch.experiments.engine import Experiment
+from manymatch.experiments.grid import experiment_of_file, points
 from manymatch.methods import check_model
 
 ROOT = Path(__file__).parents[2]

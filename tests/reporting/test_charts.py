@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from made_results import write_experiment
+from made_results import write_costs, write_experiment
 from report_pages import pages_of
 
 from manymatch.reporting.chart import LogAxis
@@ -124,3 +124,8 @@ def test_the_page_of_dvc_asks_for_nothing_from_a_network():
     assert page.count("{plot_divs}") == 1 and "{scripts}" not in page
     assert not re.search(r"<(script|link)[^>]*(src|href)=", page)
     assert page.count("</script") == page.count("<script")
+
+
+def test_costs_name_the_measured_revision(reports):
+    write_costs(reports, git_revision="0123456789abcdef")
+    assert "measured with revision 01234567," in pages_of(reports)["scenes-efficiency"]

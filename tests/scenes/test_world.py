@@ -61,33 +61,38 @@ def between(a, b, ties=()):
 LEFT, RIGHT = thing(0.1, 0.8, 0.3, 0.9), thing(0.6, 0.8, 0.8, 0.9)
 
 
-def test_left_and_right():
-    assert between(LEFT, RIGHT) == {"left of"}
-    assert between(RIGHT, LEFT) == {"right of"}
-    assert between(LEFT, thing(0.25, 0.8, 0.5, 0.9)) == set()
+BACK = thing(0.1, 0.5, 0.4, 0.7, row="back")
+FLYING = thing(0.15, 0.1, 0.25, 0.2, "bird", row=None)
 
 
-def test_above_and_below():
-    flying = thing(0.15, 0.1, 0.25, 0.2, "bird", row=None)
-    assert between(flying, LEFT) == {"above"}
-    assert between(LEFT, flying) == {"below"}
-    assert between(thing(0.29, 0.1, 0.5, 0.2, row=None), LEFT) == set()  # hardly over it
-    assert between(thing(0.15, 0.5, 0.25, 0.85, row=None), LEFT) == set()  # reaches into it
-
-
-def test_in_front_and_behind():
-    back = thing(0.1, 0.5, 0.4, 0.7, row="back")
-    assert between(LEFT, back) == {"in front of"}
-    assert between(back, LEFT) == {"behind"}
-    assert between(thing(0.35, 0.8, 0.6, 0.9), back) == set()  # shares too little with it
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        (LEFT, RIGHT, {"left of"}),
+        (RIGHT, LEFT, {"right of"}),
+        (LEFT, thing(0.25, 0.8, 0.5, 0.9), set()),
+        (FLYING, LEFT, {"above"}),
+        (LEFT, FLYING, {"below"}),
+        (thing(0.29, 0.1, 0.5, 0.2, row=None), LEFT, set()),  # hardly over it
+        (thing(0.15, 0.5, 0.25, 0.85, row=None), LEFT, set()),  # reaches into it
+        (LEFT, BACK, {"in front of"}),
+        (BACK, LEFT, {"behind"}),
+        (thing(0.35, 0.8, 0.6, 0.9), BACK, set()),  # shares too little with it
+    ],
+)
+def test_places(a, b, expected):
+    assert between(a, b) == expected
 
 
 def test_next_to():
-    assert "next to" in between(LEFT, thing(0.36, 0.8, 0.5, 0.9))
-    assert "next to" in between(thing(0.36, 0.8, 0.5, 0.9), LEFT)
-    assert "next to" not in between(LEFT, thing(0.40, 0.8, 0.5, 0.9))
-    assert "next to" not in between(LEFT, thing(0.36, 0.5, 0.5, 0.7, row="back"))
-    assert "next to" not in between(LEFT, thing(0.36, 0.5, 0.5, 0.7, row=None))
+    near = thing(0.36, 0.8, 0.5, 0.9)
+    assert "next to" in between(LEFT, near) & between(near, LEFT)
+    for x1, y1, y2, row in (
+        (0.40, 0.8, 0.9, "front"),
+        (0.36, 0.5, 0.7, "back"),
+        (0.36, 0.5, 0.7, None),
+    ):
+        assert "next to" not in between(LEFT, thing(x1, y1, 0.5, y2, row=row))
 
 
 @pytest.mark.parametrize(

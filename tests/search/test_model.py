@@ -19,7 +19,7 @@ from small_methods import CLIP_METHODS, NAMES
 
 import manymatch
 from manymatch import Model
-from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.util.errors import (
     CheckpointError,
     ConfigError,

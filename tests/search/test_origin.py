@@ -11,7 +11,7 @@ import torch
 
 import manymatch
 from manymatch import Model
-from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.search.scan.scanner import Scanner
 from manymatch.util.errors import ConfigError, DataError
 

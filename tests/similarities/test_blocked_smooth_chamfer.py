@@ -26,16 +26,6 @@ def _naive(images: Tensor, texts: Tensor, alpha: float) -> Tensor:
     return scores
 
 
-@pytest.mark.parametrize("alpha", [0.5, 4.0, 16.0, 32.0, 64.0, 85.0, 300.0])
-def test_equals_the_formula(alpha: float) -> None:
-    for n_image, n_text in ((4, 4), (1, 1), (1, 3), (6, 2)):
-        images, texts = _sets(5, n_image, 0), _sets(7, n_text, 1)
-        expected = _naive(images, texts, alpha)
-        torch.testing.assert_close(
-            smooth_chamfer(images, texts, alpha).double(), expected, atol=2e-6, rtol=1e-5
-        )
-
-
 @pytest.mark.parametrize("alpha", [16.0, 64.0, 85.0])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_extreme_cosines_neither_overflow_nor_underflow(alpha: float, sign: float) -> None:
@@ -43,14 +33,6 @@ def test_extreme_cosines_neither_overflow_nor_underflow(alpha: float, sign: floa
     expected = _naive(images, sign * images, alpha)
     actual = smooth_chamfer(images, sign * images, alpha).double()
     torch.testing.assert_close(actual, expected, atol=2e-6, rtol=1e-5)
-
-
-def test_equals_the_path_with_gradient() -> None:
-    images, texts = _sets(4, 3, 0), _sets(5, 3, 1)
-    learning = smooth_chamfer(images.requires_grad_(), texts)
-    learning.sum().backward()
-    assert images.grad is not None
-    torch.testing.assert_close(smooth_chamfer(images.detach(), texts), learning.detach())
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
@@ -61,10 +43,10 @@ def test_other_precisions(dtype: torch.dtype) -> None:
     )
 
 
-@pytest.mark.parametrize("alpha", [16.0, 85.0, 300.0])
+@pytest.mark.parametrize("alpha", [0.5, 4.0, 16.0, 32.0, 64.0, 85.0, 300.0])
 @pytest.mark.parametrize(("n_image", "n_text"), [(4, 4), (1, 1), (1, 3), (6, 2)])
 def test_vectors_of_any_length(alpha: float, n_image: int, n_text: int) -> None:
-    for length in (0.0, 0.1, 1.1, 2.3, 2.4, 2.5, 30.0, 1e4):
+    for length in (0.0, 0.1, 1.0, 1.1, 2.3, 2.4, 2.5, 30.0, 1e4):
         images, texts = length * _sets(3, n_image, 0), _sets(4, n_text, 1)
         expected = _naive(images, texts, alpha)
         scores = smooth_chamfer(images, texts, alpha).double()
@@ -103,10 +85,6 @@ def test_alpha_may_be_learned(learning: bool) -> None:
     with torch.no_grad():
         result = smooth_chamfer(images, texts, alpha)
     torch.testing.assert_close(result, smooth_chamfer(images, texts, 16.0).detach())
-
-
-def test_no_texts() -> None:
-    assert smooth_chamfer(_sets(3, 2, 0), _sets(0, 2, 1)).shape == (3, 0)
 
 
 def test_how_many_sums_one_logarithm_may_take() -> None:

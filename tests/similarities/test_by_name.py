@@ -7,7 +7,6 @@ import torch
 from torch.nn.functional import normalize
 
 from manymatch.config.strict import validate
-from manymatch.methods.sets import SimilaritySettings
 from manymatch.similarities import (
     chamfer,
     cosine,
@@ -17,12 +16,16 @@ from manymatch.similarities import (
     smooth_chamfer,
     top_match,
 )
-from manymatch.similarities.set_similarity import SetSimilarity
+from manymatch.similarities.set_similarity import SetSimilarity, SimilaritySettings
 from manymatch.util.errors import ConfigError
 
 GENERATOR = torch.Generator().manual_seed(0)
 IMAGES = normalize(torch.randn(3, 4, 8, generator=GENERATOR), dim=-1)
 TEXTS = normalize(torch.randn(5, 4, 8, generator=GENERATOR), dim=-1)
+
+
+def similarity(name, **settings):
+    return SetSimilarity(SimilaritySettings(name=name, **settings))
 
 
 def soft(images, texts):
@@ -53,7 +56,7 @@ def probability(images, texts):
     ],
 )
 def test_both_modes(name, inference, training, retrieval) -> None:
-    module = SetSimilarity(name, inference=inference, alpha=4.0)
+    module = similarity(name, inference=inference, alpha=4.0)
     for function in (training, retrieval):
         for learning in (True, False):
             with torch.set_grad_enabled(learning):
@@ -79,7 +82,7 @@ def only_real(sets, mask):
 @pytest.mark.parametrize(("name", "inference"), EVERY)
 @pytest.mark.parametrize("training", [True, False])
 def test_what_a_mask_leaves_out_does_not_count(name, inference, training) -> None:
-    module = SetSimilarity(name, inference=inference).train(training)
+    module = similarity(name, inference=inference).train(training)
     for kind, masks in MASKS.items():
         real = [only_real(sets, mask) for sets, mask in zip((IMAGES, TEXTS), masks, strict=True)]
         rows = [torch.cat([module(x[None], y[None]) for y in real[1]], 1) for x in real[0]]
@@ -100,7 +103,7 @@ def test_what_a_mask_leaves_out_does_not_count(name, inference, training) -> Non
 
 
 def test_a_set_of_nothing_is_refused() -> None:
-    module = SetSimilarity("mil")
+    module = similarity("mil")
     mask = torch.ones(5, 4, dtype=torch.bool)
     mask[2] = False
     with pytest.raises(ValueError, match="a set has no real element"):
@@ -108,12 +111,12 @@ def test_a_set_of_nothing_is_refused() -> None:
 
 
 def test_only_match_probability_has_something_to_learn() -> None:
-    module = SetSimilarity("mp", scale=3.0, shift=1.0)
+    module = similarity("mp", scale=3.0, shift=1.0)
     module(IMAGES, TEXTS).sum().backward()
     assert {name for name, _ in module.named_parameters()} == {"log_scale", "shift"}
     assert all(parameter.grad is not None for parameter in module.parameters())
     torch.testing.assert_close(module.log_scale.exp(), torch.tensor(3.0))
-    assert not list(SetSimilarity("max_match").parameters())
+    assert not list(similarity("max_match").parameters())
 
 
 @pytest.mark.parametrize(

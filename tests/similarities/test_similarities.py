@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from functools import partial
+from itertools import permutations
+from math import e, exp
 
 import pytest
 import torch
-from same_gradients import assert_same
+from same_gradients import assert_same, normal
 from scipy.optimize import linear_sum_assignment
 from torch.nn.functional import normalize
 
 from manymatch.similarities import (
+    blocks,
     chamfer,
     cosine,
     match_probability,
@@ -19,6 +23,8 @@ from manymatch.similarities import (
     smooth_chamfer,
     top_match,
 )
+from manymatch.similarities.vectors import pair_cosines, plane_cosines
+from manymatch.util.errors import DataError
 
 
 def naive_cosine(x, y):
@@ -41,10 +47,6 @@ def naive_smooth_chamfer(x, y, alpha=16.0):
     return forth / (2 * alpha * len(x)) + back / (2 * alpha * len(y))
 
 
-def probability(x, y):
-    return match_probability(x, y, 7.0, -2.0)
-
-
 def naive_probability(x, y):
     chances = [1 / (1 + torch.exp(-(7 * (a @ b) - 2))) for a in x for b in y]
     return sum(chances) / len(chances)
@@ -63,27 +65,27 @@ def naive_top_match(x, y):
     return sum(torch.exp(value) - 1 for value in best) / len(best)
 
 
-PAIRS = [
-    (cosine, naive_cosine),
-    (mil, naive_mil),
-    (chamfer, naive_chamfer),
-    (smooth_chamfer, naive_smooth_chamfer),
-    (probability, naive_probability),
-    (max_match, naive_max_match),
-    (top_match, naive_top_match),
-]
+PAIRS = {
+    "cosine": (cosine, naive_cosine),
+    "mil": (mil, naive_mil),
+    "chamfer": (chamfer, naive_chamfer),
+    "smooth_chamfer": (smooth_chamfer, naive_smooth_chamfer),
+    "probability": (partial(match_probability, scale=7.0, shift=-2.0), naive_probability),
+    "max_match": (max_match, naive_max_match),
+    "top_match": (top_match, naive_top_match),
+}
 SHAPES = [
     *[(3, 4, 5, 4), (2, 1, 3, 1), (1, 3, 1, 2), (4, 2, 1, 5), (1, 4, 3, 4)],
     *[(2, 1, 3, 4), (2, 3, 3, 5), (3, 5, 2, 3), (2, 8, 2, 8), (2, 9, 2, 10)],
 ]
+every = pytest.mark.parametrize(("similarity", "naive"), PAIRS.values(), ids=PAIRS)
 
 
 def unit(*shape, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return normalize(torch.randn(*shape, generator=generator, dtype=torch.float64), dim=-1)
+    return normalize(normal(*shape, seed=seed).detach(), dim=-1)
 
 
-@pytest.mark.parametrize(("similarity", "naive"), PAIRS, ids=lambda f: f.__name__)
+@every
 def test_equals_the_naive_loop(similarity, naive):
     for n, k, m, size in SHAPES:
         images = unit(n, k, 6).requires_grad_()
@@ -92,21 +94,16 @@ def test_equals_the_naive_loop(similarity, naive):
         assert_same(similarity(images, texts), expected, [images, texts])
         with torch.no_grad():
             torch.testing.assert_close(similarity(images, texts), expected, atol=1e-9, rtol=0)
-
-
-@pytest.mark.parametrize(("similarity", "naive"), PAIRS, ids=lambda f: f.__name__)
-def test_opposite_sets_too(similarity, naive):
     image = unit(1, 3, 5)
-    expected = naive(image[0], -image[0])
-    torch.testing.assert_close(similarity(image, -image)[0, 0], expected, atol=1e-9, rtol=0)
+    opposite = naive(image[0], -image[0])
+    torch.testing.assert_close(similarity(image, -image)[0, 0], opposite, atol=1e-9, rtol=0)
 
 
 @pytest.mark.parametrize("similarity", [cosine, mil, chamfer, smooth_chamfer])
 def test_single_vectors_give_the_cosine_also_when_it_is_negative(similarity):
     image = unit(1, 1, 8)
-    torch.testing.assert_close(
-        similarity(image, -image), torch.tensor([[-1.0]], dtype=torch.float64), atol=1e-12, rtol=0
-    )
+    expected = torch.tensor([[-1.0]], dtype=torch.float64)
+    torch.testing.assert_close(similarity(image, -image), expected, atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 16.0, 64.0])
@@ -117,9 +114,9 @@ def test_smooth_chamfer_stays_within_its_distance_to_chamfer(alpha):
     assert (excess <= (math.log(4) + math.log(2)) / (2 * alpha) + 1e-12).all()
 
 
-@pytest.mark.parametrize("similarity", [function for function, _ in PAIRS])
+@every
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision_embeddings_are_compared_in_single_precision(similarity, dtype):
+def test_half_precision_embeddings_are_compared_in_single_precision(similarity, naive, dtype):
     images, texts = unit(3, 2, 64).to(dtype), unit(4, 2, 64, seed=1).to(dtype)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         result = similarity(images, texts)
@@ -130,31 +127,64 @@ def test_half_precision_embeddings_are_compared_in_single_precision(similarity, 
     assert torch.autograd.grad(learning.sum(), images)[0].dtype == dtype
 
 
-@pytest.mark.parametrize("similarity", [function for function, _ in PAIRS])
-def test_a_pair_scores_the_same_alone_and_among_others(similarity):
-    images, texts = unit(5, 3, 8).float(), unit(7, 4, 8, seed=1).float()
-    for learning in (False, True):
-        images.requires_grad_(learning)
-        alone = similarity(images[2:3], texts[4:5])
-        torch.testing.assert_close(alone, similarity(images, texts)[2:3, 4:5])
-
-
-@pytest.mark.parametrize("similarity", [function for function, _ in PAIRS])
+@every
 @pytest.mark.parametrize("learning", [False, True])
-def test_nan_spreads_to_every_score_of_its_set(similarity, learning):
-    images = unit(3, 2, 8).float().requires_grad_(learning)
-    for element in range(3):
-        texts = unit(4, 3, 8, seed=1).float()
-        texts[1, element] = torch.nan
-        scores = similarity(images, texts)
-        assert scores[:, 1].isnan().all()
-        assert scores[:, [0, 2, 3]].isfinite().all()
+def test_a_score_depends_on_its_two_sets_alone(similarity, naive, learning):
+    images, texts = unit(5, 3, 8).float(), unit(7, 4, 8, seed=1).float()
+    images.requires_grad_(learning)
+    scores = similarity(images, texts)
+    torch.testing.assert_close(similarity(images[2:3], texts[4:5]), scores[2:3, 4:5])
+    for element in range(4):
+        spoilt = texts.clone()
+        spoilt[1, element] = torch.nan
+        result = similarity(images, spoilt)
+        assert result[:, 1].isnan().all()
+        assert result[:, [0, *range(2, 7)]].isfinite().all()
+    assert similarity(images, texts[:0]).shape == (5, 0)
+    assert similarity(images[:0], texts).shape == (0, 7)
 
 
-@pytest.mark.parametrize("similarity", [function for function, _ in PAIRS])
-def test_no_sets_give_no_scores(similarity):
-    assert similarity(unit(3, 2, 8), unit(4, 2, 8)[:0]).shape == (3, 0)
-    assert similarity(unit(3, 2, 8)[:0].requires_grad_(), unit(4, 2, 8)).shape == (0, 4)
+@every
+@pytest.mark.parametrize(("n_image", "n_text", "m"), [(2, 3, 17), (4, 4, 17), (2, 3, 1)])
+def test_uneven_blocks_give_what_one_block_gives(
+    similarity, naive, n_image, n_text, m, monkeypatch
+):
+    images, texts = unit(11, n_image, 8).float(), unit(17, n_text, 8, seed=1).float()
+    whole, texts = similarity(images, texts)[:, :m], texts[:m]
+    for elements, pairs in ((1024, 16384), (7, 4), (20, 1), (1, 100)):
+        monkeypatch.setattr(blocks, "_CPU_ELEMENTS", elements)
+        monkeypatch.setattr(blocks, "_CPU_PAIRS", pairs)
+        monkeypatch.setattr(blocks, "_IMAGES_FOR_ONE_TEXT", 2)
+        torch.testing.assert_close(similarity(images, texts), whole)
+        learning = similarity(images.clone().requires_grad_(), texts)
+        torch.testing.assert_close(learning.detach(), whole)
+
+
+def test_threads_change_nothing():
+    images, texts = unit(100, 4, 8).float(), unit(900, 4, 8, seed=1).float()
+    before = torch.get_num_threads()
+    results = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        learning = images.clone().requires_grad_()
+        score = max_match(learning, texts)
+        score.sum().backward()
+        results.append((max_match(images, texts), score.detach(), learning.grad))
+    torch.set_num_threads(before)
+    torch.testing.assert_close(results[0], results[1])
+
+
+def test_runs_cover_everything_once():
+    assert blocks.runs(7, 3) == [slice(0, 3), slice(3, 6), slice(6, 7)]
+    assert blocks.runs(2, 0) == [slice(0, 1), slice(1, 2)]
+    assert blocks.runs(0, 5) == []
+
+
+def test_cosines_as_planes_are_the_cosines_by_pairs():
+    images, texts = unit(3, 2, 8), unit(5, 4, 8, seed=1)
+    planes = plane_cosines(images, texts)
+    torch.testing.assert_close(planes.permute(2, 3, 0, 1), pair_cosines(images, texts))
+    assert planes.stride(3) == 1
 
 
 def test_what_match_probability_learns_gets_its_gradient():
@@ -166,3 +196,57 @@ def test_what_match_probability_learns_gets_its_gradient():
     )
     match_probability(images, texts, scale, shift).sum().backward()
     assert scale.grad is not None and shift.grad is not None
+
+
+def by_all_permutations(image, text):
+    cosines = (image @ text.T).tolist()
+    columns = permutations(range(len(text)), len(image))
+    best = max(columns, key=lambda pi: sum(cosines[k][c] for k, c in enumerate(pi)))
+    return sum(exp(cosines[k][c]) - 1 for k, c in enumerate(best)) / len(image)
+
+
+@pytest.mark.parametrize(("n_image", "n_text"), [(4, 4), (2, 4), (3, 5)])
+def test_the_best_of_all_permutations(n_image, n_text):
+    wide = unit(6, n_image, 16), unit(9, n_text, 16, seed=1)
+    for dtype, tolerance in ((torch.float32, 1e-6), (torch.float64, 1e-12)):
+        images, texts = (side.to(dtype) for side in wide)
+        rows = [[by_all_permutations(x, y) for y in texts.double()] for x in images.double()]
+        expected = torch.tensor(rows, dtype=torch.float64)
+        for learning in (False, True):
+            result = max_match(images.clone().requires_grad_(learning), texts)
+            torch.testing.assert_close(result.double(), expected, atol=tolerance, rtol=0)
+        torch.testing.assert_close(max_match(texts, images).T, max_match(images, texts))
+
+
+def test_the_sum_is_maximised_not_the_score():
+    """The pairs (0.9, 0.05) score more than (0.5, 0.5), but their sum is smaller."""
+    x, y = 0.9, 0.5
+    images = torch.eye(3)[None, :2]
+    texts = torch.tensor([[[x, y, (1 - x * x - y * y + 1) ** 0.5], [y, 0.05, 1.0]]])
+    assert max_match(images, texts).item() == pytest.approx(exp(0.5) - 1, abs=1e-6)
+
+
+def test_order_range_and_relations_to_the_retrieval_rules():
+    images, texts = unit(5, 4, 16), unit(6, 4, 16, seed=1)
+    scores = max_match(images, texts)
+    torch.testing.assert_close(max_match(images[:, [2, 0, 3, 1]], texts), scores)
+    torch.testing.assert_close(max_match(images, texts[:, [3, 2, 1, 0]]), scores)
+    assert max_match(images, images).diagonal().tolist() == pytest.approx([e - 1] * 5, abs=1e-5)
+    assert (top_match(images, texts) >= scores - 1e-6).all()
+    torch.testing.assert_close(top_match(images, texts, k=1), mil(images, texts).exp() - 1)
+    with pytest.raises(DataError, match="expected 1 to 16"):
+        top_match(images, texts, k=17)
+
+
+def test_gradients_reach_only_the_chosen_cosines():
+    images = torch.eye(4)[None, :2].clone().requires_grad_()
+    texts = torch.eye(4)[None, [1, 0]].clone().requires_grad_()
+    max_match(images, texts).sum().backward()
+    torch.testing.assert_close(images.grad, texts.detach()[:, [1, 0]] * e / 2)
+
+
+@pytest.mark.parametrize("k", [1, 3, 4, 9, 50])
+def test_the_best_cosines_by_both_ways_to_find_them(k):
+    images, texts = unit(3, 10, 16), unit(4, 10, 16, seed=1)
+    learning = top_match(images.clone().requires_grad_(), texts, k)
+    torch.testing.assert_close(top_match(images, texts, k), learning.detach())

@@ -16,8 +16,8 @@ import yaml
 from tiny_checkout import PRESET, make_checkout
 
 from manymatch.config.preset import read_preset
-from manymatch.experiments.plan import points
-from manymatch.experiments.presets.experiment import preset_of
+from manymatch.experiments.grid import points
+from manymatch.experiments.presets import preset_of
 from manymatch.model.checkpoint import load_model
 from manymatch.results.runs import read_curves
 from manymatch.training.helpers import helped

@@ -17,8 +17,8 @@ from torch.nn.parallel import DistributedDataParallel
 from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.methods import build_method
-from manymatch.methods.base import Embeddings
 from manymatch.methods.msrm import Hypergraph, MSRMSettings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.shards.read import batches
 from manymatch.training.data import Data
 from manymatch.training.gather import gather

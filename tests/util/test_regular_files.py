@@ -15,7 +15,7 @@ from manymatch.datasets.karpathy import holds_karpathy
 from manymatch.evaluation.external.arrays import open_array
 from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.evaluation.protocols.relevance import RELEVANCE
-from manymatch.experiments.run_folder import Run
+from manymatch.experiments.engine import Run
 from manymatch.features import lite0
 from manymatch.features.butd import network
 from manymatch.features.importers.butd_tsv import open_butd_tsv
@@ -26,15 +26,14 @@ from manymatch.features.store import FeatureStore
 from manymatch.model.checkpoint import read_weights
 from manymatch.networks.backbones import resnext
 from manymatch.networks.encoders.bert_weights import _load
-from manymatch.networks.encoders.word2vec import read_word2vec
-from manymatch.networks.encoders.word_vectors import read_glove
+from manymatch.networks.encoders.word_vectors import read_glove, read_word2vec
 from manymatch.networks.torch_file import load_tensors
 from manymatch.results.machine import MachineRecord
 from manymatch.results.metrics import Metrics
 from manymatch.results.runs import _read_curve
 from manymatch.shards.fetch import check_shards
 from manymatch.shards.index import Split
-from manymatch.util.errors import ManyMatchError
+from manymatch.util.errors import ConfigError, ManyMatchError, SourceError
 from manymatch.util.files import sha256
 from manymatch.util.images import read_image
 from manymatch.util.json_file import read_object
@@ -184,3 +183,27 @@ def test_what_cannot_be_opened_is_one_line(tmp_path, name):
         pytest.skip("root reads every file")
     with pytest.raises(ManyMatchError, match=r"cannot be read|folder"):
         open_regular(tmp_path / name)
+
+
+def test_a_folder_with_hardly_a_picture_is_refused_early(tmp_path, monkeypatch):
+    from manymatch.search.index.items import PictureFolder
+    from manymatch.util.regular_file import MOST_OTHERS, PICTURES, files_below
+
+    for number in range(8):
+        (tmp_path / f"{number}.o").touch()
+    (tmp_path / "a.JPG").touch()
+    monkeypatch.setenv(MOST_OTHERS, "8")
+    assert [entry.path for entry in PictureFolder(tmp_path).entries()] == ["a.JPG"]
+    monkeypatch.setenv(MOST_OTHERS, "7")
+    assert len(list(files_below(tmp_path, PICTURES))) == 1  # ten others for each picture
+    (tmp_path / "a.JPG").unlink()
+    for walk in (PictureFolder(tmp_path).entries, lambda: files_below(tmp_path, (".txt",))):
+        with pytest.raises(SourceError, match=rf"0 of the first 8 .* set {MOST_OTHERS}") as raised:
+            list(walk())
+        assert "\n" not in str(raised.value)
+    for number in range(8):  # texts are looked for beside pictures
+        (tmp_path / f"{number}.o").rename(tmp_path / f"{number}.png")
+    assert list(files_below(tmp_path, (".txt",))) == []
+    monkeypatch.setenv(MOST_OTHERS, "many")
+    with pytest.raises(ConfigError, match=f"{MOST_OTHERS}=many: expected a whole number"):
+        list(files_below(tmp_path, PICTURES))

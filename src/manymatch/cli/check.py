@@ -118,8 +118,7 @@ def _check_ensemble(params: Params, dataset: str, ensemble: str) -> None:
 
 
 def _check_experiment(name: str, dataset: str) -> None:
-    from manymatch.experiments.experiment import Options
-    from manymatch.experiments.kinds import experiment_of_file
+    from manymatch.experiments.grid import Options, experiment_of_file
 
     experiment_of_file(LAYOUT.experiment(name), LAYOUT, Options(dataset=dataset)).check()
 

@@ -68,8 +68,8 @@ def entries_by_stage(params: Params) -> dict[str, list[str]]:
         presets = sorted((LAYOUT.presets / dataset).glob("*.yaml"))
         stages[f"experiment/{name}"] = [
             "manymatch.experiments.engine",
-            "manymatch.experiments.kinds",
-            "manymatch.experiments.presets.experiment",
+            "manymatch.experiments.grid",
+            "manymatch.experiments.presets",
             *protocol_modules(),
             *dict.fromkeys(_method(dataset, preset.stem) for preset in presets),
         ]

@@ -99,8 +99,7 @@ def experiment(
     extension, the same command does the missing runs only.
     """
     from manymatch.experiments.engine import perform
-    from manymatch.experiments.experiment import Options
-    from manymatch.experiments.kinds import experiment_of_file, experiment_of_options
+    from manymatch.experiments.grid import Options, experiment_of_file, experiment_of_options
     from manymatch.reporting.sections import experiments, over_seeds
     from manymatch.reporting.terminal import show
     from manymatch.results.experiments import Experiment
@@ -176,8 +175,8 @@ def tune(
 
     project.require_project()
     package_folder("optuna", "'manymatch[tuning]'", "set the settings of the preset by hand")
-    from manymatch.experiments.tuning.tune import Budget
-    from manymatch.experiments.tuning.tune import tune as stage
+    from manymatch.experiments.tuning.budget import Budget
+    from manymatch.experiments.tuning.budget import tune as stage
 
     names = list(dict.fromkeys(presets))
     tuned = stage(LAYOUT, dataset, names, Budget(trials, hours), jobs, device, extend)
@@ -199,7 +198,7 @@ def probe(
     split: Split = None,
 ) -> None:
     """Probe a trained model further: reports/probes/DATASET/PRESET.json."""
-    from manymatch.experiments.probes import probe as stage
+    from manymatch.experiments.probes import all_probes as stage
     from manymatch.reporting.sections.probes import blocks_of
     from manymatch.reporting.terminal import show
     from manymatch.results.probes import Probes
@@ -233,14 +232,14 @@ def clusters(
     split: Split = None,
 ) -> None:
     """Find keywords and members of a SwAMP's classes: reports/clusters/DATASET/PRESET.json."""
-    from manymatch.experiments.clusters import clusters as stage
+    from manymatch.experiments.swamp_classes import describe_classes
     from manymatch.reporting.sections.clusters import heading, table
     from manymatch.reporting.terminal import show
     from manymatch.results.clusters import Clusters
 
     params = project.params()
     written = LAYOUT.clusters(dataset, preset)
-    stage.clusters(
+    describe_classes(
         *project.trained(dataset, preset),
         written,
         split=split or params.evaluation.split,
@@ -269,7 +268,7 @@ def efficiency(
     else on it meanwhile.
     """
     from manymatch import datasets
-    from manymatch.experiments.costs import measure as stage
+    from manymatch.experiments.costs import efficiency as stage
     from manymatch.reporting.sections import costs
     from manymatch.reporting.terminal import show
     from manymatch.results.costs import Costs

@@ -82,7 +82,7 @@ def score(
     from manymatch.datasets import DATASETS
     from manymatch.evaluation.external import score as stage
     from manymatch.evaluation.external.external_scores import ExternalFiles, similarity_name
-    from manymatch.experiments.probes.external import probe_scores
+    from manymatch.experiments.probes.rank_probes import probe_scores
     from manymatch.reporting.blocks import Heading
     from manymatch.reporting.sections.leaderboard import both_ways
     from manymatch.reporting.terminal import show

@@ -65,7 +65,7 @@ def init(
     from manymatch.config.edit import edited
     from manymatch.datasets import DATASETS, check_settings
     from manymatch.datasets.own.collect import collect
-    from manymatch.datasets.own.settings import OwnSettings
+    from manymatch.datasets.own.forms import OwnSettings
     from manymatch.util.files import write_through
 
     params = project.params()

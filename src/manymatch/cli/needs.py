@@ -99,10 +99,9 @@ def _preset_needs(dataset: str, name: str) -> Iterator[Need]:
 def _settings_needs(settings: BaseModel, where: str) -> Iterator[Need]:
     """The needs of a group of a method's settings and of the groups in the group."""
     from manymatch.features.weights import from_hub, needed_weights
-    from manymatch.methods.image_encoder import CNNSettings
-    from manymatch.methods.text_encoder import BertSettings
+    from manymatch.networks.encoders.bert import BertSettings
     from manymatch.networks.encoders.bert_weights import PACKAGES
-    from manymatch.networks.encoders.cnn import RANDOM
+    from manymatch.networks.encoders.cnn import RANDOM, CNNSettings
 
     values: dict[str, Any] = dict(settings)
     bert = "bert" in (values.get("encoder"), values.get("concept_encoder"))

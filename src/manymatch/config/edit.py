@@ -14,8 +14,7 @@ from ruamel.yaml.error import CommentMark
 from ruamel.yaml.scalarstring import SingleQuotedScalarString
 from ruamel.yaml.tokens import CommentToken
 
-from manymatch.config.bounded_yaml import YamlFault, parse
-from manymatch.config.strict import read_yaml
+from manymatch.config.strict import YamlFault, parse, read_yaml
 from manymatch.util.errors import ConfigError
 
 _LONGEST_LINE = 2**20

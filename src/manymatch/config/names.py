@@ -21,6 +21,13 @@ def _not_temporary(name: str) -> str:
     return name
 
 
+def _different_members(ensemble: str) -> str:
+    members = ensemble.split("+")
+    if len({*members}) < len(members):
+        raise ValueError(f"'{ensemble}' holds a model twice")
+    return ensemble
+
+
 Name = Annotated[
     str, Field(pattern=f"^{NAME}$", max_length=MAX_LENGTH), AfterValidator(_not_temporary)
 ]
@@ -28,7 +35,11 @@ ModelPath = Annotated[str, Field(pattern=f"^{NAME}/{NAME}$", max_length=2 * MAX_
 """DATASET/PRESET: a folder under `models/`."""
 ParserName = Annotated[str, Field(pattern=r"^([a-z]{2,3}(_[a-z0-9]+)+|none)$", max_length=64)]
 """A pipeline of spaCy, LANGUAGE_NAME as spaCy names its packages, or "none"."""
-Ensemble = Annotated[str, Field(pattern=rf"^{NAME}(\+{NAME})+$", max_length=MAX_LENGTH)]
+Ensemble = Annotated[
+    str,
+    Field(pattern=rf"^{NAME}(\+{NAME})+$", max_length=MAX_LENGTH),
+    AfterValidator(_different_members),
+]
 """The members' names, joined by +."""
 _CHECKED: TypeAdapter[str] = TypeAdapter(Name)
 

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -84,7 +84,7 @@ class Elements(Strict):
 class Evaluation(Strict):
     """Which split, how many ranks a query keeps in the run files, how many sample queries."""
 
-    split: Name = "test"
+    split: Literal["train", "validation", "test"] = "test"
     depth: Count = 100
     samples: Annotated[int, Field(ge=0)] = 12
     elements: Elements = Elements()

@@ -7,14 +7,14 @@ from another preset's model belongs to the stage `warm_train@DATASET-NAME`.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import AfterValidator, Field
 
-from manymatch.config.expressions import Expression
 from manymatch.config.names import ModelPath, Name, checked_name
 from manymatch.config.strict import Strict, read_yaml, validate
 from manymatch.util.errors import ConfigError, nearest
@@ -27,6 +27,23 @@ Setting = Literal["small-scale", "reproduced"]
 Precision = Literal["auto", "32-true", "bf16-mixed", "16-mixed"]
 Logger = Literal["dvclive", "tensorboard", "csv", "wandb", "mlflow"]
 Strategy = Literal["auto", "ddp", "fsdp"]
+
+
+def _compiles(expression: str) -> str:
+    try:
+        re.compile(expression)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ValueError(f"not a regular expression: {error}") from None
+    return expression
+
+
+Expression = Annotated[str, AfterValidator(_compiles)]
+"""A regular expression that selects parameters by a part of their names."""
+
+
+def names_matching(expression: str, names: Iterable[str]) -> set[str]:
+    """The `names` in which the regular expression occurs."""
+    return {name for name in names if re.search(expression, name)}
 
 
 def _rising(epochs: tuple[int, ...]) -> tuple[int, ...]:
@@ -214,14 +231,19 @@ def preset_path(presets: Path, dataset: str, name: str) -> Path:
 
 
 def read_preset(
-    path: Path, overrides: dict[str, Any] | None = None, whole_model: WholeModel | None = None
+    path: Path,
+    overrides: dict[str, Any] | None = None,
+    whole_model: WholeModel | None = None,
+    foreign: bool = False,
 ) -> Preset:
     """The preset in `path` with the values of dotted keys in `overrides`; see `setting_after`.
+
+    A `foreign` file may come from a stranger.
 
     Raises:
         ConfigError: the file is missing or malformed, or a key or value is wrong.
     """
-    stated = read_yaml(path)
+    stated = read_yaml(path, foreign)
     if not overrides:
         return validate(Preset, stated, str(path))
     value = copy.deepcopy(stated)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
+import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -13,12 +14,13 @@ from pydantic import (
     field_validator,
 )
 
-from manymatch.config import bounded_yaml
-from manymatch.util.errors import ConfigError, nearest
+from manymatch.util.errors import ConfigError, first_line, nearest
 from manymatch.util.regular_file import open_regular
 
 Settings = TypeVar("Settings", bound=BaseModel)
 _LARGEST = 2**63 - 1
+_LARGEST_FILE = 2**18
+"""Limit of the size of a stranger's file. The largest file of settings has about 10 KiB."""
 
 
 class Strict(BaseModel):
@@ -110,27 +112,93 @@ def _group_in(annotation: Any) -> type[BaseModel] | None:
     return next((group for group in groups if group is not None), None)
 
 
+class YamlFault(Exception):
+    """Why a text is not read, and the line of the fault, if it is known."""
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+class _Loader(yaml.SafeLoader):
+    """A loader that refuses repeated keys, of which YAML's own loader takes the last."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        known: set[tuple[str, str]] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if (key.tag, key.value) in known:
+                problem = f"the key '{key.value}' is given twice. Remove one of the two."
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            known.add((key.tag, key.value))
+        return node
+
+
+def _number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
+    """A number, or the text of a number to the base 60 (1:30), which YAML 1.2 has given up."""
+    construct = yaml.SafeLoader.yaml_constructors[node.tag]
+    return node.value if ":" in node.value else construct(loader, node)
+
+
+for _kind in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _number)
+
+
+class _ForeignLoader(_Loader):
+    """A loader that refuses aliases, by which a short text can have billions of values."""
+
+    def compose_node(self, parent: Any, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            problem = "an alias, which this program never writes"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=self.peek_event().start_mark)
+        return super().compose_node(parent, index)
+
+
+def parse(text: str, foreign: bool = False) -> Any:
+    """The value of the YAML in `text`; `foreign`: the text may come from a stranger.
+
+    Raises:
+        YamlFault: the text is not YAML.
+    """
+    try:
+        return yaml.load(text, Loader=_ForeignLoader if foreign else _Loader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        raise YamlFault(error.problem or first_line(error), line) from None
+    except Exception as error:  # PyYAML raises almost any exception, such as KeyError for !!bool x.
+        raise YamlFault(f"not valid YAML: {first_line(error)}") from None
+
+
 def yaml_value(text: str, where: str) -> Any:
     """The value of the YAML in `text`, which a user gave by the option `where`."""
     try:
-        return bounded_yaml.parse(text)
-    except bounded_yaml.YamlFault:
+        return parse(text)
+    except YamlFault:
         raise ConfigError(
             f"{where}: not a YAML value. Put a text with special characters in quotes."
         ) from None
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file.
+def read_yaml(path: Path, foreign: bool = False) -> dict[str, Any]:
+    """The mapping in a YAML file. A `foreign` file may come from a stranger: its size is limited,
+    and aliases are refused.
 
     Raises:
-        ConfigError: the file is missing, malformed or beyond the bounds of `bounded_yaml`; the
-            message names the file and the line.
+        ConfigError: the file is missing, malformed or refused; the message names the file and the
+            line.
     """
-    text = _read_text(path)
     try:
-        value = bounded_yaml.parse(text)
-    except bounded_yaml.YamlFault as fault:
+        with open_regular(path) as stream:
+            text = stream.read(_LARGEST_FILE + 1 if foreign else -1).decode("utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from None
+    try:
+        if foreign and len(text) > _LARGEST_FILE:
+            raise YamlFault(f"larger than {_LARGEST_FILE:,} characters. Check the file")
+        value = parse(text, foreign)
+    except YamlFault as fault:
         line = f":{fault.line}" if fault.line else ""
         raise ConfigError(f"{path}{line}: {fault}") from None
     if not isinstance(value, dict):
@@ -138,13 +206,3 @@ def read_yaml(path: Path) -> dict[str, Any]:
             f"{path}: expected a mapping of settings. Write KEY: VALUE in every line."
         )
     return value
-
-
-def _read_text(path: Path) -> str:
-    try:
-        with open_regular(path) as stream:
-            return stream.read(bounded_yaml.MAX_BYTES + 1).decode("utf-8")
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file") from None
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from None

@@ -21,14 +21,14 @@ DATASETS = {
     "flickr30k": "Flickr30k",
     "coco": "Coco",
     "cub": "Cub",
-    "youcook2": "Youcook2",
-    "msrvtt": "Msrvtt",
-    "lsmdc": "Lsmdc",
+    "youcook2": "video.youcook2:Youcook2",
+    "msrvtt": "video.msrvtt:Msrvtt",
+    "lsmdc": "video.lsmdc:Lsmdc",
     "conceptual_captions": "ConceptualCaptions",
     "own": "Own",
 }
-"""Name of the dataset and of its module -> class in that module. `own` is a kind: its datasets have
-names of their own. So have further generated datasets of the kind `scenes`."""
+"""Name of the dataset -> class in the module of this name, or MODULE:CLASS. `own` is a kind: its
+datasets have names of their own. So have further generated datasets of the kind `scenes`."""
 
 
 def entry_point(name: str) -> str:
@@ -39,7 +39,8 @@ def entry_point(name: str) -> str:
     """
     if name not in DATASETS:
         raise ConfigError(f"no dataset '{name}'{nearest(name, DATASETS)}")
-    return f"{__name__}.{name}:{DATASETS[name]}"
+    module, _, attribute = DATASETS[name].rpartition(":")
+    return f"{__name__}.{module or name}:{attribute}"
 
 
 def dataset(name: str) -> Dataset:

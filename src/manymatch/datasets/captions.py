@@ -95,7 +95,7 @@ class Ledger:
         """
         fault = _row_fault(row) or self._inconsistency(row)
         if fault:
-            raise DataError(f"{_where(row)}: {fault}")
+            raise DataError(f"{row.where or f'caption {shown(row.caption_id)}'}: {fault}")
         self._images[row.image_id] = row.split
         self._captions[row.caption_id] = row.image_id
         self._last = row
@@ -183,10 +183,6 @@ def _file_fault(file: str) -> str | None:
     if not path.parts or path.is_absolute() or ".." in path.parts or not file.isprintable():
         return f"file name {shown(file)} leaves the dataset's folder or has unprintable characters"
     return None
-
-
-def _where(row: Caption) -> str:
-    return row.where or f"caption {shown(row.caption_id)}"
 
 
 def _write_relevance(extra: Relevance | None, ledger: Ledger, path: Path, name: str) -> None:

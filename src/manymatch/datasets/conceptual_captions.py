@@ -12,28 +12,26 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Annotated, TextIO
+from typing import Annotated, ClassVar, TextIO
 
 from pydantic import Field
 
 from manymatch.batch.caption_text import caption_fault, placeholders_as_words
-from manymatch.datasets.base import Caption, Dataset
+from manymatch.datasets.base import Caption
 from manymatch.datasets.fetching.archives import extract, whole_archive
-from manymatch.datasets.fetching.gather import Gatherer, Sources, SourceSettings, Usual
-from manymatch.datasets.fetching.needs import Need
+from manymatch.datasets.fetching.gather import PublishedDataset, Sources, SourceSettings, Usual
 from manymatch.datasets.image_files import is_hidden, single_spaced
 from manymatch.datasets.image_folder import IMAGES
+from manymatch.datasets.rows import tab_rows
 from manymatch.util.errors import DataError, SourceError
 from manymatch.util.files import remove
 from manymatch.util.images import read_image
 from manymatch.util.json_file import read_object
 from manymatch.util.progress import say, track
 from manymatch.util.regular_file import read_regular
-from manymatch.util.text_lines import columns, numbered_lines
 
 TABLE = "captions.tsv"
 """File under the raw folder with the image file, split and caption of each image."""
-USUAL: Usual = {"shards": ("[0-9]*.tar", "*.tar")}
 _ADVICE = (
     "the images are not published: download them with img2dataset from the published list "
     "(https://ai.google.com/research/ConceptualCaptions), with --output_format webdataset, and set "
@@ -53,12 +51,10 @@ class ConceptualCaptionsSettings(SourceSettings):
     """The share of all images in the validation split, and the equal share in the test split."""
 
 
-class ConceptualCaptions(Dataset):
+class ConceptualCaptions(PublishedDataset):
     settings_model = ConceptualCaptionsSettings
-
-    def needs(self, name: str, settings: ConceptualCaptionsSettings) -> Iterator[Need]:
-        gatherer = Gatherer("conceptual_captions", settings, Path(), USUAL)
-        return gatherer.needs(advice={"shards": _ADVICE})
+    usual: ClassVar[Usual] = {"shards": ("[0-9]*.tar", "*.tar")}
+    advice: ClassVar[dict[str, str]] = {"shards": _ADVICE}
 
     def download(self, settings: ConceptualCaptionsSettings, raw: Path) -> None:
         """Put the images of the usable samples under `raw/images`, and their captions beside.
@@ -69,76 +65,75 @@ class ConceptualCaptions(Dataset):
         Raises:
             SourceError, ConfigError: a shard is missing or damaged, or no sample is usable.
         """
-        gatherer = Gatherer("conceptual_captions", settings, raw, USUAL)
-        selection = _Selection(settings)
+        gatherer = self.gatherer(settings, raw)
+        samples = _Samples(settings)
         with (raw / TABLE).open("w", encoding="utf-8", newline="\n") as table:
-            for number, shard in enumerate(gatherer.each("shards", _ADVICE, whole_archive)):
-                _unpack(shard, raw / IMAGES / f"{number:05d}", selection, table)
-                if selection.is_full:
+            for number, shard in enumerate(gatherer.each("shards", whole_archive)):
+                samples.unpack(shard, raw / IMAGES / f"{number:05d}", table)
+                if samples.is_full:
                     break
-        summary = selection.summary()
+        summary = samples.summary()
         say(f"conceptual_captions: {summary}")
-        if not selection.splits["train"]:
+        if not samples.splits["train"]:
             raise SourceError(f"conceptual_captions: no training image in the shards ({summary})")
 
     def captions(self, raw: Path) -> Iterator[Caption]:
         """Yield one row for each image, in the order of the shards and of the keys in a shard."""
-        path = raw / TABLE
-        for number, line in numbered_lines(path):
-            where = f"{path}:{number}"
-            file, split, text = columns(line, 3, where)
+        for where, (file, split, text) in tab_rows(raw / TABLE, 3):
             key = key_of(Path(file).name)
             yield Caption(key, f"{key}#0", split, text, file, where=where)
 
 
-class _Selection:
+class _Unusable(Exception):
+    """The reason why a sample is left out."""
+
+
+class _Samples:
     """The samples to keep: their splits, and how many samples were left out for each reason."""
 
     def __init__(self, settings: ConceptualCaptionsSettings) -> None:
-        self._settings = settings
-        self._keys: set[str] = set()
-        self.splits: Counter[str] = Counter()
-        self._left_out: Counter[str] = Counter()
+        self._settings, self._keys = settings, set[str]()
+        self.splits, self._left_out = Counter[str](), Counter[str]()
 
     @property
     def is_full(self) -> bool:
         return self.splits["train"] == self._settings.limit
 
-    def usable(self, folder: Path) -> Iterator[tuple[Path, str, str]]:
-        """Yield image file, split and caption of the samples below `folder` to keep."""
-        for key, files in track(sample_files(folder), f"samples of {folder.name}"):
-            if self.is_full:
-                return
-            try:
-                if key in self._keys:
-                    raise UnusableSample("the key of an earlier sample")
-                image, caption = read_sample(key, files)
-            except UnusableSample as reason:
-                self._left_out[str(reason)] += 1
-                continue
-            self._keys.add(key)
-            split = split_of(key, self._settings.held_out)
-            self.splits[split] += 1
-            yield image, split, caption
+    def unpack(self, shard: Path, folder: Path, table: TextIO) -> None:
+        """Unpack the images of usable samples from `shard` to `folder`; add their rows to `table`.
+
+        The files of a sample are in one folder. A key in a second folder is another sample.
+        """
+        extract(shard, folder, _is_sample_file)
+        samples: dict[tuple[str, Path], dict[str, Path]] = {}
+        for path in sorted(filter(Path.is_file, folder.rglob("*"))):
+            samples.setdefault((key_of(path.name), path.parent), {})[_suffix(path.name)] = path
+        for (key, _), files in track(sorted(samples.items()), f"samples of {folder.name}"):
+            image = None if self.is_full else self._image(key, files, table, folder.parents[1])
+            for path in files.values():
+                if path != image:
+                    remove(path)
+
+    def _image(self, key: str, files: Mapping[str, Path], table: TextIO, raw: Path) -> Path | None:
+        """Return the image of a sample to keep, after its row was written, or None."""
+        try:
+            if key in self._keys:
+                raise _Unusable("the key of an earlier sample")
+            image, caption = _read_sample(key, files)
+        except _Unusable as reason:
+            self._left_out[str(reason)] += 1
+            return None
+        split = split_of(key, self._settings.held_out)
+        self._keys.add(key)
+        self.splits[split] += 1
+        table.write(f"{image.relative_to(raw).as_posix()}\t{split}\t{caption}\n")
+        return image
 
     def summary(self) -> str:
         """Return how many samples were kept and left out, in words."""
         reasons = [f"{count:,} with {reason}" for reason, count in self._left_out.most_common()]
         counts = f"{self.splits.total():,} samples kept, {self._left_out.total():,} left out"
         return "; ".join([counts, *reasons])
-
-
-def _unpack(shard: Path, folder: Path, selection: _Selection, table: TextIO) -> None:
-    """Unpack the images of usable samples from `shard` to `folder`; add their rows to `table`."""
-    extract(shard, folder, is_sample_file)
-    used = set()
-    for image, split, caption in selection.usable(folder):
-        used.add(image)
-        file = image.relative_to(folder.parents[1]).as_posix()
-        table.write(f"{file}\t{split}\t{caption}\n")
-    for path in folder.rglob("*"):
-        if path.is_file() and path not in used:
-            remove(path)
 
 
 def split_of(key: str, held_out: float) -> str:
@@ -152,20 +147,16 @@ def split_of(key: str, held_out: float) -> str:
     return "train"
 
 
-IMAGE_SUFFIXES = ("jpg", "jpeg", "png", "webp")
-TEXT, METADATA = "txt", "json"
+_IMAGES = ("jpg", "jpeg", "png", "webp")
+_TEXT, _METADATA = "txt", "json"
 _MAX_BYTES = 2**20
 """The maximum size of a text or JSON file. Usual ones have some hundred bytes."""
 
 
-class UnusableSample(Exception):
-    """The reason why a sample is left out. Samples are counted by reason."""
-
-
-def is_sample_file(name: str) -> bool:
+def _is_sample_file(name: str) -> bool:
     """Return whether a member of a shard belongs to a sample."""
     path = PurePosixPath(name)
-    return not is_hidden(path) and _suffix(path.name) in (*IMAGE_SUFFIXES, TEXT, METADATA)
+    return not is_hidden(path) and _suffix(path.name) in (*_IMAGES, _TEXT, _METADATA)
 
 
 def key_of(name: str) -> str:
@@ -174,68 +165,46 @@ def key_of(name: str) -> str:
 
 
 def _suffix(name: str) -> str:
-    return Path(name).name.partition(".")[2].lower()
+    return name.partition(".")[2].lower()
 
 
-def sample_files(folder: Path) -> Iterator[tuple[str, dict[str, Path]]]:
-    """Yield each key with its files by suffix, in the order of the keys.
-
-    The files of a sample are in one folder. A key in a second folder is yielded again.
-    """
-    samples: dict[tuple[str, Path], dict[str, Path]] = {}
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            samples.setdefault((key_of(path.name), path.parent), {})[_suffix(path.name)] = path
-    yield from ((key, files) for (key, _), files in sorted(samples.items()))
-
-
-def read_sample(key: str, files: Mapping[str, Path]) -> tuple[Path, str]:
+def _read_sample(key: str, files: Mapping[str, Path]) -> tuple[Path, str]:
     """Return the image file, after decoding it once as a check, and the caption in single spaces.
 
     The caption is the text of KEY.txt, or without that file the `caption` in KEY.json.
 
     Raises:
-        UnusableSample: a file is missing or damaged, or the image was not downloaded.
+        _Unusable: a file is missing or damaged, or the image was not downloaded.
     """
     if not key.isprintable() or len(key.split()) != 1:
-        raise UnusableSample("a key that is not one printable word")
-    image = next((files[suffix] for suffix in IMAGE_SUFFIXES if suffix in files), None)
+        raise _Unusable("a key that is not one printable word")
+    image = next((files[suffix] for suffix in _IMAGES if suffix in files), None)
     if image is None:
-        raise UnusableSample("no image")
-    caption = single_spaced(placeholders_as_words(_caption(files)))
+        raise _Unusable("no image")
+    for suffix in (_TEXT, _METADATA):
+        if suffix in files and files[suffix].stat().st_size > _MAX_BYTES:
+            raise _Unusable(f"a {suffix} file of more than a million bytes")
+    text = None
+    if _METADATA in files:
+        try:
+            metadata = read_object(files[_METADATA])
+        except DataError:
+            raise _Unusable("a damaged json file") from None
+        if metadata.get("status", "success") != "success":
+            raise _Unusable("an image that was not downloaded")
+        text = metadata.get("caption")
+    if _TEXT in files:
+        try:
+            text = read_regular(files[_TEXT]).decode("utf-8-sig")
+        except ValueError:
+            raise _Unusable("a caption that is not UTF-8") from None
+    if not isinstance(text, str):
+        raise _Unusable("no caption")
+    caption = single_spaced(placeholders_as_words(text))
     if caption_fault(caption):
-        raise UnusableSample("a caption that is empty, too long or not clean text")
+        raise _Unusable("a caption that is empty, too long or not clean text")
     try:
         read_image(image)
     except DataError:
-        raise UnusableSample("an image that cannot be read") from None
+        raise _Unusable("an image that cannot be read") from None
     return image, caption
-
-
-def _caption(files: Mapping[str, Path]) -> str:
-    for suffix in (TEXT, METADATA):
-        if suffix in files and files[suffix].stat().st_size > _MAX_BYTES:
-            raise UnusableSample(f"a {suffix} file of more than a million bytes")
-    text = None
-    if METADATA in files:
-        text = _caption_in_metadata(files[METADATA])
-    if TEXT in files:
-        try:
-            text = read_regular(files[TEXT]).decode("utf-8-sig")
-        except ValueError:
-            raise UnusableSample("a caption that is not UTF-8") from None
-    if text is None:
-        raise UnusableSample("no caption")
-    return text
-
-
-def _caption_in_metadata(path: Path) -> str | None:
-    """Return the caption in KEY.json, whose `status` must say that the image was downloaded."""
-    try:
-        metadata = read_object(path)
-    except DataError:
-        raise UnusableSample("a damaged json file") from None
-    if metadata.get("status", "success") != "success":
-        raise UnusableSample("an image that was not downloaded")
-    caption = metadata.get("caption")
-    return caption if isinstance(caption, str) else None

@@ -15,12 +15,18 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import ClassVar
 
-from manymatch.datasets.base import SPLITS, Caption, Dataset
+from manymatch.datasets.base import SPLITS, Caption
 from manymatch.datasets.fetching.archives import extract, require_archive, whole_archive
 from manymatch.datasets.fetching.disk import copy_file
-from manymatch.datasets.fetching.gather import Gatherer, Sources, SourceSettings, Usual
-from manymatch.datasets.fetching.needs import Need
+from manymatch.datasets.fetching.gather import (
+    Gatherer,
+    PublishedDataset,
+    Sources,
+    SourceSettings,
+    Usual,
+)
 from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.image_files import (
     Image,
@@ -49,60 +55,101 @@ VALIDATION_EVERY = 10
 """Without validation classes, every 10th image of a training class is held out for validation, so
 that no test image selects the checkpoint."""
 
-USUAL: Usual = {
-    "images": ("CUB_200_2011/images", "images", "CUB_200_2011.tgz", "cub_mini*.tar"),
-    "captions": (
-        "cvpr2016_cub/text_c10",
-        "text_c10",
-        "text",
-        "cvpr2016_cub.tar.gz",
-        "text.zip",
-        "cub_mini*.tar",
-    ),
-    **{
-        key: (LISTS[key], f"splits/{LISTS[key]}")
-        for key in ("train_classes", "test_classes", "seen_test")
-    },
-    _OPTIONAL: (),
-}
-"""The names in the releases, and those common in text-to-image work."""
-
-_ADVICE = "set it to CUB_200_2011.tgz or its unpacked folder"
 _CLASS = re.compile(r"\d{3}\.[A-Za-z_]+")
 _CLASS_NUMBER = re.compile(r"(\d{1,3})\.")
 _LOST = re.compile("\ufffd+")
 
 
+_PCME = "7224f04e4f780545176e3bc5040ad9b9e78a5049", "datasets/annotations/cub"
+_RELEASE = "https://data.caltech.edu"
+_DRIVE = "https://drive.usercontent.google.com/download?id=0B0ywwgffWnLLZW9uVHNjb2JmNlE"
+
+
+def _list(name: str, size: int, sha256: str) -> Source:
+    """A list of PCME's authors."""
+    commit, folder = _PCME
+    return Source(
+        url=f"https://raw.githubusercontent.com/naver-ai/pcme/{commit}/{folder}/{name}",
+        mirrors=(f"https://cdn.jsdelivr.net/gh/naver-ai/pcme@{commit}/{folder}/{name}",),
+        size=size,
+        sha256=sha256,
+    )
+
+
 class CubSettings(SourceSettings):
     """`sources.cub` of params.yaml."""
 
-    images: Sources | None = None
+    images: Sources | None = (
+        Source(
+            url=f"{_RELEASE}/records/65de6-vp158/files/CUB_200_2011.tgz",
+            mirrors=(
+                f"{_RELEASE}/api/records/65de6-vp158/files/CUB_200_2011.tgz/content",
+                "https://s3.amazonaws.com/fast-ai-imageclas/CUB_200_2011.tgz",
+            ),
+            size=1150585339,
+            sha256="0c685df5597a8b24909f6a7c9db6d11e008733779a671760afef78feb49bf081",
+        ),
+    )
     """`CUB_200_2011.tgz`, or a folder, which is used in place."""
-    captions: Source | None = None
-    """Reed's captions: an archive or folder that holds CLASS/IMAGE.txt at any depth."""
-    train_classes: Source | None = None
-    test_classes: Source | None = None
+    captions: Source | None = Source(
+        url=f"{_DRIVE}&resourcekey=0-8y2UVmBHAlG26HafWYNoFQ&export=download&confirm=t",
+        mirrors=(f"{_DRIVE}&export=download&confirm=t",),
+    )
+    """Reed's captions: an archive or folder that holds CLASS/IMAGE.txt at any depth. The host may
+    require a browser; then set the key to the file that the host gives you."""
+    train_classes: Source | None = _list(
+        "trainvalclasses.txt",
+        3058,
+        "54fc017c4c0cd2ad40fa13143f70e19b51fa18c61cd64b7783af1b9d1b74baa3",
+    )
+    test_classes: Source | None = _list(
+        "testclasses.txt",
+        1074,
+        "2adcf5ae19ee338ef46ae938c13c4a94d36c30dfc75981edf4fc6dd7f856ef3c",
+    )
     validation_classes: Source | None = None
-    """Without this list, every 10th image of each training class is held out."""
-    seen_test: Source | None = None
+    """Without this list, every 10th image of each training class is held out. PCME's authors
+    publish folds: `trainclasses1.txt` for `train_classes`, and here `valclasses1.txt`."""
+    seen_test: Source | None = _list(
+        "seen_test_images.txt",
+        92652,
+        "730c15fcdd2a3324f998dea2a3a25ec777aa1e1c22626302fa8256e1f6c127a0",
+    )
     """Images of the training classes that belong to the test split."""
     only_present: bool = False
     """Leave out images whose image file is missing."""
 
 
-class Cub(Dataset):
-    settings_model = CubSettings
+class Cub(PublishedDataset):
+    """Files have the names in the releases, or those common in text-to-image work."""
 
-    def needs(self, name: str, settings: CubSettings) -> Iterator[Need]:
-        gatherer = Gatherer("cub", settings, Path(), USUAL)
-        return gatherer.needs([_OPTIONAL], {"images": _ADVICE})
+    settings_model = CubSettings
+    usual: ClassVar[Usual] = {
+        "images": ("CUB_200_2011/images", "images", "CUB_200_2011.tgz", "cub_mini*.tar"),
+        "captions": (
+            "cvpr2016_cub/text_c10",
+            "text_c10",
+            "text",
+            "cvpr2016_cub.tar.gz",
+            "text.zip",
+            "cub_mini*.tar",
+        ),
+        **{key: (name, f"splits/{name}") for key, name in LISTS.items() if key != _OPTIONAL},
+        _OPTIONAL: (),
+    }
+    advice: ClassVar[dict[str, str]] = {
+        "images": "set it to CUB_200_2011.tgz or its unpacked folder"
+    }
+
+    def optional(self, gatherer: Gatherer, settings: CubSettings) -> list[str]:
+        return [_OPTIONAL]
 
     def download(self, settings: CubSettings, raw: Path) -> None:
         """Put the captions and lists under `raw`, and the images or a record of where they are."""
-        gatherer = Gatherer("cub", settings, raw, USUAL)
+        gatherer = self.gatherer(settings, raw)
         gatherer.copy(LISTS, raw, [_OPTIONAL])
-        _copy_captions(gatherer.one("captions", check=whole_archive), raw)
-        settle_images(gatherer.all("images", _ADVICE, whole_archive), raw, settings.only_present)
+        _copy_captions(gatherer.one("captions", whole_archive), raw)
+        settle_images(gatherer.each("images", whole_archive), raw, settings.only_present)
 
     def captions(self, raw: Path) -> Iterator[Caption]:
         """Yield the rows by split, class and image."""

@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
-from manymatch.datasets.base import Caption, Dataset
+from manymatch.datasets.base import Caption
 from manymatch.datasets.fetching.archives import whole_archive
 from manymatch.datasets.fetching.disk import copy_file
-from manymatch.datasets.fetching.gather import Gatherer, ImageSettings, Sources, Usual
-from manymatch.datasets.fetching.needs import Need
+from manymatch.datasets.fetching.gather import ImageSettings, PublishedDataset, Sources, Usual
 from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.image_files import Image, Line, caption_rows, settle_images
-from manymatch.datasets.karpathy import copy_karpathy, read_by_split, whole_karpathy
+from manymatch.datasets.karpathy import PUBLISHED, copy_karpathy, read_by_split, whole_karpathy
 from manymatch.datasets.precomp import copy_precomp, has_all_splits, is_precomp, read_precomp
 from manymatch.util.errors import DataError
 from manymatch.util.text_lines import numbered_lines
@@ -28,19 +28,6 @@ from manymatch.util.text_lines import numbered_lines
 KARPATHY = "dataset_flickr30k.json"
 PRECOMP = "precomp"
 MULTI30K = "multi30k"
-
-USUAL: Usual = {
-    "images": ("flickr30k-images", "flickr30k_images", "images", "flickr30k-images.tar.gz"),
-    "captions": (
-        KARPATHY,
-        "caption_datasets.zip",
-        "flickr30k.zip",
-        "precomp",
-        "f30k_precomp",
-        "multi30k_task2",
-    ),
-}
-"""The names in the releases, in VSE-infinity's and in SCAN's data."""
 
 _ADVICE = (
     "the images are given out after a form: fill in the form that "
@@ -54,38 +41,48 @@ class Flickr30kSettings(ImageSettings):
     """`sources.flickr30k` of params.yaml."""
 
     images: Sources | None = None
-    """An archive, or a folder, which is used in place."""
-    captions: Source | None = None
+    """An archive, or a folder, which is used in place. The images are given out after a form."""
+    captions: Source | None = PUBLISHED
     """Karpathy's `dataset_flickr30k.json` or a zip archive with it, a `*_precomp` folder, or
     Multi30K's folder of task 2."""
 
 
-class Flickr30k(Dataset):
-    settings_model = Flickr30kSettings
+class Flickr30k(PublishedDataset):
+    """Files have the names in the releases, in VSE-infinity's or in SCAN's data."""
 
-    def needs(self, name: str, settings: Flickr30kSettings) -> Iterator[Need]:
-        gatherer = Gatherer("flickr30k", settings, Path(), USUAL, has_all_splits)
-        return gatherer.needs(["images"] if settings.without_images else [], {"images": _ADVICE})
+    settings_model = Flickr30kSettings
+    usual: ClassVar[Usual] = {
+        "images": ("flickr30k-images", "flickr30k_images", "images", "flickr30k-images.tar.gz"),
+        "captions": (
+            KARPATHY,
+            "caption_datasets.zip",
+            "flickr30k.zip",
+            "precomp",
+            "f30k_precomp",
+            "multi30k_task2",
+        ),
+    }
+    advice: ClassVar[dict[str, str]] = {"images": _ADVICE}
+
+    def has_all(self, path: Path) -> bool:
+        return has_all_splits(path)
 
     def download(self, settings: Flickr30kSettings, raw: Path) -> None:
         """Put the captions under `raw`, and the images or a record of where they are."""
-        gatherer = Gatherer("flickr30k", settings, raw, USUAL, has_all_splits)
-        _copy_captions(gatherer.one("captions", check=whole_karpathy(KARPATHY)), raw)
-        images = None if settings.without_images else gatherer.all("images", _ADVICE, whole_archive)
+        gatherer = self.gatherer(settings, raw)
+        source = gatherer.one("captions", whole_karpathy(KARPATHY))
+        if is_precomp(source):
+            copy_precomp(source, raw / PRECOMP)
+        elif is_multi30k(source):
+            copy_multi30k(source, raw / MULTI30K)
+        else:
+            copy_karpathy(source, KARPATHY, raw / KARPATHY)
+        images = None if settings.without_images else gatherer.each("images", whole_archive)
         settle_images(images, raw, settings.only_present)
 
     def captions(self, raw: Path) -> Iterator[Caption]:
         """Yield the rows in Karpathy's order, training images first."""
         return caption_rows(raw, _images(raw))
-
-
-def _copy_captions(source: Path, raw: Path) -> None:
-    if is_precomp(source):
-        copy_precomp(source, raw / PRECOMP)
-    elif is_multi30k(source):
-        copy_multi30k(source, raw / MULTI30K)
-    else:
-        copy_karpathy(source, KARPATHY, raw / KARPATHY)
 
 
 def _images(raw: Path) -> Iterator[Image]:

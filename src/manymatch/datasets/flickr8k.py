@@ -12,21 +12,22 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
+from typing import ClassVar
 
 from pydantic import model_validator
 
-from manymatch.datasets.base import SPLITS, Caption, Dataset, Relevance
+from manymatch.datasets.base import SPLITS, Caption, Relevance
 from manymatch.datasets.fetching.archives import whole_archive
 from manymatch.datasets.fetching.disk import copy_file
-from manymatch.datasets.fetching.gather import Gatherer, SourceSettings, Usual
-from manymatch.datasets.fetching.needs import Need
+from manymatch.datasets.fetching.gather import Gatherer, PublishedDataset, SourceSettings, Usual
 from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.image_files import Image, Line, caption_rows, copy_images, unpack_images
 from manymatch.datasets.image_folder import IMAGES
 from manymatch.datasets.karpathy import read_karpathy
+from manymatch.datasets.rows import tab_rows
 from manymatch.util.errors import ConfigError, DataError
 from manymatch.util.progress import say
-from manymatch.util.text_lines import columns, numbered_lines
+from manymatch.util.text_lines import numbered_lines
 
 KARPATHY = "dataset_flickr8k.json"
 TOKENS = "Flickr8k.token.txt"
@@ -41,20 +42,6 @@ _JUDGMENTS = {"expert": EXPERT, "crowd": CROWD}
 _LISTS = {f"{split}_list": file for split, file in LISTS.items()}
 """Setting -> name under the raw folder."""
 _INTEGER = re.compile("[0-9]{1,9}")
-
-USUAL: Usual = {
-    "images": (
-        "images_224.tar",
-        "Flickr8k_Dataset.zip",
-        "Flicker8k_Dataset",
-        "Flickr8k_Dataset",
-        "Images",
-        IMAGES,
-    ),
-    "captions": (TOKENS, KARPATHY),
-    **{key: (file,) for key, file in (_LISTS | _JUDGMENTS).items()},
-}
-"""The usual names of the files. "Flicker8k" is the publishers' spelling."""
 
 
 class Flickr8kSettings(SourceSettings):
@@ -81,12 +68,28 @@ class Flickr8kSettings(SourceSettings):
         return self
 
 
-class Flickr8k(Dataset):
+class Flickr8k(PublishedDataset):
     settings_model = Flickr8kSettings
+    usual: ClassVar[Usual] = {
+        "images": (
+            "images_224.tar",
+            "Flickr8k_Dataset.zip",
+            "Flicker8k_Dataset",  # the publishers' spelling
+            "Flickr8k_Dataset",
+            "Images",
+            IMAGES,
+        ),
+        "captions": (TOKENS, KARPATHY),
+        **{key: (file,) for key, file in (_LISTS | _JUDGMENTS).items()},
+    }
 
-    def needs(self, name: str, settings: Flickr8kSettings) -> Iterator[Need]:
-        gatherer = Gatherer("flickr8k", settings, Path(), USUAL, _has_splits)
-        return gatherer.needs([*_JUDGMENTS, *_LISTS])
+    def has_all(self, path: Path) -> bool:
+        """Whether the splits are known: the token file needs the lists in its folder."""
+        lists = LISTS.values()
+        return path.name != TOKENS or all((path.parent / file).exists() for file in lists)
+
+    def optional(self, gatherer: Gatherer, settings: Flickr8kSettings) -> list[str]:
+        return [*_JUDGMENTS, *_LISTS]
 
     def download(self, settings: Flickr8kSettings, raw: Path) -> None:
         """Put the images under `raw/images` and the text files beside them.
@@ -94,10 +97,14 @@ class Flickr8k(Dataset):
         The small text files come first, so that a fault in them is reported before the long
         download.
         """
-        gatherer = Gatherer("flickr8k", settings, raw, USUAL, _has_splits)
-        _copy_captions(gatherer, raw)
+        gatherer = self.gatherer(settings, raw)
+        captions = gatherer.one("captions")
+        is_json = captions.is_file() and _is_object(captions)
+        copy_file(captions, raw / (KARPATHY if is_json else TOKENS))
+        if not is_json:
+            gatherer.copy(_LISTS, raw)
         gatherer.copy(_JUDGMENTS, raw, optional=_JUDGMENTS)
-        images = gatherer.one("images", check=whole_archive)
+        images = gatherer.one("images", whole_archive)
         # Images of a folder are copied, not linked: DVC's cache, which takes in `raw`, removes the
         # right to write from its files, and the user's own files must not change.
         (copy_images if images.is_dir() else unpack_images)(images, raw / IMAGES)
@@ -119,39 +126,21 @@ class Flickr8k(Dataset):
         return Relevance(image_pairs, complete=False)
 
 
-def _has_splits(path: Path) -> bool:
-    """Return whether the splits are known: the token file needs the lists in its folder."""
-    lists = LISTS.values()
-    return path.name != TOKENS or all((path.parent / file).exists() for file in lists)
-
-
-def _copy_captions(gatherer: Gatherer, raw: Path) -> None:
-    captions = gatherer.one("captions")
-    if _is_json(captions):
-        copy_file(captions, raw / KARPATHY)
-        return
-    copy_file(captions, raw / TOKENS)
-    gatherer.copy(_LISTS, raw)
-
-
-def _is_json(path: Path) -> bool:
-    if not path.is_file():
-        return False
+def _is_object(path: Path) -> bool:
     with path.open("rb") as stream:
         return stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
 
 
 def _images(raw: Path) -> list[Image]:
     """Return the images from whichever form of the captions is under `raw`."""
-    if not (raw / KARPATHY).exists():
-        return _read_tokens(raw)
-    return list(read_karpathy(raw / KARPATHY))
+    karpathy = (raw / KARPATHY).exists()
+    return list(read_karpathy(raw / KARPATHY)) if karpathy else _read_tokens(raw)
 
 
 def _test_files(raw: Path) -> set[str]:
-    if not (raw / KARPATHY).exists():
-        return {file for file, (split, _) in _splits(raw).items() if split == "test"}
-    return {entry.file for entry in read_karpathy(raw / KARPATHY) if entry.split == "test"}
+    if (raw / KARPATHY).exists():
+        return {image.file for image in read_karpathy(raw / KARPATHY) if image.split == "test"}
+    return {file for file, (split, _) in _splits(raw).items() if split == "test"}
 
 
 Pair = tuple[str, str]
@@ -179,9 +168,7 @@ def _image_file(caption_id: str) -> str:
 
 
 def _judged_true(path: Path, is_true: Callable[[list[str], str], bool]) -> Iterator[Pair]:
-    for number, text in numbered_lines(path):
-        where = f"{path}:{number}"
-        image, caption_id, *votes = columns(text, 5, where)
+    for where, (image, caption_id, *votes) in tab_rows(path, 5):
         if is_true(votes, where):
             yield image, caption_id
 
@@ -237,9 +224,7 @@ _NumberedCaptions = dict[str, list[tuple[int, str, str]]]
 
 def _captions(path: Path) -> _NumberedCaptions:
     captions: defaultdict[str, list[tuple[int, str, str]]] = defaultdict(list)
-    for number, text in numbered_lines(path):
-        where = f"{path}:{number}"
-        key, caption = columns(text, 2, where)
+    for where, (key, caption) in tab_rows(path, 2):
         file, hash_sign, order = key.rpartition("#")
         if not (file and hash_sign and _INTEGER.fullmatch(order)):
             raise DataError(f"{where}: expected FILE#NUMBER before the tab, found {key!a:.60}")

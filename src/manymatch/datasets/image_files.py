@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
@@ -15,10 +14,9 @@ from manymatch.datasets.image_folder import IMAGES, ImageFolder, read_image_fold
 from manymatch.util.errors import DataError, SourceError
 from manymatch.util.files import remove
 from manymatch.util.progress import say, track
+from manymatch.util.regular_file import HIDDEN, files_below
 
 _SUFFIXES = (".jpg", ".jpeg", ".png")
-_HIDDEN = (".", "__MACOSX")
-"""The beginnings of left-overs of other systems, such as `._a.jpg` and `__MACOSX`."""
 
 
 class Line(NamedTuple):
@@ -120,12 +118,14 @@ class _ImageFiles:
 # --- collecting images ------------------------------------------------------------------------
 
 
-def settle_images(sources: Sequence[Path] | None, raw: Path, only_present: bool) -> None:
-    """Put the images of `sources` under `raw/images`, and record in `raw` where they are.
+def settle_images(images: Iterable[Path] | None, raw: Path, only_present: bool) -> None:
+    """Put the `images` (archives or a folder) under `raw/images`, and record in `raw` where they
+    are.
 
     Archives are unpacked. A single folder is used in place: its images are not copied, and DVC does
-    not track them. If `sources` is None, the dataset is used without images.
+    not track them. If `images` is None, the dataset is used without images.
     """
+    sources = None if images is None else list(images)
     if sources is None:
         ImageFolder(absent=True, only_present=only_present).write(raw)
     elif len(sources) == 1 and sources[0].is_dir():
@@ -181,24 +181,10 @@ def _no_images(source: Path) -> SourceError:
 
 
 def image_files(folder: Path, suffixes: tuple[str, ...] = _SUFFIXES) -> Iterator[Path]:
-    """Yield the files with one of the `suffixes` below `folder`, sorted within each folder.
-
-    Hidden files and folders are skipped. Linked folders are entered, and each real folder is
-    entered once.
-    """
-    entered = set()
-    for parent, folders, files in os.walk(folder, followlinks=True):
-        real = os.path.realpath(parent)
-        if real in entered:
-            folders.clear()
-            continue
-        entered.add(real)
-        folders[:] = sorted(name for name in folders if not name.startswith(_HIDDEN))
-        for name in sorted(files):
-            if name.lower().endswith(suffixes) and not name.startswith(_HIDDEN):
-                yield Path(parent, name)
+    """The files with one of the `suffixes` below `folder`, as `files_below` yields them."""
+    return files_below(folder, suffixes)
 
 
 def is_hidden(path: PurePath) -> bool:
     """Return whether a file, or a folder on its path, is hidden."""
-    return any(part.startswith(_HIDDEN) and part != ".." for part in path.parts)
+    return any(part.startswith(HIDDEN) and part != ".." for part in path.parts)

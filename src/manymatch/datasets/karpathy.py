@@ -14,13 +14,24 @@ from typing import Any
 from manymatch.datasets.base import SPLITS
 from manymatch.datasets.fetching.archives import extract, is_archive, member_names, whole_members
 from manymatch.datasets.fetching.disk import copy_file
+from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.fetching.transfer import Check
 from manymatch.datasets.image_files import Image, Line
+from manymatch.datasets.rows import list_rows
 from manymatch.util.errors import DataError, SourceError
 from manymatch.util.files import remove
-from manymatch.util.json_stream import elements, field
+from manymatch.util.json_stream import field
 
 SPLIT_NAMES = {"train": "train", "restval": "train", "val": "validation", "test": "test"}
+PUBLISHED = Source(
+    url="https://cs.stanford.edu/people/karpathy/deepimagesent/caption_datasets.zip",
+    mirrors=(
+        "https://huggingface.co/datasets/gpantaz/karpathy_split/resolve/main/caption_datasets.zip",
+    ),
+    size=36745453,
+    sha256="4cfd70132527b80933105e5829dc9034eaab9573482e2e680abbab6130244817",
+)
+"""The files of all three data sets."""
 _SHORT_NAME = "dataset.json"
 """The name of the file in archives of a single dataset, such as `coco.zip`."""
 
@@ -51,8 +62,7 @@ def read_all(path: Path, identified: bool = False) -> Iterator[tuple[str, Image]
             in different folders may have the same file name.
     """
     files = set()
-    for _, number, value in elements(path, ("images",)):
-        where = f"{path}: images[{number}]"
+    for _, where, value in list_rows(path, "images"):
         image = _image(value, where, identified)
         folder = field(value, "filepath", str, where) if "filepath" in value else ""
         if (folder, image.file) in files:

@@ -14,7 +14,7 @@ from manymatch.config.galleries import is_whole
 from manymatch.config.preset import Preset, Setting
 from manymatch.evaluation.protocols import protocol_modules
 from manymatch.methods import entry_point
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.model.checkpoint import WEIGHTS_HASH, load_model
 from manymatch.model.embed import Embedded, embed
 from manymatch.model.facts import facts

@@ -14,7 +14,7 @@ from torch import Tensor
 from manymatch.config.layout import ResultFiles
 from manymatch.evaluation.embedded_model import EmbeddedModel, embed_split
 from manymatch.evaluation.split_results import EvaluationOptions, rank_split, write
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
 from manymatch.networks.device import pick_device

@@ -15,7 +15,7 @@ from manymatch.config.layout import ResultFiles
 from manymatch.evaluation.ensemble import Ensemble
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.split_results import EvaluationOptions, rank_split, write
-from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
 from manymatch.networks.device import pick_device

@@ -1,22 +1,38 @@
-"""Performs an experiment of any kind: read from top to bottom.
+"""How an experiment runs, whatever its kind: read from top to bottom.
 
-plan -> points x seeds -> the runs that are not finished -> worker processes -> file of results
+points x seeds -> the runs that are not finished -> worker processes -> the file of results
+
+`models/.experiments/KIND/KEY/` holds `result.json` of a finished run and, while the run is not
+finished, whatever its kind of experiment writes there (checkpoints, a model). `log.txt` holds the
+messages of the run. KEY is the hash of everything that the run depends on except the code, so
+that two experiments share a run that they have in common.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import contextlib
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from manymatch.experiments.experiment import Experiment, Row
-from manymatch.experiments.plan import Point, points
-from manymatch.experiments.run_folder import Numbers, Run, key_of
+from manymatch import __version__
+from manymatch.config.layout import Layout
+from manymatch.experiments.grid import DEFAULTS, Options, Plan, Point, points
 from manymatch.experiments.workers import finish_all, gpus_of
+from manymatch.results.base import Result
+from manymatch.util import files
+from manymatch.util.errors import DataError, ManyMatchError
+from manymatch.util.json_file import read_object
 from manymatch.util.locks import lock_path, locked
 from manymatch.util.progress import say
+
+Numbers = dict[str, Any]
+"""What a run measured, as JSON values."""
 
 
 def perform(experiment: Experiment[Any, Any]) -> Path:
@@ -35,7 +51,7 @@ def perform(experiment: Experiment[Any, Any]) -> Path:
     experiment.check()
     experiment.prepare()
     rows = [
-        (point, [_run(experiment, point, seed) for seed in experiment.plan.seeds])
+        (point, [run_of(experiment, point, seed) for seed in experiment.plan.seeds])
         for point in points(experiment.plan)
     ]
     all_runs = [run for _, runs in rows for run in runs]
@@ -45,7 +61,7 @@ def perform(experiment: Experiment[Any, Any]) -> Path:
         for run, code, made in sorted(recorded, key=lambda each: each[1] != each[0].code):
             if run.numbers(experiment.options.accept_stale) is None:
                 replace(run, code=code).finish(made)
-    numbers = _finish_all(experiment, all_runs)
+    numbers = _numbers_of_all(experiment, all_runs)
     finished = [Row(point, [(run, numbers[run.folder]) for run in runs]) for point, runs in rows]
     result = experiment.result(finished)
     path = experiment.layout.reports / result.path.format_map(vars(result))
@@ -55,7 +71,8 @@ def perform(experiment: Experiment[Any, Any]) -> Path:
     return path
 
 
-def _run(experiment: Experiment[Any, Any], point: Point, seed: int) -> Run:
+def run_of(experiment: Experiment[Any, Any], point: Point, seed: int) -> Run:
+    """The run of one point with one seed."""
     settings = experiment.settings(point, seed)
     key = key_of(settings=experiment.inputs(settings), seed=seed)
     return Run(
@@ -67,27 +84,26 @@ def _run(experiment: Experiment[Any, Any], point: Point, seed: int) -> Run:
     )
 
 
-def _finish_all(experiment: Experiment[Any, Any], runs: Sequence[Run]) -> dict[Path, Numbers]:
+def _numbers_of_all(experiment: Experiment[Any, Any], runs: Sequence[Run]) -> dict[Path, Numbers]:
     """The numbers of all `runs` by folder. Equal runs have the same folder and are done once."""
-    name, options = experiment.name, experiment.options
+    options = experiment.options
     different = {run.folder: run for run in runs}
     earlier = {
         folder: run.numbers(options.accept_stale, options.keep) for folder, run in different.items()
     }
     finished = {folder: numbers for folder, numbers in earlier.items() if numbers is not None}
     missing = [run for folder, run in different.items() if folder not in finished]
-    say(f"{name}: {len(different)} runs, {len(finished)} of them finished before")
+    say(f"{experiment.name}: {len(different)} runs, {len(finished)} of them finished before")
     if not missing:
         return finished
-    gpus = gpus_of(options.device) if "--device" in experiment.options_of_kind else []
     done = finish_all(
         partial(finish, experiment=experiment),
         missing,
         experiment.headline,
-        what=name,
+        what=experiment.name,
         logs=experiment.layout.experiment_runs(experiment.kind),
         jobs=options.jobs,
-        gpus=gpus,
+        gpus=gpus_of(options.device) if "--device" in experiment.options_of_kind else [],
         one_a_core=experiment.one_run_a_core,
     )
     return finished | {run.folder: numbers for run, numbers in done}
@@ -102,3 +118,180 @@ def finish(run: Run, experiment: Experiment[Any, Any]) -> Numbers:
         experiment.options.accept_stale,
         needs_model=experiment.options.keep,
     )
+
+
+PlanOfKind = TypeVar("PlanOfKind", bound=Plan)
+RunSettings = TypeVar("RunSettings")
+
+
+class Experiment(ABC, Generic[PlanOfKind, RunSettings]):
+    """What one kind of experiment adds to the engine: from the settings of a point to one run.
+
+    `engine.perform` calls the methods in the order in which they stand here. Worker processes get
+    a copy of the object, so its attributes must be picklable and small.
+    """
+
+    kind: ClassVar[str]
+    plan_type: ClassVar[type[Plan]]
+    options_of_kind: ClassVar[frozenset[str]] = frozenset()
+    """Those of --dataset, --device and --keep that mean something for this kind."""
+    one_run_a_core: ClassVar[bool] = True
+    """Whether several runs share the cores. Otherwise one run uses all cores."""
+    files_of_a_run: ClassVar[tuple[str, ...]] = ()
+    """The names of the files of a finished run that are kept beside its numbers."""
+
+    def __init__(
+        self, name: str, plan: PlanOfKind, layout: Layout, options: Options = DEFAULTS
+    ) -> None:
+        self.name, self.plan, self.layout, self.options = name, plan, layout, options
+
+    def check(self) -> None:
+        """Check the settings of every point.
+
+        Raises:
+            ConfigError: see `settings`. The message names the experiment and the point.
+        """
+        for point in points(self.plan):
+            try:
+                self.settings(point, self.plan.seeds[0])
+            except ManyMatchError as fault:
+                raise type(fault)(f"{self.name}, point '{point.label}': {fault}") from None
+
+    def prepare(self) -> None:
+        """Check the data that all runs read, before the first run."""
+
+    @abstractmethod
+    def settings(self, point: Point, seed: int) -> RunSettings:
+        """The complete settings of one run.
+
+        Raises:
+            ConfigError: a key is unknown or a value does not fit.
+        """
+
+    @abstractmethod
+    def inputs(self, settings: RunSettings) -> dict[str, Any]:
+        """Everything but seed and code that the numbers of a run depend on, as JSON values.
+
+        Raises:
+            DataError: an input is missing.
+        """
+
+    @abstractmethod
+    def code(self, settings: RunSettings) -> str:
+        """The hash of the code that a run executes."""
+
+    def recorded(self, runs: Sequence[Run]) -> list[tuple[Run, str, Numbers]]:
+        """Those of `runs` that files of results hold, each with the hash of the code that made the
+        numbers and the numbers. A kind whose files leave out numbers of a run returns none."""
+        return []
+
+    @abstractmethod
+    def run(self, settings: RunSettings, seed: int, folder: Path) -> Numbers:
+        """Do one run in a worker process and return its numbers, as JSON values.
+
+        Args:
+            folder: belongs to this run alone. It may hold what an interrupted attempt of the same
+                run with the same code left, e.g. checkpoints.
+        """
+
+    @abstractmethod
+    def headline(self, numbers: Numbers) -> str:
+        """The most important number of a run, for the line of progress."""
+
+    @abstractmethod
+    def result(self, rows: Sequence[Row]) -> Result:
+        """The content of the file of results."""
+
+    def publish(self, rows: Sequence[Row]) -> None:
+        """Copy files of the runs into `reports/`, if the kind has such files."""
+
+
+class Row(NamedTuple):
+    """A point with the numbers of its runs, one run for each seed."""
+
+    point: Point
+    runs: Sequence[tuple[Run, Numbers]]
+
+    @property
+    def settings(self) -> Any:
+        """The complete settings of the point, with the first seed."""
+        return self.runs[0][0].settings
+
+    def as_json(self, *private: str) -> dict[str, Any]:
+        """Label, complete settings and the numbers of all runs except the `private` ones."""
+        runs = [
+            {"seed": run.seed, **{key: numbers[key] for key in numbers if key not in private}}
+            for run, numbers in self.runs
+        ]
+        settings = self.settings.model_dump(mode="json")
+        return {"label": self.point.label, "settings": settings, "runs": runs}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: settings, seed, the hash of the code, and the folder of the run."""
+
+    label: str
+    settings: Any
+    seed: int
+    code: str
+    folder: Path
+
+    @property
+    def model(self) -> Path:
+        """The folder of the trained model, if the run trains one and keeps it."""
+        return self.folder / "model"
+
+    def numbers(self, accept_stale: bool = False, needs_model: bool = False) -> Numbers | None:
+        """The numbers of the finished run; None if the run is not finished, if other code finished
+        the run and `accept_stale` is false, or if `needs_model` and the run has no model."""
+        try:
+            result = read_object(self.folder / "result.json")
+            numbers: Numbers = result["numbers"]
+            current = accept_stale or result["code"] == self.code
+        except (DataError, KeyError):
+            return None
+        complete = not needs_model or self.model.exists()
+        return numbers if current and complete else None
+
+    def once(
+        self,
+        work: Callable[[], Numbers],
+        kept: Sequence[str] = (),
+        accept_stale: bool = False,
+        needs_model: bool = False,
+    ) -> Numbers:
+        """The numbers of the finished run, or else those of `work`, whose messages go to the log.
+
+        Another process that does the same run is waited for. What other code left in the folder
+        is removed before the work. The files and folders called `kept` stay after the work.
+        `needs_model`: see `numbers`.
+        """
+        with locked(self.folder / "lock", self.folder):
+            numbers = self.numbers(accept_stale, needs_model)
+            if numbers is None:
+                mark = self.folder / "code"
+                if not mark.is_file() or mark.read_text(encoding="utf-8") != self.code:
+                    self.tidy()
+                    files.write_text(mark, self.code)
+                path = self.folder / "log.txt"
+                with path.open("w", encoding="utf-8") as log, contextlib.redirect_stderr(log):
+                    numbers = work()
+                self.finish(numbers)
+            self.tidy("result.json", "log.txt", *kept)
+        return numbers
+
+    def finish(self, numbers: Numbers) -> None:
+        files.write_json(self.folder / "result.json", {"code": self.code, "numbers": numbers})
+
+    def tidy(self, *names: str) -> None:
+        """Remove everything but the lock and the files or folders called `names`."""
+        for path in self.folder.iterdir():
+            if path.name not in {"lock", *names}:
+                files.remove(path)
+
+
+def key_of(**values: Any) -> str:
+    """Equal values have equal keys; the values must be JSON values."""
+    text = json.dumps({**values, "version": __version__}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

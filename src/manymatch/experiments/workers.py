@@ -1,4 +1,4 @@
-"""Runs side by side: each in a process with its share of the cores, or with one GPU."""
+"""Work side by side: each item in a process with its share of the cores, or with one GPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from manymatch.util.processes import process_pool
 from manymatch.util.progress import say, working
 
 Item = TypeVar("Item", bound=Any)
-Result = TypeVar("Result")
+Outcome = TypeVar("Outcome")
 
 
 def gpus_of(device: str) -> list[str]:
@@ -36,44 +36,38 @@ def gpus_of(device: str) -> list[str]:
     return names if picked.index is None else [names[picked.index]]
 
 
-def workers_for(asked: int | None, items: int, gpus: Sequence[str], one_a_core: bool) -> int:
-    """How many processes to use: as many as `asked`, one for each GPU, or one for each core.
-
-    A small model gains little from a second core, so two runs on one core each are finished sooner
-    than one run after the other on both cores. If `one_a_core` is false, a run without a GPU uses
-    all cores.
-    """
-    cores = (os.cpu_count() or 1) if one_a_core else 1
-    return max(1, min(asked or len(gpus) or cores, items))
-
-
 def finish_all(
-    work: Callable[[Item], Result],
+    work: Callable[[Item], Outcome],
     items: Sequence[Item],
-    text: Callable[[Result], str | None],
+    text: Callable[[Outcome], str | None],
     *,
     what: str,
     logs: Path,
     jobs: int | None,
     gpus: Sequence[str],
     one_a_core: bool = True,
-) -> list[tuple[Item, Result]]:
+) -> list[tuple[Item, Outcome]]:
     """Each item with `work(item)`, and a line of progress for each. An item has a `label`.
+
+    A small model gains little from a second core, so two runs on one core each are finished sooner
+    than one run after the other on both cores.
 
     Args:
         text: says what the result is (None: nothing was done).
         what: what the work is called in messages.
         logs: the folder of the folders in which `work` writes `log.txt`.
-        jobs, gpus, one_a_core: see `workers_for`.
+        jobs: the number of processes. None: one for each GPU or, without GPUs, for each core.
+        one_a_core: if false, a run without a GPU uses all cores.
 
     Raises:
         ManyMatchError: an item failed. All other items have been finished.
     """
     if not items:
         return []
-    workers = workers_for(jobs, len(items), gpus, one_a_core)
+    cores = (os.cpu_count() or 1) if one_a_core else 1
+    workers = min(jobs or len(gpus) or cores, len(items))
     say(f"{what}: {workers} at a time; the messages of the runs are in {logs / '*' / 'log.txt'}")
-    finished: list[tuple[Item, Result]] = []
+    finished: list[tuple[Item, Outcome]] = []
     failed: list[str] = []
     started = time.monotonic()
     for done, (item, outcome) in enumerate(side_by_side(work, items, workers, gpus, what), start=1):
@@ -96,17 +90,17 @@ def finish_all(
 
 
 def side_by_side(
-    work: Callable[[Item], Result],
+    work: Callable[[Item], Outcome],
     items: Sequence[Item],
     workers: int,
     gpus: Sequence[str],
     what: str,
-) -> Iterator[tuple[Item, Result | ManyMatchError]]:
+) -> Iterator[tuple[Item, Outcome | ManyMatchError]]:
     """Each item with `work(item)`, or with the user's error that ended the work, as soon as the
     item is done.
 
-    `work` and the items must be picklable. If a process dies, a `ManyMatchError` is raised that
-    calls the work `what`.
+    Each process has its share of the threads, or one GPU. `work` and the items must be picklable.
+    If a process dies, a `ManyMatchError` is raised that calls the work `what`.
     """
     threads = max(1, torch.get_num_threads() // workers)
     counter = multiprocessing.get_context("spawn").Value("i", 0)
@@ -126,7 +120,7 @@ def _set_up(threads: int, gpus: Sequence[str], counter: Any) -> None:
     os.environ["CUDA_VISIBLE_DEVICES"] = gpus[number % len(gpus)] if gpus else ""
 
 
-def caught(work: Callable[[Item], Result], item: Item) -> Result | ManyMatchError:
+def caught(work: Callable[[Item], Outcome], item: Item) -> Outcome | ManyMatchError:
     """`work(item)`, or the user's error that ended the work."""
     try:
         return work(item)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
 from manymatch.batch.shared_rows import share_rows
+from manymatch.config.preset import Count, NonNegative, Positive
+from manymatch.config.strict import Strict
 from manymatch.losses.optimal_transport import assignments, class_potentials
 from manymatch.losses.terms import mean
 
-Assignment = Literal["soft", "hard"]
 Reduction = Literal["sum", "mean"]
 
 
@@ -42,8 +44,40 @@ def objective(
     pairs = len(texts) if reduction == "sum" else 1
     terms = {name: pairs * term for name, term in contrastive.items()}
     if labels is not None:
-        terms["swapped"] = labels.weight * labels(images, texts)
+        terms["swapped"] = labels.settings.weight * labels(images, texts)
     return terms
+
+
+class LabelSettings(Strict):
+    """The defaults are the paper's for images and captions. The paper states neither the rounds
+    nor, for this task, eta."""
+
+    weight: NonNegative = 1.0
+    """The paper's lambda: weight of L_s beside L_c, see `objective`. 0: L_c alone."""
+    n_classes: Count = 1000
+    """Number of prototypes."""
+    queue: Annotated[int, Field(ge=0)] = 1280
+    """Pairs in the queue, with those of the batch; 0: the batch alone."""
+    tau: Positive = 0.025
+    """Temperature of the class probabilities."""
+    eta: Positive = 5.0
+    """Inverse regularisation of the assignment."""
+    rounds: Count | None = 3
+    """Rounds of Sinkhorn; null where a tolerance is set."""
+    tolerance: Annotated[float, Field(ge=1e-10)] | None = None
+    """The error of the classes' shares to reach, instead of rounds."""
+    assignment: Literal["soft", "hard"] = "soft"
+    """`hard`: each sample has only its likeliest class."""
+
+    @model_validator(mode="after")
+    def _rounds_or_tolerance(self) -> LabelSettings:
+        if (self.rounds is None) == (self.tolerance is None):
+            raise ValueError("set either rounds or tolerance, and the other to null")
+        return self
+
+    def loss(self, size: int) -> SwappedLabels | None:
+        """The loss L_s on embeddings of `size` dimensions; None where its weight is 0."""
+        return SwappedLabels(self, size) if self.weight else None
 
 
 class SwappedLabels(nn.Module):
@@ -55,14 +89,8 @@ class SwappedLabels(nn.Module):
     Only the batch's rows of this assignment are used: each is the target of its pair's other side.
 
     Args:
+        settings: classes, queue and assignment.
         size: D of the embeddings.
-        n_classes: number of prototypes.
-        queue: pairs in the queue, with those of the batch; 0: the batch alone.
-        tau: > 0, temperature of the class probabilities.
-        eta: > 0, inverse regularisation of the assignment.
-        rounds, tolerance: where the assignment ends, see `sinkhorn`.
-        assignment: "soft", or "hard": each sample has only its likeliest class.
-        weight: lambda, by which `objective` multiplies the loss.
 
     Relations:
         `swapped_assignment` is one of its two directions; `sinkhorn` is the assignment.
@@ -71,27 +99,14 @@ class SwappedLabels(nn.Module):
         Kim, SwAMP, AISTATS 2023, section 3.
     """
 
-    def __init__(
-        self,
-        size: int,
-        n_classes: int = 1000,
-        queue: int = 1280,
-        tau: float = 0.025,
-        eta: float = 5.0,
-        rounds: int | None = 3,
-        tolerance: float | None = None,
-        assignment: Assignment = "soft",
-        weight: float = 1.0,
-    ) -> None:
+    def __init__(self, settings: LabelSettings, size: int) -> None:
         super().__init__()
-        self.n_classes, self.tau, self.weight = n_classes, tau, weight
-        self.eta, self.rounds, self.tolerance = eta, rounds, tolerance
-        self.assignment = assignment
-        self.prototypes = nn.Parameter(functional.normalize(torch.randn(n_classes, size), dim=1))
+        self.settings, count = settings, settings.n_classes
+        self.prototypes = nn.Parameter(functional.normalize(torch.randn(count, size), dim=1))
         # The last potentials are near the next ones, which saves half the steps to a tolerance.
-        remembered = n_classes if tolerance is not None else 0
-        self.images = Memory(queue, size, remembered)
-        self.texts = Memory(queue, size, remembered)
+        remembered = count if settings.tolerance is not None else 0
+        self.images = Memory(settings.queue, size, remembered)
+        self.texts = Memory(settings.queue, size, remembered)
 
     def forward(self, images: Tensor, texts: Tensor) -> Tensor:
         """`images (m, D)`, `texts (m, D)`, L2-normalised, row by row a pair -> scalar."""
@@ -107,7 +122,7 @@ class SwappedLabels(nn.Module):
 
     def _log_p(self, vectors: Tensor, prototypes: Tensor) -> Tensor:
         def log_softmax(rows: Tensor) -> Tensor:
-            return (rows @ prototypes.T / self.tau).log_softmax(1)
+            return (rows @ prototypes.T / self.settings.tau).log_softmax(1)
 
         return share_rows(log_softmax, vectors)
 
@@ -119,14 +134,15 @@ class SwappedLabels(nn.Module):
 
     def assign(self, memory: Memory, log_p: Tensor, queued: Tensor) -> Tensor:
         """Labels of the batch's rows, `log_p (m, n_classes)`, together with the `queued` rows."""
+        settings, every = self.settings, torch.cat([log_p, queued])
         start = memory.potentials if len(memory.potentials) else None
         potentials, _ = class_potentials(
-            torch.cat([log_p, queued]), self.eta, self.rounds, self.tolerance, start
+            every, settings.eta, settings.rounds, settings.tolerance, start
         )
         if start is not None:
             memory.potentials.copy_(potentials)
-        q = assignments(log_p, self.eta, potentials)
-        if self.assignment == "soft":
+        q = assignments(log_p, settings.eta, potentials)
+        if settings.assignment == "soft":
             return q
         return torch.zeros_like(q).scatter(1, q.argmax(1, keepdim=True), 1.0)
 

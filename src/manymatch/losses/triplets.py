@@ -81,4 +81,4 @@ def specificity(captions: Tensor, entities: Tensor, caption: Tensor, margin: flo
         Pham et al., Composing Object Relations and Attributes for Image-Text Matching (CORA),
         CVPR 2024, L_SPEC.
     """
-    return mean((margin + entities - captions[caption]).relu())
+    return mean((margin + entities - captions.gather(0, caption)).relu())

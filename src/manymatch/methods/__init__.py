@@ -1,4 +1,7 @@
-"""The methods by name. A new method is a file in this folder and a line in `METHODS`."""
+"""The methods: every module of this folder is one, and its name is the method's.
+
+What methods share stands in the package `shared`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from manymatch.config.method_files import method_names
 from manymatch.config.strict import Strict, validate
 from manymatch.util.arguments import checked
 from manymatch.util.errors import ConfigError, nearest
@@ -13,25 +17,15 @@ from manymatch.util.errors import ConfigError, nearest
 if TYPE_CHECKING:
     from manymatch.batch.vocabulary import Vocabulary
     from manymatch.batch.wordpieces import AnyVocabulary
-    from manymatch.methods.base import Method
+    from manymatch.methods.shared.method import Method
 
-METHODS = {
-    "vsepp": "manymatch.methods.vsepp:VSEPP",
-    "vse_infinity": "manymatch.methods.vse_infinity:VSEInfinity",
-    "pcme": "manymatch.methods.pcme:PCME",
-    "swamp": "manymatch.methods.swamp:SwAMP",
-    "swamp_video": "manymatch.methods.swamp_video:SwAMPVideo",
-    "msrm": "manymatch.methods.msrm:MSRM",
-    "pvse": "manymatch.methods.pvse:PVSE",
-    "dive": "manymatch.methods.dive:DivE",
-    "maxmatch": "manymatch.methods.maxmatch:MaxMatch",
-    "cora": "manymatch.methods.cora:CORA",
-}
+METHODS = {name: f"manymatch.methods.{name}" for name in method_names()}
+"""Method -> its module. A module of another package may add one of its own."""
 
 
 @checked
 def entry_point(name: str) -> str:
-    """MODULE:CLASS of the method `name`.
+    """The module of the method `name`.
 
     Raises:
         ConfigError: no method has this name; the message names the nearest one.
@@ -42,10 +36,16 @@ def entry_point(name: str) -> str:
 
 
 def method_class(name: str) -> type[Method]:
-    """The class of the method `name`, whose module is imported by this call."""
-    module, attribute = entry_point(name).split(":")
-    registered: type[Method] = getattr(import_module(module), attribute)
-    return registered
+    """The class of the method `name`, the only `Method` that its module defines. The module is
+    imported by this call."""
+    module = import_module(entry_point(name))
+    from manymatch.methods.shared.method import Method
+
+    defined = (one for one in vars(module).values() if isinstance(one, type))
+    (found,) = (
+        one for one in defined if issubclass(one, Method) and one.__module__ == module.__name__
+    )
+    return found
 
 
 def check_model(name: str, settings: dict[str, Any]) -> Strict:

@@ -27,22 +27,19 @@ from manymatch.batch.batch import Batch, Graphs
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Count, NonNegative, Positive, Probability
-from manymatch.config.strict import Strict
 from manymatch.losses.contrastive import entity_contrastive, entity_positives, info_nce
 from manymatch.losses.terms import positive_pairs, positive_scores
 from manymatch.losses.triplets import specificity, triplet
-from manymatch.methods.base import Embeddings, Method
-from manymatch.methods.image_encoder import CNNSettings, ImageSettings, image_encoder
-from manymatch.methods.products import ProductForm, ProductQuery, largest_product
-from manymatch.methods.text_encoder import BertSettings, bert_encoder, bert_vocabulary
-from manymatch.methods.weighted import check_weights, weighted
-from manymatch.networks.encoders.image import ImageEncoder
+from manymatch.methods.shared.matching import check_weights, weighted
+from manymatch.methods.shared.method import Embeddings, Method
+from manymatch.methods.shared.products import ProductForm, ProductQuery, largest_product
+from manymatch.networks.encoders.bert import BertEncoder, BertSettings
+from manymatch.networks.encoders.cnn import CNNSettings
+from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
 from manymatch.networks.encoders.scene_graph import (
     BertConceptEncoder,
     ConceptEncoder,
-    EdgeForm,
-    GraphForm,
-    ObjectEdges,
+    GraphSettings,
     SceneGraphEncoder,
 )
 from manymatch.networks.encoders.word_vectors import WordVectors, word_embedding
@@ -54,13 +51,10 @@ from manymatch.similarities.vectors import cosine, unit
 from manymatch.util.errors import DataError
 
 
-class CORASettings(Strict):
+class CORASettings(GraphSettings):
     """The defaults are the paper's, except for `object_edges` and `concept_directions`, which are
     the released code's."""
 
-    size: Count = 1024
-    heads: Count = 16
-    """Number of heads of every attention; divides `size`."""
     concept_encoder: Literal["gru", "bert", "mean"] = "gru"
     """What reads a phrase. `mean`, not in the paper: the mean of its word vectors."""
     word_vectors: WordVectors = "glove"
@@ -74,25 +68,9 @@ class CORASettings(Strict):
     """The paper has a bi-GRU (3.2, 4.2, 6.2), the released code a GRU of one direction, or the
     average of two."""
     bert: BertSettings = BertSettings(tuning="prefix")
-    graph: GraphForm = "steps"
-    """`steps`: attributes to objects, then objects to objects. `joint`: the whole graph at once.
-    Not in the paper: `sums`, no graph attention, an object is the sum of its phrases; `phrases`, no
-    graph, GPO reads all phrases instead of the objects."""
-    fully_connected: bool = False
-    """Attention along all pairs of nodes instead of the parsed edges."""
-    attribute_layers: Count = 1
-    object_layers: Count = 2
     verb_attributes: bool = True
     """Whether the verb of a relation is an attribute of its subject, too, as in the entities of the
     paper's figures 5 and 6 ("man falling", "spectators watching")."""
-    edge_form: EdgeForm = "paper"
-    """How edge context is averaged: as in eq. 6, or as in the released code."""
-    object_edges: ObjectEdges = "both_ways"
-    """Whether objects exchange along relations both ways, as in the released code, or only from a
-    subject to its object, as in the paper's directed graph."""
-    last_activation: bool = True
-    """Whether the last layer ends in a ReLU. Without it, unlike the paper, captions spread over all
-    directions, as images do, instead of one orthant, and are learned faster."""
     cnn: CNNSettings | None = None
     """A network that makes the regions of pixels and is fine-tuned."""
     region_attention: bool = True
@@ -100,8 +78,6 @@ class CORASettings(Strict):
     """Size of the code of the regions' order; null where the order means nothing."""
     feature_dropout: Probability = 0.0
     concept_dropout: Probability = 0.0
-    graph_dropout: Probability = 0.0
-    """Dropout of the phrases' vectors, and of nodes and edges between layers of graph attention."""
     embedding_dropout: Probability = 0.0
     margin: Positive = 0.4
     temperature: Positive = 0.01
@@ -129,6 +105,8 @@ class CORASettings(Strict):
 class CORA(Method):
     """Scene graphs of captions against regions of images."""
 
+    title = "CORA"
+    paper = "Pham et al., CVPR 2024"
     Settings = CORASettings
     reads_graphs = True
 
@@ -138,7 +116,7 @@ class CORA(Method):
         super().__init__(settings, vocabulary, feature_width)
         self.settings = settings
         self.regions = _region_encoder(settings, feature_width)
-        self.graph = _graph_encoder(settings, vocabulary)
+        self.graph = SceneGraphEncoder(settings, _concept_encoder(settings, vocabulary))
         self.pool_regions, self.pool_objects = GPO(), GPO()
         self.dropout = nn.Dropout(settings.embedding_dropout)
         self.warm_up = 1.0
@@ -151,7 +129,7 @@ class CORA(Method):
     def vocabulary(
         cls, settings: CORASettings, words: Vocabulary, captions: Iterable[str]
     ) -> AnyVocabulary:
-        return bert_vocabulary(settings.bert) if settings.concept_encoder == "bert" else words
+        return settings.bert.vocabulary() if settings.concept_encoder == "bert" else words
 
     def encode_images(self, batch: Batch) -> Embeddings:
         regions = self.regions(batch.features, batch.region_padding)
@@ -168,9 +146,6 @@ class CORA(Method):
             entity_names=graphs.object_names,
             entity_attributes=graphs.object_attributes,
         )
-
-    def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
-        return cosine(images.vectors, texts.vectors)
 
     def products(self, side: str, beta: float | None = None) -> ProductForm | None:
         if beta is None:
@@ -255,29 +230,13 @@ def _region_encoder(settings: CORASettings, feature_width: int) -> ImageEncoder:
         attention_heads=settings.heads if settings.region_attention else None,
         cnn=settings.cnn,
     )
-    return image_encoder(regions, feature_width, settings.size)
-
-
-def _graph_encoder(settings: CORASettings, vocabulary: AnyVocabulary) -> SceneGraphEncoder:
-    return SceneGraphEncoder(
-        _concept_encoder(settings, vocabulary),
-        settings.size,
-        settings.heads,
-        settings.attribute_layers,
-        settings.object_layers,
-        settings.edge_form,
-        settings.object_edges,
-        settings.last_activation,
-        settings.graph_dropout,
-        settings.graph,
-        fully_connected=settings.fully_connected,
-    )
+    return ImageEncoder(regions, feature_width, settings.size)
 
 
 def _concept_encoder(settings: CORASettings, vocabulary: AnyVocabulary) -> nn.Module:
     size, dropout = settings.size, settings.concept_dropout
     if settings.concept_encoder == "bert":
-        return BertConceptEncoder(bert_encoder(settings.bert, vocabulary), size, dropout)
+        return BertConceptEncoder(BertEncoder(settings.bert, vocabulary), size, dropout)
     words = word_embedding(
         settings.word_vectors, vocabulary, settings.word_size, settings.glove_file
     )

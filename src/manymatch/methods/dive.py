@@ -18,11 +18,11 @@ from torch import Tensor
 from manymatch.batch.batch import Batch
 from manymatch.config.preset import Positive
 from manymatch.losses import slot_diversity
-from manymatch.methods.base import Embeddings
-from manymatch.methods.image_encoder import ImageSettings
-from manymatch.methods.set_method import SetMethod, SetMethodSettings
-from manymatch.methods.sets import SetSettings, SimilaritySettings
-from manymatch.methods.weighted import weighted
+from manymatch.methods.shared.matching import weighted
+from manymatch.methods.shared.method import Embeddings
+from manymatch.methods.shared.set_method import SetMethod, SetMethodSettings, SetSettings
+from manymatch.networks.encoders.image import ImageSettings
+from manymatch.similarities.set_similarity import SimilaritySettings
 
 
 class DivESettings(SetMethodSettings):
@@ -38,6 +38,8 @@ class DivESettings(SetMethodSettings):
 class DivE(SetMethod):
     """Slot attention, smooth-Chamfer similarity, diverse sets."""
 
+    title = "DivE"
+    paper = "Kim et al., CVPR 2023"
     Settings = DivESettings
     settings: DivESettings
 

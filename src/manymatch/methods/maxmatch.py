@@ -19,11 +19,11 @@ from torch import Tensor
 from manymatch.batch.batch import Batch
 from manymatch.config.preset import NonNegative, Positive
 from manymatch.losses import global_discriminative, intra_set_divergence, slot_diversity
-from manymatch.methods.base import Embeddings
-from manymatch.methods.image_encoder import ImageSettings
-from manymatch.methods.set_method import SetMethod, SetMethodSettings
-from manymatch.methods.sets import SetSettings, SimilaritySettings
-from manymatch.methods.weighted import weighted
+from manymatch.methods.shared.matching import weighted
+from manymatch.methods.shared.method import Embeddings
+from manymatch.methods.shared.set_method import SetMethod, SetMethodSettings, SetSettings
+from manymatch.networks.encoders.image import ImageSettings
+from manymatch.similarities.set_similarity import SimilaritySettings
 
 
 class MaxMatchSettings(SetMethodSettings):
@@ -53,6 +53,8 @@ class MaxMatchSettings(SetMethodSettings):
 class MaxMatch(SetMethod):
     """Maximal matching of sets that do not collapse."""
 
+    title = "MaxMatch"
+    paper = "Alomari et al., ACL 2025"
     Settings = MaxMatchSettings
     settings: MaxMatchSettings
 

@@ -27,15 +27,19 @@ from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import NonNegative, Positive
 from manymatch.losses.probabilistic import soft_match
 from manymatch.losses.terms import positive_pairs
-from manymatch.methods.base import Embeddings, Method
-from manymatch.methods.gaussian_tower import GaussianSettings, PositiveScalar, gaussian_towers
-from manymatch.methods.products import (
+from manymatch.methods.shared.gaussian_tower import (
+    GaussianSettings,
+    PositiveScalar,
+    gaussian_towers,
+)
+from manymatch.methods.shared.matching import check_weights
+from manymatch.methods.shared.method import Embeddings, Method
+from manymatch.methods.shared.products import (
     ProductForm,
     ProductQuery,
     cosine_query,
     largest_product,
 )
-from manymatch.methods.weighted import check_weights
 from manymatch.networks.pooling.hypergraph import Activation, HypergraphConvolution, soft_incidence
 from manymatch.similarities.gaussians import mahalanobis
 from manymatch.similarities.vectors import cosine, unit
@@ -77,6 +81,8 @@ class MSRMSettings(GaussianSettings):
 class MSRM(Method):
     """Distribution-to-point matching with a hypergraph over the candidates of a batch."""
 
+    title = "MSRM"
+    paper = "Wang et al., CVPR 2023"
     Settings = MSRMSettings
 
     def __init__(

@@ -24,10 +24,14 @@ from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.losses.diversity import uniformity
 from manymatch.losses.probabilistic import log_mean_probability, soft_contrastive
 from manymatch.losses.terms import positive_pairs
-from manymatch.methods.base import Embeddings, Method
-from manymatch.methods.gaussian_tower import GaussianSettings, PositiveScalar, gaussian_towers
-from manymatch.methods.products import ROUNDED, ProductForm, ProductQuery
-from manymatch.methods.weighted import weighted
+from manymatch.methods.shared.gaussian_tower import (
+    GaussianSettings,
+    PositiveScalar,
+    gaussian_towers,
+)
+from manymatch.methods.shared.matching import weighted
+from manymatch.methods.shared.method import Embeddings, Method
+from manymatch.methods.shared.products import ROUNDED, ProductForm, ProductQuery
 from manymatch.networks.pooling.gaussian import kl_to_standard, samples
 from manymatch.similarities.gaussians import pair_distances
 from manymatch.similarities.vectors import cosine
@@ -62,6 +66,8 @@ class PCMESettings(GaussianSettings):
 class PCME(Method):
     """Gaussian embeddings, matched by sampling."""
 
+    title = "PCME"
+    paper = "Chun et al., CVPR 2021"
     Settings = PCMESettings
     noise: Tensor
 

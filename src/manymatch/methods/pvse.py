@@ -18,12 +18,12 @@ from torch import Tensor
 from manymatch.batch.batch import Batch
 from manymatch.config.preset import NonNegative, Positive
 from manymatch.losses import gram_diversity
-from manymatch.methods.base import Embeddings
-from manymatch.methods.image_encoder import ImageSettings
-from manymatch.methods.set_method import SetMethod, SetMethodSettings
-from manymatch.methods.sets import SetSettings, SimilaritySettings
-from manymatch.methods.text_encoder import TextSettings
-from manymatch.methods.weighted import weighted
+from manymatch.methods.shared.matching import weighted
+from manymatch.methods.shared.method import Embeddings
+from manymatch.methods.shared.set_method import SetMethod, SetMethodSettings, SetSettings
+from manymatch.networks.encoders.image import ImageSettings
+from manymatch.networks.encoders.text import TextSettings
+from manymatch.similarities.set_similarity import SimilaritySettings
 
 
 class PVSESettings(SetMethodSettings):
@@ -40,6 +40,8 @@ class PVSESettings(SetMethodSettings):
 class PVSE(SetMethod):
     """Sets of PIE-Net, matched by their best pair."""
 
+    title = "PVSE"
+    paper = "Song and Soleymani, CVPR 2019"
     Settings = PVSESettings
     settings: PVSESettings
 

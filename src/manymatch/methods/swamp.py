@@ -25,13 +25,12 @@ from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Count, Positive, Probability
-from manymatch.losses.pseudo_labels import objective
-from manymatch.methods.base import Embeddings, Method
-from manymatch.methods.image_encoder import ImageSettings, image_encoder
-from manymatch.methods.matching import Matching, MatchingSettings
-from manymatch.methods.swapped_labels import LabelSettings, swapped_labels
-from manymatch.methods.text_encoder import TextSettings, text_encoder
+from manymatch.losses.pseudo_labels import LabelSettings, objective
+from manymatch.methods.shared.matching import Matching, MatchingSettings
+from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.networks.encoders.encoding import Encoding
+from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
+from manymatch.networks.encoders.text import TextSettings, text_encoder
 from manymatch.networks.pooling.prototype_attention import PrototypeAttention
 from manymatch.similarities.vectors import cosine, unit
 
@@ -56,6 +55,8 @@ class SwAMPSettings(Grouped, MatchingSettings, LabelSettings):
 class SwAMP(Method):
     """Prototype attention, a contrastive loss, and swapped class labels."""
 
+    title = "SwAMP"
+    paper = "Kim, AISTATS 2023"
     Settings = SwAMPSettings
 
     def __init__(
@@ -63,21 +64,18 @@ class SwAMP(Method):
     ) -> None:
         super().__init__(settings, vocabulary, feature_width)
         size, queries = settings.size, settings.heads * settings.n_prototypes
-        self.image = image_encoder(settings.image, feature_width, size)
+        self.image = ImageEncoder(settings.image, feature_width, size)
         self.text = text_encoder(settings.text, vocabulary, size)
         self.read = PrototypeAttention(size, queries, settings.attention_temperature)
         self.dropout = nn.Dropout(settings.embedding_dropout)
         self.matching = Matching(settings)
-        self.labels = swapped_labels(settings, queries * size)
+        self.labels = settings.loss(queries * size)
 
     def encode_images(self, batch: Batch) -> Embeddings:
         return self._embedded(self.image(batch.features, batch.region_padding))
 
     def encode_texts(self, batch: Batch) -> Embeddings:
         return self._embedded(self.text(batch.words, batch.word_padding))
-
-    def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
-        return cosine(images.vectors, texts.vectors)
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         # An embedding is so long that the cosines take more than the exchange of their rows.

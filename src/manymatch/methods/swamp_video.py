@@ -21,14 +21,17 @@ from manymatch.batch.batch import Batch
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Count, NonNegative, Positive
-from manymatch.losses.pseudo_labels import Reduction, objective
+from manymatch.losses.pseudo_labels import LabelSettings, Reduction, objective
 from manymatch.losses.triplets import triplet
-from manymatch.methods.base import Embeddings, Method
-from manymatch.methods.swapped_labels import LabelSettings, swapped_labels
-from manymatch.networks.encoders.word2vec import fixed_embedding
-from manymatch.networks.encoders.word_vectors import WordTable, WordVectors, word_embedding
+from manymatch.methods.shared.method import Embeddings, Method
+from manymatch.networks.encoders.word_vectors import (
+    WordTable,
+    WordVectors,
+    fixed_embedding,
+    word_embedding,
+)
 from manymatch.networks.pooling.global_pooling import MaxPooling
-from manymatch.similarities.vectors import cosine, unit
+from manymatch.similarities.vectors import unit
 
 
 class SwAMPVideoSettings(LabelSettings):
@@ -59,6 +62,8 @@ class SwAMPVideoSettings(LabelSettings):
 class SwAMPVideo(Method):
     """Gated embeddings, a contrastive loss, and swapped class labels."""
 
+    title = "SwAMP"
+    paper = "Kim, AISTATS 2023"
     Settings = SwAMPVideoSettings
 
     def __init__(
@@ -70,7 +75,7 @@ class SwAMPVideo(Method):
         self.text = WordMaximum(_table(settings, vocabulary), settings.size)
         self.image_unit = GatedEmbedding(feature_width, settings.size)
         self.text_unit = GatedEmbedding(settings.size, settings.size)
-        self.labels = swapped_labels(settings, settings.size)
+        self.labels = settings.loss(settings.size)
 
     @classmethod
     def vocabulary(
@@ -84,9 +89,6 @@ class SwAMPVideo(Method):
 
     def encode_texts(self, batch: Batch) -> Embeddings:
         return Embeddings(self.text_unit(self.text(batch.words, batch.word_mask))[:, None])
-
-    def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
-        return cosine(images.vectors, texts.vectors)
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         settings, scores = self.settings, self.score(images, texts)

@@ -22,13 +22,13 @@ from manymatch.batch.batch import Batch
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Probability
-from manymatch.methods.base import Embeddings, Method
-from manymatch.methods.image_encoder import ImageSettings, image_encoder
-from manymatch.methods.matching import Matching, MatchingSettings
-from manymatch.methods.text_encoder import TextSettings, text_encoder
+from manymatch.methods.shared.matching import Matching, MatchingSettings
+from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.networks.encoders.encoding import Encoding
+from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
+from manymatch.networks.encoders.text import TextSettings, text_encoder
 from manymatch.networks.pooling.gpo import GPO
-from manymatch.similarities.vectors import cosine, unit
+from manymatch.similarities.vectors import unit
 from manymatch.util.errors import ConfigError
 
 
@@ -45,13 +45,15 @@ class VSEInfinitySettings(Grouped, MatchingSettings):
 class VSEInfinity(Method):
     """One vector for each sample, by generalised pooling."""
 
+    title = "VSE∞"
+    paper = "Chen et al., CVPR 2021"
     Settings = VSEInfinitySettings
 
     def __init__(
         self, settings: VSEInfinitySettings, vocabulary: AnyVocabulary, feature_width: int
     ) -> None:
         super().__init__(settings, vocabulary, feature_width)
-        self.image = image_encoder(settings.image, feature_width, settings.size)
+        self.image = ImageEncoder(settings.image, feature_width, settings.size)
         self.text = text_encoder(settings.text, vocabulary, settings.size)
         _check_sizes(settings.size, image=self.image.local_size, text=self.text.local_size)
         self.pool_regions, self.pool_words = GPO(), GPO()
@@ -63,9 +65,6 @@ class VSEInfinity(Method):
 
     def encode_texts(self, batch: Batch) -> Embeddings:
         return self._pooled(self.pool_words, self.text(batch.words, batch.word_padding))
-
-    def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
-        return cosine(images.vectors, texts.vectors)
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         return self.matching.terms(self.score(images, texts), batch.image_index)

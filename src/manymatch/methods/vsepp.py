@@ -21,16 +21,14 @@ from manymatch.batch.batch import Batch
 from manymatch.batch.padding import PaddedRows, PaddedSequences
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Count, Probability
-from manymatch.methods.base import Embeddings, Method
-from manymatch.methods.image_encoder import CNNSettings
-from manymatch.methods.matching import Matching, MatchingSettings
-from manymatch.networks.encoders.cnn import CNN
-from manymatch.networks.encoders.text import TextPooling
+from manymatch.methods.shared.matching import Matching, MatchingSettings
+from manymatch.methods.shared.method import Embeddings, Method
+from manymatch.networks.encoders.cnn import CNN, CNNSettings
+from manymatch.networks.encoders.text import TextPooling, WordEncoder
 from manymatch.networks.encoders.word_vectors import WordVectors, word_embedding
-from manymatch.networks.encoders.words import WordEncoder
 from manymatch.networks.layers.gru import Directions
 from manymatch.networks.pooling.global_pooling import PoolingName, pooling
-from manymatch.similarities.vectors import cosine, unit
+from manymatch.similarities.vectors import unit
 
 
 class VSEPPSettings(MatchingSettings):
@@ -55,6 +53,8 @@ class VSEPPSettings(MatchingSettings):
 class VSEPP(Method):
     """One vector for each sample, trained with the hardest negatives."""
 
+    title = "VSE++"
+    paper = "Faghri et al., BMVC 2018"
     Settings = VSEPPSettings
 
     def __init__(self, settings: VSEPPSettings, vocabulary: Vocabulary, feature_width: int) -> None:
@@ -69,9 +69,6 @@ class VSEPP(Method):
 
     def encode_texts(self, batch: Batch) -> Embeddings:
         return self._embedded(self.text(batch.words, batch.word_padding))
-
-    def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
-        return cosine(images.vectors, texts.vectors)
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         return self.matching.terms(self.score(images, texts), batch.image_index)
@@ -88,7 +85,7 @@ class ImageTower(nn.Module):
 
     def __init__(self, settings: VSEPPSettings, feature_width: int) -> None:
         super().__init__()
-        self.cnn = None if settings.cnn is None else CNN(**dict(settings.cnn))
+        self.cnn = None if settings.cnn is None else CNN(settings.cnn)
         feature_width = feature_width if self.cnn is None else self.cnn.width
         self.pool = pooling(settings.image_pooling)
         layer = nn.Linear(feature_width, settings.size)

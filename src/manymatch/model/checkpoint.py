@@ -24,7 +24,7 @@ from torch import Tensor
 from manymatch.batch.wordpieces import AnyVocabulary, load_vocabulary
 from manymatch.config.preset import Preset, read_preset
 from manymatch.methods import build_method
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.model.facts import FACTS, REMEDY, facts
 from manymatch.networks.encoders.pretrained import structure_only
 from manymatch.util.errors import CheckpointError, DataError
@@ -95,7 +95,7 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
                 f"{folder}: not a trained model, because {name} is missing. Run 'train' first."
             )
     check_files(folder)
-    preset = read_preset(folder / PRESET)
+    preset = read_preset(folder / PRESET, foreign=True)
     vocabulary = load_vocabulary(folder / VOCABULARY)
     width = facts(folder)["feature_width"]
     with structure_only():

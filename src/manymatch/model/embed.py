@@ -11,7 +11,7 @@ from torch import Tensor
 
 from manymatch.batch.batch import Batch
 from manymatch.config.preset import Precision
-from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.util.errors import DataError, DivergenceError
 
 

@@ -10,7 +10,7 @@ from torch.nn.functional import normalize
 
 from manymatch.batch.numbering import CaptionEntry, Numbering
 from manymatch.batch.wordpieces import AnyVocabulary, WordPieces
-from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Explanation, Table
 from manymatch.results.retrieval import Graph
 from manymatch.similarities.matchings import best_columns

@@ -22,7 +22,7 @@ from manymatch.batch.caption_text import caption_fault
 from manymatch.batch.collate import Item, collate, collate_captions
 from manymatch.batch.numbering import CaptionEntry, Numbering
 from manymatch.batch.scene_graph import NO_GRAPH
-from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Explanation, Right, Side
 from manymatch.model.blocks import Score
 from manymatch.model.checkpoint import HASHES, load_model

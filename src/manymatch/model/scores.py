@@ -11,9 +11,9 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from manymatch.methods.base import Method
-from manymatch.methods.embeddings import Embeddings
-from manymatch.methods.set_method import SetMethod
+from manymatch.methods.shared.embeddings import Embeddings
+from manymatch.methods.shared.method import Method
+from manymatch.methods.shared.set_method import SetMethod
 from manymatch.model.answer import Side
 from manymatch.model.blocks import CAPTIONS_PER_BLOCK, IMAGES_PER_BLOCK
 from manymatch.model.embed import check_finite

@@ -21,7 +21,11 @@ CLAUSES = frozenset({"relcl", "acl"})
 _COORDINATES = frozenset({"conj", "appos"})
 SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj"})
 _SHOWN = frozenset({"attr", "dobj"})
-_BORROWING = frozenset({"conj", "advcl", "xcomp", "ccomp", "pcomp", "dep", "parataxis", "acomp"})
+_BORROWING = frozenset(
+    {"conj", "acl", "advcl", "xcomp", "ccomp", "pcomp", "dep", "parataxis", "acomp"}
+)
+_LENDING = {"prep": "acomp", "advmod": "acomp"}
+_DISTRIBUTING = frozenset({"all", "both", "each"})
 _PASSIVE_MARKS = frozenset({"auxpass", "nsubjpass", "agent"})
 _ACTIVE_MARKS = frozenset({"aux", "dobj", "nsubj"})
 
@@ -88,13 +92,16 @@ def is_passive(tree: Tree, verb: int) -> bool:
 
 
 def subjects(tree: Tree, verb: int) -> list[int]:
-    """Return the subjects of the verb, or of the governing clause if the verb has none."""
+    """Return the subjects of the verb, or of the governing clause if the verb has none.
+
+    A dog "ready to jump", "about to jump" or "outside jumping" jumps.
+    """
     while not (own := _own_subjects(tree, verb)):
         dep, head = tree.deps[verb], tree.heads[verb]
         if dep == "pcomp":  # "... after jumping": the preposition is attached to the other verb.
             head = tree.heads[head]
-        elif dep == "xcomp" and tree.tags[head].startswith("JJ"):  # "A dog ready to jump" jumps.
-            dep, head = tree.deps[head], tree.heads[head]
+        elif dep == "xcomp" and not (is_verb(tree, head) or is_noun(tree, head)):
+            dep, head = _LENDING.get(tree.deps[head], tree.deps[head]), tree.heads[head]
         if head == verb or not (is_verb(tree, head) and dep in _BORROWING):
             return [head] if is_noun(tree, head) else []
         verb = head
@@ -102,7 +109,12 @@ def subjects(tree: Tree, verb: int) -> list[int]:
 
 
 def _own_subjects(tree: Tree, verb: int) -> list[int]:
-    own = tree.below(verb, SUBJECTS)[-1:]  # The first of two belongs to another clause.
+    own = tree.below(verb, SUBJECTS)
+    for auxiliary in [] if own else tree.below(verb, {"auxpass"}):  # "A bird sits perched".
+        own = tree.below(auxiliary, SUBJECTS)
+    if len(own) > 1 and tree.words[own[-1]] in _DISTRIBUTING:  # "Three men each hold a ball".
+        own.pop()
+    own = own[-1:]  # The first of two belongs to another clause.
     if not own and tree.lemmas[verb] == "be":
         return tree.below(verb, _SHOWN)  # "There is a dog", "On the table is a cup".
     return own

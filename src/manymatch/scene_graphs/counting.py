@@ -6,8 +6,8 @@ from manymatch.scene_graphs.clauses import is_noun
 from manymatch.scene_graphs.lexicon import DIMENSIONS, UNITS
 from manymatch.scene_graphs.tree import Repair, Tree
 
-_COUNTS = frozenset({"both", "each", "few", "many", "most", "several", "some"})
-_UNCOUNTED = frozenset({"both", "each", "most", "some"})
+_COUNTS = frozenset({"all", "both", "each", "few", "many", "most", "several", "some"})
+_UNCOUNTED = frozenset({"all", "both", "each", "most", "some"})
 _PLURAL = frozenset({"NNS", "NNPS"})
 _BEHIND = frozenset({"but", "except"})
 

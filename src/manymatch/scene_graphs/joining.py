@@ -16,6 +16,7 @@ from manymatch.scene_graphs.tree import MERGED, Tree
 
 _AUXILIARIES = frozenset({"aux", "auxpass"})
 _HEADING = frozenset({"compound", "nmod", "nsubj", "nsubjpass", "amod", "npadvmod"})
+_BEFORE_NOUN = frozenset({"DT", "PRP$", "CD", "JJ", "IN"})
 _STAYING = frozenset({"pobj", MERGED})
 
 
@@ -70,12 +71,30 @@ def join_close_up(tree: Tree) -> None:
 def join_sports(tree: Tree) -> None:
     """Join "kite surfing" to one verb, after a noun or "is", but not before a noun ("lesson")."""
     for first, word in enumerate(tree.words):
-        if word in SPORT_STARTS and first:
+        if word in SPORT_STARTS:
             for length in (2, 3):
                 last = first + length - 1
-                after = "".join(tree.tags[last + 1 : last + 2])
-                if tuple(tree.words[first : last + 1]) in SPORTS and not after.startswith("NN"):
-                    _join_sport(tree, first, last)
+                if tuple(tree.words[first : last + 1]) not in SPORTS:
+                    continue
+                if not "".join(tree.tags[last + 1 : last + 2]).startswith("NN"):
+                    if first:
+                        _join_sport(tree, first, last)
+                elif not first or tree.tags[first - 1] in _BEFORE_NOUN:
+                    _name_by_sport(tree, first, last)
+
+
+def _name_by_sport(tree: Tree, first: int, last: int) -> None:
+    """In "a kite surfing board" nothing surfs: the sport is a part of the board's name."""
+    noun, phrase = last + 1, " ".join(tree.words[first : last + 1])
+    while "".join(tree.tags[noun + 1 : noun + 2]).startswith("NN"):
+        noun += 1
+    tree.merge(first, last, core=last)
+    tree.words[last], tree.lemmas[last], tree.tags[last] = phrase, phrase, "NN"
+    if last in tree.above(noun):
+        tree.replace(last, noun)
+    for child in tree.children[last]:
+        tree.attach(child, noun, tree.deps[child])
+    tree.attach(last, noun, "compound")
 
 
 def _join_sport(tree: Tree, first: int, last: int) -> None:

@@ -28,6 +28,7 @@ from manymatch.scene_graphs.lexicon import (
     OBJECT_PREPOSITIONS,
     PLACES,
     PLACING,
+    PRONOUNS,
     RELATIVES,
     SETTINGS,
     WORN,
@@ -129,6 +130,9 @@ def _verb_preposition(tree: Tree, verb: int, preposition: str, targets: list[int
     acted_on = direct_objects(tree, verb) or _prepositional_objects(tree, verb, preposition)
     if acted_on and _brings(tree, verb, preposition, targets):
         return acted_on, preposition, targets
+    at_place = preposition in LOCATING or preposition in _AT
+    if acted_on and at_place and not _is_done_by_named(tree, verb):
+        return acted_on, preposition, targets
     touched = preposition == "on" and any(tree.lemmas[target] in BODY for target in targets)
     if (
         acted_on
@@ -137,6 +141,12 @@ def _verb_preposition(tree: Tree, verb: int, preposition: str, targets: list[int
     ):
         return subjects(tree, verb), preposition, targets
     return subjects(tree, verb), _label(tree, verb, tree.lemmas[verb], preposition), targets
+
+
+def _is_done_by_named(tree: Tree, verb: int) -> bool:
+    """Return whether a noun names who acts. "Someone" and "we" are no objects of the graph, so that
+    the place in "someone drives a cart near a plane" is that of the cart."""
+    return any(is_noun(tree, t) and tree.words[t] not in PRONOUNS for t in subjects(tree, verb))
 
 
 def _prepositional_objects(tree: Tree, verb: int, other: str) -> list[int]:

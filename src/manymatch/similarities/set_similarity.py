@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import Literal, Self
 
 import torch
+from pydantic import model_validator
 from torch import Tensor, nn
 
+from manymatch.config.preset import Positive
+from manymatch.config.strict import Strict
 from manymatch.similarities.matchings import max_match, top_match
 from manymatch.similarities.sets import chamfer, match_probability, mil, smooth_chamfer
 from manymatch.similarities.vectors import cosine, full_precision
@@ -19,40 +22,44 @@ InferenceRule = Literal["matching", "topk", "max", "smooth_chamfer"]
 Similarity = Callable[[Tensor, Tensor], Tensor]
 
 
+class SimilaritySettings(Strict):
+    """A similarity of sets, and the rule by which it ranks."""
+
+    name: SimilarityName
+    """`mp` is `match_probability`."""
+    alpha: Positive = 16.0
+    """Sharpness of smooth-Chamfer."""
+    scale: Positive = 1.0
+    """`mp` is `sigmoid(scale c + shift)`: where the learned scale and shift start. The defaults are
+    those of DivE's released code."""
+    shift: float = 0.0
+    inference: InferenceRule | None = None
+    """What `max_match` ranks by: its own `matching`; `exp(c) - 1` of the best of all cosines, the
+    mean of as many as the smaller set has elements (`topk`, which null stands for) or the best one
+    (`max`); or `smooth_chamfer`."""
+
+    @model_validator(mode="after")
+    def _rule_has_its_similarity(self) -> Self:
+        if self.inference is not None and self.name != "max_match":
+            raise ValueError(f"'{self.inference}' is a rule of max_match, not of {self.name}")
+        return self
+
+
 class SetSimilarity(nn.Module):
     """A similarity of sets by its name, and the rule by which it ranks.
 
     In training mode the module is the similarity of that name. In evaluation mode it is the rule
     by which retrieval ranks, which differs for MaxMatch alone. Only `mp` has parameters: its scale
     (as a logarithm, so that it stays positive) and its shift.
-
-    Args:
-        name: see `SimilarityName`; `mp` is `match_probability`.
-        alpha: > 0, sharpness of smooth-Chamfer.
-        scale, shift: of `mp`, `sigmoid(scale c + shift)`, where learning starts. The defaults are
-            those of DivE's released code.
-        inference: what `max_match` ranks by: its own `matching`; `exp(c) - 1` of the best of all
-            cosines, the mean of as many as the smaller set has elements (`topk`, which None stands
-            for) or the best one (`max`); or `smooth_chamfer`.
-
-    Raises:
-        ValueError: a similarity other than `max_match` has no inference rule.
     """
 
-    def __init__(
-        self,
-        name: SimilarityName,
-        alpha: float = 16.0,
-        scale: float = 1.0,
-        shift: float = 0.0,
-        inference: InferenceRule | None = None,
-    ) -> None:
+    def __init__(self, settings: SimilaritySettings) -> None:
         super().__init__()
-        check_inference(name, inference)
-        self.name, self.alpha, self.inference = name, alpha, inference
-        if name == "mp":
-            self.log_scale = nn.Parameter(torch.tensor(math.log(scale)))
-            self.shift = nn.Parameter(torch.tensor(shift))
+        self.name, self.alpha = settings.name, settings.alpha
+        self.inference = settings.inference
+        if self.name == "mp":
+            self.log_scale = nn.Parameter(torch.tensor(math.log(settings.scale)))
+            self.shift = nn.Parameter(torch.tensor(settings.shift))
 
     def forward(
         self,
@@ -88,12 +95,6 @@ class SetSimilarity(nn.Module):
             "max_match": max_match,
         }
         return similarities[self.name]
-
-
-def check_inference(name: SimilarityName, inference: InferenceRule | None) -> None:
-    """Refuse an inference rule of a similarity other than `max_match` (a `ValueError`)."""
-    if inference is not None and name != "max_match":
-        raise ValueError(f"'{inference}' is a rule of max_match, not of {name}")
 
 
 def masked_scores(

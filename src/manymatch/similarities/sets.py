@@ -146,7 +146,8 @@ def match_probability(
     Args:
         images: `(n, K, D)`, L2-normalised.
         texts: `(m, L, D)`, L2-normalised.
-        scale, shift: scalars, usually learned; scale > 0.
+        scale: > 0, a number or a learned scalar.
+        shift: a number or a learned scalar.
 
     Returns:
         `(n, m)` in (0, 1).

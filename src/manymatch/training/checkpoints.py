@@ -20,7 +20,7 @@ from lightning_fabric import Fabric
 
 from manymatch.config.preset import Preset
 from manymatch.methods import entry_point
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.model.checkpoint import load_weights, save_weights
 from manymatch.shards.index import NAME as INDEX
 from manymatch.util.code_hash import code_hash

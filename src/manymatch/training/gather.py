@@ -31,7 +31,7 @@ from torch.utils.checkpoint import checkpoint
 
 from manymatch.batch.batch import Batch
 from manymatch.batch.shared_rows import world_size
-from manymatch.methods.base import Embeddings, Method
+from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.model.embed import Embedded, joined
 
 _Shapes = list[list[tuple[int, ...]]]

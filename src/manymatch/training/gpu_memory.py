@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from manymatch.config.preset import Preset
-from manymatch.methods.image_encoder import CNNSettings
-from manymatch.networks.encoders.cnn import CNN, RANDOM
+from manymatch.networks.encoders.cnn import CNN, RANDOM, CNNSettings
 
 _BYTES_OF_A_WEIGHT = 16
 """Weight, gradient and the optimiser's two moments in float32."""
@@ -32,7 +31,7 @@ def estimated_bytes(preset: Preset) -> int:
         return tensor
 
     with torch.device("meta"):
-        network = CNN(**{**dict(settings), "weights": RANDOM}).to(torch.bfloat16)
+        network = CNN(settings.model_copy(update={"weights": RANDOM})).to(torch.bfloat16)
         picture = torch.empty(1, 3, settings.crop, settings.crop, dtype=torch.bfloat16)
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
             output = network.network(picture)

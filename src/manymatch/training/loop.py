@@ -15,7 +15,7 @@ from torch import Tensor, distributed, nn
 
 from manymatch.batch.batch import Batch
 from manymatch.config.preset import Preset
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.training.checkpoints import Checkpoints, History
 from manymatch.training.curves import Curves
 from manymatch.training.data import Data, TrainingBatches

@@ -17,7 +17,7 @@ from torch.distributed.fsdp import FullyShardedDataParallel
 
 from manymatch.config.preset import Precision as PrecisionName
 from manymatch.config.preset import Training
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.model.embed import precision_on
 from manymatch.networks.device import multiplies_bfloat16
 from manymatch.training.helpers import Started

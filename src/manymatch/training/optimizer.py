@@ -11,10 +11,9 @@ import torch
 from torch import nn
 from torch.optim import Adam, AdamW, Optimizer
 
-from manymatch.config.expressions import names_matching
-from manymatch.config.preset import ParameterGroup, Schedule, Training
+from manymatch.config.preset import ParameterGroup, Schedule, Training, names_matching
 from manymatch.losses.pseudo_labels import Queue
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.training.adamp import AdamP
 from manymatch.util.errors import ConfigError
 
@@ -89,7 +88,7 @@ def _settings(group: ParameterGroup, lr: float) -> dict[str, Any]:
 def _members(method: nn.Module, groups: Sequence[ParameterGroup]) -> list[list[nn.Parameter]]:
     """The parameters of each group, and in the last list the parameters without a group."""
     names = [name for name, _ in method.named_parameters()]
-    matched = [names_matching(group.match, names, "training.parameter_groups") for group in groups]
+    matched = [names_matching(group.match, names) for group in groups]
     for group, hit in zip(groups, matched, strict=True):
         if not hit:
             known = sorted({name.split(".")[0] for name in names})

@@ -11,7 +11,7 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Preset
 from manymatch.methods import build_method, vocabulary_of
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.model.checkpoint import TRAINED_IN, save_model
 from manymatch.networks.encoders.cnn import CNN
 from manymatch.results.machine import Clock, record

@@ -12,7 +12,7 @@ import torch
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.protocols.relevance import NO_JUDGMENTS, read_judgments
 from manymatch.evaluation.ranking.ranks import rank
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.model.embed import Embedded, embed, inference
 from manymatch.shards.read import batches
 from manymatch.training.data import Data

@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 
 from manymatch.batch.wordpieces import AnyVocabulary, WordPieces, load_vocabulary
-from manymatch.config.expressions import names_matching
-from manymatch.config.preset import Preset, WarmStart
-from manymatch.methods.base import Method
+from manymatch.config.preset import Preset, WarmStart, names_matching
+from manymatch.methods.shared.method import Method
 from manymatch.model.checkpoint import (
     VOCABULARY,
     VOCABULARY_HASH,
@@ -90,7 +89,7 @@ class Source:
 
     def _matched(self, patterns: Sequence[str], names: Iterable[str], key: str) -> set[str]:
         """The `names` that match a pattern; each pattern must match a name."""
-        matches = [names_matching(pattern, names, f"warm_start.{key}") for pattern in patterns]
+        matches = [names_matching(pattern, names) for pattern in patterns]
         idle = [pattern for pattern, hits in zip(patterns, matches, strict=True) if not hits]
         self._refuse(f"no parameter for warm_start.{key}", idle)
         return set().union(*matches)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
+import re
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
@@ -26,26 +28,36 @@ _KINDS = {
     "tuple[Tensor, Tensor]": "two tensors",
 }
 """The annotations that are compared, and their meaning."""
+_SHAPE = r"\(((?:\w+, ?)*\w+,?)\)"
+_Shape = tuple[str, ...]
 
 
-def checked(function: Callable[_P, _T], *, pure: bool = False) -> Callable[_P, _T]:
-    """`function`, which compares its arguments with their annotations first.
+def checked(
+    function: Callable[_P, _T], *, pure: bool = False, text: str | None = None
+) -> Callable[_P, _T]:
+    """`function`, which compares its arguments with their annotations and documented shapes first.
 
     Args:
         pure: the arguments alone decide whether the function fails, so that each error of Python
-            or torch becomes a `DataError`.
+            or torch becomes a `DataError`. Whole numbers are sizes and counts of 1 or more, other
+            numbers are finite, and those that `text` calls "> 0" are.
+        text: the docstring that describes the arguments; None: that of the function.
 
     Raises:
-        ConfigError: an argument has another type.
+        ConfigError: an argument has another type, or a number is out of its range.
+        DataError: a tensor does not have the shape that the docstring states.
         StorageError: a path of the arguments cannot be used.
     """
     signature = inspect.signature(function)
     annotated = ((name, _kinds(text)) for name, text in function.__annotations__.items())
     kinds = {name: known for name, known in annotated if known}
+    shapes = documented_shapes(function)
+    positive = _documented_positive(text or function.__doc__ or "") if pure else None
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         given = signature.bind(*args, **kwargs).arguments
+        sizes: dict[str, int] = {}
         for name, value in given.items():
             several = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
             for one in value if several else (value,):
@@ -54,6 +66,10 @@ def checked(function: Callable[_P, _T], *, pure: bool = False) -> Callable[_P, _
                     raise ConfigError(
                         f"{function.__qualname__}: {name} = {_shown(one)}: expected {expected}."
                     )
+                if positive is not None and (lacks := _other_range(one, name in positive)):
+                    raise ConfigError(f"{function.__qualname__}: {name} = {_shown(one)}: {lacks}")
+                if name in shapes and (lacks := _other_shape(one, shapes[name], sizes, several)):
+                    raise DataError(f"{function.__qualname__}: {name} = {_shown(one)}: {lacks}")
         try:
             return function(*args, **kwargs)
         except OSError as error:
@@ -70,14 +86,83 @@ def checked(function: Callable[_P, _T], *, pure: bool = False) -> Callable[_P, _
 
 
 def check_all(namespace: dict[str, Any], names: Iterable[str]) -> None:
-    """Put `checked` functions in place of those that a package exports. Of classes, the
-    constructors are checked."""
+    """Put `checked` functions in place of those that a package exports. Of a module's class, the
+    constructor and the call are checked."""
     for name in names:
         one = namespace[name]
         if not isinstance(one, type):
             namespace[name] = checked(one, pure=True)
-        elif "__init__" in vars(one):
-            one.__init__ = checked(one.__init__, pure=True)  # type: ignore[misc]
+            continue
+        if "__init__" in vars(one):
+            one.__init__ = checked(one.__init__, pure=True, text=one.__doc__)  # type: ignore[misc]
+        one.forward = checked(one.forward, pure=True)  # type: ignore[attr-defined]
+
+
+def documented_shapes(function: Callable[..., Any]) -> dict[str, list[_Shape]]:
+    """The shapes of the tensors among a function's arguments, as its docstring states them.
+
+    The docstring says "`images (n, K, D)`", or "images: `(n, K, D)`" in its list of arguments; a
+    pair of tensors has two shapes there. One name of an axis has one size in all arguments. The
+    tensors of `*args` are compared one by one. Python without docstrings (-OO) compares no shapes.
+    """
+    names, text = inspect.signature(function).parameters, inspect.getdoc(function) or ""
+    stated = [(name, [shape]) for name, shape in re.findall(rf"`(\w+) {_SHAPE}", text)]
+    for listed, line in re.findall(r"^ +(\w+(?:, \w+)*): (.*)", text, re.M):
+        stated += [(name, re.findall(f"`{_SHAPE}`", line)) for name in listed.split(", ")]
+    counts = {
+        name: 1 + str(one.annotation).startswith("tuple")
+        for name, one in names.items()
+        if re.search(r"Tensor|Mask", str(one.annotation))
+    }
+    return {
+        name: [tuple(re.findall(r"\w+", shape)) for shape in shapes]
+        for name, shapes in stated
+        if len(shapes) == counts.get(name)
+    }
+
+
+def _documented_positive(text: str) -> set[str]:
+    """The arguments that a docstring calls "> 0"."""
+    lines = re.findall(r"^ +(\w+(?:, \w+)*): [^\n]*> 0", text, re.M)
+    return {name for names in lines for name in names.split(", ")}
+
+
+def _other_range(value: object, positive: bool) -> str | None:
+    """What is wrong with a number out of its range; None for other values."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    number = int(value) if isinstance(value, Integral) else float(value)
+    if isinstance(number, int) and not positive:
+        return "expected 1 or more" if number < 1 else None
+    if positive and not number > 0:
+        return "expected a number greater than 0"
+    return None if isinstance(number, int) or math.isfinite(number) else "expected a finite number"
+
+
+def _other_shape(
+    value: object, shapes: list[_Shape], sizes: dict[str, int], alone: bool
+) -> str | None:
+    """What is wrong with the shape of a tensor or of a pair of tensors; None if nothing is.
+
+    Args:
+        sizes: the sizes of axes in the arguments before, which gets those of `value`.
+        alone: the value has nothing in common with the arguments before.
+    """
+    known = {} if alone else sizes
+    tensors = value if isinstance(value, tuple | list) else [value]
+    for one, axes in zip(tensors, shapes, strict=True):
+        if not hasattr(one, "shape"):  # None, or a mask in another form
+            continue
+        shape = tuple(one.shape)
+        before = [f"{axis} = {known[axis]}" for axis in axes if axis in known]
+        fits = len(shape) == len(axes) and all(
+            size == (int(axis) if axis.isdigit() else known.setdefault(axis, size))
+            for axis, size in zip(axes, shape, strict=True)
+        )
+        if not fits:
+            expected = f"expected the shape ({', '.join(axes)}{',' * (len(axes) == 1)})"
+            return f"{expected} with {', '.join(before)}" if before else expected
+    return None
 
 
 def _kinds(annotation: str) -> list[str]:

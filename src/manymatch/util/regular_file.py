@@ -1,4 +1,5 @@
-"""Opening files from elsewhere. Only regular files are opened.
+"""Files from elsewhere: which files a folder holds, and opening them. Only regular files are
+opened.
 
 A pipe without a writer blocks for ever, and a device such as /dev/zero has no end.
 """
@@ -7,12 +8,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from manymatch.util.errors import DataError
+from manymatch.util.errors import ConfigError, DataError, SourceError
 
 PICTURES = (
     *(".jpg", ".jpeg", ".jpe", ".jfif"),
@@ -25,6 +26,11 @@ UNREADABLE = (
 )
 """Endings of pictures that `images` does not read. They are named where they are found."""
 
+HIDDEN = (".", "__MACOSX")
+"""The beginnings of hidden names and of left-overs of other systems, such as `._a.jpg`."""
+MOST_OTHERS = "MANYMATCH_OTHER_FILES"
+"""The environment variable with the bound of `files_below`."""
+_MOST_OTHERS, _OTHERS_EACH = 200_000, 10
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
@@ -32,6 +38,53 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFSOCK: "a socket",
 }
+
+
+def files_below(
+    folder: Path,
+    endings: tuple[str, ...],
+    linked: bool = True,
+    unreadable: Callable[[OSError], None] | None = None,
+) -> Iterator[Path]:
+    """Yield the files with one of the `endings` below `folder`, sorted within each folder.
+
+    Hidden files and folders are skipped. Each real folder is entered once.
+
+    Args:
+        endings: in lower case; the endings of files count in any case.
+        linked: enter linked folders, too.
+        unreadable: called with the error of a folder that cannot be read.
+
+    Raises:
+        SourceError: hardly one of many files has such an ending or is a picture: the folder is a
+            whole disk.
+        ConfigError: the environment variable of the bound is not a number.
+    """
+    bound = os.environ.get(MOST_OTHERS, str(_MOST_OTHERS))
+    if not bound.isdecimal():
+        raise ConfigError(f"{MOST_OTHERS}={bound}: expected a whole number")
+    entered, found, others = set(), 0, 0
+    for parent, folders, files in os.walk(folder, onerror=unreadable, followlinks=linked):
+        real = os.path.realpath(parent)
+        if real in entered:
+            folders.clear()
+            continue
+        entered.add(real)
+        folders[:] = sorted(name for name in folders if not name.startswith(HIDDEN))
+        wanted = [
+            name
+            for name in sorted(files)
+            if name.lower().endswith(endings) and not name.startswith(HIDDEN)
+        ]
+        pictures = sum(name.lower().endswith(PICTURES) for name in files)
+        found, others = found + len(wanted), others + len(files) - max(len(wanted), pictures)
+        others += len(folders)
+        if others > max(int(bound), _OTHERS_EACH * found):
+            raise SourceError(
+                f"{folder}: only {found} of the first {found + others} files and folders count. "
+                f"Give the folder that holds the files, or set {MOST_OTHERS} to more than {bound}"
+            )
+        yield from (Path(parent, name) for name in wanted)
 
 
 def open_regular(path: Path, buffering: int = -1) -> BinaryIO:

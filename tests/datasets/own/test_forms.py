@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from command_line import configured, run
 from own_forms import FORMS, Birds
 
 from manymatch.features.image_list import list_images
@@ -31,44 +30,6 @@ def test_every_form_gives_the_same_table_and_pictures(
     for image in list_images(raw.with_suffix(".table"), raw):
         (file,) = birds.photos.rglob(f"{Path(image.image_id).name}.jpg")
         assert image.source.read_bytes() == file.read_bytes()
-
-
-@pytest.mark.slow
-def test_forms_of_all_kinds_give_the_same_model_and_metrics(
-    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    names = ("metadata_csv", "pictures_in_parquet", "webdataset")
-    results = {trained(name, tmp_path / name, root, monkeypatch) for name in names}
-    assert len(results) == 1
-
-
-STAGES = (
-    "download birds",
-    "captions birds",
-    "features birds lite0",
-    "scene-graphs birds",
-    "shards birds lite0",
-    "train birds cora --set training.epochs=2 --set training.images_per_batch=16",
-    "evaluate birds cora",
-)
-
-
-def trained(name: str, folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
-    """The shards, weights and metrics of a small model of the form `name`."""
-    settings = {"images": ["photos"], **FORMS[name](Birds(folder))}
-    configured(root, folder, monkeypatch)
-    command = ["init", "birds"]
-    for option, value in settings.items():
-        for one in value if isinstance(value, list) else [value]:
-            command += [f"--{option}", one]
-    for stage in (command, *STAGES):
-        run(stage, monkeypatch)
-    outputs = [
-        *sorted(Path("data/shards").rglob("*.tar")),
-        Path("models/birds/cora/model.safetensors"),
-        Path("reports/metrics/birds/cora.json"),
-    ]
-    return b"".join(path.read_bytes() for path in outputs)
 
 
 def test_karpathys_splits_are_used(birds: Birds, expected: bytes) -> None:

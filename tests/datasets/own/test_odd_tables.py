@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,9 +13,8 @@ from own_forms import Birds, Settings, tar_of
 
 from manymatch.config.strict import validate
 from manymatch.datasets.own.collect import Collection, collect
+from manymatch.datasets.own.forms import OwnSettings
 from manymatch.datasets.own.record import texts
-from manymatch.datasets.own.settings import OwnSettings
-from manymatch.util.errors import ConfigError, DataError
 
 SPLITS = {"train": 40, "validation": 10, "test": 10}
 WORDS = ("train", "val", "test")
@@ -165,20 +163,6 @@ def test_a_very_long_name_in_a_table_is_left_out(birds: Birds) -> None:
     assert [one.reason[:15] for one in collection.left_out] == ["no such picture"]
 
 
-def test_columns_of_one_name_are_refused(birds: Birds) -> None:
-    columns = [[row["file_name"] for row in birds.rows], ["a bird"] * 60, ["a dog"] * 60]
-    table = pa.Table.from_arrays(list(map(pa.array, columns)), names=["file", "caption", "caption"])
-    pq.write_table(table, birds.photos / "metadata.parquet")
-    with pytest.raises(DataError, match=r"metadata\.parquet: two columns are called 'caption'"):
-        collected(birds)
-
-
-def test_the_fault_of_a_damaged_json_file_is_named(birds: Birds) -> None:
-    (birds.photos / "birds.json").write_text('{"images": [{"id": 1, "id": 2}], "annotations": []}')
-    with pytest.raises(DataError, match=r"birds\.json: images\[0\]: the key 'id' stands twice"):
-        collected(birds)
-
-
 def test_a_table_that_another_table_replaces_is_named(birds: Birds) -> None:
     birds.table(birds.photos / "metadata.csv")
     birds.table(birds.photos / "more.csv")
@@ -191,12 +175,3 @@ def test_a_caption_without_a_visible_sign_is_empty(caption: str, birds: Birds) -
     (birds.photos / "metadata.json").write_text(json.dumps(birds.rows))
     collection = collected(birds, allow=0.05)
     assert collection.pictures["bird7.jpg"].captions == ["a bird"]
-
-
-@pytest.mark.parametrize(
-    "setting", [{"split": [""]}, {"text": [""]}, {"file": ""}, {"captions": ""}, {"parser": ""}]
-)
-def test_an_empty_setting_is_not_the_default(setting: dict[str, Any], birds: Birds) -> None:
-    birds.table(birds.photos / "metadata.csv")
-    with pytest.raises(ConfigError, match=rf"{next(iter(setting))}.*at least 1 character"):
-        collected(birds, **setting)

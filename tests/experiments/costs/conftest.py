@@ -8,7 +8,7 @@ import pytest
 from tiny_data import TinyData
 from untrained import save_untrained
 
-from manymatch.experiments.costs.measure import Source
+from manymatch.experiments.costs.efficiency import Source
 
 METHODS = ("vse_infinity", "dive", "msrm", "cora")
 

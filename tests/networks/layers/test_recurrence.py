@@ -56,3 +56,38 @@ def test_autocast_rounds_factors_and_leaves_the_states_in_float32():
         rounded = gru(rows, words).states
     assert rounded.dtype == torch.float32 and not torch.equal(plain, rounded)
     torch.testing.assert_close(rounded, plain, rtol=0, atol=0.02)
+
+
+LENGTHS = torch.tensor([4, 1, 6, 6])
+MASK = torch.arange(8) < LENGTHS[:, None]
+WORDS = padded_sequences(LENGTHS, 8)
+
+
+@pytest.mark.parametrize("directions", ["average", "concatenate", "forward"])
+def test_the_gru_never_sees_padding(directions):
+    gru, x = BiGRU(5, 6, directions), torch.randn(4, 8, 5)
+    read = gru(x.masked_fill(~MASK[:, :, None], 9.0), WORDS.sequences)
+    assert read.states.shape == (4, 8, 6)
+    assert (read.states[~MASK] == 0).all()
+    for row, length in enumerate(LENGTHS):
+        states = gru.gru(x[row, :length][None])[0][0]
+        ahead, back = (states, None) if directions == "forward" else states.chunk(2, 1)
+        if directions == "forward":
+            expected = ahead, ahead[-1]
+        elif directions == "average":
+            expected = (ahead + back) / 2, (ahead[-1] + back[0]) / 2
+        else:
+            expected = states, torch.cat([ahead[-1], back[0]])
+        torch.testing.assert_close((read.states[row, :length], read.final[row]), expected)
+
+
+def test_the_gru_never_reads_in_half_precision():
+    gru, seen = BiGRU(5, 6), []
+    gru.gru.register_forward_pre_hook(lambda *_: seen.append(torch.is_autocast_enabled("cpu")))
+    torch.set_autocast_enabled("cpu", True)
+    try:
+        with torch.no_grad():  # with gradients a CPU has code of its own
+            read = gru(torch.randn(4, 8, 5).bfloat16(), WORDS.sequences)
+    finally:
+        torch.set_autocast_enabled("cpu", False)
+    assert seen == [False] and read.states.dtype == torch.float32

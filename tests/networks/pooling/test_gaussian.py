@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pytest
 import torch
+from naive_sets import ragged as samples_of
 from torch.distributions import Normal, kl_divergence
 from torch.nn.functional import layer_norm, normalize, softmax
 
 from manymatch.networks.pooling.gaussian import GaussianHead, kl_to_standard, samples
 
 WIDTH, SIZE, SIZES = 6, 5, [3, 1, 5]
+
+
+def ragged():
+    return samples_of(SIZES, WIDTH, SIZE, 7.0)
 
 
 @pytest.fixture
@@ -20,17 +25,6 @@ def head():
         if name.endswith("bias") and not name.startswith("of_global"):
             torch.nn.init.normal_(parameter)
     return made
-
-
-def ragged():
-    generator = torch.Generator().manual_seed(0)
-    sets = [torch.randn(n, WIDTH, generator=generator, dtype=torch.float64) for n in SIZES]
-    local = torch.full((len(sets), max(SIZES) + 2, WIDTH), 7.0, dtype=torch.float64)
-    mask = torch.zeros(local.shape[:2], dtype=torch.bool)
-    for row, members in enumerate(sets):
-        local[row, : len(members)], mask[row, : len(members)] = members, True
-    globals_ = torch.randn(len(sets), SIZE, generator=generator, dtype=torch.float64)
-    return sets, local, mask, globals_
 
 
 def attended(attention, members):

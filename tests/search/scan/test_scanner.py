@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from manymatch import Model
-from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Side
 from manymatch.search.scan import codes as codes_module
 from manymatch.search.scan import dots

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import ClassVar
 
-from manymatch.datasets.base import Caption, Dataset
+from manymatch.datasets.base import Caption
 from manymatch.datasets.coco.annotations import (
     ID_FILES,
     coco_id,
@@ -30,13 +31,24 @@ from manymatch.datasets.fetching.archives import (
     whole_members,
 )
 from manymatch.datasets.fetching.disk import copy_file
-from manymatch.datasets.fetching.gather import Gatherer, ImageSettings, Sources, Usual
-from manymatch.datasets.fetching.needs import Need
+from manymatch.datasets.fetching.gather import (
+    Gatherer,
+    ImageSettings,
+    PublishedDataset,
+    Sources,
+    Usual,
+)
 from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.fetching.transfer import Check
 from manymatch.datasets.image_files import Image, caption_rows, settle_images
 from manymatch.datasets.image_folder import read_image_folder
-from manymatch.datasets.karpathy import copy_karpathy, holds_karpathy, read_by_split, whole_karpathy
+from manymatch.datasets.karpathy import (
+    PUBLISHED,
+    copy_karpathy,
+    holds_karpathy,
+    read_by_split,
+    whole_karpathy,
+)
 from manymatch.datasets.precomp import CAPTIONS_PER_IMAGE, copy_precomp, is_precomp, read_precomp
 from manymatch.util.errors import DataError, SourceError
 from manymatch.util.files import remove, write_json
@@ -49,38 +61,14 @@ IDS = "ids"
 PRECOMP = "precomp"
 LABELS = "categories.json"
 
-USUAL: Usual = {
-    "images": (
-        "images",
-        "trainval35k",
-        "val2014/..",  # the folder itself, if it holds train2014 and val2014
-        ("train2014.zip", "val2014.zip"),
-    ),
-    "captions": (
-        KARPATHY,
-        "caption_datasets.zip",
-        "coco.zip",
-        "captions_*20??.json",
-        "annotations/captions_*20??.json",
-        "annotations/annotations/captions_*20??.json",
-        "annotations_trainval2014.zip",
-        "precomp",
-        "coco_precomp",
-    ),
-    "caption_ids": ("coco_test_ids.npy", "ids/coco_test_ids.npy", "annotations/coco_test_ids.npy"),
-    "instances": (
-        "instances_*20??.json",
-        "annotations/instances_*20??.json",
-        "annotations/annotations/instances_*20??.json",
-        "annotations_trainval2014.zip",
-    ),
-}
-"""The names in the releases, and in the data of PCME, VSE-infinity and SCAN."""
+_HOSTS = "http://images.cocodataset.org", "https://s3.amazonaws.com/images.cocodataset.org"
+_COPY = "https://huggingface.co/datasets/GAIA-URJC/COCO_2014/resolve/main"
 
-_ADVICE = (
-    "set it to train2014.zip and val2014.zip or to the folder with the unpacked files, or set "
-    "'without_images: true' to use published features"
-)
+
+def _published(path: str, size: int, sha256: str) -> Source:
+    first, second = (f"{host}/{path}" for host in _HOSTS)
+    mirrors = (second, f"{_COPY}/{PurePosixPath(path).name}")
+    return Source(url=first, mirrors=mirrors, size=size, sha256=sha256)
 
 
 class CocoSettings(ImageSettings):
@@ -89,35 +77,85 @@ class CocoSettings(ImageSettings):
     `only_present` also leaves out captions that are in none of the caption files.
     """
 
-    images: Sources | None = None
+    images: Sources | None = (
+        _published(
+            "zips/train2014.zip",
+            13510573713,
+            "ede4087e640bddba550e090eae701092534b554b42b05ac33f0300b984b31775",
+        ),
+        _published(
+            "zips/val2014.zip",
+            6645013297,
+            "fe9be816052049c34717e077d9e34aa60814a55679f804cd043e3cbee3b9fde0",
+        ),
+    )
     """Archives, or one folder, which is used in place."""
-    captions: Sources | None = None
+    captions: Sources | None = (PUBLISHED,)
     """Karpathy's `dataset_coco.json` or a zip archive with it; or a `*_precomp` folder; or, with
     `caption_ids`, COCO's own `captions_*.json` or a zip archive with them."""
     caption_ids: Source | None = None
     """A folder with `coco_{train,restval,dev,test}_ids.npy`, the caption ids of Karpathy's splits,
     as PVSE and PCME have them."""
-    instances: Sources | None = None
+    instances: Sources | None = (
+        _published(
+            "annotations/annotations_trainval2014.zip",
+            252872794,
+            "031296bbc80c45a1d1f76bf9a90ead27e94e99ec629208449507a4917a3bf009",
+        ),
+    )
     """`instances_*.json` or a zip archive with them: the categories that PMRP compares."""
 
 
-class Coco(Dataset):
-    settings_model = CocoSettings
+class Coco(PublishedDataset):
+    """Files have the names in the releases, or in the data of PCME, VSE-infinity or SCAN."""
 
-    def needs(self, name: str, settings: CocoSettings) -> Iterator[Need]:
-        optional = ["caption_ids", "instances", *(["images"] if settings.without_images else [])]
-        return Gatherer("coco", settings, Path(), USUAL).needs(optional, {"images": _ADVICE})
+    settings_model = CocoSettings
+    usual: ClassVar[Usual] = {
+        "images": (
+            "images",
+            "trainval35k",
+            "val2014/..",  # the folder itself, if it holds train2014 and val2014
+            ("train2014.zip", "val2014.zip"),
+        ),
+        "captions": (
+            KARPATHY,
+            "caption_datasets.zip",
+            "coco.zip",
+            "captions_*20??.json",
+            "annotations/captions_*20??.json",
+            "annotations/annotations/captions_*20??.json",
+            "annotations_trainval2014.zip",
+            "precomp",
+            "coco_precomp",
+        ),
+        "caption_ids": tuple(
+            f"{folder}coco_test_ids.npy" for folder in ("", "ids/", "annotations/")
+        ),
+        "instances": (
+            "instances_*20??.json",
+            "annotations/instances_*20??.json",
+            "annotations/annotations/instances_*20??.json",
+            "annotations_trainval2014.zip",
+        ),
+    }
+    advice: ClassVar[dict[str, str]] = {
+        "images": "set it to train2014.zip and val2014.zip or to the folder with the unpacked "
+        "files, or set 'without_images: true' to use published features"
+    }
+
+    def optional(self, gatherer: Gatherer, settings: CocoSettings) -> list[str]:
+        return ["caption_ids", "instances", *super().optional(gatherer, settings)]
 
     def download(self, settings: CocoSettings, raw: Path) -> None:
         """Put the captions under `raw`, and the images or a record of where they are.
 
         The captions come first, so that a fault in them is reported before the long download.
         """
-        gatherer = Gatherer("coco", settings, raw, USUAL)
+        gatherer = self.gatherer(settings, raw)
         _collect_captions(gatherer, raw)
         if gatherer.has("instances"):
             _collect_categories(gatherer, raw)
-        images = None if settings.without_images else gatherer.all("images", _ADVICE, whole_archive)
+        images = None if settings.without_images else gatherer.each("images", whole_archive)
         settle_images(images, raw, settings.only_present)
 
     def captions(self, raw: Path) -> Iterator[Caption]:
@@ -177,7 +215,7 @@ def _collect_captions(gatherer: Gatherer, raw: Path) -> None:
     def is_karpathy(path: Path) -> bool:
         return not gatherer.has("caption_ids") or holds_karpathy(path, KARPATHY)
 
-    sources = gatherer.all("captions", check=check)
+    sources = list(gatherer.each("captions", check))
     if is_precomp(sources[0]):
         copy_precomp(sources[0], raw / PRECOMP)
     elif is_karpathy(sources[0]):
@@ -230,7 +268,7 @@ def _collect_categories(gatherer: Gatherer, raw: Path) -> None:
     collected without labels.
     """
     try:
-        sources = gatherer.all("instances", check=_whole_annotations("instances"))
+        sources = list(gatherer.each("instances", _whole_annotations("instances")))
     except SourceError as error:
         if gatherer.is_local("instances") or not gatherer.is_local("captions"):
             raise

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from manymatch.datasets.image_files import Image, Line
+from manymatch.datasets.rows import list_rows
 from manymatch.util.errors import DataError
-from manymatch.util.json_stream import elements, field
+from manymatch.util.json_stream import field
 from manymatch.util.numpy_file import load_array
 from manymatch.util.progress import say
 
@@ -99,8 +100,7 @@ def captions_by_image(path: Path) -> tuple[dict[int, list[Line]], dict[int, str]
 
 def _annotations(path: Path, names: dict[int, str]) -> Iterator[tuple[int, Line, Any]]:
     """Yield image id, text and annotation of each caption; add the images' files to `names`."""
-    for kind, number, value in elements(path, ("images", "annotations")):
-        where = f"{path}: {kind}[{number}]"
+    for kind, where, value in list_rows(path, "images", "annotations"):
         if kind == "annotations":
             image = field(value, "image_id", int, where)
             yield image, Line(field(value, "caption", str, where), where), value
@@ -141,8 +141,7 @@ def read_categories(files: Iterable[Path]) -> dict[int, list[int]]:
     """
     categories: defaultdict[int, set[int]] = defaultdict(set)
     for path in files:
-        for kind, number, value in elements(path, ("annotations",)):
-            where = f"{path}: {kind}[{number}]"
+        for _, where, value in list_rows(path, "annotations"):
             image = field(value, "image_id", int, where)
             categories[image].add(field(value, "category_id", int, where))
     return {image: sorted(numbers) for image, numbers in sorted(categories.items())}

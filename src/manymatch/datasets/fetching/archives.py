@@ -1,22 +1,32 @@
 """Unpacking tar, tar.gz and zip files from elsewhere. Nothing in the files is trusted.
 
-`tarfile`'s own data filter would not replace the checks: it allows links and any size, and zip
-files need the same checks of names.
+`tarfile.data_filter` would not replace the checks: it allows links and any size, it renames
+absolute paths instead of refusing them, and zip files need the same checks.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import gzip
+import itertools
 import shutil
-from collections.abc import Callable
+import stat
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import IO, BinaryIO
 
-from manymatch.datasets.fetching.archive_members import Member, archive_faults, opened_archive
 from manymatch.datasets.fetching.disk import require_space
 from manymatch.datasets.fetching.transfer import Check
+from manymatch.util import zip_file
 from manymatch.util.errors import SourceError
 from manymatch.util.files import replacing
 from manymatch.util.json_stream import elements
 from manymatch.util.progress import track
+from manymatch.util.regular_file import open_regular
 
 MAX_MEMBERS = 1_000_000
 MAX_EXPANSION = 100
@@ -24,25 +34,163 @@ MAX_EXPANSION = 100
 _SMALL = 16 * 2**20
 """Bytes that every archive may unpack to, however small it is."""
 _LONGEST_NAME, _LONGEST_PATH = 255, 1024
+_LONGEST_HEADER = 2**18
+"""Bytes. `tarfile` keeps several hundred headers of one member in memory, then gives up."""
+_LONGEST_PADDING = 2**26
+"""Bytes. GNU tar writes at most a record of 10 KiB after the end mark, unless told otherwise."""
+_BLOCK = 512
+_KIND = 156
+"""The byte of a tar's header that says what follows."""
+_PAX = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+_EXTENDED = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, *_PAX)
 _READ_BYTES = 2**20
+_LINK, _NO_FILE = "it is a link", "it is neither a file nor a folder"
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file or folder in an archive. `fault`: why this kind of member is refused, if it is."""
+
+    name: str
+    size: int
+    is_folder: bool
+    fault: str | None
+    open: Callable[[], IO[bytes]]
+
+
+@contextlib.contextmanager
+def opened_archive(archive: Path) -> Iterator[Iterator[Member]]:
+    """The members of the archive. The first bytes decide its kind.
+
+    Raises:
+        SourceError: the archive is missing, damaged or cut off; also while a member is read.
+    """
+    try:
+        with open_regular(archive) as stream:
+            start = stream.read(4)
+            stream.seek(0)
+            if start.startswith(b"PK"):
+                with zipfile.ZipFile(stream) as opened:
+                    yield (_zip_member(info, opened) for info in opened.infolist())
+            elif start.startswith(b"\x1f\x8b"):
+                with gzip.GzipFile(fileobj=stream) as plain:
+                    yield _tar_members(plain)
+            else:
+                yield _tar_members(stream)
+    except FileNotFoundError:
+        raise SourceError(f"{archive}: no such archive") from None
+    except (tarfile.TarError, *zip_file.FAULTS, RecursionError, OSError) as error:
+        is_file_fault = isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile)
+        if is_file_fault and getattr(error, "errno", 0) != errno.EINVAL:  # an impossible position
+            raise
+        reason = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, RecursionError):  # `tarfile` calls itself for every header
+            reason = "too many headers for one member"
+        raise SourceError(
+            f"{archive}: the archive is damaged or cut off ({reason}). Download it again"
+        ) from None
+
+
+class _TarStream:
+    """The bytes of a tar file, for checks that `tarfile` does not make.
+
+    `tarfile` reads extended headers into memory, whatever length they claim, and lets the keys of
+    short records reach to the end of a header, which takes gigabytes: `read` refuses both.
+    `tarfile` accepts a file that is cut off after a member: `last` reveals it.
+    """
+
+    def __init__(self, stream: BinaryIO | gzip.GzipFile) -> None:
+        self.seek, self.tell, self._stream = stream.seek, stream.tell, stream
+        self.last = b""
+        self.reads_header = True
+        self._kind = b""
+        """The kind of the extended header whose content comes next."""
+
+    def read(self, size: int) -> bytes:
+        if not self.reads_header:
+            return self._stream.read(size)
+        if not 0 <= size <= _LONGEST_HEADER:
+            raise tarfile.ReadError(f"a header claims {size} bytes")
+        self.last = self._stream.read(size)
+        if self._kind in _PAX:
+            _check_records(self.last.rstrip(b"\0"))
+        kind = b"" if self._kind else self.last[_KIND : _KIND + 1]
+        self._kind = kind if kind in _EXTENDED else b""
+        return self.last
+
+
+def _check_records(records: bytes) -> None:
+    """Check that every record `LENGTH KEY=VALUE\\n` of a header is as long as it claims."""
+    at = 0
+    while at < len(records):
+        space = records.find(b" ", at, at + 8)
+        end = at + int(records[at:space]) if space > at else at
+        if not (space < end <= len(records) and b"=" in records[space : end - 1]):
+            raise tarfile.ReadError("a damaged extended header")
+        at = end
+
+
+def _tar_members(stream: BinaryIO | gzip.GzipFile) -> Iterator[Member]:
+    guarded = _TarStream(stream)
+    with tarfile.open(fileobj=guarded, mode="r:") as opened:  # type: ignore[call-overload]
+        at = -1
+        for info in iter(opened.next, None):
+            if info.size < 0 or opened.offset <= at:
+                raise tarfile.ReadError("a header claims a negative size")
+            at = opened.offset
+            opened.members.clear()  # `tarfile` would keep every header
+            guarded.reads_header = False
+            is_link, is_known = info.issym() or info.islnk(), info.isfile() or info.isdir()
+            fault = None if is_known else _NO_FILE
+            # Only files are opened, and the content of a file is never None.
+            yield Member(
+                info.name,
+                info.size if info.isfile() else 0,
+                info.isdir(),
+                _LINK if is_link else fault,
+                lambda info=info: opened.extractfile(info),  # type: ignore[misc]
+            )
+            guarded.reads_header = True
+        if guarded.last != bytes(_BLOCK):
+            raise tarfile.ReadError("the end mark is missing")
+    # `tarfile` takes one block of zeros for the end mark and ignores the rest, which may be members
+    # after a damaged header. At the very end gzip checks its checksum.
+    length = 0
+    while block := stream.read(_READ_BYTES):
+        length += len(block)
+        if block.count(0) < len(block) or length > _LONGEST_PADDING:
+            raise tarfile.ReadError("content follows the end mark")
+
+
+def _zip_member(info: zipfile.ZipInfo, opened: zipfile.ZipFile) -> Member:
+    kind, fault = stat.S_IFMT(info.external_attr >> 16), None
+    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+        fault = _LINK if kind == stat.S_IFLNK else _NO_FILE
+    elif info.flag_bits & 1:
+        fault = "it is encrypted"
+    elif info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        fault = f"compression method {info.compress_type} is not supported"
+    return Member(info.filename, info.file_size, info.is_dir(), fault, lambda: opened.open(info))
 
 
 def is_archive(path: Path) -> bool:
     """Whether the content of the file looks like an archive that `extract` can unpack."""
-    if not path.is_file():
-        return False
     try:
-        with archive_faults(path), opened_archive(path) as members:
-            next(members, None)
+        return path.is_file() and len(member_names(path, 1)) <= 1
     except SourceError:
         return False
-    return True
 
 
 def require_archive(path: Path) -> None:
     """Raise a `SourceError` unless `is_archive` is true."""
     if not is_archive(path):
         raise SourceError(f"{path}: neither a folder nor a complete tar, tar.gz or zip archive")
+
+
+def member_names(archive: Path, most: int | None = None) -> list[str]:
+    """The names of the first `most` members of the archive; None: of all."""
+    with opened_archive(archive) as members:
+        return [member.name for member in itertools.islice(members, most)]
 
 
 def extract(archive: Path, folder: Path, wanted: Callable[[str], bool] = lambda name: True) -> None:
@@ -56,18 +204,72 @@ def extract(archive: Path, folder: Path, wanted: Callable[[str], bool] = lambda 
             too many bytes. Names the archive and the member.
         StorageError: the disk is too small.
     """
-    with replacing(folder) as partial:
+    with replacing(folder) as partial, opened_archive(archive) as members:
         partial.mkdir()
-
-        def write(member: Member, path: tuple[str, ...]) -> None:
-            _write(archive, member, partial.joinpath(*path))
-
-        _go_through(archive, "unpacking", wanted, partial, write)
+        for member in _checked(archive, members, "unpacking", wanted, partial):
+            target = partial / member.name
+            try:
+                (target if member.is_folder else target.parent).mkdir(parents=True, exist_ok=True)
+                if not member.is_folder:
+                    with member.open() as source, target.open("xb") as sink:
+                        shutil.copyfileobj(source, sink)
+            except (FileExistsError, NotADirectoryError):
+                fault = "it would overwrite an earlier member"
+                raise _refusal(archive, member.name, fault) from None
 
 
 def count_whole(archive: Path, wanted: Callable[[str], bool] = lambda name: True) -> int:
     """How many files `extract` would write. Reads every file to its end, and raises the same."""
-    return _go_through(archive, "checking", wanted, archive.parent, _read_through)
+    count = 0
+    with opened_archive(archive) as members:
+        for member in _checked(archive, members, "checking", wanted, archive.parent):
+            if not member.is_folder:
+                count += 1
+                with member.open() as source:
+                    while source.read(_READ_BYTES):
+                        pass
+    return count
+
+
+def _checked(
+    archive: Path,
+    members: Iterator[Member],
+    doing: str,
+    wanted: Callable[[str], bool],
+    room: Path,
+) -> Iterator[Member]:
+    """Every folder and every `wanted` file that may be written to the disk of the folder `room`."""
+    count, left = 0, max(_SMALL, MAX_EXPANSION * archive.stat().st_size)
+    for member in track(members, f"{doing} {archive.name}"):
+        if member.fault or member.is_folder or wanted(member.name):
+            count, left = count + 1, left - member.size
+            fault = member.fault or _name_fault(member)
+            if count > MAX_MEMBERS:
+                fault = f"more than {MAX_MEMBERS:,} members"
+            elif left < 0:
+                fault = f"the archive unpacks to more than {MAX_EXPANSION} times its size"
+            if fault:
+                raise _refusal(archive, member.name, fault)
+            require_space(room, member.size, archive.name)
+            yield member
+
+
+def _name_fault(member: Member) -> str | None:
+    name, path = member.name, PurePosixPath(member.name)
+    if path.is_absolute() or name[1:2] == ":":
+        return "its path is absolute"
+    if ".." in path.parts:
+        return "its path leaves the folder by '..'"
+    if "\\" in name or not name.isprintable():
+        return "its name contains a backslash or a character that cannot be printed"
+    if len(name) > _LONGEST_PATH or any(len(p.encode()) > _LONGEST_NAME for p in path.parts):
+        return "its name is too long"
+    return None if path.parts or member.is_folder else "it has no name"
+
+
+def _refusal(archive: Path, name: str, fault: str) -> SourceError:
+    shown = ascii(name if len(name) <= 200 else name[:200] + "...")
+    return SourceError(f"{archive}: member {shown}: {fault}. Nothing was unpacked")
 
 
 # Checks of downloads without a checksum: whether the form of a file shows that the file is whole. A
@@ -75,9 +277,11 @@ def count_whole(archive: Path, wanted: Callable[[str], bool] = lambda name: True
 # page instead of the file. Then the next mirror is tried.
 
 
-def whole_archive(path: Path) -> None:
-    """Check a tar, tar.gz or zip archive: every file in the archive can be read to its end."""
-    _require_members(path, lambda name: True)
+def whole_archive(path: Path, wanted: Callable[[str], bool] = lambda name: True) -> None:
+    """Check a tar, tar.gz or zip archive with `wanted` files: each can be read to its end."""
+    require_archive(path)
+    if not count_whole(path, wanted):
+        raise SourceError(f"{path}: the archive does not contain the wanted file")
 
 
 def whole_json(*lists: str) -> Check:
@@ -92,112 +296,4 @@ def whole_json(*lists: str) -> Check:
 
 def whole_members(wanted: Callable[[str], bool], other: Check) -> Check:
     """A check for an archive with `wanted` files, or for a file that passes `other`."""
-
-    def check(path: Path) -> None:
-        if is_archive(path):
-            _require_members(path, wanted)
-        else:
-            other(path)
-
-    return check
-
-
-def _require_members(path: Path, wanted: Callable[[str], bool]) -> None:
-    require_archive(path)
-    if not count_whole(path, wanted):
-        raise SourceError(f"{path}: the archive does not contain the wanted file")
-
-
-def _go_through(
-    archive: Path,
-    doing: str,
-    wanted: Callable[[str], bool],
-    room: Path,
-    use: Callable[[Member, tuple[str, ...]], None],
-) -> int:
-    """Call `use` with every folder and every `wanted` file, and with the parts of its path.
-
-    All checks come first. The disk of the folder `room` must have space for the files.
-
-    Returns:
-        The number of wanted files.
-    """
-    count = 0
-    with archive_faults(archive):
-        budget = _Budget(archive, room)
-        with opened_archive(archive) as members:
-            for member in track(members, f"{doing} {archive.name}"):
-                if member.fault or member.is_folder or wanted(member.name):
-                    budget.spend(member)
-                    use(member, _safe_parts(archive, member))
-                    count += not member.is_folder
-    return count
-
-
-def _read_through(member: Member, path: tuple[str, ...]) -> None:
-    if not member.is_folder:
-        with member.open() as source:
-            while source.read(_READ_BYTES):
-                pass
-
-
-class _Budget:
-    """How many more members and bytes the archive may contain."""
-
-    def __init__(self, archive: Path, folder: Path) -> None:
-        self._archive, self._folder = archive, folder
-        self._members = MAX_MEMBERS
-        self._bytes = max(_SMALL, MAX_EXPANSION * archive.stat().st_size)
-
-    def spend(self, member: Member) -> None:
-        self._members -= 1
-        self._bytes -= member.size
-        if self._members < 0:
-            raise _refusal(self._archive, member.name, f"more than {MAX_MEMBERS:,} members")
-        if self._bytes < 0:
-            times = f"the archive unpacks to more than {MAX_EXPANSION} times its size"
-            raise _refusal(self._archive, member.name, times)
-        require_space(self._folder, member.size, self._archive.name)
-
-
-def _write(archive: Path, member: Member, target: Path) -> None:
-    try:
-        if member.is_folder:
-            target.mkdir(parents=True, exist_ok=True)
-            return
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with member.open() as source, target.open("xb") as sink:
-            shutil.copyfileobj(source, sink)
-    except (FileExistsError, NotADirectoryError):
-        raise _refusal(archive, member.name, "it would overwrite an earlier member") from None
-
-
-def member_names(archive: Path) -> list[str]:
-    """The names of all members of the archive."""
-    with archive_faults(archive), opened_archive(archive) as members:
-        return [member.name for member in members]
-
-
-def _safe_parts(archive: Path, member: Member) -> tuple[str, ...]:
-    """The parts of the member's path below the folder. Unusual paths are refused."""
-    name, path = member.name, PurePosixPath(member.name)
-    if member.fault:
-        fault = member.fault
-    elif path.is_absolute() or (len(name) > 1 and name[1] == ":"):
-        fault = "its path is absolute"
-    elif ".." in path.parts:
-        fault = "its path leaves the folder by '..'"
-    elif "\\" in name or not name.isprintable():
-        fault = "its name contains a backslash or a character that cannot be printed"
-    elif len(name) > _LONGEST_PATH or any(len(p.encode()) > _LONGEST_NAME for p in path.parts):
-        fault = "its name is too long"
-    elif not path.parts and not member.is_folder:
-        fault = "it has no name"
-    else:
-        return path.parts
-    raise _refusal(archive, name, fault)
-
-
-def _refusal(archive: Path, name: str, fault: str) -> SourceError:
-    shown = ascii(name if len(name) <= 200 else name[:200] + "...")
-    return SourceError(f"{archive}: member {shown}: {fault}. Nothing was unpacked")
+    return lambda path: whole_archive(path, wanted) if is_archive(path) else other(path)

@@ -1,18 +1,21 @@
-"""The files of a data set: set one by one in params.yaml, or in a folder under their usual names.
+"""The files of a data set: set one by one in params.yaml, in a folder under their usual names, or
+published on the web.
 
 A path in params.yaml comes before the folder, and the folder before the web, so that nobody
 downloads a file they have. If a setting names several files, only the missing ones are downloaded.
+The published addresses are the defaults of the settings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator
 
 from manymatch.config.strict import Strict
+from manymatch.datasets.base import Dataset
 from manymatch.datasets.fetching.disk import copy_file
 from manymatch.datasets.fetching.needs import Need
 from manymatch.datasets.fetching.sources import (
@@ -26,13 +29,10 @@ from manymatch.datasets.fetching.sources import (
 from manymatch.datasets.fetching.transfer import Check
 from manymatch.util.errors import ConfigError, SourceError
 
-
-def _several(value: object) -> object:
-    """A single source becomes a tuple of one source."""
-    return (value,) if isinstance(value, str | Mapping) else value
-
-
-Sources = Annotated[tuple[Source, ...], BeforeValidator(_several)]
+Sources = Annotated[
+    tuple[Source, ...],
+    BeforeValidator(lambda value: (value,) if isinstance(value, str | Mapping) else value),
+]
 """In params.yaml, one source or a list of sources."""
 
 Usual = Mapping[str, Sequence[str | tuple[str, ...]]]
@@ -40,14 +40,12 @@ Usual = Mapping[str, Sequence[str | tuple[str, ...]]]
 choice that exists counts. A file without a usual name has no choices."""
 
 
-ADVICE = "set this key to the path of the file"
-
-
 class Gatherer:
     """Gets the files of the data set `name` by the names of their settings.
 
     Args:
         usual: the keys of `settings` that name files, with the files' usual names.
+        advice: what to do if there is no source, for each setting with advice of its own.
         has_all: whether a file has everything that its setting needs. Such a file is preferred if
             the folder has several candidates.
     """
@@ -58,13 +56,18 @@ class Gatherer:
         settings: SourceSettings,
         raw: Path,
         usual: Usual,
+        advice: Mapping[str, str] | None = None,
         has_all: Callable[[Path], bool] = lambda path: True,
     ) -> None:
         self._name, self._folder, self._usual = name, settings.folder, usual
+        self._advice = advice or {}
         self._waiting = downloads(raw, name)
         self._sources: dict[str, Sequence[Source]] = {}
-        path = None if settings.folder is None else _folder_path(name, settings.folder)
-        if path is not None:
+        path = None if settings.folder is None else local_path(settings.folder)
+        if settings.folder is not None:
+            if path is None or not path.is_dir():
+                where = f"params.yaml: sources.{name}.folder"
+                raise SourceError(f"{where}: {settings.folder} is not a folder here")
             self._sources |= _search_folder(path, usual, has_all)
         for key in usual:
             value: Sequence[Source] | Source | None = getattr(settings, key)
@@ -82,15 +85,9 @@ class Gatherer:
         """Whether the setting `key` has a source."""
         return key in self._sources
 
-    def needs(
-        self, optional: Collection[str] = (), advice: Mapping[str, str] | None = None
-    ) -> Iterator[Need]:
-        """What is not on this machine, the images first.
-
-        Args:
-            optional: settings that may have no file.
-            advice: what to do if there is no source, for each setting with advice of its own.
-        """
+    def needs(self, optional: Collection[str] = ()) -> Iterator[Need]:
+        """What is not on this machine, the images first. `optional`: settings that may have no
+        file."""
         for key in sorted(self._usual, key=lambda key: key != "images"):
             if key in self._sources:
                 what = f"{self._name} {key}"
@@ -101,47 +98,62 @@ class Gatherer:
                     size = None if None in sizes else sum(filter(None, sizes))
                     yield faulty[0] if faulty else Need(what, size)
             elif key not in optional:
-                fault = self._no_source(key, (advice or {}).get(key, ADVICE))
-                yield Need(f"{self._name} {key}", fault=fault)
+                yield Need(f"{self._name} {key}", fault=self._no_source(key))
 
-    def _no_source(self, key: str, advice: str) -> ConfigError:
+    def _no_source(self, key: str) -> ConfigError:
         looked = f"not found under its usual name in {self._folder}; " if self._folder else ""
+        advice = self._advice.get(key, "set this key to the path of the file")
         return ConfigError(f"params.yaml: sources.{self._name}: '{key}': {looked}{advice}")
 
-    def all(self, key: str, advice: str = ADVICE, check: Check | None = None) -> list[Path]:
-        """The local paths of all files of the setting `key`; see `each`."""
-        return list(self.each(key, advice, check))
-
-    def each(self, key: str, advice: str = ADVICE, check: Check | None = None) -> Iterator[Path]:
+    def each(self, key: str, check: Check | None = None) -> Iterator[Path]:
         """The local paths of the files of the setting `key`, one after another.
 
         A file from the web is downloaded when its turn comes.
 
         Args:
-            advice: what to do if there is no source.
             check: downloads without a checksum must pass this check, or the next mirror is tried.
         """
         if key not in self._sources:
-            raise self._no_source(key, advice)
+            raise self._no_source(key)
         for number, source in enumerate(self._sources[key]):
             yield obtain(source, f"{self._name} {key}", self._waiting / key / str(number), check)
 
-    def one(self, key: str, advice: str = ADVICE, check: Check | None = None) -> Path:
+    def one(self, key: str, check: Check | None = None) -> Path:
         """The local path of the only file of the setting `key`; see `each`."""
-        return self.all(key, advice, check)[0]
+        return next(self.each(key, check))
 
-    def copy(
-        self,
-        names: Mapping[str, str],
-        raw: Path,
-        optional: Collection[str] = (),
-        advice: str = ADVICE,
-    ) -> None:
+    def copy(self, names: Mapping[str, str], raw: Path, optional: Collection[str] = ()) -> None:
         """Copy the file of every setting to `raw`, under the setting's name in `names`. `optional`
         are settings that may have no file."""
         for key, name in names.items():
             if key not in optional or self.has(key):
-                copy_file(self.one(key, advice), raw / name)
+                copy_file(self.one(key), raw / name)
+
+
+class PublishedDataset(Dataset):
+    """A data set of papers, whose files are on this machine or on the web."""
+
+    usual: ClassVar[Usual]
+    """The keys of the settings that name files, with the files' usual names."""
+    advice: ClassVar[Mapping[str, str]] = {}
+    """What to do if there is no source, for each setting with advice of its own."""
+
+    def gatherer(self, settings: Any, raw: Path) -> Gatherer:
+        """What gets the files; `raw` is the folder that `download` fills."""
+        name = type(self).__module__.rpartition(".")[2]
+        return Gatherer(name, settings, raw, self.usual, self.advice, self.has_all)
+
+    def has_all(self, path: Path) -> bool:
+        """Whether a file has everything that its setting needs."""
+        return True
+
+    def optional(self, gatherer: Gatherer, settings: Any) -> Collection[str]:
+        """The settings that may have no file."""
+        return ["images"] if getattr(settings, "without_images", False) else []
+
+    def needs(self, name: str, settings: Any) -> Iterator[Need]:
+        gatherer = self.gatherer(settings, Path())
+        return gatherer.needs(self.optional(gatherer, settings))
 
 
 def _is_local(sources: Sequence[Source]) -> bool:
@@ -155,13 +167,6 @@ def _local_copy(source: Source, folder: Path | None, what: str) -> Source:
         return source
     path = folder / file_name(source.url, what)
     return source.model_copy(update={"url": str(path), "mirrors": ()}) if path.exists() else source
-
-
-def _folder_path(name: str, folder: str) -> Path:
-    path = local_path(folder)
-    if path is None or not path.is_dir():
-        raise SourceError(f"params.yaml: sources.{name}.folder: {folder} is not a folder here")
-    return path
 
 
 def _search_folder(

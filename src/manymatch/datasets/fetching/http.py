@@ -1,43 +1,43 @@
 """One HTTP request for a file, what the answer says about the file, and what can go wrong.
 
-Answers must arrive at a least speed, and their headers must end. Timeouts of sockets are for one
-read each, so that a server which sends a byte now and then would hold a download for ever.
+Timeouts of sockets are for one read each, so that a server that sends a byte now and then would
+hold a download for ever. Therefore everything before the body has a deadline, and the body a least
+speed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
-import io
+import functools
 import re
 import socket
-import string
+import ssl
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse
 from pathlib import PurePosixPath
-from typing import Any
-from urllib import request
-from urllib.error import HTTPError
-from urllib.parse import quote, urlsplit
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from manymatch import __version__
 
-_TIMEOUT = 30.0
-_READ = 2**16
+if TYPE_CHECKING:
+    from httpx import Client, Request, Response
+
+DEADLINE = 60.0
+"""Seconds for the connection, all redirects and all headers together."""
+WINDOW = 20.0
+"""Seconds of waiting after which the speed is measured, and the longest wait for a byte."""
+LEAST_SPEED = 1024
+"""Bytes per second."""
+_REDIRECTS = 10
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
 """Status codes that may go away. Other error codes are final."""
-_MOST_AT_ONCE = 2**20
-"""The most bytes of a connection for all headers, or for one block of the body. A body in chunks
-has more bytes than its content."""
 _LONGEST = 2**50
 """Bytes. A server that states a longer file is wrong."""
 _NO_WAY = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN}
-
-WINDOW = 20.0
-"""Seconds of waiting after which the speed is measured."""
-LEAST_SPEED = 1024
-"""Bytes per second."""
 
 
 class Passing(Exception):
@@ -54,10 +54,6 @@ class Final(Exception):
 
 class Stale(Exception):
     """The present bytes do not belong to the file that the server has now."""
-
-
-class NoParts(Exception):
-    """The server announced that it serves parts of files, but does not."""
 
 
 class Complete(Exception):
@@ -88,210 +84,188 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Span:
-    """The bytes from `start` to the end of the file, or up to but without `end`."""
+class Answer:
+    """The bytes of a file from `start` on.
 
-    start: int = 0
-    end: int | None = None
+    `total`: the bytes of the whole file, if the server states them. `version`: a strong ETag or a
+    date, if the server states one. `blocks`: the bytes; a cut connection is a `Passing` fault.
+    """
 
-    @property
-    def header(self) -> str | None:
-        if self.end is not None:
-            return f"bytes={self.start}-{self.end - 1}"
-        return f"bytes={self.start}-" if self.start else None
+    start: int
+    total: int | None
+    version: str | None
+    blocks: Iterator[bytes]
 
 
-def ask(url: str, span: Span, validator: str | None) -> HTTPResponse:
-    """Request the bytes of `span` of the version `validator` of a file.
+@contextlib.contextmanager
+def opened(url: str, start: int, validator: str | None) -> Iterator[Answer]:
+    """Request the bytes of a file from `start` on, of the version `validator`.
+
+    The answer may start at 0 instead. Proxies come from the environment, the trusted certificates
+    from the system.
 
     Raises:
-        Passing, Final: the request failed.
-        Complete, Stale: the file ends before `span`.
+        Passing, Final: the request failed, or the answer is not the file.
+        Complete, Stale: the file ends before `start`, or is another version.
     """
+    import httpx  # takes 0.3 s, and most commands download nothing
+
     headers = {"User-Agent": f"manymatch/{__version__}", "Accept-Encoding": "identity"}
-    if span.header:
-        headers["Range"] = span.header
-        if validator:
-            headers["If-Range"] = validator
+    if start:
+        headers |= {"Range": f"bytes={start}-"} | ({"If-Range": validator} if validator else {})
+    with contextlib.ExitStack() as stack:
+        watch = stack.enter_context(_Watch())
+        with _faults(watch):
+            timeout = httpx.Timeout(WINDOW)
+            client = httpx.Client(headers=headers, timeout=timeout, verify=_trusted())
+            stack.enter_context(client)
+            request = client.build_request("GET", url, extensions={"trace": watch.trace})
+            response = _follow(client, request)
+            stack.callback(response.close)
+        yield Answer(*_span(url, response, start, validator), _blocks(response, watch))
+
+
+class _Watch:
+    """A thread that ends the connection when the time `until` has passed."""
+
+    def __init__(self) -> None:
+        self.until = time.monotonic() + DEADLINE
+        self.is_late = False
+        self._connections: list[socket.socket] = []
+        self._ended = threading.Event()
+
+    def __enter__(self) -> _Watch:
+        threading.Thread(target=self._wait, daemon=True).start()
+        return self
+
+    def __exit__(self, *fault: object) -> None:
+        self._ended.set()
+        for connection in self._connections:
+            connection.close()
+
+    def trace(self, event: str, details: dict[str, Any]) -> None:
+        """Note the connection that httpx has made. TLS would take the original socket away."""
+        if event == "connection.connect_tcp.complete":
+            connection = details["return_value"].get_extra_info("socket")
+            self._connections.append(connection.dup())
+            if self.is_late:
+                self._end()
+
+    def _wait(self) -> None:
+        while (left := self.until - time.monotonic()) > 0:
+            if self._ended.wait(left):
+                return
+        self.is_late = True
+        self._end()
+
+    def _end(self) -> None:
+        for connection in self._connections:
+            with contextlib.suppress(OSError):  # the server was faster
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+def _follow(client: Client, request: Request) -> Response:
+    """The answer after all redirects, whose bodies, which may be endless, are not read."""
+    for _ in range(_REDIRECTS + 1):
+        response = client.send(request, stream=True)
+        if response.next_request is None:
+            return response
+        response.close()
+        request = response.next_request
+    raise Final(f"more than {_REDIRECTS} redirects")
+
+
+def _blocks(response: Response, watch: _Watch) -> Iterator[bytes]:
+    """The body. The watch sees bytes that belong to no block, such as the sizes of chunks."""
+    pace, stream, data = Pace(), response.iter_raw(), b"first"
+    while data:
+        begun = time.monotonic()
+        watch.until = begun + 2 * WINDOW
+        with _faults(watch):
+            data = next(stream, b"")
+        pace.add(len(data), time.monotonic() - begun)
+        if data:
+            yield data
+
+
+@functools.cache
+def _trusted() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+@contextlib.contextmanager
+def _faults(watch: _Watch) -> Iterator[None]:
+    """Turn the errors of httpx into faults."""
+    import httpx
+
     try:
-        # Characters outside ASCII are percent-encoded, as browsers do.
-        query = request.Request(quote(url, safe=string.punctuation), headers=headers)
-        response = _opener().open(query, timeout=_TIMEOUT)
-    except HTTPError as error:
-        if span.start and error.code == 416:
-            whole = error.headers.get("Content-Range") == f"bytes */{span.start}"
-            raise (Complete if whole else Stale) from None
-        error.close()
-        kind = Passing if error.code in _PASSING else Final
-        raise kind(f"HTTP {error.code} {_reason(error)}") from None
-    except (OSError, HTTPException) as error:
-        kind = Unreachable if _has_no_way(error) else Passing
-        raise kind(_reason(error)) from None
-    except ValueError as error:
-        raise Final(f"the address or a redirect is not valid ({_reason(error)})") from None
-    _refuse_status(response)
-    _refuse_length(response)
-    _refuse_page(url, response)
-    return response
+        yield
+    except (httpx.UnsupportedProtocol, httpx.InvalidURL, ValueError, ImportError) as error:
+        raise Final(f"the address, a redirect or a proxy is not valid ({_reason(error)})") from None
+    except (httpx.HTTPError, OSError) as error:
+        if watch.is_late or isinstance(error, httpx.TimeoutException):
+            raise Passing("timed out: the server does not answer in time") from None
+        raise (Unreachable if _has_no_way(error) else Passing)(_reason(error)) from None
 
 
-def _has_no_way(error: Exception) -> bool:
-    cause = getattr(error, "reason", error)
-    return isinstance(cause, socket.gaierror) or getattr(cause, "errno", None) in _NO_WAY
+def _has_no_way(error: BaseException | None) -> bool:
+    """Whether `error`, or an error that caused it, says that no network leads to the host."""
+    while error is not None:
+        if isinstance(error, socket.gaierror) or getattr(error, "errno", None) in _NO_WAY:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
-def _refuse_status(response: HTTPResponse) -> None:
-    """Refuse successes that are no file: nothing (204, 205), work for later (202), a changed file
-    (203)."""
-    if response.status not in (200, 206):
-        response.close()
-        raise Final(f"HTTP {response.status} {response.reason}, which is not the file")
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
 
 
-def _refuse_length(response: HTTPResponse) -> None:
-    """Refuse a length that is no number, or larger than any file. Chunks have no length."""
-    unreadable = response.length is None and "Content-Length" in response.headers
-    if (unreadable and not response.chunked) or (response.length or 0) > _LONGEST:
-        response.close()
-        raise Final("the server states an impossible length")
+def _span(
+    url: str, response: Response, start: int, validator: str | None
+) -> tuple[int, int | None, str | None]:
+    """The first byte of the answer, the bytes of the whole file, and the version of the file.
 
-
-def _refuse_page(url: str, response: HTTPResponse) -> None:
-    """Refuse a web page: many dead links return an HTML page instead of the file."""
-    is_page = response.headers.get_content_type() in ("text/html", "application/xhtml+xml")
+    Successes that are no file are refused: nothing (204, 205), work for later (202), a changed file
+    (203), and web pages, which many dead links give.
+    """
+    status, headers = response.status_code, response.headers
+    if start and status == 416:
+        raise Complete if headers.get("Content-Range") == f"bytes */{start}" else Stale
+    if status >= 400:
+        kind = Passing if status in _PASSING else Final
+        raise kind(f"HTTP {status} {response.reason_phrase}")
+    if status not in (200, 206):
+        raise Final(f"HTTP {status} {response.reason_phrase}, which is not the file")
+    content = headers.get("Content-Type", "").partition(";")[0].strip().lower()
     ending = PurePosixPath(urlsplit(url).path).suffix.lower()
-    if is_page and ending not in (".html", ".htm"):
-        response.close()
+    if content in ("text/html", "application/xhtml+xml") and ending not in (".html", ".htm"):
         raise Final("the server sends a web page instead of the file")
-
-
-def blocks(response: HTTPResponse) -> Iterator[bytes]:
-    """The body in blocks. A cut connection is a `Passing` fault."""
-    while True:
-        try:
-            block = response.read(_READ)
-        except (OSError, HTTPException) as error:
-            raise Passing(f"connection cut ({_reason(error)})") from None
-        if not block:
-            return
-        yield block
-
-
-def version(headers: HTTPMessage) -> str | None:
-    """The version of the file that the server states: a strong ETag or a date."""
+    # Chunks have no length. A length is digits, or httpx had refused it.
+    stated = "" if "Transfer-Encoding" in headers else headers.get("Content-Length", "")
+    if len(stated) > 16 or (stated and int(stated) > _LONGEST):
+        raise Final("the server states an impossible length")
+    length = int(stated) if stated else None
     etag = headers.get("ETag")
-    return etag if etag and not etag.startswith("W/") else headers.get("Last-Modified")
+    version = etag if etag and not etag.startswith("W/") else headers.get("Last-Modified")
+    if status == 200:
+        return 0, length, version
+    part = _part(headers.get("Content-Range", ""))
+    changed = None not in (version, validator) and version != validator
+    if changed or part is None or part[0] != start:
+        raise Stale if start else Final("the server sends another range than the wanted one")
+    total = part[1]
+    return start, start + length if total is None and length is not None else total, version
 
 
-def changed(headers: HTTPMessage, validator: str | None) -> bool:
-    """Whether the server states another version than `validator`."""
-    current = version(headers)
-    return None not in (current, validator) and current != validator
-
-
-def answered_range(headers: HTTPMessage) -> tuple[int, int | None] | None:
+def _part(stated: str) -> tuple[int, int | None] | None:
     """First byte of the part and length of the whole file, from the header of a part.
 
     None: there is no such header, or its numbers make no sense.
     """
-    stated = str(headers.get("Content-Range", "")).strip()
-    match = re.fullmatch(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15}|\*)", stated)
+    match = re.fullmatch(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15}|\*)", stated.strip())
     if match is None:
         return None
     first, last = int(match[1]), int(match[2])
     total = None if match[3] == "*" else int(match[3])
     return (first, total) if first <= last < (total or _LONGEST) else None
-
-
-def _reason(error: Exception) -> str:
-    reason = getattr(error, "reason", error)
-    return " ".join(str(reason).split()) or type(error).__name__
-
-
-class _WatchedBytes(io.RawIOBase):
-    """The bytes of a connection. Only the time that reads take counts."""
-
-    def __init__(self, raw: io.RawIOBase) -> None:
-        self._raw, self._pace = raw, Pace()
-        self.left = _MOST_AT_ONCE
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        begun = time.monotonic()
-        count = self._raw.readinto(buffer)
-        self._pace.add(count or 0, time.monotonic() - begun)
-        self.left -= count or 0
-        if self.left < 0:
-            raise Passing("endless headers or trailers")
-        return count
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-class _WatchedResponse(HTTPResponse):
-    """An answer of a watched connection."""
-
-    def __init__(self, sock: Any, *args: Any, **options: Any) -> None:
-        super().__init__(sock, *args, **options)
-        self.fp.close()
-        self._bytes = _WatchedBytes(sock.makefile("rb", buffering=0))
-        self.fp = io.BufferedReader(self._bytes)
-
-    def read(self, amt: int | None = None) -> bytes:
-        self._bytes.left = _MOST_AT_ONCE
-        return super().read(amt)
-
-
-class _Watching(request.AbstractHTTPHandler):
-    def do_open(self, http_class: Any, req: request.Request, **options: Any) -> Any:
-        def connect(host: str, **more: Any) -> HTTPConnection:
-            connection: HTTPConnection = http_class(host, **more)
-            connection.response_class = _WatchedResponse
-            return connection
-
-        return super().do_open(connect, req, **options)
-
-
-class _Http(_Watching, request.HTTPHandler):
-    pass
-
-
-class _Https(_Watching, request.HTTPSHandler):
-    pass
-
-
-class _Redirects(request.HTTPRedirectHandler):
-    """Redirects to HTTP and HTTPS alone. Their bodies, which may be endless, are not read."""
-
-    def http_error_302(self, req: Any, fp: Any, code: int, msg: str, headers: Any) -> Any:
-        fp.close()
-        return super().http_error_302(req, fp, code, msg, headers)
-
-    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
-
-    def redirect_request(
-        self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> request.Request | None:
-        if urlsplit(newurl).scheme not in ("http", "https"):
-            raise ValueError(f"a redirect to {newurl}")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def _opener() -> request.OpenerDirector:
-    """Opens HTTP and HTTPS only: a redirect cannot lead to a local file or another protocol."""
-    director = request.OpenerDirector()
-    for handler in (
-        request.ProxyHandler,
-        request.UnknownHandler,
-        _Http,
-        _Https,
-        request.HTTPDefaultErrorHandler,
-        _Redirects,
-        request.HTTPErrorProcessor,
-    ):
-        director.add_handler(handler())
-    return director

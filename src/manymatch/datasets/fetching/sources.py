@@ -29,8 +29,6 @@ class Source(Strict):
     """Other addresses of the same file, tried in turn if the first does not serve it."""
     size: Annotated[int, Field(ge=0)] | None = None
     """Bytes."""
-    connections: Annotated[int, Field(ge=1, le=16)] = 4
-    """Connections at once to one host, for large files and hosts that serve parts of a file."""
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
 
     @model_validator(mode="before")
@@ -79,7 +77,7 @@ def obtain(source: Source, what: str, folder: Path, check: Check | None = None) 
         raise need.fault
     web = [address for address in source.addresses if local_path(address) is None]
     target = folder / file_name(web[0], what)
-    fetch(web, target, replace(source.expected, check=check), what, source.connections)
+    fetch(web, target, replace(source.expected, check=check), what)
     return target
 
 
@@ -100,7 +98,8 @@ def _local_paths(source: Source) -> list[Path]:
 
 
 def local_path(address: str) -> Path | None:
-    """The path of a `file:` address or a plain path; None for a web address."""
+    """The path of a `file:` address or a plain path; None for a web address. `~` and `~USER` are
+    home folders."""
     if not address.strip():
         raise ConfigError("params.yaml: sources: an empty path or address. Write one, or null")
     try:
@@ -111,21 +110,13 @@ def local_path(address: str) -> Path | None:
         if not parts.hostname or parts.username is not None:
             raise ConfigError(f"{address}: expected http(s)://HOST/PATH without a user name")
         return None
-    if parts.scheme == "file":
-        if parts.netloc not in ("", "localhost"):
-            raise ConfigError(
-                f"{address}: the address names another host. Write file:///FOLDER/FILE"
-            )
-        return _expanded(unquote(parts.path), address)
-    if len(parts.scheme) > 1 and "//" in address:
+    is_file = parts.scheme == "file"
+    if is_file and parts.netloc not in ("", "localhost"):
+        raise ConfigError(f"{address}: the address names another host. Write file:///FOLDER/FILE")
+    if not is_file and len(parts.scheme) > 1 and "//" in address:
         raise ConfigError(f"{address}: expected http:, https:, file: or a path")
-    return _expanded(address, address)
-
-
-def _expanded(path: str, address: str) -> Path:
-    """The path with `~` or `~USER` replaced by the home folder."""
     try:
-        return Path(path).expanduser()
+        return Path(unquote(parts.path) if is_file else address).expanduser()
     except RuntimeError as error:
         raise ConfigError(f"{address}: {error}") from None
 

@@ -1,8 +1,7 @@
 """Download one file over HTTP from the first mirror that has it, and resume interrupted downloads.
 
-`unfinished.py` says what lies on the disk meanwhile. The file itself appears only when it is
-complete and has the expected size and checksum. Large files are fetched over several connections
-(`connections.py`) from hosts that serve parts of a file.
+For the file `NAME`, the bytes so far are in `NAME.partial`, and `NAME.json` says what they belong
+to. The file itself appears only when it is complete and has the expected size and checksum.
 """
 
 from __future__ import annotations
@@ -11,31 +10,24 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from http.client import HTTPResponse
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
 
-from manymatch.datasets.fetching import connections as parallel
 from manymatch.datasets.fetching.disk import require_space
 from manymatch.datasets.fetching.http import (
+    Answer,
     Complete,
     Final,
-    NoParts,
     Pace,
     Passing,
-    Span,
     Stale,
     Unreachable,
-    answered_range,
-    ask,
-    blocks,
-    changed,
-    version,
+    opened,
 )
-from manymatch.datasets.fetching.unfinished import Origin, Unfinished
 from manymatch.util import files
-from manymatch.util.errors import ManyMatchError, SourceError, StorageError
+from manymatch.util.errors import DataError, ManyMatchError, SourceError, StorageError
+from manymatch.util.json_file import read_object
 from manymatch.util.progress import say, track, working
 
 _PAUSES: tuple[float, ...] = (1, 2, 4, 8, 16)
@@ -79,31 +71,38 @@ def _refusal(check: Check, path: Path) -> str | None:
     return None
 
 
-def fetch(
-    urls: Sequence[str], target: Path, expected: Expected, what: str, connections: int = 1
-) -> None:
+def fetch(urls: Sequence[str], target: Path, expected: Expected, what: str) -> None:
     """Download `target` from the first of `urls` that serves it whole.
 
     Args:
         what: the name of the file in messages.
-        connections: the most connections at once to one host.
 
     Raises:
         SourceError: no mirror serves the file. Names the fault of every mirror.
         StorageError: the disk is too small for the file of every mirror.
     """
-    if _is_finished(target, expected):
-        return
-    unfinished = Unfinished(target)
+    partial = files.partial_path(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.exists():
+        if expected.sha256 and expected.fault(target) is None:
+            return
+        target.replace(partial)  # without a checksum the server is asked again
     with files.storage_errors(target):
-        unfinished.drop_others()
-    mirrors, faults, progress_before = list(urls), Faults(), unfinished.progress
+        if not files.is_own(partial):  # a link: the bytes would be written elsewhere
+            files.remove(partial)
+    mirrors, faults, before = list(urls), Faults(), _size(partial)
     advice = "Correct the source or name a mirror of it"
     for number, pause in enumerate((*_PAUSES, None), start=1):
-        if _fetch_from_any(mirrors, target, expected, connections, faults):
-            return
+        for url in tuple(mirrors):
+            try:
+                _fetch_from(url, target, expected)
+                return
+            except (Passing, Final, StorageError) as fault:
+                faults[url] = fault
+                if not isinstance(fault, Passing):  # this mirror never will
+                    mirrors.remove(url)
         offline = all(isinstance(fault, Unreachable) for fault in faults.values())
-        if offline and number >= _ROUNDS_OFFLINE and unfinished.progress == progress_before:
+        if offline and number >= _ROUNDS_OFFLINE and _size(partial) == before:
             advice = "Check the network, or name a file on this machine in params.yaml"
             break
         if not mirrors or pause is None:
@@ -119,171 +118,132 @@ def fetch(
     raise SourceError(f"{what}: {listed}. {advice}")
 
 
-def _is_finished(target: Path, expected: Expected) -> bool:
-    """Whether `target` is the expected file. Without a checksum the server is asked again."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if not target.exists():
-        return False
-    if expected.sha256 and expected.fault(target) is None:
-        return True
-    target.replace(files.partial_path(target))
-    return False
+@dataclass(frozen=True)
+class Unfinished:
+    """The unfinished download of the file `target` from `url`."""
 
+    target: Path
+    url: str
+    has_checksum: bool
 
-def _fetch_from_any(
-    mirrors: list[str], target: Path, expected: Expected, connections: int, faults: Faults
-) -> bool:
-    """Whether one of `mirrors` gave the file. Mirrors that never will are taken out of the list."""
-    for url in tuple(mirrors):
+    @property
+    def path(self) -> Path:
+        return files.partial_path(self.target)
+
+    @property
+    def size(self) -> int:
+        return _size(self.path)
+
+    @property
+    def _note(self) -> Path:
+        return self.target.with_name(self.target.name + ".json")
+
+    def resume_point(self) -> tuple[int, str | None]:
+        """The byte to go on from, and the version of the file that the present bytes belong to.
+
+        The bytes are used if they are of a known version at the same address. With a checksum this
+        is left to the check of the finished file.
+        """
         try:
-            _fetch_from(url, target, expected, connections)
-            return True
-        except (Passing, Final, StorageError) as fault:
-            faults[url] = fault
-            if not isinstance(fault, Passing):
-                mirrors.remove(url)
-    return False
+            note = read_object(self._note)
+        except DataError:  # missing or damaged
+            note = {}
+        version = note.get("validator")
+        known = set(note) == {"url", "validator"} and note["url"] == self.url
+        version = version if known and isinstance(version, str) else None
+        return (self.size if version or self.has_checksum else 0), version
+
+    def note(self, version: str | None) -> None:
+        files.write_json(self._note, {"url": self.url, "validator": version})
+
+    def remove(self) -> None:
+        files.remove(self.path)
+        files.remove(self._note)
 
 
-def _fetch_from(url: str, target: Path, expected: Expected, connections: int) -> None:
-    unfinished = Unfinished(target)
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _fetch_from(url: str, target: Path, expected: Expected) -> None:
+    unfinished = Unfinished(target, url, expected.sha256 is not None)
     with files.storage_errors(target):
-        resumed = _download(url, unfinished, expected, connections)
-        fault = expected.fault(unfinished.path)
-        if fault:
-            # A resumed file may mix the bytes of two versions, so that a new start can help.
+        for _ in range(2):
+            resumed = _download(unfinished, expected)
+            fault = expected.fault(unfinished.path)
+            if fault is None:
+                unfinished.path.replace(target)
+                return
             unfinished.remove()
-            raise (Passing if resumed else Final)(fault)
-        unfinished.path.replace(target)
+            if not resumed:
+                raise Final(fault)
+        # Each time the file was resumed and may mix the bytes of two versions.
+        raise Passing(fault)
 
 
-def _download(url: str, unfinished: Unfinished, expected: Expected, connections: int) -> bool:
+def _download(unfinished: Unfinished, expected: Expected) -> bool:
     """Fill the partial file. Connects again as long as every connection brings new bytes.
 
     Returns:
         Whether the bytes may be of more than one version of the file.
     """
     resumed = changed_before = False
-    pace = Pace()
+    pace, name = Pace(), unfinished.target.name
     while True:
-        before, begun = unfinished.progress, time.monotonic()
+        before, begun = unfinished.size, time.monotonic()
+        start, version = unfinished.resume_point()
         try:
-            return _connect_once(url, unfinished, expected, connections) or resumed
+            with opened(unfinished.url, start, version) as answer:
+                _save(answer, unfinished, expected.size)
+                return answer.start > 0 or resumed
+        except Complete:
+            return True
         except Stale:
             unfinished.remove()
-            if changed_before:
+            if changed_before:  # several hosts behind one name may have different versions
                 raise Passing("the file differs each time") from None
-            say(f"{unfinished.name}: the file has changed on the server; starting again")
-            connections = 1  # Several hosts behind one name may have different versions.
+            say(f"{name}: the file has changed on the server; starting again")
             changed_before = True
-        except NoParts:
-            connections = 1
         except Passing as fault:
-            if unfinished.progress <= before:
+            if unfinished.size <= before:
                 raise
-            say(f"{unfinished.name}: {fault}; continuing after {unfinished.progress} bytes")
+            say(f"{name}: {fault}; continuing after {unfinished.size} bytes")
             resumed = True
             time.sleep(_PAUSES[0])
-            pace.add(unfinished.progress - before, time.monotonic() - begun)
+            pace.add(unfinished.size - before, time.monotonic() - begun)
 
 
-def _connect_once(url: str, unfinished: Unfinished, expected: Expected, connections: int) -> bool:
-    """Fetch the rest of the file with one connection, or with several at once.
-
-    Returns:
-        Whether bytes of the file were here before.
-    """
-    known = unfinished.origin
-    start = unfinished.resume_point(url, expected.sha256 is not None)
-    validator = known.validator if known and known.url == url else None
-    try:
-        response = ask(url, Span(start), validator)
-    except Complete:
-        return True
-    with response:
-        is_part = response.status == 206
-        start, answer = (start, answered_range(response.headers)) if is_part else (0, (0, None))
-        other_version = is_part and changed(response.headers, validator)
-        if other_version or answer is None or answer[0] != start:
-            raise Stale if start else Final("the server sends another range than the wanted one")
-        total = answer[1]  # a part may end before the file
-        if total is None and response.length is not None:
-            total = start + response.length
-        if expected.size is not None and total not in (None, expected.size):
-            raise Final(f"it has {total} bytes, expected {expected.size}")
-        origin = Origin(url, version(response.headers))
-        if not (connections > 1 and total and _serves_parts(response, total, origin, expected)):
-            _save(response, unfinished, origin, start, total, expected.size)
-            return start > 0
-    return _fetch_in_pieces(unfinished, origin, total, expected, connections)
-
-
-def _serves_parts(response: HTTPResponse, total: int, origin: Origin, expected: Expected) -> bool:
-    """Whether the host serves parts, the file is large, and a change of the file would show."""
-    serves_parts = response.status == 206 or response.headers.get("Accept-Ranges") == "bytes"
-    change_shows = origin.validator is not None or expected.sha256 is not None
-    return serves_parts and change_shows and total >= 2 * parallel.PIECE
-
-
-def _fetch_in_pieces(
-    unfinished: Unfinished, origin: Origin, total: int, expected: Expected, connections: int
-) -> bool:
-    """Fetch the missing pieces over several connections. Returns whether some were here before."""
-    pieces = unfinished.pieces(origin, total, expected.sha256 is not None)
-    resumed = bool(pieces.done)
-    require_space(unfinished.path.parent, pieces.bytes_missing, unfinished.name)
-    unfinished.note(origin, pieces)
-    parallel.fetch_pieces(
-        origin.url,
-        unfinished.path,
-        pieces,
-        origin.validator,
-        connections,
-        lambda pieces: unfinished.note(origin, pieces),
-    )
-    return resumed
-
-
-def _save(
-    response: HTTPResponse,
-    unfinished: Unfinished,
-    origin: Origin,
-    start: int,
-    total: int | None,
-    limit: int | None,
-) -> None:
-    """Write the body from byte `start` on. A body that is too short is a `Passing` fault."""
-    partial = unfinished.path
-    require_space(partial.parent, (total or start) - start, unfinished.name)
+def _save(answer: Answer, unfinished: Unfinished, size: int | None) -> None:
+    """Write the body into the partial file. A body that is too short is a `Passing` fault."""
+    partial, total, name = unfinished.path, answer.total, unfinished.target.name
+    if None not in (size, total) and size != total:
+        raise Final(f"it has {total} bytes, expected {size}")
+    missing = 0 if total is None else total - answer.start
+    require_space(partial.parent, missing, name)
     with os.fdopen(files.open_partial(partial), "r+b") as stream:
-        stream.truncate(start)
-        stream.seek(start)
-        unfinished.note(origin)
-        steps = None if total is None else -(-(total - start) // _MEBIBYTE)
-        limits = [count for count in (total, limit) if count is not None]
-        for _ in track(_copy(response, stream), f"{unfinished.name} (MiB)", total=steps):
-            if total is None:
-                _require_mebibyte(partial)
-            if limits and stream.tell() > min(limits):
+        stream.truncate(answer.start)
+        stream.seek(answer.start)
+        unfinished.note(answer.version)
+        steps = None if total is None else -(-missing // _MEBIBYTE)
+        limit = size if total is None else total
+        for _ in track(_copy(answer.blocks, stream), f"{name} (MiB)", total=steps):
+            if limit is not None and stream.tell() > limit:
                 files.remove(partial)
-                raise Final(f"it has more than the expected {min(limits)} bytes")
+                raise Final(f"it has more than the expected {limit} bytes")
+            if total is None:
+                try:
+                    require_space(partial.parent, _MEBIBYTE, name)
+                except StorageError:  # leave the disk to the next mirror
+                    files.remove(partial)
+                    raise
     if total is not None and unfinished.size < total:
         raise Passing(f"connection cut after {unfinished.size} of {total} bytes")
 
 
-def _require_mebibyte(partial: Path) -> None:
-    """Require space for the next mebibyte; if there is none, leave the disk to the next mirror."""
-    try:
-        require_space(partial.parent, _MEBIBYTE, partial.name.removesuffix(".partial"))
-    except StorageError:
-        files.remove(partial)
-        raise
-
-
-def _copy(response: HTTPResponse, stream: BinaryIO) -> Iterator[None]:
+def _copy(blocks: Iterator[bytes], stream: BinaryIO) -> Iterator[None]:
     """Write the body to `stream`; yield after every mebibyte. The bytes before a cut are kept."""
     written = 0
-    for block in blocks(response):
+    for block in blocks:
         stream.write(block)
         written += len(block)
         if written >= _MEBIBYTE:

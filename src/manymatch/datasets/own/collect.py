@@ -17,11 +17,10 @@ from manymatch.datasets.image_files import single_spaced
 from manymatch.datasets.image_folder import IMAGES
 from manymatch.datasets.own import splits
 from manymatch.datasets.own.files import PictureFiles, TakenNames, composed, word
-from manymatch.datasets.own.forms import Form, look
+from manymatch.datasets.own.forms import Form, OwnSettings, look
 from manymatch.datasets.own.left_out import LeftOut, refuse, summary, write_list
 from manymatch.datasets.own.near import Signature, duplicate_groups, signature
 from manymatch.datasets.own.record import Record, Unusable, split_of_folders
-from manymatch.datasets.own.settings import OwnSettings
 from manymatch.util.errors import DataError
 from manymatch.util.images import REMEDY
 from manymatch.util.progress import say, track
@@ -128,17 +127,14 @@ class Collection:
         picture = Picture(file, _split_of(record, file), record.where, None, digest)
         if content is not None:
             picture.signature = _signature(content)
-            self._keep(file, content)
+            if self.target is not None:
+                path = self.target / file
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
         else:
             picture.source = self.form.folder / file
         self.pictures[file] = picture
         return picture
-
-    def _keep(self, file: str, content: bytes) -> None:
-        if self.target is not None:
-            path = self.target / file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
 
     def _refuse(self) -> None:
         """Check that at most the allowed shares of pictures and captions are left out."""

@@ -1,19 +1,28 @@
-"""The forms in which people hold pictures with captions, recognised by looking."""
+"""The settings of one's own data set, and the forms of captions, recognised by looking."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
+from pydantic import Field
+
+from manymatch.config.strict import Strict
 from manymatch.datasets.image_files import image_files
-from manymatch.datasets.own.beside import TextFiles, read_beside
 from manymatch.datasets.own.files import is_below
-from manymatch.datasets.own.json_files import form_of_object, read_coco_files, read_karpathy_files
+from manymatch.datasets.own.readers import (
+    TextFiles,
+    form_of_object,
+    has_captions,
+    read_beside,
+    read_coco_files,
+    read_karpathy_files,
+    read_tars,
+)
 from manymatch.datasets.own.record import Record
 from manymatch.datasets.own.table import ENDINGS, Columns, NoColumns, misfit, read_tables
-from manymatch.datasets.own.tars import has_captions, read_tars
 from manymatch.util.errors import ConfigError, DataError, SourceError
 from manymatch.util.json_stream import MissingList, is_list
 from manymatch.util.regular_file import PICTURES
@@ -30,6 +39,47 @@ _OPTIONS = {"table": ("--file", "--text", "--split"), "tars": ("--text", "--spli
 _NAMES: dict[str, Format] = {"captions_*.json": "coco", "dataset*.json": "karpathy"}
 Files = dict[Format, list[Path]]
 """The files of each form."""
+
+_Text = Annotated[str, Field(min_length=1)]
+"""An empty text would be taken for null."""
+
+
+class OwnSettings(Strict):
+    """`sources.NAME` of params.yaml for a data set of one's own, as `manymatch init` writes it."""
+
+    kind: Literal["own"]
+    images: _Text
+    """A folder of pictures, tars or Parquet tables, or one such file. The name is UTF-8."""
+    captions: _Text | None = None
+    """The file or folder of the captions; null: they are in `images`."""
+    format: Format | None = None
+    """Null: recognised by looking."""
+    file: _Text | None = None
+    """The column of the pictures' files; null: those whose name says so."""
+    text: tuple[_Text, ...] | None = None
+    """The columns of captions; null: those whose name says so."""
+    split: tuple[_Text, ...] = ()
+    """The column of splits, or lists of files such as `train.txt`."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Draws the splits that are not given."""
+    allow: Annotated[float, Field(ge=0, lt=1)] = 0.01
+    """The share of pictures, and of captions, that may be unusable."""
+    content: str | None = None
+    """A hash that `init` takes of the pictures and captions, so that DVC notices a change."""
+    parser: _Text | None = None
+    """spaCy's model of the captions' language; null: `scene_graphs.model`."""
+
+    @property
+    def lists(self) -> list[Path]:
+        """The lists of files in `split`; a single name that is no file is a column."""
+        lists = [Path(name) for name in self.split]
+        return lists if len(lists) > 1 or any(path.is_file() for path in lists) else []
+
+    @property
+    def columns(self) -> Columns:
+        """The columns that the user names."""
+        column = None if self.lists or not self.split else self.split[0]
+        return Columns(self.text, column, self.file)
 
 
 @dataclass(frozen=True)
@@ -58,14 +108,16 @@ class Form:
                 f"{unknown[0]} {columns.given[unknown[0]]}: captions of the form '{self.format}' "
                 "have no such column. Leave the option out, or choose another form by --format"
             )
-        readers: dict[str, Callable[[], Iterator[Record]]] = {
-            "table": lambda: read_tables(self.files, self.folder, self.root, columns),
-            "beside": lambda: read_beside(self.folder, self.files[0]),
-            "coco": lambda: read_coco_files(self.files, self.root),
-            "karpathy": lambda: read_karpathy_files(self.files),
-            "tars": lambda: read_tars(self.files, self.root, columns.text, columns.split),
-        }
-        return readers[self.format]()
+        return READERS[self.format](self, columns)
+
+
+READERS: dict[Format, Callable[[Form, Columns], Iterator[Record]]] = {
+    "table": lambda form, columns: read_tables(form.files, form.folder, form.root, columns),
+    "beside": lambda form, columns: read_beside(form.folder, form.files[0]),
+    "coco": lambda form, columns: read_coco_files(form.files, form.root),
+    "karpathy": lambda form, columns: read_karpathy_files(form.files),
+    "tars": lambda form, columns: read_tars(form.files, form.root, columns.text, columns.split),
+}
 
 
 def look(images: Path, captions: Path | None, wanted: str | None, columns: Columns) -> Form:
@@ -110,11 +162,8 @@ def look(images: Path, captions: Path | None, wanted: str | None, columns: Colum
 def _preferred(files: list[Path]) -> list[Path]:
     """Tables called `metadata` come before other tables, and those before Parquet."""
     metadata = [path for path in files if path.stem == "metadata"]
-    return sorted(metadata or [path for path in files if not _is_parquet(path)] or files)
-
-
-def _is_parquet(path: Path) -> bool:
-    return path.suffix.lower() == ".parquet"
+    others = [path for path in files if path.suffix.lower() != ".parquet"]
+    return sorted(metadata or others or files)
 
 
 def _form_of_file(path: Path) -> Files:
@@ -133,7 +182,7 @@ def _forms(where: Path, folder: Path, columns: Columns) -> tuple[Files, Files]:
     others: Files = {}
     texts = TextFiles(where)
     pictures = [path.relative_to(folder) for path in image_files(folder, PICTURES)]
-    if any(map(texts.of, pictures)):
+    if any(map(texts.find, pictures)):
         fitting["beside"] = [where]
     stems = {path.with_suffix("") for path in pictures}
     for path in image_files(where, (*ENDINGS, *_TARS, ".json")):

@@ -114,7 +114,8 @@ def split_of_folders(path: PurePosixPath) -> str | None:
     The other words of the folder's name say nothing, as in `test_images`. So `train station` is no
     split.
     """
-    return next(filter(None, (_only_split(_words(part)) for part in reversed(path.parts))), None)
+    words = filter(lambda words: len(words) == 1, map(_words, reversed(path.parts)))
+    return next(filter(None, (_split_in(word) for (word,) in words)), None)
 
 
 def split_of_path(path: str) -> str | None:
@@ -141,10 +142,6 @@ def split_at_end(name: str) -> tuple[str | None, list[str]]:
 def _words(part: str) -> list[str]:
     words = (word.lower() for word in _WORDS.findall(part))
     return [word for word in words if len(word) > 1 and not _NEUTRAL.fullmatch(word)]
-
-
-def _only_split(words: Sequence[str]) -> str | None:
-    return _split_in(words[0]) if len(words) == 1 else None
 
 
 def _split_in(word: str) -> str | None:

@@ -206,7 +206,11 @@ def draw(
     for number, group in enumerate(groups):
         if splits[number] == "train":
             members.setdefault(group, []).append(number)
-    order = sorted(members.values(), key=lambda group: _rank(seed, min(names[n] for n in group)))
+
+    def rank(group: list[int]) -> bytes:
+        return hashlib.sha256(f"{seed} {min(names[n] for n in group)}".encode()).digest()
+
+    order = sorted(members.values(), key=rank)
     size = max(_LEAST, min(_MOST, round(_SHARE * len(names))))
     for split in ("test", "validation"):
         if split in given:
@@ -226,10 +230,6 @@ def draw(
                 f"splits {', '.join(SPLITS)}. Add pictures"
             )
     return splits
-
-
-def _rank(seed: int, name: str) -> bytes:
-    return hashlib.sha256(f"{seed} {name}".encode()).digest()
 
 
 def crossing(splits: Sequence[str], groups: Sequence[int]) -> int:

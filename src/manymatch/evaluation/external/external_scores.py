@@ -13,11 +13,11 @@ from torch.nn.functional import normalize
 
 from manymatch.evaluation.external.arrays import Array, open_array
 from manymatch.evaluation.external.split_table import SplitTable, read_ids, rows_of
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
 from manymatch.similarities.blocks import runs
-from manymatch.similarities.set_similarity import SetSimilarity
+from manymatch.similarities.set_similarity import SetSimilarity, SimilaritySettings
 from manymatch.util.errors import ConfigError, DataError, nearest
 
 Similarity = Literal["cosine", "dot", "mil", "chamfer", "smooth_chamfer", "max_match"]
@@ -187,7 +187,7 @@ def _compare(similarity: Similarity, elements: int) -> Score:
                 "Choose mil, chamfer, smooth_chamfer or max_match."
             )
         return lambda images, texts: images.vectors[:, 0] @ texts.vectors[:, 0].T
-    set_similarity = SetSimilarity(similarity).eval()
+    set_similarity = SetSimilarity(SimilaritySettings(name=similarity)).eval()
     return lambda images, texts: set_similarity(images.vectors, texts.vectors)
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from manymatch.evaluation.protocols.ranked_split import DoesNotApply, Protocol, RankedSplit
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.model.blocks import Score, whole_rows
 
 SETTINGS = ("all_classes", "zero_shot")

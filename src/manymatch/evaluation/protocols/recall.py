@@ -18,7 +18,7 @@ from manymatch.evaluation.ranking.metrics import (
     rsum,
 )
 from manymatch.evaluation.ranking.ranks import Ranking, rank
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.model.blocks import SCORES_AT_ONCE, Score, whole_rows
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from manymatch.batch.parallel_map import single_core, start_background
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.model.blocks import (
     CAPTIONS_PER_BLOCK,
     IMAGES_PER_BLOCK,

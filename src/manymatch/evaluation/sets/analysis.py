@@ -28,7 +28,7 @@ from manymatch.evaluation.sets.elements import (
     winners,
 )
 from manymatch.evaluation.sets.sampled_sets import sampled_sets
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.model.embed import Embedded
 from manymatch.results.retrieval import Recall
 from manymatch.results.sets import (

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from manymatch.config.params import Elements
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.model.blocks import whole_rows
 from manymatch.results import sets as results
 from manymatch.results.sets import Modality

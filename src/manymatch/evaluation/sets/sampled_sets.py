@@ -18,7 +18,7 @@ from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.samples import Gallery, Queries, Stored
 from manymatch.evaluation.sets.elements import NearestItems, matching_elements
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.model.embed import Embedded, inference
 from manymatch.model.explanation import words_read
 from manymatch.results.sets import (

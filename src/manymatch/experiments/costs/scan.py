@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -13,75 +11,22 @@ from torch.nn.functional import normalize
 from manymatch.batch.batch import Batch
 from manymatch.batch.padding import all_real
 from manymatch.batch.wordpieces import AnyVocabulary
-from manymatch.config.preset import Optimizer, Preset, Training
-from manymatch.evaluation.embedded_model import EmbeddedModel
-from manymatch.experiments.costs.cost import IMAGES_PER_BATCH, cost_of, similarity_operations
 from manymatch.losses.triplets import triplet
-from manymatch.methods.base import Embeddings, Method
-from manymatch.methods.image_encoder import ImageSettings, image_encoder
-from manymatch.model.embed import embed
-from manymatch.networks.encoders.words import WordEncoder
-from manymatch.results.costs import Cost
-from manymatch.shards.read import batches
+from manymatch.methods.shared.method import Embeddings, Method
+from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
+from manymatch.networks.encoders.text import WordEncoder
 from manymatch.similarities.blocks import runs
 from manymatch.similarities.vectors import full_precision
 
-NAME = "cross-attention"
-_TRAINING = Training(
-    images_per_batch=128, captions_per_image=1, optimizer=Optimizer(name="adam", lr=2e-4)
-)
-"""SCAN's batch of 128 pairs, as measured in SwAMP's table 12."""
 _WORD_SIZE, _MARGIN, _TEMPERATURE = 300, 0.2, 4.0
 _REGIONS, _REGION_WIDTH = 36, 2048
 """Number and width of the random regions of an image that has only pixels: those of bottom-up
 attention."""
 
-_QUERIES = 5
-_RANKING_SECONDS = 60.0
-"""If a split takes longer to rank, a part is ranked and the time is scaled up."""
-
 _MOST_IMAGES = 64
 _NUMBERS = {"cpu": 2**20, "cuda": 2**26}
 """Size of the attention of a block of pairs; on the CPU the attention must fit in the cache."""
 _EPSILON = 1e-8
-
-
-def cross_attention_cost(
-    trained: EmbeddedModel, split: str, size: int, sizes: Sequence[int], device: torch.device
-) -> Cost:
-    """The costs of SCAN with vectors of length `size`, on the data of the model `trained`.
-
-    `sizes` are the numbers of images in the galleries that are searched.
-    """
-    pixels = trained.index.dtype == "uint8"
-    scan = Scan(trained.vocabulary, None if pixels else trained.index.width, size).to(device)
-    stream = batches(
-        trained.shards, split, trained.vocabulary, IMAGES_PER_BATCH, graphs=scan.read_graph
-    )
-    subject = replace(
-        trained,
-        folder=Path(NAME),
-        method=scan,
-        preset=Preset(method="scan", features=trained.preset.features, training=_TRAINING),
-        embedded=embed(scan, stream, device),
-    )
-    cost = cost_of(
-        subject,
-        split,
-        None,
-        sizes,
-        device,
-        queries=_QUERIES,
-        ranking_seconds=_RANKING_SECONDS,
-    )
-    regions, words = map(_mean_length, (subject.embedded.images, subject.embedded.texts))
-    operations = scan.operations(regions, words)
-    changes = {"setting": None, "elements": regions, "multiply_adds": operations}
-    return cost.model_copy(update=changes)
-
-
-def _mean_length(sets: Embeddings) -> int:
-    return round(float(sets.parts()["mask"].sum(1).double().mean()))
 
 
 class Scan(Method):
@@ -102,7 +47,7 @@ class Scan(Method):
         super().__init__(None, vocabulary, width)
         self.reads_pixels, self.size = feature_width is None, size
         self.register_buffer("made_up", torch.rand(1, _REGIONS, width))
-        self.image = image_encoder(ImageSettings(encoder="linear"), width, size)
+        self.image = ImageEncoder(ImageSettings(encoder="linear"), width, size)
         words = nn.Embedding(len(vocabulary), _WORD_SIZE, padding_idx=0)
         self.text = WordEncoder(words, size)
 
@@ -144,14 +89,6 @@ class Scan(Method):
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         return {"triplet": triplet(self.score(images, texts), batch.image_index, _MARGIN)}
-
-    def operations(self, regions: int, words: int) -> int:
-        """Multiply-adds of the similarity of an image with `regions` and a caption with `words`."""
-        image, text = (
-            Embeddings(torch.ones(1, count, self.size), mask=torch.ones(1, count, dtype=torch.bool))
-            for count in (regions, words)
-        )
-        return similarity_operations(self.score, image, text)
 
 
 def cross_attention(

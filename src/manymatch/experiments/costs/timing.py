@@ -16,7 +16,7 @@ from torch import Tensor
 
 from manymatch.batch.batch import Batch
 from manymatch.config.preset import Training
-from manymatch.methods.base import Method
+from manymatch.methods.shared.method import Method
 from manymatch.training.machine import training_precision
 from manymatch.training.optimizer import make_optimizer
 from manymatch.training.run_context import deterministic

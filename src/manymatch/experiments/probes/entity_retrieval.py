@@ -23,7 +23,7 @@ from manymatch.evaluation.ranking.metrics import (
 )
 from manymatch.evaluation.samples import draw_queries, thumbnail
 from manymatch.experiments.probes.probed_model import ProbedModel
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.results.probes import Cell, EntityQuery, Probe, ProbeTable, RetrievedEntity
 
 Entity = tuple[str, frozenset[str]]

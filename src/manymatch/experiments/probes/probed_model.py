@@ -1,4 +1,4 @@
-"""The probed of a probe: a trained model on a split."""
+"""What a probe measures: a trained model on a split, or the ranking of another model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from manymatch.batch.numbering import CaptionEntry, Numbering
 from manymatch.evaluation.embedded_model import EmbeddedModel, embed_split
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.ranking.ranks import Ranking, rank
-from manymatch.methods.base import Embeddings
+from manymatch.methods.shared.method import Embeddings
 from manymatch.model.embed import Embedded, inference
 from manymatch.networks.device import pick_device
 from manymatch.shards.read import samples

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain
@@ -12,15 +14,14 @@ from typing import Any
 
 import optuna
 from optuna.trial import TrialState
+from sqlalchemy.exc import SQLAlchemyError
 
 from manymatch.config.layout import Layout
-from manymatch.config.names import checked_name
 from manymatch.config.preset import Preset, preset_path, read_preset
-from manymatch.config.strict import read_yaml, validate
 from manymatch.evaluation.ranking.metrics import rounded
-from manymatch.experiments.plan import Settings
-from manymatch.experiments.presets.experiment import (
-    check_run,
+from manymatch.experiments.engine import Run, key_of
+from manymatch.experiments.grid import Settings
+from manymatch.experiments.preset_runs import (
     full_key,
     full_keys,
     portable_inputs,
@@ -28,18 +29,20 @@ from manymatch.experiments.presets.experiment import (
     training_inputs,
     training_run,
 )
-from manymatch.experiments.run_folder import Run, key_of
-from manymatch.experiments.tuning.database import open_study
-from manymatch.experiments.tuning.space import Domain, Space
+from manymatch.experiments.tuning.space import Domain, Pruning, Space, read_space
 from manymatch.methods import check_model
 from manymatch.results.tuning import TunedTrial
-from manymatch.util.errors import ConfigError
+from manymatch.util.errors import ConfigError, StorageError, first_line
+from manymatch.util.regular_file import open_regular
 
 KIND = "tuning"
 SECONDS, EPOCHS, DIVERGED, SETTINGS = "seconds", "epochs", "diverged", "settings"
 """The names of what a trial in the database holds besides Optuna's own values."""
 
-_FINISHED = TrialState.COMPLETE, TrialState.PRUNED
+FINISHED = TrialState.COMPLETE, TrialState.PRUNED
+"""The states of the trials that count."""
+
+_FAULTS = SQLAlchemyError, sqlite3.Error, optuna.exceptions.StorageInternalError
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,10 @@ class Search:
                 )
 
     @property
+    def label(self) -> str:
+        return self.name
+
+    @property
     def _path(self) -> Path:
         return preset_path(self.layout.presets, self.dataset, self.name)
 
@@ -128,17 +135,15 @@ class Search:
         Raises:
             ConfigError: a key is unknown or a value does not fit.
         """
-        preset = run_preset(self._path, full_keys(self.space.set | settings, self.method))
-        check_run(preset)
-        return preset
+        return run_preset(self._path, full_keys(self.space.set | settings, self.method))
 
     def repeated(self, settings: Settings) -> Settings:
         """The settings of a repeat of the trial that has `settings`."""
         return settings | (self.space.repeats.set if self.space.repeats else {})
 
-    def run(self, number: int, preset: Preset) -> Run:
-        """The run of the training of trial `number` with the settings of `preset`."""
-        label = f"{self.name}, trial {number}"
+    def run(self, label: str, preset: Preset) -> Run:
+        """The training of `preset`, a trial or a repeat of this search."""
+        label = f"{self.name}, {label}"
         return training_run(self.layout, self.dataset, preset, self.inputs, label)
 
     @property
@@ -146,9 +151,11 @@ class Search:
         """`models/.experiments/tuning/DATASET/NAME.db`."""
         return self.layout.experiment_runs(KIND) / self.dataset / f"{self.name}.db"
 
-    def study(self) -> optuna.Study:
-        """The trials so far."""
-        return open_study(self.database, self.key, self.space.pruning)
+    @contextlib.contextmanager
+    def study(self) -> Iterator[optuna.Study]:
+        """The trials so far. Each fault of the database in the block is a `StorageError`."""
+        with database_errors(self.database):
+            yield open_study(self.database, self.key, self.space.pruning)
 
     def first_parameters(self) -> list[dict[str, Any]]:
         """The parameters of the first trials: the preset's own settings, the best settings of the
@@ -186,53 +193,39 @@ class Search:
 
         return self.parameters(stated)
 
+    def best(self, trials: Sequence[TunedTrial]) -> list[int]:
+        """The numbers of the best complete trials with different settings: of those to repeat, or
+        of the best one."""
+        best: list[int] = []
+        for number in sorted(range(len(trials)), key=lambda number: -trials[number].mean):
+            settings = [trials[other].settings for other in best]
+            if trials[number].mean >= 0 and trials[number].settings not in settings:
+                best.append(number)
+        return best[: self.space.repeats.trials if self.space.repeats else 1]
 
-def read_space(path: Path) -> Space:
-    """The search space in the file `path`.
+    def restored(self, trial: TunedTrial) -> optuna.trial.FrozenTrial:
+        """The finished trial of which `record` made `trial`.
 
-    With the key `like: NAME`, the keys of NAME.yaml in the same folder hold besides, except
-    `starts_from`, which names presets of the other data set. Of `set`, `shared`, `domains` and
-    `methods` the parts hold that the file does not state itself.
-
-    Raises:
-        ConfigError: a file is missing or faulty.
-    """
-    stated = read_yaml(path)
-    like = stated.get("like")
-    if like is not None:
-        other = read_yaml(path.with_name(f"{checked_name(str(like), f'{path}: like')}.yaml"))
-        if "like" in other:
-            raise ConfigError(f"{path}: like: {like}.yaml has a 'like' itself. Name another space")
-        other.pop("starts_from", None)
-        groups = [
-            key
-            for key, value in other.items()
-            if isinstance(value, dict) and isinstance(stated.get(key, {}), dict)
-        ]
-        stated = other | stated | {key: other[key] | stated.get(key, {}) for key in groups}
-    return validate(Space, stated, str(path))
-
-
-def best_trials(search: Search, trials: Sequence[TunedTrial]) -> list[int]:
-    """The numbers of the best complete trials with different settings: of those to repeat, or of
-    the best one."""
-    best: list[int] = []
-    for number in sorted(range(len(trials)), key=lambda number: -trials[number].mean):
-        settings = [trials[other].settings for other in best]
-        if trials[number].mean >= 0 and trials[number].settings not in settings:
-            best.append(number)
-    return best[: search.space.repeats.trials if search.space.repeats else 1]
-
-
-def finished(study: optuna.Study) -> list[TunedTrial]:
-    """The trials that count, in the order in which they began."""
-    return [record(trial) for trial in study.get_trials(deepcopy=False, states=_FINISHED)]
-
-
-def hours(study: optuna.Study) -> float:
-    """The processor hours of all trials, also of those that were killed or failed."""
-    trials = study.get_trials(deepcopy=False)
-    return sum(trial.user_attrs.get(SECONDS, 0.0) for trial in trials) / 3600
+        Raises:
+            ValueError: its settings lie outside of the space.
+        """
+        drawn = optuna.trial.FixedTrial(self.parameters(trial.settings.get))
+        for key, domain in self.domains.items():
+            domain.draw(drawn, key)
+        complete = trial.state == "complete"
+        return optuna.trial.create_trial(
+            state=TrialState.COMPLETE if complete else TrialState.PRUNED,
+            value=trial.rsum if complete else None,
+            params=drawn.params,
+            distributions=drawn.distributions,
+            intermediate_values=dict(enumerate(trial.curve)),
+            user_attrs={
+                SETTINGS: trial.settings,
+                EPOCHS: trial.epochs,
+                SECONDS: trial.seconds,
+                DIVERGED: trial.state == "diverged",
+            },
+        )
 
 
 def record(trial: optuna.trial.FrozenTrial) -> TunedTrial:
@@ -250,22 +243,47 @@ def record(trial: optuna.trial.FrozenTrial) -> TunedTrial:
     )
 
 
-def restored(search: Search, trial: TunedTrial) -> optuna.trial.FrozenTrial:
-    """The finished trial of which `record` made `trial`."""
-    drawn = optuna.trial.FixedTrial(search.parameters(trial.settings.get))
-    for key, domain in search.domains.items():
-        domain.draw(drawn, key)
-    complete = trial.state == "complete"
-    return optuna.trial.create_trial(
-        state=TrialState.COMPLETE if complete else TrialState.PRUNED,
-        value=trial.rsum if complete else None,
-        params=drawn.params,
-        distributions=drawn.distributions,
-        intermediate_values=dict(enumerate(trial.curve)),
-        user_attrs={
-            SETTINGS: trial.settings,
-            EPOCHS: trial.epochs,
-            SECONDS: trial.seconds,
-            DIVERGED: trial.state == "diverged",
-        },
-    )
+def finished(study: optuna.Study) -> list[TunedTrial]:
+    """The trials that count, in the order in which they began."""
+    return [record(trial) for trial in study.get_trials(deepcopy=False, states=FINISHED)]
+
+
+@contextlib.contextmanager
+def database_errors(path: Path, *others: type[Exception]) -> Iterator[None]:
+    """Turn what Optuna, SQLAlchemy and SQLite raise about the database `path`, and `others`, into a
+    `StorageError` of one line. The block must use no other database."""
+    faults: tuple[type[Exception], ...] = (*_FAULTS, *others)
+    try:
+        yield
+    except faults as error:
+        reason = first_line(getattr(error, "orig", None) or error.__cause__ or error)
+        raise StorageError(
+            f"{path}: the trials cannot be read or written: {reason}. Free some space, or correct "
+            "the permissions. Or move the file away: the search then begins anew, with --extend "
+            "from its file of results"
+        ) from error
+
+
+def open_study(path: Path, key: str, pruning: Pruning) -> optuna.Study:
+    """The study `key` of the database `path`; both are created if they are missing.
+
+    Raises:
+        DataError: `path` is no regular file.
+        StorageError: the database is damaged, or cannot be read or written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        open_regular(path).close()  # SQLite would wait at a pipe
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    # Optuna has no error of its own for tables of another version, or with values of another kind.
+    with database_errors(path, RuntimeError, ValueError, LookupError, TypeError):
+        storage = optuna.storages.RDBStorage(
+            f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": 60}}
+        )
+        return optuna.create_study(
+            storage=storage,
+            pruner=optuna.pruners.MedianPruner(pruning.after_trials, pruning.after_full_epochs),
+            study_name=key,
+            direction="maximize",
+            load_if_exists=True,
+        )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from manymatch.config.names import Name
+from manymatch.config.names import Name, checked_name
 from manymatch.config.preset import Count
-from manymatch.config.strict import Strict
-from manymatch.experiments.plan import Settings
+from manymatch.config.strict import Strict, read_yaml, validate
+from manymatch.experiments.grid import Settings
 from manymatch.util.errors import ConfigError, nearest
 
 Scalar = bool | int | float | str | None
@@ -201,3 +202,29 @@ def _insert_domains(group: Any, domains: dict[str, Domain]) -> Any:
 
 def _nested(name: str, option: str, key: str) -> str:
     return f"{name}.{option}.{key}"
+
+
+def read_space(path: Path) -> Space:
+    """The search space in the file `path`.
+
+    With the key `like: NAME`, the keys of NAME.yaml in the same folder hold besides, except
+    `starts_from`, which names presets of the other data set. Of `set`, `shared`, `domains` and
+    `methods` the parts hold that the file does not state itself.
+
+    Raises:
+        ConfigError: a file is missing or faulty.
+    """
+    stated = read_yaml(path)
+    like = stated.get("like")
+    if like is not None:
+        other = read_yaml(path.with_name(f"{checked_name(str(like), f'{path}: like')}.yaml"))
+        if "like" in other:
+            raise ConfigError(f"{path}: like: {like}.yaml has a 'like' itself. Name another space")
+        other.pop("starts_from", None)
+        groups = [
+            key
+            for key, value in other.items()
+            if isinstance(value, dict) and isinstance(stated.get(key, {}), dict)
+        ]
+        stated = other | stated | {key: other[key] | stated.get(key, {}) for key in groups}
+    return validate(Space, stated, str(path))

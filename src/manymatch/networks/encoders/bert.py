@@ -8,7 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from manymatch.batch.wordpieces import AnyVocabulary, WordPieces
-from manymatch.networks.encoders.bert_weights import bert_network
+from manymatch.config.preset import Count
+from manymatch.config.strict import Strict
+from manymatch.networks.encoders.bert_weights import bert_folder, bert_network
 from manymatch.util.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,6 +19,22 @@ if TYPE_CHECKING:
 Tuning = Literal["full", "prefix", "frozen"]
 ENDS = 2
 """The number of pieces that are added to a caption: [CLS] and [SEP]."""
+
+
+class BertSettings(Strict):
+    """The BERT that reads captions, and how it learns."""
+
+    weights: str = "minilm"
+    """`minilm` (MiniLM-L6, 384-d, a package), a folder, or a name on the Hugging Face hub."""
+    tuning: Tuning = "full"
+    """`full`: all of the network learns. `prefix`: P-Tuning v2: learned keys and values before each
+    layer's own, and the last layer. `frozen`: nothing learns, and the network's dropout is off."""
+    prefix_length: Count = 24
+    """Number of learned keys and values of each layer."""
+
+    def vocabulary(self) -> WordPieces:
+        """The wordpieces of this BERT, which lead to its network and weights."""
+        return WordPieces.from_folder(bert_folder(self.weights))
 
 
 class Tokens(NamedTuple):
@@ -34,11 +52,8 @@ class BertEncoder(nn.Module):
     attends to padding.
 
     Args:
+        settings: how the network learns.
         vocabulary: the wordpieces, which lead to the network and its weights.
-        tuning: "full": all of the network learns. "prefix": P-Tuning v2: learned keys and values
-            before each layer's own, and the last layer. "frozen": nothing learns, and the
-            network's dropout is off.
-        prefix_length: number of learned keys and values of each layer.
 
     Raises:
         ConfigError: `vocabulary` has words instead of wordpieces, or the weights cannot be used.
@@ -47,22 +62,20 @@ class BertEncoder(nn.Module):
         Devlin et al., BERT, NAACL 2019; Liu et al., P-Tuning v2, ACL 2022, section 3.
     """
 
-    def __init__(
-        self, vocabulary: AnyVocabulary, tuning: Tuning = "full", prefix_length: int = 24
-    ) -> None:
+    def __init__(self, settings: BertSettings, vocabulary: AnyVocabulary) -> None:
         super().__init__()
         if not isinstance(vocabulary, WordPieces):
             raise ConfigError("a BERT reads wordpieces, but the captions are numbered by words")
         self.network = bert_network(vocabulary)
         self.width: int = self.network.config.hidden_size
         self.ends = nn.Buffer(torch.tensor([vocabulary.CLS, vocabulary.SEP]), persistent=False)
-        self.frozen = tuning == "frozen"
+        self.frozen = settings.tuning == "frozen"
         self.prefixes: Prefixes | None = None
-        if tuning != "full":
+        if settings.tuning != "full":
             self.network.requires_grad_(False)
-        if tuning == "prefix":
+        if settings.tuning == "prefix":
             self.network.encoder.layer[-1].requires_grad_(True)
-            self.prefixes = Prefixes(self.network.config, prefix_length)
+            self.prefixes = Prefixes(self.network.config, settings.prefix_length)
 
     def train(self, mode: bool = True) -> BertEncoder:
         """A frozen BERT stays in evaluation mode, so that its states of a caption never change."""

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.checkpoint import checkpoint
 
 from manymatch.batch.padding import PaddedRows, all_real
+from manymatch.config.preset import Count, Probability
+from manymatch.config.strict import Strict
 from manymatch.networks.backbones.normalised import Normalised
 from manymatch.networks.encoders import pretrained
 from manymatch.util.errors import ConfigError
 
 Backbone = Literal["resnet50", "resnet101", "resnet152", "resnext101_wsl"]
+Share = Annotated[float, Field(gt=0.0, le=1.0)]
 RANDOM = "random"
 _DRAWS = 10
 _ERASED = (0.02, 1 / 3)
@@ -30,42 +34,52 @@ _FLATTEST = 0.3
 """The smallest height of an erased rectangle over its width, and width over its height."""
 
 
-class CNN(nn.Module):
-    """`(n, S * S, 3)` pixels as bytes -> cells `(n, h * w, 2048)` of the network's last map.
+class CNNSettings(Strict):
+    """A CNN of a preset. The preset's `parameter_groups` freeze or slow the parameters whose name
+    matches `cnn`."""
 
-    Args:
-        backbone: the network.
-        weights: a folder, file or hub name, as for the extraction of features with this backbone;
-            None: the backbone's default; "random": fresh weights.
-        crop: side of the square that the network sees: in training a random square, mirrored half
-            of the time, else the middle one.
-        random_crops: whether training sees random squares; False: the middle ones, as in tests.
-        crop_area: the smallest and the largest share of a picture that a training crop covers, see
-            `resized_crops`; None: the random squares have `crop` pixels a side.
-        erasing: the share of the training pictures in which a rectangle is erased, see `erased`.
-        fixed_statistics: batch norms keep their first statistics, in training too.
-        checkpointing: activations inside the network's stages are computed twice instead of kept.
-            It needs `fixed_statistics`: batch norms would see each batch twice.
-    """
+    backbone: Backbone = "resnet152"
+    weights: str | None = None
+    """A folder, file or hub name, as for the extraction of features with this backbone; null: the
+    backbone's default; `random`: fresh weights."""
+    crop: Count = 224
+    """Side of the square that the network sees: in training a random square, mirrored half of the
+    time, else the middle one. A crop as large as the image is the whole image."""
+    crop_area: tuple[Share, Share] | None = None
+    """The smallest and the largest share of the picture that a training crop covers, see
+    `resized_crops`. Null: the random squares have `crop` pixels a side."""
+    random_crops: bool = True
+    """False: training sees the middle squares, as tests do."""
+    erasing: Probability = 0.0
+    """The share of training pictures in which a rectangle is erased, see `erased` (PCME: 0.2)."""
+    fixed_statistics: bool = False
+    """Batch norms keep their first statistics, in training too."""
+    checkpointing: bool = False
+    """Activations inside the network's stages are computed twice instead of kept: less memory."""
+
+    @model_validator(mode="after")
+    def _options_fit(self) -> CNNSettings:
+        if self.crop_area is not None and self.crop_area[0] > self.crop_area[1]:
+            raise ValueError("crop_area: the smallest share is first")
+        if self.crop_area is not None and not self.random_crops:
+            raise ValueError("crop_area: crops of random size, but random_crops is false")
+        if self.checkpointing and not self.fixed_statistics:
+            raise ValueError(
+                "checkpointing needs fixed_statistics: batch norms would see each batch twice"
+            )
+        return self
+
+
+class CNN(nn.Module):
+    """`(n, S * S, 3)` pixels as bytes -> cells `(n, h * w, 2048)` of the network's last map."""
 
     width = 2048
 
-    def __init__(
-        self,
-        backbone: Backbone = "resnet152",
-        weights: str | None = None,
-        crop: int = 224,
-        crop_area: tuple[float, float] | None = None,
-        random_crops: bool = True,
-        erasing: float = 0.0,
-        fixed_statistics: bool = False,
-        checkpointing: bool = False,
-    ) -> None:
+    def __init__(self, settings: CNNSettings) -> None:
         super().__init__()
-        self.crop, self.crop_area, self.random_crops = crop, crop_area, random_crops
-        self.erasing, self.fixed_statistics = erasing, fixed_statistics
+        self.settings = settings
         # Weights stay in torch's own order: AdamP cannot read other orders.
-        self.network = _network(backbone, weights, checkpointing)
+        self.network = _network(settings.backbone, settings.weights, settings.checkpointing)
 
     def forward(self, features: Tensor) -> tuple[Tensor, PaddedRows]:
         """The cells, and that all of them are real.
@@ -73,20 +87,21 @@ class CNN(nn.Module):
         Raises:
             ConfigError: `features` are not pixels, or the pictures are smaller than a crop.
         """
-        pixels = square(features)
-        if self.training and self.crop_area is not None:
-            pixels = resized_crops(pixels, self.crop, self.crop_area)
+        settings, pixels = self.settings, square(features)
+        if self.training and settings.crop_area is not None:
+            pixels = resized_crops(pixels, settings.crop, settings.crop_area)
         else:
-            pixels = cropped(pixels, self.crop, random=self.training and self.random_crops)
-        if self.training and self.erasing:
-            pixels = erased(pixels, self.erasing, self.network.mean.flatten())
+            random = self.training and settings.random_crops
+            pixels = cropped(pixels, settings.crop, random=random)
+        if self.training and settings.erasing:
+            pixels = erased(pixels, settings.erasing, self.network.mean.flatten())
         # A view of (n, S, S, 3) as (n, 3, S, S) has the channels last, the fastest memory format.
         cells = self.network(pixels.permute(0, 3, 1, 2))
         return cells, all_real(len(cells), cells.shape[1], cells.device)
 
     def train(self, mode: bool = True) -> CNN:
         super().train(mode)
-        if self.fixed_statistics:
+        if self.settings.fixed_statistics:
             for module in self.network.modules():
                 if isinstance(module, _BatchNorm):
                     module.eval()
@@ -142,12 +157,8 @@ def resized_crops(pixels: Tensor, side: int, area: tuple[float, float]) -> Tenso
     """
     count, whole = pixels.shape[:2]
     draws = torch.rand(4, _DRAWS, count, device=pixels.device)
-    share = area[0] + (area[1] - area[0]) * draws[0]
-    shape = torch.exp(math.log(4 / 3) * (2 * draws[1] - 1))
-    sizes = torch.stack([(share / shape).sqrt(), (share * shape).sqrt()]) * whole
-    sizes = sizes.round().clamp_min(1)  # (2, draws, n): heights and widths
-    sizes, fits = _first_that_fits(sizes, whole)
-    sizes = torch.where(fits, sizes, whole)
+    sizes, fits = _first_that_fits(draws[:2], area, 4 / 3, whole, whole)
+    sizes = torch.where(fits, sizes.clamp_min(1), whole)
     starts = (draws[2:, 0] * (whole - sizes + 1)).floor()
     steps = (torch.arange(side, device=pixels.device) + 0.5) / side
     places = (steps * sizes[..., None] - 0.5).clamp_min(0)  # within the crop, (2, n, side)
@@ -176,10 +187,8 @@ def erased(pixels: Tensor, probability: float, colour: Tensor) -> Tensor:
     """
     count, whole = pixels.shape[:2]
     draws = torch.rand(2, _DRAWS, count, device=pixels.device)
-    share = _ERASED[0] + (_ERASED[1] - _ERASED[0]) * draws[0]
-    shape = torch.exp(math.log(_FLATTEST) * (2 * draws[1] - 1))
-    sizes = torch.stack([(share * shape).sqrt(), (share / shape).sqrt()]) * whole
-    sizes, fits = _first_that_fits(sizes.round(), whole - 1)
+    sizes, fits = _first_that_fits(draws, _ERASED, _FLATTEST, whole, whole - 1)
+    sizes = sizes.flip(0)
     wanted, *places = torch.rand(3, count, device=pixels.device)
     starts = (torch.stack(places) * (whole - sizes + 1)).floor()[..., None]
     at = torch.arange(whole, device=pixels.device)
@@ -188,12 +197,18 @@ def erased(pixels: Tensor, probability: float, colour: Tensor) -> Tensor:
     return torch.where(inside[..., None], colour, pixels.float())
 
 
-def _first_that_fits(sizes: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """The first draw of height and width `(2, n)` that fits, and whether one fits `(n,)`.
+def _first_that_fits(
+    draws: Tensor, area: tuple[float, float], stretch: float, whole: int, most: int
+) -> tuple[Tensor, Tensor]:
+    """The first height and width `(2, n)` of which both are at most `most`, and whether there is
+    one `(n,)`.
 
-    `sizes (2, draws, n)` are the heights and widths of all draws. A draw fits if its height and
-    its width are at most `most`.
+    Of the uniform `draws (2, draws, n)`, the first is the share of a picture of side `whole`, in
+    `area`, the second the logarithm of width over height, in +-log `stretch`.
     """
+    share = area[0] + (area[1] - area[0]) * draws[0]
+    shape = torch.exp(math.log(stretch) * (2 * draws[1] - 1))
+    sizes = (torch.stack([(share / shape).sqrt(), (share * shape).sqrt()]) * whole).round()
     fits = (sizes <= most).all(0)
     first = fits.to(torch.uint8).argmax(0, keepdim=True)
     return sizes.gather(1, first.expand(2, 1, -1))[:, 0], fits.any(0)

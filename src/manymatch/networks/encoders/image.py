@@ -1,38 +1,83 @@
-"""The image encoder: local features of regions, cells or pixels, and a global feature."""
+"""Image encoders: local features of regions, cells or pixels, and a global feature."""
 
 from __future__ import annotations
 
+from typing import Literal
+
+from pydantic import model_validator
 from torch import Tensor, nn
 
 from manymatch.batch.padding import PaddedRows
-from manymatch.networks.encoders.cnn import CNN
+from manymatch.config.preset import Count, Probability
+from manymatch.config.strict import Strict
+from manymatch.networks.encoders.cnn import CNN, CNNSettings
 from manymatch.networks.encoders.encoding import Encoding
-from manymatch.networks.layers.linear import precise
+from manymatch.networks.layers.dropout import Dropout
+from manymatch.networks.layers.linear import glorot_linear, precise
+from manymatch.networks.layers.position_code import sine_code
+from manymatch.networks.layers.segments import gathered, scattered
+from manymatch.networks.pooling.global_pooling import MaxPooling, MeanPooling
 from manymatch.networks.pooling.masked import zeroed
+
+
+class ImageSettings(Strict):
+    """How an image's features `(R, F)` become local features and a global feature of size D.
+
+    `raw`: the local features are the features themselves, the global feature is one layer over
+    their mean (PVSE, PCME).
+    `linear`: local is one layer over each (a 1 x 1 convolution of a map), global their mean.
+    `residual`: local is `MLP(h) + h` over that layer, global the maximum (DivE on regions).
+    `regions`: local is `MLP(x) + Linear(x)`, global the maximum (VSE-infinity, CORA).
+    """
+
+    encoder: Literal["raw", "linear", "residual", "regions"] = "residual"
+    dropout: Probability = 0.0
+    """Dropout of the features' elements; with `residual`, of the local features."""
+    position_size: Count | None = None
+    """`regions`: size of the code of the regions' order (CORA: 16)."""
+    attention_heads: Count | None = None
+    """`regions`: heads of one self-attention layer over the regions (CORA: 16)."""
+    cnn: CNNSettings | None = None
+    """A network that makes the features of pixels and is fine-tuned."""
+
+    @model_validator(mode="after")
+    def _options_of_regions(self) -> ImageSettings:
+        for key in ("position_size", "attention_heads"):
+            if self.encoder != "regions" and getattr(self, key) is not None:
+                raise ValueError(f"{key} is an option of the encoder 'regions' alone")
+        return self
 
 
 class ImageEncoder(nn.Module):
     """Local features, which are pooled and projected to the global feature.
 
     Args:
-        local: `(n, R, F)` and their padding -> `(n, R, W)`, zero where padded.
-        local_size: W.
-        pool: `(n, R, W)` and their padding -> `(n, 1, W)`.
-        project: `(n, W)` -> `(n, D)`.
-        cnn: a network that makes the features F of pixels.
+        settings: which local features, and of what.
+        feature_width: F; the width of the CNN's map takes its place.
+        size: D.
+
+    Attributes:
+        local_size: W, the size of local features.
     """
 
-    def __init__(
-        self,
-        local: nn.Module,
-        local_size: int,
-        pool: nn.Module,
-        project: nn.Module,
-        cnn: CNN | None = None,
-    ) -> None:
+    def __init__(self, settings: ImageSettings, feature_width: int, size: int) -> None:
         super().__init__()
-        self.local, self.local_size, self.pool, self.project = local, local_size, pool, project
-        self.cnn = cnn
+        cnn = None if settings.cnn is None else CNN(settings.cnn)
+        width, dropout = feature_width if cnn is None else cnn.width, settings.dropout
+        project: nn.Module = nn.Identity()
+        if settings.encoder == "raw":
+            local: nn.Module = EachRegion(Dropout(dropout))
+            project = glorot_linear(width, size)
+        elif settings.encoder == "linear":
+            local = EachRegion(nn.Sequential(Dropout(dropout), glorot_linear(width, size)))
+        elif settings.encoder == "residual":
+            local = ResidualEncoder(width, size, dropout)
+        else:
+            places, heads = settings.position_size, settings.attention_heads
+            local = RegionEncoder(width, size, dropout, places, heads)
+        self.local, self.local_size = local, width if settings.encoder == "raw" else size
+        self.pool = MeanPooling() if settings.encoder in ("raw", "linear") else MaxPooling()
+        self.project, self.cnn = project, cnn
 
     def forward(self, features: Tensor, padding: PaddedRows) -> Encoding:
         """`features (n, R, F)` -> local `(n, R, W)`, globals `(n, D)`.
@@ -59,3 +104,99 @@ class EachRegion(nn.Module):
 
     def forward(self, features: Tensor, padding: PaddedRows) -> Tensor:
         return zeroed(self.layer(features), padding)
+
+
+class RegionEncoder(nn.Module):
+    """`MLP(x) + Linear(x)` for each region, `MLP = F -> D/2 -> BatchNorm -> ReLU -> D`.
+
+    Batch statistics count real regions only.
+
+    Args:
+        width: F, size of the features.
+        size: D.
+        dropout: of the features.
+        position_size: size of a sine code of the region's position, which is added after Linear
+            and LayerNorm (CORA: 16); None: no code.
+        attention_heads: heads of one self-attention and feed-forward residual layer over the
+            regions of an image (CORA: 16); None: no such layer.
+
+    References:
+        Chen et al., VSE-infinity, CVPR 2021; Pham et al., CORA, CVPR 2024.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        size: int,
+        dropout: float = 0.0,
+        position_size: int | None = None,
+        attention_heads: int | None = None,
+    ) -> None:
+        super().__init__()
+        hidden = size // 2
+        self.dropout = Dropout(dropout)
+        self.linear = glorot_linear(width, size)
+        self.widen = nn.Sequential(
+            nn.Linear(width, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, size)
+        )
+        self.position = OrderCode(position_size, size) if position_size else None
+        self.context = (
+            nn.TransformerEncoderLayer(size, attention_heads, 2 * size, dropout, batch_first=True)
+            if attention_heads
+            else None
+        )
+
+    def forward(self, features: Tensor, padding: PaddedRows) -> Tensor:
+        """`features (n, R, F)` -> `(n, R, D)`, zero where padded."""
+        mask, real = padding.mask, self.dropout(gathered(features, padding))
+        local = scattered(self.linear(real) + self.widen(real), padding)
+        if self.position is not None:
+            local = local + self.position(mask.shape[1])
+        if self.context is not None:
+            hidden = None if padding.all_real else ~mask
+            local = self.context(local, src_key_padding_mask=hidden)
+        return zeroed(local, padding)
+
+
+class OrderCode(nn.Module):
+    """The sine code of a region's position in the list, through Linear and LayerNorm to size D."""
+
+    def __init__(self, code_size: int, size: int) -> None:
+        super().__init__()
+        self.linear, self.norm = nn.Linear(code_size, size), nn.LayerNorm(size)
+
+    def forward(self, length: int) -> Tensor:
+        """`(length, D)`."""
+        weight = self.linear.weight
+        code = sine_code(length, weight.shape[1], weight.device, weight.dtype)
+        return self.norm(precise(self.linear, code))
+
+
+class ResidualEncoder(nn.Module):
+    """`MLP(h) + h` for each region, `h = Linear(x)`, `MLP = D -> D/2 -> BatchNorm -> ReLU -> D`.
+
+    Batch statistics count real regions only.
+
+    Args:
+        width: F, size of the features.
+        size: D.
+        dropout: of the output, as in the released code; the paper does not state the position.
+
+    References:
+        Kim, Kim and Kwak, DivE, CVPR 2023, section 3.2.
+    """
+
+    def __init__(self, width: int, size: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        hidden = size // 2
+        self.dropout = Dropout(dropout)
+        self.linear = glorot_linear(width, size)
+        self.widen = nn.Sequential(
+            nn.Linear(size, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, size)
+        )
+
+    def forward(self, features: Tensor, padding: PaddedRows) -> Tensor:
+        """`features (n, R, F)` -> `(n, R, D)`, zero where padded."""
+        # In half precision this layer alone turns the gradients of the hardest negatives away.
+        narrow = precise(self.linear, gathered(features, padding))
+        return scattered(self.dropout(self.widen(narrow) + narrow), padding)

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from manymatch.batch.batch import Graphs
 from manymatch.batch.padding import PaddedRows, Sequences
+from manymatch.config.preset import Count, Probability
+from manymatch.config.strict import Strict
 from manymatch.networks.encoders.bert import BertEncoder
 from manymatch.networks.layers.dropout import Dropout
 from manymatch.networks.layers.gru import BiGRU, Directions
@@ -19,11 +21,43 @@ from manymatch.networks.pooling.global_pooling import MeanPooling
 from manymatch.networks.pooling.graph_attention import GraphAttention
 
 EdgeForm = Literal["paper", "code"]
-ObjectEdges = Literal["both_ways", "subject_to_object"]
 GraphForm = Literal["steps", "joint", "sums", "phrases"]
 
 _LENGTHS = (0, 1, 2, 4, 8)
 """Phrases whose lengths are between two neighbours of this list are read together."""
+
+
+class GraphSettings(Strict):
+    """The encoder of scene graphs. The defaults are the paper's, except for `object_edges`, which
+    is the released code's."""
+
+    size: Count = 1024
+    """D, a multiple of `heads`."""
+    heads: Count = 16
+    """Number of heads of every attention."""
+    graph: GraphForm = "steps"
+    """`steps`: attributes to objects, then objects to objects. `joint`: the same number of layers
+    over objects and attributes together, after edge context; entities and objects are then the
+    same (table 3). Not in the paper: `sums`, no attention; an entity is the sum of its phrases, and
+    an object the sum of its entity and the labels of the relations whose subject it is; `phrases`,
+    no graph; a caption consists of all its phrases, and an entity is the sum of its phrases."""
+    fully_connected: bool = False
+    """Attention along all pairs of objects, and of objects and attributes, of a caption instead of
+    the parsed edges (table 3). Relations still give edge context."""
+    attribute_layers: Count = 1
+    object_layers: Count = 2
+    edge_form: EdgeForm = "paper"
+    """How edge context is averaged: as in eq. 6, or as in the released code, see `EdgeContext`."""
+    object_edges: Literal["both_ways", "subject_to_object"] = "both_ways"
+    """Whether objects exchange along relations both ways, as in the released code, or only from a
+    subject to its object, as in the paper's directed graph. Two objects are neighbours once, even
+    with several relations."""
+    last_activation: bool = True
+    """Whether the last layer ends in a ReLU. Without it, unlike the paper, captions spread over all
+    directions, as images do, instead of one orthant, and are learned faster."""
+    graph_dropout: Probability = 0.0
+    """Dropout of the phrases' vectors, of the messages of edges, of objects before the
+    object-object attention, and of nodes between two layers (released code)."""
 
 
 class Encoded(NamedTuple):
@@ -141,61 +175,32 @@ class EdgeContext(nn.Module):
 class SceneGraphEncoder(nn.Module):
     """Two steps of graph attention: object-attribute, then object-object with edge context.
 
-    Args:
-        concepts: encoder of the phrases, `(P, T)` ids and which of them are real -> `(P, D)`.
-        size: D, a multiple of `heads`.
-        attribute_layers, object_layers: GATv2 layers of the two steps (CORA: 1 and 2).
-        edge_form: see `EdgeContext`.
-        object_edges: whether objects exchange along a relation both ways, or only from a subject
-            to its object. Two objects are neighbours once, even with several relations.
-        last_activation: whether the last layer ends in a ReLU (CORA: it does).
-        dropout: of the phrases' vectors, of the messages of edges, of objects before the
-            object-object attention, and of nodes between two layers (released code).
-        form: `steps`, the two steps. `joint`: the same number of layers over objects and
-            attributes together, after edge context; entities and objects are then the same.
-            `sums`: no attention; an entity is the sum of its phrases, and an object the sum of its
-            entity and the labels of the relations whose subject it is. `phrases`: no graph; a
-            caption consists of all its phrases, and an entity is the sum of its phrases.
-        fully_connected: attention along all pairs of objects, and of objects and attributes, of a
-            caption instead of the parsed edges. Relations still give edge context.
+    `concepts` encodes the phrases: `(P, T)` ids and which of them are real -> `(P, D)`.
 
     References:
-        Pham et al., CORA, CVPR 2024, section 3.2; table 3 for `joint` and `fully_connected`.
-        `sums` and `phrases` are not in the paper.
+        Pham et al., CORA, CVPR 2024, section 3.2.
     """
 
-    def __init__(
-        self,
-        concepts: nn.Module,
-        size: int,
-        heads: int = 16,
-        attribute_layers: int = 1,
-        object_layers: int = 2,
-        edge_form: EdgeForm = "paper",
-        object_edges: ObjectEdges = "both_ways",
-        last_activation: bool = True,
-        dropout: float = 0.0,
-        form: GraphForm = "steps",
-        fully_connected: bool = False,
-    ) -> None:
+    def __init__(self, settings: GraphSettings, concepts: nn.Module) -> None:
         super().__init__()
-        self.concepts, self.dropout = concepts, Dropout(dropout)
-        self.object_edges = object_edges
-        self.form, self.fully_connected = form, fully_connected
-        if form in ("sums", "phrases"):
+        self.settings, self.concepts = settings, concepts
+        self.dropout = Dropout(settings.graph_dropout)
+        if settings.graph in ("sums", "phrases"):
             return
-        first, second = attribute_layers, object_layers
-        if form == "joint":
-            first, second = 0, attribute_layers + object_layers
+        first, second = settings.attribute_layers, settings.object_layers
+        if settings.graph == "joint":
+            first, second = 0, first + second
+        size, heads = settings.size, settings.heads
         self.object_attribute = _layers(size, heads, first)
-        self.edge_context = EdgeContext(size, edge_form, dropout)
-        self.object_object = _layers(size, heads, second, last_activation)
+        self.edge_context = EdgeContext(size, settings.edge_form, settings.graph_dropout)
+        self.object_object = _layers(size, heads, second, settings.last_activation)
 
     def forward(self, graphs: Graphs) -> Encoded:
         concepts = self.dropout(self.concepts(graphs.phrases, graphs.phrase_words))
-        if self.form in ("sums", "phrases"):
-            return _plain(graphs, concepts, self.form)
-        if self.form == "joint":
+        form = self.settings.graph
+        if form in ("sums", "phrases"):
+            return _plain(graphs, concepts, form)
+        if form == "joint":
             return self._joint(graphs, concepts)
         return self._two_steps(graphs, concepts)
 
@@ -227,13 +232,13 @@ class SceneGraphEncoder(nn.Module):
 
     def _binding(self, graphs: Graphs) -> Tensor:
         """`(2, E)` edges between objects and attributes; attributes are numbered after objects."""
-        return graphs.edges.all_binding if self.fully_connected else graphs.edges.binding
+        return graphs.edges.all_binding if self.settings.fully_connected else graphs.edges.binding
 
     def _between(self, graphs: Graphs) -> Tensor:
         """`(2, E)` edges between objects."""
-        if self.fully_connected:
+        if self.settings.fully_connected:
             return graphs.edges.all_objects
-        if self.object_edges == "both_ways":
+        if self.settings.object_edges == "both_ways":
             return graphs.edges.related
         return graphs.edges.subject_to_object
 

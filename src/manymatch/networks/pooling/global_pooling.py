@@ -15,6 +15,7 @@ class MeanPooling(nn.Module):
     """The mean of the real rows: `(n, R, D), (n, R) -> (n, 1, D)`; `globals` are ignored."""
 
     def forward(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Tensor:
+        """`local (n, R, D)`, `mask (n, R)` -> `(n, 1, D)`; `globals` are ignored."""
         # NaN or infinity times a weight of 0 would still be NaN.
         local, mask = zeroed(local, mask), real_rows(local, mask)
         weights = mask.to(local.dtype) / mask.sum(1, keepdim=True)
@@ -27,6 +28,7 @@ class MaxPooling(nn.Module):
     `globals` are ignored."""
 
     def forward(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Tensor:
+        """`local (n, R, D)`, `mask (n, R)` -> `(n, 1, D)`; `globals` are ignored."""
         padding = ~real_rows(local, mask)
         return local.masked_fill(padding[:, :, None], -torch.inf).amax(1, keepdim=True)
 

@@ -21,7 +21,7 @@ class GPO(nn.Module):
     Args:
         code_size: size of the position code.
         hidden: size of the bi-GRU, whose directions are averaged.
-        temperature: of the softmax.
+        temperature: > 0, of the softmax.
 
     References:
         Chen et al., Learning the Best Pooling Strategy for Visual Semantic Embedding

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from manymatch.networks.layers.linear import glorot_linear, precise
 from manymatch.networks.pooling.masked import Mask, masked_softmax, real_rows, zeroed
-from manymatch.networks.pooling.prediction import SetModule, Sets
+from manymatch.networks.pooling.prediction import Given, SetModule, Sets
 
 
 class PIENet(SetModule):
@@ -40,13 +40,7 @@ class PIENet(SetModule):
         self.residual = glorot_linear(width, size)
         self.norm = nn.LayerNorm(size)
 
-    def predict(
-        self,
-        local: Tensor,
-        mask: Mask = None,
-        globals: Tensor | None = None,
-        boxes: Tensor | None = None,
-    ) -> Sets:
+    def _sets(self, local: Tensor, mask: Mask, globals: Given, boxes: Given) -> Sets:
         attended, attention = self.attention(local, mask)
         # In half precision the elements of a set would be too much alike: which one is the nearest,
         # and which negative the hardest, would be chance.

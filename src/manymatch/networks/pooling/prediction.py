@@ -9,6 +9,8 @@ from torch import Tensor, nn
 
 from manymatch.networks.pooling.masked import Mask
 
+Given = Tensor | None
+
 
 class Sets(NamedTuple):
     """The set of each sample.
@@ -27,7 +29,6 @@ class Sets(NamedTuple):
 class SetModule(nn.Module, ABC):
     """A module that predicts a set of vectors from local features and a global vector."""
 
-    @abstractmethod
     def predict(
         self,
         local: Tensor,
@@ -41,6 +42,11 @@ class SetModule(nn.Module, ABC):
         `globals` nothing is added to the slots. The `boxes` say where the inputs lie in the image
         (x1 y1 x2 y2 in 0..1), for modules that code the place.
         """
+        return self._sets(local, mask, globals, boxes)
+
+    @abstractmethod
+    def _sets(self, local: Tensor, mask: Mask, globals: Given, boxes: Given) -> Sets:
+        """`predict` of the module."""
 
     def forward(
         self,
@@ -49,7 +55,8 @@ class SetModule(nn.Module, ABC):
         globals: Tensor | None = None,
         boxes: Tensor | None = None,
     ) -> Tensor:
-        """The `vectors (n, K, D)` of `predict`."""
+        """`local (n, R, W)`, `mask (n, R)`, `globals (n, D)`, `boxes (n, R, 4)` -> the vectors
+        `(n, K, D)` of `predict`."""
         return self.predict(local, mask, globals, boxes).vectors
 
 

@@ -16,7 +16,13 @@ from manymatch.networks.layers.position_code import (
     square_grid_ends,
 )
 from manymatch.networks.pooling.masked import Mask, real_rows, zeroed
-from manymatch.networks.pooling.prediction import GlobalResidual, SetModule, Sets, feed_forward
+from manymatch.networks.pooling.prediction import (
+    Given,
+    GlobalResidual,
+    SetModule,
+    Sets,
+    feed_forward,
+)
 from manymatch.util.errors import ConfigError
 
 Start = Literal["learned", "random"]
@@ -75,13 +81,7 @@ class SlotAttention(SetModule):
         self.block = SlotBlock(width, size, heads, attention_size or size, dropout, update)
         self.output = GlobalResidual(size)
 
-    def predict(
-        self,
-        local: Tensor,
-        mask: Mask = None,
-        globals: Tensor | None = None,
-        boxes: Tensor | None = None,
-    ) -> Sets:
+    def _sets(self, local: Tensor, mask: Mask, globals: Given, boxes: Given) -> Sets:
         slots, attention = self._refine(local, mask, boxes)
         return self.output(slots, globals, zeroed(attention[-1].mean(1).mT, mask).mT)
 

@@ -150,8 +150,9 @@ def section(results: AllResults) -> View | None:
     blocks: list[Block] = []
     for costs in results.current(Costs):
         ours, theirs = query_charts(costs)
+        code = f", measured with revision {costs.git_revision[:8]}" if costs.git_revision else ""
         blocks += [
-            Note(f"What the methods cost on {sizes(costs)}, and what the papers print."),
+            Note(f"What the methods cost on {sizes(costs)}{code}, and what the papers print."),
             table(costs),
             _NOTE,
             Heading("A text query over the number of images", "milliseconds, measured here"),

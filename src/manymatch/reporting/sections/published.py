@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from manymatch.config.galleries import is_papers_test
+from manymatch.config.method_files import method_titles
 from manymatch.reporting.blocks import Block, Folded, Grid, Heading, Note, View
 from manymatch.reporting.chart import Chart, Series, line_chart, styles
 from manymatch.reporting.published import PublishedResult, published_results
@@ -42,18 +43,7 @@ METRIC_LABELS = {
 }
 WAY_LABELS: dict[str, str] = {way: name.capitalize() for way, name in WAYS.items()}
 
-PAPERS_NAME = {
-    "vsepp": "VSE++",
-    "vse_infinity": "VSE∞",
-    "pvse": "PVSE",
-    "pcme": "PCME",
-    "dive": "DivE",
-    "swamp": "SwAMP",
-    "swamp_video": "SwAMP",
-    "msrm": "MSRM",
-    "maxmatch": "MaxMatch",
-    "cora": "CORA",
-}
+PAPERS_NAME = method_titles()
 """What the papers call our methods. The papers' variants have a longer name ("SwAMP + PAR")."""
 
 

@@ -38,7 +38,7 @@ from manymatch.util.parts import Parts, identity_of
 from manymatch.util.progress import say, track
 
 if TYPE_CHECKING:
-    from manymatch.methods.embeddings import Embeddings
+    from manymatch.methods.shared.embeddings import Embeddings
     from manymatch.model.model import Model
 
 ITEMS_AT_ONCE = 256

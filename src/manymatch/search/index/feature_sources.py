@@ -22,7 +22,7 @@ from manymatch.shards.sample import JSON
 from manymatch.util.errors import DataError
 
 if TYPE_CHECKING:
-    from manymatch.methods.embeddings import Embeddings
+    from manymatch.methods.shared.embeddings import Embeddings
     from manymatch.model.model import Model
 
 

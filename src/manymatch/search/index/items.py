@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -16,11 +15,17 @@ from manymatch.util.errors import DataError
 from manymatch.util.files import sha256, storage_error
 from manymatch.util.prefetch import map_ahead
 from manymatch.util.progress import say
-from manymatch.util.regular_file import PICTURES, UNREADABLE, read_regular, regular_path
+from manymatch.util.regular_file import (
+    PICTURES,
+    UNREADABLE,
+    files_below,
+    read_regular,
+    regular_path,
+)
 from manymatch.util.text_lines import numbered_lines
 
 if TYPE_CHECKING:
-    from manymatch.methods.embeddings import Embeddings
+    from manymatch.methods.shared.embeddings import Embeddings
     from manymatch.model.model import Model
 
 _ADVICE = ". Replace or remove the file"
@@ -110,11 +115,8 @@ class PictureFolder(Source):
         def unreadable(error: OSError) -> None:
             say(f"left out: {storage_error(error)}")
 
-        for parent, folders, names in os.walk(self.path, onerror=unreadable):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            for name in names:
-                if name.lower().endswith(PICTURES + UNREADABLE) and not name.startswith("."):
-                    yield self._entry(Path(parent, name))
+        files = files_below(self.path, PICTURES + UNREADABLE, linked=False, unreadable=unreadable)
+        yield from map(self._entry, files)
 
     def _entry(self, file: Path) -> Entry:
         path = file.relative_to(self.path).as_posix()

@@ -13,7 +13,7 @@ from manymatch.util.json_file import read_object
 from manymatch.util.progress import say
 
 if TYPE_CHECKING:
-    from manymatch.methods.embeddings import Embeddings
+    from manymatch.methods.shared.embeddings import Embeddings
 
 _SUFFIX = ".parts.partial"
 _MODEL = "model.json"

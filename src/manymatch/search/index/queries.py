@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from manymatch.batch.parallel_map import single_core
-from manymatch.methods.embeddings import Embeddings
+from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Side
 from manymatch.model.hub import downloaded
 from manymatch.model.model import Model, load

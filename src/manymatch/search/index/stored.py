@@ -24,7 +24,7 @@ from manymatch.util.numpy_file import load_array
 from manymatch.util.parquet_file import check_cells, open_table, table_faults, table_writer
 
 if TYPE_CHECKING:
-    from manymatch.methods.embeddings import Embeddings
+    from manymatch.methods.shared.embeddings import Embeddings
     from manymatch.search.index.manifest import Manifest
 
 ITEMS = "items.parquet"
@@ -104,7 +104,7 @@ class Stored:
         """All embeddings; only the rows that are read are in memory."""
         import torch
 
-        from manymatch.methods.embeddings import Embeddings
+        from manymatch.methods.shared.embeddings import Embeddings
 
         with warnings.catch_warnings(action="ignore"):  # of read-only arrays; nothing writes
             return Embeddings(

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manymatch.methods.embeddings import Embeddings
-from manymatch.methods.products import ROUNDED, ProductForm
+from manymatch.methods.shared.embeddings import Embeddings
+from manymatch.methods.shared.products import ROUNDED, ProductForm
 from manymatch.model.answer import Side
 from manymatch.model.model import Model
 from manymatch.search.scan.codes import ARRAYS, BLOCK, Sizes

@@ -23,8 +23,8 @@ from torch import Tensor
 
 from manymatch.batch.parallel_map import map_parallel
 from manymatch.config.strict import Strict
-from manymatch.methods.embeddings import Embeddings
-from manymatch.methods.products import ProductQuery
+from manymatch.methods.shared.embeddings import Embeddings
+from manymatch.methods.shared.products import ProductQuery
 from manymatch.model.answer import Side
 from manymatch.model.model import Model
 from manymatch.search.scan import dots

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from manymatch.batch.parallel_map import map_parallel
 from manymatch.evaluation.rerank import reranked
-from manymatch.methods.embeddings import Embeddings
-from manymatch.methods.products import ProductForm
+from manymatch.methods.shared.embeddings import Embeddings
+from manymatch.methods.shared.products import ProductForm
 from manymatch.model.answer import Side
 from manymatch.model.blocks import Score, checked
 from manymatch.model.embed import check_finite

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from manymatch.methods.embeddings import Embeddings
-from manymatch.methods.products import ProductQuery
+from manymatch.methods.shared.embeddings import Embeddings
+from manymatch.methods.shared.products import ProductQuery
 from manymatch.model.answer import Side
 from manymatch.model.model import Model
 from manymatch.model.scores import check_elements, check_origin

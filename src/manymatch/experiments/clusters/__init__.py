@@ -1,1 +1,0 @@
-"""The meaning of the classes of a trained SwAMP."""

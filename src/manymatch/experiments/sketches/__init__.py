@@ -1,1 +1,0 @@
-"""SwAMP's third task: sketches retrieve images of classes that training has not seen."""

@@ -1,0 +1,143 @@
+"""The command `clusters`: the classes of a trained SwAMP by keywords and members
+(`results.clusters`).
+
+A sample belongs to the class of highest probability `p(y | x)`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from spacy.language import Language
+from spacy.tokens import Doc
+from torch import Tensor
+
+from manymatch.evaluation.embedded_model import EmbeddedModel
+from manymatch.evaluation.samples import thumbnail
+from manymatch.experiments.probes.probed_model import ProbedModel
+from manymatch.losses.pseudo_labels import SwappedLabels
+from manymatch.methods.swamp import SwAMP
+from manymatch.results.clusters import Cluster, ClusterCaption, Clusters, UsedClasses
+from manymatch.scene_graphs.parser import MAX_CHARACTERS, load_model
+from manymatch.util.errors import ConfigError
+
+_KINDS = {"NOUN": "nouns", "PROPN": "nouns", "VERB": "verbs"}
+
+
+class Words(NamedTuple):
+    """The lemmas of one caption, without repetition."""
+
+    nouns: list[str]
+    verbs: list[str]
+
+
+def words_of(model: Language, captions: Sequence[str]) -> list[Words]:
+    """The words of each caption. Auxiliaries do not count as verbs; names count as nouns."""
+    texts = (" ".join(caption[:MAX_CHARACTERS].split()) for caption in captions)
+    # Lemmas and parts of speech do not depend on the parse, which would be most of the work.
+    return [_words(doc) for doc in model.pipe(texts, disable=["parser"])]
+
+
+def _words(doc: Doc) -> Words:
+    lemmas: dict[str, dict[str, None]] = {"nouns": {}, "verbs": {}}
+    for token in doc:
+        if token.pos_ in _KINDS and token.is_alpha:
+            lemmas[_KINDS[token.pos_]][token.lemma_.lower()] = None
+    return Words(list(lemmas["nouns"]), list(lemmas["verbs"]))
+
+
+def most_frequent(captions: Iterable[Iterable[str]], count: int) -> list[tuple[str, int]]:
+    """The `count` words that most captions have, with their number of captions. Words of equal
+    frequency are in alphabetical order."""
+    frequency = Counter(word for words in captions for word in words)
+    return sorted(frequency.items(), key=lambda pair: (-pair[1], pair[0]))[:count]
+
+
+KEYWORDS = 8
+"""Nouns, and verbs, kept for each class."""
+SHOWN, PICTURES = 12, 4
+"""The first classes that get thumbnails, and the number of thumbnails of each."""
+
+
+class Members(NamedTuple):
+    """Rows of a class's captions and images, ascending."""
+
+    captions: list[int]
+    images: list[int]
+
+
+def describe_classes(model: Path, shards: Path, target: Path, *, split: str, parser: str) -> None:
+    """Write the classes of the SwAMP in `model` on `split` to `target`.
+
+    Args:
+        parser: name of the spaCy model that finds nouns and verbs.
+
+    Raises:
+        ConfigError: the model has no classes, or there is no such spaCy model.
+        CheckpointError, DataError: as for `evaluate`.
+    """
+    probed = ProbedModel.open(model, shards, split)
+    labels = _labels(probed.trained)
+    captions = _classes(labels, probed.embedded.texts.vectors)
+    images = _classes(labels, probed.embedded.images.vectors)
+    words = words_of(load_model(parser), [caption.text for caption in probed.captions])
+    agree = captions == images[probed.embedded.image_index]
+    members = _members(captions, images).items()
+    Clusters(
+        **probed.identity(),
+        n_classes=labels.settings.n_classes,
+        used=UsedClasses(captions=len(captions.unique()), images=len(images.unique())),
+        agreement=round(100 * float(agree.double().mean()), 2),
+        classes=[
+            _cluster(probed, number, rows, words, PICTURES if position < SHOWN else 0)
+            for position, (number, rows) in enumerate(members)
+        ],
+    ).write(target)
+
+
+def _labels(trained: EmbeddedModel) -> SwappedLabels:
+    method = trained.method
+    if not isinstance(method, SwAMP) or method.labels is None:
+        raise ConfigError(
+            f"{trained.folder}: the model has no classes. Use a model of the method 'swamp' whose "
+            "weight of swapped labels is above 0."
+        )
+    return method.labels
+
+
+@torch.inference_mode()
+def _classes(labels: SwappedLabels, vectors: Tensor) -> Tensor:
+    """The most probable class `(n,)` of each vector `(n, 1, D)`."""
+    return labels.classes(vectors[:, 0]).argmax(1).cpu()
+
+
+def _members(captions: Tensor, images: Tensor) -> dict[int, Members]:
+    """The members of each class: most captions first, then most images, then by number."""
+    members: dict[int, Members] = {}
+    for column, classes in enumerate((captions, images)):
+        for row, number in enumerate(classes.tolist()):
+            members.setdefault(number, Members([], []))[column].append(row)
+    order = sorted(members, key=lambda n: (-len(members[n].captions), -len(members[n].images), n))
+    return {number: members[number] for number in order}
+
+
+def _cluster(
+    probed: ProbedModel, number: int, members: Members, words: list[Words], pictures: int
+) -> Cluster:
+    """The class `number` with thumbnails of its first `pictures` images."""
+    words = [words[row] for row in members.captions]
+    captions = [probed.captions[row] for row in members.captions]
+    return Cluster(
+        number=number,
+        nouns=most_frequent((caption.nouns for caption in words), KEYWORDS),
+        verbs=most_frequent((caption.verbs for caption in words), KEYWORDS),
+        captions=[ClusterCaption(caption_id=entry.id, caption=entry.text) for entry in captions],
+        images=[probed.embedded.image_ids[row] for row in members.images],
+        thumbnails={
+            image.image_id: thumbnail(image) for image in probed.images(members.images[:pictures])
+        },
+    )

@@ -1,1 +1,0 @@
-"""SwAMP's synthetic experiment: pairs of points in two generated modalities, with known classes."""

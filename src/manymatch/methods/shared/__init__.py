@@ -1,0 +1,1 @@
+"""What methods share: the contract of a method, embeddings, towers, settings."""

@@ -1,0 +1,256 @@
+"""The engine does each run once, also after a kill; the runs of these tests add numbers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from killing import kill_during
+from one_by_one import run_one_by_one
+
+from manymatch.config.layout import Layout
+from manymatch.config.strict import Strict, validate
+from manymatch.experiments import workers
+from manymatch.experiments.engine import Experiment, Numbers, Row, Run, perform
+from manymatch.experiments.grid import Options, Plan, Point
+from manymatch.experiments.workers import finish_all, gpus_of
+from manymatch.results.base import Result
+from manymatch.util.errors import ConfigError, ManyMatchError
+
+
+class SumPlan(Plan):
+    experiment: Literal["sums"] = "sums"
+
+
+class Addends(Strict):
+    a: int = 0
+    b: int = 0
+    wide: bool = False
+
+
+class SumResult(Result):
+    path: ClassVar[str] = "sums/{name}.json"
+    remedy: ClassVar[str] = "Run the experiment again."
+    name: str
+    points: list[dict[str, Any]]
+
+
+class Sums(Experiment[SumPlan, Addends]):
+    """A run adds the settings of its point and its seed. An `a` below 0 fails."""
+
+    kind = "sums"
+    plan_type = SumPlan
+    files_of_a_run = ("kept",)
+    code_now = "code"
+
+    def settings(self, point: Point, seed: int) -> Addends:
+        return validate(Addends, {**self.plan.set, **point.settings}, "settings")
+
+    def inputs(self, settings: Addends) -> dict[str, Any]:
+        return settings.model_dump(mode="json")
+
+    def code(self, settings: Addends) -> str:
+        return self.code_now
+
+    def recorded(self, runs: Sequence[Run]) -> list[tuple[Run, str, Numbers]]:
+        files = SumResult.read_all(self.layout.reports)
+        made = {tuple(one["of"]): one for file in files for p in file.points for one in p["runs"]}
+        known = [(run, made.get((run.settings.a, run.settings.b, run.seed))) for run in runs]
+        return [(run, one["code"], {**one, "seed": None}) for run, one in known if one]
+
+    def run(self, settings: Addends, seed: int, folder: Path) -> Numbers:
+        if settings.a < 0:
+            raise ManyMatchError("no sums below 0")
+        print("adding", file=sys.stderr)
+        for name in ("kept", "left", "model"):
+            (folder / name).touch()
+        total = settings.a + settings.b + seed
+        return {"sum": total, "of": [settings.a, settings.b, seed], "code": self.code_now}
+
+    def headline(self, numbers: Numbers) -> str:
+        return f"sum {numbers['sum']}"
+
+    def result(self, rows: Sequence[Row]) -> SumResult:
+        return SumResult(name=self.name, points=[row.as_json("private") for row in rows])
+
+
+def sums(root: Path, name: str = "what", code: str = "code", **options: Any) -> dict[str, Any]:
+    """The file of results of an experiment whose keys are among `options`."""
+    keys = {key: options.pop(key) for key in ("over", "points", "seeds") if key in options}
+    experiment = Sums(name, validate(SumPlan, keys, "test"), Layout(root), Options(**options))
+    experiment.code_now = code
+    value: dict[str, Any] = json.loads(perform(experiment).read_text())
+    return value
+
+
+values = st.lists(st.integers(0, 4), min_size=1, max_size=3, unique=True)
+
+
+@given(grids=st.lists(st.tuples(values, values, values), min_size=1, max_size=3))
+@settings(max_examples=15, deadline=None)
+def test_every_run_of_a_drawn_grid_is_done_once(grids: list[tuple[list[int], ...]]) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        worked, known = run_one_by_one(patch), set()
+        for number, (a, b, seeds) in enumerate(grids):
+            worked.clear()
+            over = {"over": {"a": a, "b": b}, "seeds": seeds}
+            result = sums(Path(folder), f"grid-{number}", **over)
+            assert [
+                (p["label"], p["settings"]["a"], p["settings"]["b"]) for p in result["points"]
+            ] == [(f"a={x}, b={y}", x, y) for x in a for y in b]
+            runs = [run for point in result["points"] for run in point["runs"]]
+            asked = [(x, y, seed) for x in a for y in b for seed in seeds]
+            assert [(run["sum"], run["seed"]) for run in runs] == [(sum(o), o[2]) for o in asked]
+            new = [
+                f"a={x}, b={y}, seed {seed}" for x, y, seed in asked if (x, y, seed) not in known
+            ]
+            assert worked == new
+            known |= set(asked)
+
+
+def test_equal_points_are_done_once_and_a_run_leaves_little(
+    tmp_path: Path, worked: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = sums(tmp_path, points={"said": {"a": 1}, "said again": {"a": 1, "b": 0}})
+    assert worked == ["said again, seed 0"]
+    assert result["points"][0]["runs"] == result["points"][1]["runs"]
+    (folder,) = folders(tmp_path)
+    assert {path.name for path in folder.iterdir()} == {"result.json", "log.txt", "kept"}
+    assert (folder / "log.txt").read_text() == "adding\n"
+    first, second, last = capsys.readouterr().err.splitlines()
+    assert first == "what: 1 runs, 0 of them finished before" and second.startswith("what: 1 at")
+    assert last == "said again, seed 0: sum 1; the last"
+
+
+def folders(root: Path) -> list[Path]:
+    found = Layout(root).experiment_runs("sums").glob("*/result.json")
+    return sorted(path.parent for path in found)
+
+
+def test_results_of_other_code_count_only_if_told_so(tmp_path: Path, worked: list[str]) -> None:
+    plan = {"over": {"a": [1]}}
+    first = sums(tmp_path, **plan)
+    worked.clear()
+    assert sums(tmp_path, code="new", accept_stale=True, **plan) == first and not worked
+    assert sums(tmp_path, code="new", **plan)["points"][0]["runs"][0]["code"] == "new"
+    assert len(worked) == 1
+
+
+def test_a_model_is_made_again_if_it_is_to_stay(tmp_path: Path, worked: list[str]) -> None:
+    sums(tmp_path, over={"a": [1]})
+    sums(tmp_path, over={"a": [1, 2]}, keep=True)
+    assert len(worked) == 3
+    assert all((folder / "model").exists() for folder in folders(tmp_path))
+
+
+def test_a_clone_begins_with_the_runs_in_files_of_results(
+    tmp_path: Path, worked: list[str]
+) -> None:
+    """Numbers of the present code come before those of other code."""
+    first = sums(tmp_path, "first", over={"a": [1]})
+    sums(tmp_path, "other", code="old", over={"a": [2]})
+    more = {"over": {"a": [1, 2]}, "seeds": [0, 1]}
+    for options, done in (
+        ({"extend": True}, 3),
+        ({"extend": True, "accept_stale": True}, 2),
+        ({}, 4),
+    ):
+        shutil.rmtree(Layout(tmp_path).experiment_runs("sums"))
+        worked.clear()
+        result = sums(tmp_path, "more", **more, **options)
+        assert len(worked) == done, options
+        assert result["points"][0]["runs"][0]["sum"] == first["points"][0]["runs"][0]["sum"]
+        (tmp_path / "reports/sums/more.json").unlink()
+
+
+def test_a_failed_run_is_named_and_the_others_are_finished(
+    tmp_path: Path, worked: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ManyMatchError, match=r"1 of 3 runs failed \(a=-1, seed 0\)[^\n]*$"):
+        sums(tmp_path, over={"a": [-1, 1, 2]})
+    assert "a=-1, seed 0: failed: no sums below 0" in capsys.readouterr().err
+    assert len(folders(tmp_path)) == 2 and not (tmp_path / "reports").exists()
+    worked.clear()
+    with pytest.raises(ConfigError, match="what, point 'a=big': settings: a"):
+        sums(tmp_path, over={"a": [3, "big"]})
+    assert not worked
+
+
+@pytest.mark.parametrize("target", ["Run.finish", "Run.tidy"])
+def test_after_a_kill_the_missing_runs_are_done(
+    tmp_path: Path, worked: list[str], target: str
+) -> None:
+    plan = {"over": {"a": [1, 2, 3]}}
+    kill_during(lambda: sums(tmp_path, **plan), f"manymatch.experiments.engine.{target}", 3)
+    finished = len(folders(tmp_path))
+    assert 0 < finished < 3
+    assert [p["runs"][0]["sum"] for p in sums(tmp_path, **plan)["points"]] == [1, 2, 3]
+    assert len(worked) == 3 - finished
+
+
+def test_what_other_code_left_in_a_folder_is_removed(tmp_path: Path) -> None:
+    def run(code: str) -> Run:
+        return Run("one", None, 0, code, tmp_path)
+
+    def interrupted() -> Numbers:
+        (tmp_path / "checkpoint").touch()
+        raise ManyMatchError("interrupted")
+
+    seen: list[bool] = []
+
+    def work() -> Numbers:
+        seen.append((tmp_path / "checkpoint").exists())
+        return interrupted()
+
+    for code in ("old", "old", "new"):
+        with pytest.raises(ManyMatchError):
+            run(code).once(work)
+    assert seen == [False, True, False]
+
+
+def test_a_run_that_another_process_finished_meanwhile_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worked: list[str]
+) -> None:
+    first = sums(tmp_path, over={"a": [1]})
+    read, looks = Run.numbers, []
+
+    def unfinished_at_the_first_look(run: Run, *given: Any, **named: Any) -> Any:
+        looks.append(run)
+        return read(run, *given, **named) if len(looks) > 1 else None
+
+    monkeypatch.setattr(Run, "numbers", unfinished_at_the_first_look)
+    monkeypatch.setattr(Sums, "run", None)
+    assert sums(tmp_path, over={"a": [1]}) == first and len(worked) == 2
+
+
+def test_workers_get_the_gpus_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.setattr(workers, "pick_device", torch.device)
+    for device, visible, expected in (
+        ("cpu", "", []),
+        ("cuda", "", ["0", "1", "2"]),
+        ("cuda", "4,7", ["4", "7"]),
+        ("cuda:1", "4,7", ["7"]),
+    ):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        assert gpus_of(device) == expected
+
+
+def test_a_worker_for_each_gpu_or_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[int] = []
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr(workers, "side_by_side", lambda *given: used.append(given[2]) or [])
+    given = ((None, 20, 0, True), (None, 20, 0, False), (None, 20, 2, True), (3, 2, 2, True))
+    for jobs, items, gpus, one_a_core in given:
+        more: Any = {"jobs": jobs, "gpus": ["0", "1"][:gpus], "one_a_core": one_a_core}
+        finish_all(str, range(items), str, what="test", logs=tmp_path, **more)
+    assert used == [8, 1, 2, 2]

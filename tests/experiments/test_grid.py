@@ -1,0 +1,252 @@
+"""What varies: files and options, their points, and the presets that these become."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from plans import plan_of
+from tiny_checkout import Checkout
+
+from manymatch.config.layout import Layout
+from manymatch.config.preset import preset_path, read_preset
+from manymatch.experiments.engine import key_of
+from manymatch.experiments.grid import (
+    Options,
+    Point,
+    experiment_of_file,
+    experiment_of_options,
+    points,
+)
+from manymatch.experiments.preset_runs import portable_inputs
+from manymatch.experiments.presets import preset_of
+from manymatch.util.errors import ConfigError, DataError
+
+
+@pytest.mark.parametrize(
+    ("over", "labels"),
+    [
+        (
+            {"training.epochs": [1, 2], "objective": ["triplet", "info_nce"]},
+            [f"epochs={n}, objective={name}" for n in (1, 2) for name in ("triplet", "info_nce")],
+        ),
+        (
+            {"image.dropout": [0.5], "text.dropout": [None, [1, "a"]]},
+            [f"image.dropout=0.5, text.dropout={text}" for text in ("null", '[1, "a"]')],
+        ),
+        ({"preset": ["vsepp", "cora"]}, ["vsepp", "cora"]),
+    ],
+)
+def test_labels_are_short_and_the_last_key_changes_fastest(
+    over: dict[str, Any], labels: list[str], checkout: Checkout
+) -> None:
+    plan = checkout.plan(preset=None if "preset" in over else "vsepp", over=over)
+    assert [point.label for point in points(plan)] == labels
+
+
+def test_a_key_is_of_the_model_unless_the_preset_has_it(checkout: Checkout) -> None:
+    plan = checkout.plan(set={"training.optimizer.lr": 0.5}, over={"size": [4]})
+    selected = preset_of(checkout.layout, plan, Point("", {"size": 4}), seed=3)
+    assert (selected.model["size"], selected.training.optimizer.lr, selected.seed) == (4, 0.5, 3)
+    assert selected.model["word_size"] == 4
+
+
+def test_a_key_within_a_group_changes_no_other_point(checkout: Checkout) -> None:
+    group = {"training.optimizer": {"lr": 0.5}}
+    changes = {"slow": {"training.optimizer.lr": 0.1}, "same": {}}
+    plan = checkout.plan(set=group, points=changes)
+    for _ in range(2):
+        presets = [preset_of(checkout.layout, plan, point, seed=0) for point in points(plan)]
+        assert [preset.training.optimizer.lr for preset in presets] == [0.1, 0.5]
+
+
+def test_a_tuned_preset_stands_for_the_preset_where_it_exists(checkout: Checkout) -> None:
+    tuned = checkout.layout.tuned_preset("tiny", "vsepp")
+    read = yaml.safe_load(preset_path(checkout.layout.presets, "tiny", "vsepp").read_text())
+    tuned.write_text(yaml.safe_dump({**read, "model": {**read["model"], "size": 6}}))
+    over = {"preset": ["vsepp", "cora"]}
+    for expected, tune in ((6, True), (8, False)):
+        plan = checkout.plan(preset=None, over=over, tuned=tune)
+        presets = [preset_of(checkout.layout, plan, point, seed=0) for point in points(plan)]
+        assert [preset.model["size"] for preset in presets] == [expected, 8]
+
+
+def test_options_are_yaml_and_the_same_as_a_file(checkout: Checkout, tmp_path: Path) -> None:
+    value = {
+        "dataset": "tiny",
+        "preset": "vsepp",
+        "set": {"training.epochs": 1},
+        "over": {"margin": [0.1, 1], "text_pooling": ["mean", "null"], "x": [None, True, [1, 2]]},
+        "seeds": [0, 2],
+    }
+    path = tmp_path / "what.yaml"
+    path.write_text(yaml.safe_dump(value))
+    over = ["margin=0.1,1", "text_pooling=mean,'null'", "x=null,true,[1, 2]"]
+    options = Options(dataset="tiny", seeds="0, 2", settings={"training.epochs": 1})
+    given = experiment_of_options(["vsepp"], over, checkout.layout, options)
+    assert given.plan == plan_of(path)
+    assert given.name == "vsepp-margin-text_pooling-x"
+    checkout.layout.experiment("vsepp-margin").parent.mkdir()
+    checkout.layout.experiment("vsepp-margin").touch()
+    names = [
+        experiment_of_options(presets, over[:count], checkout.layout, options).name
+        for presets, count in ((["vsepp", "cora"], 0), (["vsepp"], 1))
+    ]
+    assert names == ["vsepp-cora", "vsepp-margin-options"]
+    assert experiment_of_file(path, checkout.layout).name == "what"
+    changed = plan_of(path, dataset="scenes", seeds="4", settings={"training.epochs": 3})
+    assert (changed.dataset, changed.seeds) == ("scenes", [4])
+    assert changed.set["training.epochs"] == 3
+
+
+BY_DATASET = {
+    "dataset": "tiny",
+    "preset": {"tiny": "vsepp", "big": "vsepp_big"},
+    "points": {
+        "wide": {"size": 16},
+        "other": {"preset": {"tiny": "cora", "huge": "cora_huge"}},
+        "same": {"preset": "pvse", "size": 4},
+    },
+}
+
+
+def test_a_file_has_presets_by_data_set(tmp_path: Path) -> None:
+    path = tmp_path / "what.yaml"
+    path.write_text(yaml.safe_dump(BY_DATASET, sort_keys=False))
+    tiny, big = plan_of(path), plan_of(path, dataset="big")
+    assert (tiny.preset, big.preset) == ("vsepp", "vsepp_big")
+    assert tiny.points["other"] == {"preset": "cora"} and list(big.points) == ["wide", "same"]
+    assert plan_of(path, dataset="mine", settings={"preset": "own"}).set == {"preset": "own"}
+    points_alone = {"preset": None, "points": {"a": {"preset": {"tiny": "b"}}}}
+    for change, known in (({}, "tiny, big"), (points_alone, "tiny")):
+        path.write_text(yaml.safe_dump({**BY_DATASET, **change}, sort_keys=False))
+        with pytest.raises(ConfigError) as error:
+            plan_of(path, dataset="mine")
+        assert f"{path}: no preset for dataset 'mine'" in str(error.value)
+        assert f"({known})" in str(error.value)
+
+
+def test_points_of_a_paper_keep_the_mark_of_their_preset(checkout: Checkout) -> None:
+    preset = checkout.layout.presets / "tiny" / "vsepp.yaml"
+    preset.write_text(preset.read_text() + "setting: reproduced\n")
+    value = {"dataset": "tiny", "preset": "vsepp", "over": {"size": [4, 16]}}
+    ours, elsewhere = checkout.layout.experiment("what"), checkout.layout.root / "what.yaml"
+    for path in (ours, elsewhere):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(yaml.safe_dump({**value, "published": {"tiny": "VSE++, table 1"}}))
+
+    def marks(path: Path, **settings: Any) -> set[str]:
+        experiment = experiment_of_file(path, checkout.layout, Options(settings=settings))
+        return {experiment.settings(point, 1).setting for point in points(experiment.plan)}
+
+    assert marks(ours) == {"reproduced"}
+    assert marks(ours, margin=0.3) == marks(elsewhere) == {"small-scale"}
+    ours.write_text(yaml.safe_dump({**value, "published": {"big": "VSE++, table 1"}}))
+    assert marks(ours) == {"small-scale"}
+
+
+SYNTHETIC = {"preset": None, "experiment": "synthetic", "points": {"a": {}, "b": {"weight": 0.0}}}
+FILES: dict[str, tuple[dict[str, Any], str]] = {
+    "nothing varies": ({}, "either 'over'"),
+    "both kinds": ({"over": {"size": [1]}, "points": {"a": {}}}, "either 'over'"),
+    "no preset": ({"preset": None, "over": {"size": [1]}}, "no preset"),
+    "a seed as a setting": ({"over": {"seed": [1]}}, "'seeds'"),
+    "a seed twice": ({"over": {"size": [1]}, "seeds": [1, 1]}, "a seed twice"),
+    "a value twice": ({"over": {"size": [1, 1]}}, "a value twice"),
+    "no value": ({"over": {"size": []}}, "over.size"),
+    "an unknown key": ({"ovr": {"size": [1]}}, "did you mean 'over'?"),
+    "an unknown kind": ({"experiment": "sketch"}, "did you mean 'sketches'?"),
+    "a setting of no point": ({"over": {"size": [1, 2]}, "set": {"size": 3}}, "'size' is set"),
+    "the same with a prefix": (
+        {"points": {"a": {"size": 1}, "b": {"model.size": 2}}, "set": {"model.size": 3}},
+        "'model.size' is set",
+    ),
+    "a seed that is none": ({"over": {"size": [1]}, "seeds": ["a"]}, "seeds.0"),
+    "a baseline": ({**SYNTHETIC, "baseline": "aa"}, "no point is called 'aa'; did you mean 'a'"),
+    "published": ({**SYNTHETIC, "published": {"aa": {"pair": 1.0}}}, "no point is called 'aa'"),
+    "a published number": ({**SYNTHETIC, "published": {"a": {"pairs": 1.0}}}, "published.a"),
+}
+
+
+@pytest.mark.parametrize("fault", FILES)
+def test_a_faulty_file_is_one_line_with_its_name(tmp_path: Path, fault: str) -> None:
+    value, words = FILES[fault]
+    path = tmp_path / "what.yaml"
+    stated = {"preset": "vsepp", **value}
+    path.write_text(yaml.safe_dump({k: v for k, v in stated.items() if v is not None}))
+    refuses(lambda: plan_of(path), words, str(path))
+
+
+def refuses(work: Any, *words: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        work()
+    message = str(error.value)
+    assert "\n" not in message and all(word in message for word in words), message
+
+
+def test_a_missing_file_gets_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "dive-alpha.yaml").write_text("")
+    refuses(lambda: plan_of(tmp_path / "dive-alfa.yaml"), "did you mean 'dive-alpha.yaml'")
+
+
+@pytest.mark.parametrize("option", [{"dataset": "coco"}, {"device": "cpu"}, {"keep": True}])
+def test_an_option_of_another_kind_is_refused(option: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "what.yaml"
+    path.write_text(yaml.safe_dump({k: v for k, v in SYNTHETIC.items() if v is not None}))
+    refuses(lambda: plan_of(path, **option), f"--{next(iter(option))}", "'synthetic'")
+
+
+@pytest.mark.parametrize(
+    ("over", "seeds", "words"),
+    [
+        ([], "0", "--over KEY=V1,V2"),
+        (["size"], "0", "--over size: expected KEY=VALUE,VALUE"),
+        (["size=1,[2"], "0", "--over size=1,[2: not a YAML value"),
+        (["size=1", "size=2"], "0", "a key is given twice"),
+        (["size=1"], "0,a", "seeds.1"),
+        (["size=1"], "1:5", "seeds.0"),
+        (["size=2020-01-01"], "0", "'over': a value is neither a number, text"),
+    ],
+)
+def test_faulty_options_are_one_line(over: list[str], seeds: str, words: str) -> None:
+    refuses(lambda: experiment_of_options(["vsepp"], over, Layout(), Options(seeds=seeds)), words)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"sise": 4}, "unknown key 'sise' of method 'vsepp'; did you mean 'size'?"),
+        ({"trainin.epochs": 4}, "did you mean 'training'?"),
+        ({"training.epoch": 4}, "did you mean 'epochs'?"),
+        ({"size": "big"}, "size"),
+        ({"size.width": 4}, "'size' is a value, not a group"),
+        ({"preset": "vsep"}, "did you mean 'vsepp'?"),
+        ({"method": "vsep"}, "did you mean 'vsepp'?"),
+        ({"method": ["vsepp"]}, "method: Input should be a valid string"),
+        ({"size": 4, "model.size": 16}, "'model.size' is given twice"),
+        ({"training.devices": 2}, "one device"),
+    ],
+)
+def test_a_faulty_setting_gets_the_nearest(
+    checkout: Checkout, settings: dict[str, Any], words: str
+) -> None:
+    plan = checkout.plan(points={"one": settings})
+    refuses(lambda: preset_of(checkout.layout, plan, points(plan)[0], seed=0), words)
+
+
+def test_scene_graphs_count_where_a_method_reads_them(checkout: Checkout) -> None:
+    layout = checkout.layout
+    presets = [read_preset(preset_path(layout.presets, "tiny", name)) for name in ("vsepp", "cora")]
+
+    def hashes() -> list[str]:
+        return [key_of(**portable_inputs(layout, "tiny", preset, {})) for preset in presets]
+
+    before = hashes()
+    graphs = layout.scene_graphs("tiny")
+    graphs.write_bytes(graphs.read_bytes() + b"\n")
+    assert [one == other for one, other in zip(before, hashes(), strict=True)] == [True, False]
+    graphs.unlink()
+    with pytest.raises(DataError, match="Run the stage 'scene-graphs' first"):
+        hashes()

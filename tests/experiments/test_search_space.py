@@ -1,0 +1,64 @@
+"""Spaces of settings: every fault is one line before anything is trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from made_searches import EPOCHS, LR, SPACE, write_space
+from tiny_checkout import Checkout
+
+from manymatch.config.layout import Layout
+from manymatch.util.errors import ConfigError
+
+pytest.importorskip("optuna")
+
+from manymatch.experiments.tuning.search import Search
+from manymatch.experiments.tuning.space import read_space
+
+ROOT = Path(__file__).parents[2]
+SHARED = {
+    "ends": ({LR: {"low": 1.0, "high": 0.1}}, "'low' must be below 'high'"),
+    "one end": ({LR: {"low": 1.0}}, "expected either 'low' and 'high'"),
+    "no domain": ({LR: "dropuot"}, "did you mean 'dropout'"),
+    "key": ({"training.optimizer.rate": {"values": [1, 2]}}, "unknown key 'training.opt"),
+    "value": ({"size": {"values": [16, 17]}}, r"tiny\.yaml: size: .*multiple of 2"),
+    "float": ({"training.images_per_batch": {"low": 8, "high": 32}}, "valid integer"),
+    "twice": ({"model.feature_dropout": "dropout"}, "'model.feature_dropout' is given twice"),
+    "features": ({"features": {"values": ["grid", "pixels"]}}, "features: a search has one"),
+    "method": ({"method": {"values": ["vsepp", "dive"]}}, "method: .*dive"),
+}
+FAULTS: dict[str, tuple[dict[str, Any], str]] = {
+    **{name: ({"shared": shared}, words) for name, (shared, words) in SHARED.items()},
+    "no method": ({"methods": {"cora": {}}}, "no settings of 'vsepp'"),
+    "no key": ({"methods": {"vsepp": {"feature_dropuot": "dropout"}}}, "key 'feature_dropuot'"),
+    "set": ({"set": {EPOCHS: 0}}, EPOCHS),
+    "repeats": ({"repeats": {"set": {"training.epoch": 5}}}, r"repeats\.set: .*epoch"),
+    "starts from": ({"starts_from": {"vsep": "vsepp"}}, "starts_from: .*did you mean 'vsepp'"),
+    "starts from none": ({"starts_from": {"vsepp": "grid"}}, r"starts_from: .*grid\.yaml"),
+    "like itself": ({"like": "tiny"}, "has a 'like' itself"),
+    "like": ({"like": "base", "methods": ["vsepp"]}, r"tiny\.yaml: methods"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_faulty_space_is_one_line(checkout: Checkout, fault: str) -> None:
+    change, message = FAULTS[fault]
+    write_space(checkout, SPACE | change)
+    base = checkout.layout.search_space("base")
+    base.write_text(yaml.safe_dump(SPACE | {"starts_from": {"other": "vsepp"}}))
+    with pytest.raises(ConfigError, match=f"^[^\n]*{message}[^\n]*$"):
+        Search.of(checkout.layout, "tiny", "vsepp")
+
+
+@pytest.mark.parametrize("dataset", ["scenes", "flickr8k"])
+def test_every_method_s_preset_lies_inside_of_its_space(dataset: str) -> None:
+    space = read_space(Layout(ROOT).search_space(dataset))
+    for name in space.methods:
+        one = Search(Layout(ROOT), dataset, name, space, "", "", {})
+        assert one.first_parameters()[0].keys() >= one.domains.keys(), name
+        options = [domain.options or {} for domain in one.domains.values()]
+        for settings in (parts for option in options for parts in option.values()):
+            one.preset({k: v for k, v in settings.items() if not hasattr(v, "draw")})

@@ -1,0 +1,95 @@
+"""Runs in processes of their own: the same numbers, and none outlives the command."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psutil
+import pytest
+from tiny_checkout import Checkout
+from typer.testing import CliRunner
+
+from manymatch.cli import commands
+
+COMMAND = ("experiment", "tiny", "vsepp", "--jobs", "2", "--over")
+
+
+@pytest.mark.slow
+def test_killed_and_interrupted_the_command_keeps_what_its_processes_finished(
+    checkout: Checkout, worked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real trainings: one run ends before the kill, the other is long."""
+    with _started(checkout) as process:
+        _wait(lambda: checkout.runs and _say(checkout, "epoch 3/4000"))
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        process.wait()
+        _wait(lambda: not any(child.is_running() for child in children))
+
+    with _started(checkout) as process:
+        _wait(lambda: _say(checkout, "resuming after epoch"))
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "2 runs, 1 of them finished before" in errors
+    assert errors.splitlines()[-1].startswith("interrupted;") and "Traceback" not in errors
+
+    monkeypatch.chdir(checkout.layout.root)
+    finished = _run_here(checkout)
+    assert worked == ["epochs=3, seed 0"]
+    shutil.rmtree(checkout.layout.experiment_runs("presets"))
+    assert _run_here(checkout) == finished
+    assert len(worked) == 3
+
+
+def _run_here(checkout: Checkout) -> list[dict[str, Any]]:
+    """The metrics of two short runs; the first is that of the processes."""
+    words = [*COMMAND, "training.epochs=2,3"]
+    outcome = CliRunner().invoke(commands.app, words, catch_exceptions=False)
+    assert all(f"\n{start} " in outcome.stdout for start in ("training.epochs", "2", "3"))
+    (written,) = checkout.layout.reports.glob("*/tiny/*.json")
+    return [point["runs"][0]["metrics"] for point in json.loads(written.read_text())["points"]]
+
+
+@contextlib.contextmanager
+def _started(checkout: Checkout) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "manymatch", *COMMAND, "training.epochs=2,4000"],
+        cwd=checkout.layout.root,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # These tests may run in the background of a shell, which ignores the signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def _say(checkout: Checkout, text: str) -> bool:
+    """Whether a run has said `text`."""
+    logs = checkout.layout.experiment_runs("presets").glob("*/log.txt")
+    return any(text in log.read_text() for log in logs)
+
+
+def _wait(until: Callable[[], object]) -> None:
+    for _ in range(3000):
+        if until():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it took more than five minutes")

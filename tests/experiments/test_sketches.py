@@ -1,0 +1,295 @@
+"""Sketches: training on seen classes finds images of unseen ones; and every fault is one line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import torch
+import yaml
+from made_sketches import CLASSES, UNSEEN, WIDTH, write_sketches
+from one_by_one import run_one_by_one
+from torch import Tensor
+from typer.testing import CliRunner
+
+from manymatch.cli import commands
+from manymatch.config.strict import validate
+from manymatch.experiments import sketch_training
+from manymatch.experiments.sketch_features import DataSettings, class_of, read_data
+from manymatch.experiments.sketch_training import (
+    CUT,
+    NAMES,
+    Partners,
+    SketchSettings,
+    loss,
+    retrieval,
+    run,
+)
+from manymatch.losses.pseudo_labels import LabelSettings, SwappedLabels
+from manymatch.losses.triplets import triplet
+from manymatch.methods.shared.matching import Matching
+from manymatch.util.errors import DataError, DivergenceError
+
+SMALL = {"hidden": 32, "size": 16, "epochs": 6, "batch": 32, "lr": 0.005, "n_classes": 10}
+SMALL |= {"queue": 64, "validation": 0.15}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> dict[str, Any]:
+    return write_sketches(tmp_path)
+
+
+def settings(data: dict[str, Any]) -> DataSettings:
+    return validate(DataSettings, data, "data")
+
+
+def refusal(data: dict[str, Any]) -> str:
+    with pytest.raises(DataError) as fault:
+        read_data(settings(data))
+    assert "\n" not in str(fault.value)
+    return str(fault.value)
+
+
+def test_the_published_files(data: dict[str, Any]) -> None:
+    dataset = read_data(settings(data))
+    assert (
+        len(dataset.sketches.labels) == 20 * CLASSES and len(dataset.images.labels) == 30 * CLASSES
+    )
+    assert [dataset.classes[number] for number in dataset.unseen] == UNSEEN
+    assert not set(dataset.seen.tolist()) & set(dataset.unseen.tolist())
+    raw = torch.from_numpy(np.load(data["sketches"]["features"]))
+    expected = raw / raw.norm(dim=1, keepdim=True)
+    torch.testing.assert_close(dataset.sketches.vectors.float(), expected, atol=1e-3, rtol=1e-3)
+    first = dataset.classes[int(dataset.sketches.labels[7])]
+    assert first == "kind-7"
+
+
+def test_other_forms_are_the_same(data: dict[str, Any], tmp_path: Path) -> None:
+    expected = read_data(settings(data))
+    features = np.load(data["sketches"]["features"])
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file["vgg"] = features
+        file["other"] = features[:2]
+    lines = [path.decode() for path in np.load(data["sketches"]["classes"])]
+    (tmp_path / "s.txt").write_text("".join(f"{line} {k % 24}\n" for k, line in enumerate(lines)))
+    (tmp_path / "zero.txt").write_text("".join(f"{name} {k}\n" for k, name in enumerate(UNSEEN)))
+    sketches = {"features": f"{tmp_path / 's.h5'}:vgg", "classes": str(tmp_path / "s.txt")}
+    dataset = read_data(
+        settings(data | {"sketches": sketches, "unseen": str(tmp_path / "zero.txt")})
+    )
+    assert torch.equal(dataset.sketches.vectors, expected.sketches.vectors)
+    assert torch.equal(dataset.sketches.labels, expected.sketches.labels)
+    assert torch.equal(dataset.unseen, expected.unseen)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("sketch/tx_0/zebra/n02-1.png", "zebra"),
+        ("EXTEND_image_sketchy/hot-air balloon/a b.jpg 7", "hot-air balloon"),
+        ("hot-air balloon 7", "hot-air balloon"),
+        ("cow", "cow"),
+        ("12", "12"),
+    ],
+)
+def test_the_class_of_a_line(line: str, name: str) -> None:
+    assert class_of(line) == name
+
+
+def spoil(file: str, change: Any) -> None:
+    np.save(file, change(np.load(file)))
+
+
+def with_nan(rows: Any) -> Any:
+    return np.where(np.arange(len(rows))[:, None] == 5, np.nan, rows)
+
+
+FAULTS: dict[str, tuple[str, str, Callable[[Any], Any], str]] = {
+    "not finite": ("sketches", "features", with_nan, "row 5 holds NaN or infinity"),
+    "rows": ("sketches", "features", lambda rows: rows[:-1], "480 classes for the 479 rows"),
+    "shape": ("sketches", "features", lambda rows: rows[0], "not (rows, width)"),
+    "kind": ("sketches", "features", lambda rows: rows.astype("S3"), "not real numbers"),
+    "classes": ("sketches", "classes", lambda rows: rows[:, None], "not one name or number"),
+    "kind of classes": ("sketches", "classes", lambda rows: np.ones(len(rows)), "not one name"),
+    "few classes": ("sketches", "classes", lambda rows: rows[:3], "3 classes for the 480 rows"),
+    "width": ("images", "features", lambda rows: rows[:, 1:], f"{WIDTH - 1} numbers in a row"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_files_that_do_not_fit(data: dict[str, Any], fault: str) -> None:
+    side, key, change, words = FAULTS[fault]
+    files = data[side] if side == "sketches" else data[side][1]
+    spoil(files[key], change)
+    assert words in refusal(data)
+
+
+@pytest.mark.parametrize("key", ["features", "classes"])
+def test_a_file_that_is_cut_off(data: dict[str, Any], key: str) -> None:
+    file = Path(data["sketches"][key])
+    file.write_bytes(file.read_bytes()[:400])
+    assert str(file) in refusal(data)
+    file.unlink()
+    assert "no such file" in refusal(data)
+
+
+def test_classes_that_do_not_fit(data: dict[str, Any]) -> None:
+    assert "class 'zebra' has no sketches" in refusal(data | {"unseen": ["zebra"]})
+    many = [f"kind-{number}" for number in range(22)]
+    assert "2 classes with sketches and images are left" in refusal(data | {"unseen": many})
+
+
+def test_partners_are_of_the_class_and_all_of_them_come(data: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    images = read_data(settings(data)).images
+    wanted = torch.tensor([3, 5]).repeat_interleave(600)
+    drawn = Partners(images.of(torch.tensor([3, 5, 9]))).draw(wanted)
+    for label in (3, 5):
+        own = {tuple(row.tolist()) for row in images.vectors[images.labels == label]}
+        assert {tuple(row.tolist()) for row in drawn[wanted == label]} == own
+
+
+def total(terms: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.stack(list(terms.values())).sum()
+
+
+def test_images_of_the_own_class_are_no_negatives() -> None:
+    torch.manual_seed(0)
+    pairs = [torch.nn.functional.normalize(torch.randn(5, 4), dim=1) for _ in range(2)]
+    classes = torch.tensor([0, 1, 0, 2, 1])
+    selected = SketchSettings(weight=0.0, margin=0.5)
+    matching = Matching(selected)
+    scores = (pairs[0] @ pairs[1].T).tolist()
+    expected = 0.0
+    for i in range(5):
+        others = [j for j in range(5) if classes[j] != classes[i]]
+        expected += max(max(0.0, 0.5 + scores[i][j] - scores[i][i]) for j in others)
+        expected += max(max(0.0, 0.5 + scores[j][i] - scores[i][i]) for j in others)
+    result = total(loss((pairs[0], pairs[1]), classes, matching, None))
+    assert float(result) == pytest.approx(expected, rel=1e-5)
+    alone = torch.arange(5)
+    plain = 5 * triplet(pairs[0] @ pairs[1].T, alone, 0.5)
+    torch.testing.assert_close(total(loss((pairs[0], pairs[1]), alone, matching, None)), plain)
+    labels = SwappedLabels(LabelSettings(weight=0.3, n_classes=3, queue=0, tau=0.25), 4)
+    both = total(loss((pairs[0], pairs[1]), alone, matching, labels))
+    torch.testing.assert_close(both, plain + 0.3 * labels(*pairs))
+
+
+def test_a_run_is_the_same_again_and_another_seed_is_not(data: dict[str, Any]) -> None:
+    actual, selected = read_data(settings(data)), SketchSettings(**SMALL | {"epochs": 2})
+    first, again, other = (run(selected, actual, seed) for seed in (0, 0, 1))
+    for result in (first, again, other):
+        del result["seconds"]
+    assert first == again != other
+
+
+def test_the_command_trains_tests_and_writes(
+    data: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_one_by_one(monkeypatch)
+    experiment = {
+        "experiment": "sketches",
+        "about": "Made-up sketches.",
+        "dataset": "sketchy-extended",
+        "data": data,
+        "set": SMALL,
+        "points": {"triplet": {"weight": 0.0}, "SwAMP": {}},
+        "seeds": [0, 1],
+        "baseline": "triplet",
+    }
+    (tmp_path / "made.yaml").write_text(yaml.safe_dump(experiment, sort_keys=False))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "params.yaml").touch()
+    outcome = CliRunner().invoke(commands.app, ["experiment", "made.yaml"], catch_exceptions=False)
+    assert outcome.exit_code == 0 and "SwAMP" in outcome.output
+    record = json.loads((tmp_path / "reports/sketches/made.json").read_text())
+    assert record["classes"] == {"seen": 18, "unseen": 6}
+    assert record["images"] == {"seen": 540, "unseen": 180}
+    assert [point["label"] for point in record["points"]] == ["triplet", "SwAMP"]
+    for point in record["points"]:
+        for one in point["runs"]:
+            assert one["map"] > 35, "a sixth by chance"
+    assert all(len(digest) == 64 for _, digest in record["provenance"]["files"])
+
+    # The run file gives the same precision.
+    lines = (tmp_path / "reports/runs/sketches/made/SwAMP-1.trec").read_text().splitlines()
+    assert len(lines) == 6 * 20 * 180
+    fields = [line.split() for line in lines]
+    right = [query.split("/")[0] == item.split("/")[0] for query, _, item, *_ in fields]
+    assert sum(right) / 200 / 120 * 100 == pytest.approx(record["points"][1]["runs"][1]["p_at_200"])
+    places = [int(line[3]) for line in fields if line[0] == fields[0][0]]
+    assert places == list(range(1, 181))
+
+    # Finished runs are kept: a second go with one seed more trains that one alone.
+    trained = []
+    monkeypatch.setattr(sketch_training, "run", lambda *of: trained.append(of[2]) or run(*of))
+    command = ["experiment", "made.yaml", "--seeds", "0,1,2"]
+    CliRunner().invoke(commands.app, command, catch_exceptions=False)
+    assert trained == [2, 2]
+    longer = json.loads((tmp_path / "reports/sketches/made.json").read_text())
+    for before, after in zip(record["points"], longer["points"], strict=True):
+        assert after["runs"][:2] == before["runs"]
+
+    # Runs on other data are others: one class fewer is unseen.
+    experiment["data"] = data | {"unseen": UNSEEN[1:]}
+    (tmp_path / "made.yaml").write_text(yaml.safe_dump(experiment, sort_keys=False))
+    CliRunner().invoke(
+        commands.app, ["experiment", "made.yaml", "--seeds", "0"], catch_exceptions=False
+    )
+    assert trained == [2, 2, 0, 0]
+    written = {path.name for path in (tmp_path / "reports/runs/sketches/made").iterdir()}
+    assert written == {"triplet-0.trec", "SwAMP-0.trec"}
+
+
+def naive(queries: Tensor, labels: Tensor, gallery: Tensor, of_gallery: Tensor) -> dict[str, float]:
+    totals = dict.fromkeys(NAMES, 0.0)
+    for query, label in zip(queries, labels.tolist(), strict=True):
+        scored = [
+            (-float(query @ image), other == label, other)
+            for image, other in zip(gallery, of_gallery.tolist(), strict=True)
+        ]
+        hits = [hit for _, hit, _ in sorted(scored, key=lambda entry: entry[:2])]
+        right = sum(hits)
+
+        def gained(most: int, hits: list[bool] = hits) -> float:
+            return sum(sum(hits[: k + 1]) / (k + 1) for k in range(min(most, len(hits))) if hits[k])
+
+        near = sum(hits[:CUT])
+        totals["map"] += gained(len(hits)) / right
+        totals["map_at_200"] += gained(CUT) / near if near else 0.0
+        totals["map_at_200_r"] += gained(CUT) / min(right, CUT)
+        totals["p_at_200"] += near / CUT
+    return {name: 100 * value / len(queries) for name, value in totals.items()}
+
+
+def made(n: int, m: int, classes: int, steps: int | None = None) -> tuple[Tensor, ...]:
+    """Coordinates in `steps` make many equal scores."""
+    generator = torch.Generator().manual_seed(n + m)
+    queries, gallery = (
+        torch.randn(count, 4, generator=generator, dtype=torch.float64) for count in (n, m)
+    )
+    if steps:
+        queries, gallery = (queries * steps).round() / 8, (gallery * steps).round() / 8
+    labels = torch.randint(classes, (n,), generator=generator)
+    return queries, labels, gallery, torch.arange(m) % classes
+
+
+@pytest.mark.parametrize(
+    "sizes", [(1, 3, 1), (7, 30, 3), (9, 450, 2), (5, 230, 40), (8, 300, 3, 2), (6, 60, 2, 1)]
+)
+def test_the_metrics_are_those_of_a_loop(sizes: tuple[int, ...]) -> None:
+    given = made(*sizes)
+    assert retrieval(*given) == pytest.approx(naive(*given), abs=1e-9)
+    with pytest.raises(DivergenceError):
+        retrieval(given[0] * torch.nan, *given[1:])
+
+
+@pytest.mark.parametrize("scores", [1, 100, 1301])
+def test_blocks_equal_the_whole(scores: int) -> None:
+    given = made(23, 400, 5, steps=2)
+    assert retrieval(*given, scores=scores) == pytest.approx(retrieval(*given), abs=1e-9)

@@ -1,0 +1,267 @@
+"""The search for settings: equal budgets, the best of all trials, the same after a kill.
+
+Most trainings are made up: their rsum is a function of their settings and their seed.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from killing import kill_during
+from made_searches import EPOCHS, LR, SPACE, made_up_training, write_space
+from one_by_one import run_one_by_one
+from tiny_checkout import Checkout
+
+from manymatch.config.preset import preset_path, read_preset
+from manymatch.experiments import workers
+from manymatch.experiments.engine import perform
+from manymatch.results.tuning import TunedTrial, Tuning
+from manymatch.shards.index import read_index
+from manymatch.util.errors import ConfigError, DataError
+
+pytest.importorskip("optuna")
+
+from manymatch.experiments.tuning.budget import Budget, tune
+from manymatch.experiments.tuning.search import Search
+from manymatch.experiments.tuning.trials import train_preset
+
+ROOT = Path(__file__).parents[2]
+SIDE_BY_SIDE = workers.side_by_side
+TRAIN = "manymatch.experiments.tuning.trials.train_preset"
+
+
+@pytest.fixture(autouse=True)
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    return run_one_by_one(monkeypatch)
+
+
+@pytest.fixture
+def project(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> Checkout:
+    write_space(checkout, SPACE)
+    monkeypatch.setattr(TRAIN, made_up_training)
+    return checkout
+
+
+def search(checkout: Checkout, trials: int, *presets: str, **options: Any) -> list[Tuning]:
+    budget = Budget(trials, options.pop("hours", None))
+    return tune(checkout.layout, "tiny", presets or ("vsepp",), budget, **options)
+
+
+def outcome(trials: list[TunedTrial]) -> list[tuple[Any, ...]]:
+    return [(trial.state, trial.settings, trial.rsum, trial.epochs) for trial in trials]
+
+
+def rates(result: Tuning) -> list[float]:
+    return [trial.settings[LR] for trial in result.trials]
+
+
+def test_the_best_setting_becomes_a_preset_beside_the_handwritten_one(project: Checkout) -> None:
+    layout = project.layout
+    path = preset_path(layout.presets, "tiny", "vsepp")
+    path.write_text(path.read_text() + "  devices: 2\n")  # a trial has one, whatever this says
+    stated = path.read_bytes()
+    (result,) = search(project, 4)
+    assert Tuning.read(layout.tuning("tiny", "vsepp")) == result
+    first, best = result.trials[0], result.trials[result.best]
+    own = {LR: 0.01, "feature_dropout": 0.1, "objective": "triplet", "margin": 0.2}
+    assert first.settings == own
+    assert best.rsum == max(t.rsum or 0 for t in result.trials if t.state == "complete")
+    tuned = read_preset(layout.tuned_preset("tiny", "vsepp"))
+    assert tuned == Search.of(layout, "tiny", "vsepp").preset(best.settings)
+    assert (tuned.training.optimizer.lr, tuned.training.devices) == (best.settings[LR], "auto")
+    assert path.read_bytes() == stated
+    search(project, 4)  # the command replaces what it wrote
+    layout.tuned_preset("tiny", "vsepp").write_bytes(stated)
+    with pytest.raises(ConfigError, match=r"vsepp_tuned\.yaml: .* Rename"):
+        search(project, 4)
+
+
+def test_the_best_settings_of_other_searches_are_early_trials(project: Checkout) -> None:
+    layout = project.layout
+    layout.search_space("tiny").rename(layout.search_space("other"))
+    write_space(project, {"like": "other"})
+    search(project, 1)
+    stated = preset_path(layout.presets, "tiny", "vsepp")
+    stated.with_name("grid.yaml").write_bytes(stated.read_bytes())
+    head = layout.tuned_preset("tiny", "vsepp").read_text().partition("method:")[0]
+    for data, name, rate in (
+        ("other", "vsepp", 0.02),
+        ("tiny", "grid", 0.03),
+        ("tiny", "vsepp", 0.04),
+    ):
+        path = layout.tuned_preset(data, name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(head + read_preset(stated, {LR: rate}).to_yaml())
+    write_space(project, {"like": "other", "starts_from": {"vsepp": "grid"}, "set": {EPOCHS: 2}})
+    # A killed trial comes before those that wait.
+    kill_during(lambda: search(project, 5), "manymatch.experiments.engine.Run.finish", 1)
+    (result,) = search(project, 5)
+    assert (
+        rates(result)[:4] == [0.01, 0.02, 0.03, 0.04] and rates(result)[4] not in rates(result)[:4]
+    )
+
+
+def test_settings_that_come_twice_are_tried_and_repeated_once(project: Checkout) -> None:
+    search(project, 1)  # the tuned preset is the preset
+    write_space(project, SPACE | {"set": {EPOCHS: 1}})  # another search, which begins anew
+    (result,) = search(project, 2)
+    assert [trial.epochs for trial in result.trials] == [1, 1]
+    assert rates(result)[0] == 0.01 != rates(result)[1]
+    write_space(project, SPACE | {"repeats": {"trials": 2, "seeds": 2}})
+    one = Search.of(project.layout, "tiny", "vsepp")
+    assert one.best([*result.trials, *result.trials]) == one.best(result.trials)
+
+
+def test_the_best_trials_are_repeated_with_other_seeds_and_the_mean_decides(
+    project: Checkout, tried: list[str]
+) -> None:
+    (single,) = search(project, 4)
+    repeats = {"trials": 2, "seeds": 3, "set": {EPOCHS: 5}}
+    write_space(project, SPACE | {"repeats": repeats})
+    tried.clear()
+    # The results are written before the repeats too.
+    kill_during(lambda: search(project, 4), "manymatch.experiments.engine.Run.finish", 2)
+    written = Tuning.read(project.layout.tuning("tiny", "vsepp"))
+    assert outcome(written.trials) == outcome(single.trials)
+    (result,) = search(project, 4)
+    ranked = sorted(range(4), key=lambda n: -single.trials[n].mean)
+    assert tried == [f"vsepp, trial {n + 1}, seed {seed}" for n in ranked[:2] for seed in (0, 1, 2)]
+    assert outcome(result.trials) == outcome(single.trials)  # no trial is done anew
+    assert [len(result.trials[n].repeats) for n in ranked] == [3, 3, 0, 0]
+    means = {n: sum(result.trials[n].repeats) / 3 for n in ranked[:2]}
+    assert result.best == max(means, key=lambda n: means[n])
+    assert result.rsum == pytest.approx(means[result.best])
+    tuned = read_preset(project.layout.tuned_preset("tiny", "vsepp"))
+    assert (tuned.seed, tuned.training.epochs) == (0, 5)
+
+
+def test_every_preset_has_the_same_budget_and_trials_alternate(
+    project: Checkout, tried: list[str]
+) -> None:
+    results = search(project, 3, "vsepp", "cora")
+    assert tried == ["vsepp", "cora"] * 3
+    assert [len(result.trials) for result in results] == [3, 3]
+    tried.clear()
+    search(project, 4, "vsepp", "cora")
+    assert tried == ["vsepp", "cora"]
+    (spent,) = search(project, 9, "vsepp", hours=1e-12)
+    assert len(spent.trials) == 4
+    with pytest.raises(ConfigError, match="--hours: expected a number"):
+        search(project, 9, "vsepp", hours=float("inf"))
+
+
+def test_bad_trials_end_early_and_those_that_cannot_be_trained_count(project: Checkout) -> None:
+    wide = {"low": 1e-30, "high": 1e30, "log": True}
+    write_space(project, {**SPACE, "shared": {LR: wide}, "methods": {"vsepp": {}}})
+    (result,) = search(project, 12)
+    for trial in result.trials:
+        rate = trial.settings[LR]
+        if rate > 1:
+            assert trial.state == ("pruned" if rate > 1e10 else "diverged") and trial.rsum is None
+    states = [trial.state for trial in result.trials]
+    assert {"pruned", "diverged", "complete"} == set(states)
+    assert any(
+        trial.epochs < 3 for trial in result.trials if trial.state == "pruned" and trial.rsum
+    )
+    assert result.trials[result.best].state == "complete"
+
+
+def test_trials_are_compared_by_their_epochs_at_the_full_rate(project: Checkout) -> None:
+    write_space(project, SPACE | {"set": {EPOCHS: 3, "training.schedule.warmup_epochs": 1.5}})
+    (result,) = search(project, 1)
+    assert result.trials[0].epochs == 3
+    with Search.of(project.layout, "tiny", "vsepp").study() as study:
+        assert study.trials[0].intermediate_values.keys() == {0}
+
+
+KILLS = {
+    "before anything is known": ("optuna.Study.ask", 2),
+    "while the settings are drawn": ("optuna.Trial.suggest_float", 5),
+    "in the middle of training": ("optuna.Trial.report", 5),
+    "before the database has the result": ("optuna.Study.tell", 2),
+}
+
+
+@pytest.mark.parametrize("moment", KILLS)
+def test_a_search_that_was_killed_ends_as_one_that_was_not(project: Checkout, moment: str) -> None:
+    (undisturbed,) = search(project, 3)
+    shutil.rmtree(project.layout.experiment_runs("tuning"))
+    project.layout.tuned_preset("tiny", "vsepp").unlink()
+    kill_during(lambda: search(project, 3), *KILLS[moment])
+    (result,) = search(project, 3)
+    assert outcome(result.trials) == outcome(undisturbed.trials)
+
+
+def test_another_machine_extends_the_search_of_the_file_of_results(
+    project: Checkout, tried: list[str]
+) -> None:
+    layout = project.layout
+    rate = {"shared": {LR: {"low": 0.0012345, "high": 0.0012346}}}  # rounded: 0.00123
+    write_space(project, SPACE | rate | {"repeats": {"trials": 1, "seeds": 2}})
+    (here,) = search(project, 3)
+    shutil.rmtree(layout.experiment_runs("tuning"))
+    index = layout.shards("tiny", "grid") / "SEAL.json"
+    index.write_bytes(index.read_bytes() + b"\n")  # as if the features had other last bits
+    tried.clear()
+    assert search(project, 3, extend=True) == [here]
+    assert len(tried) == 2 and outcome(search(project, 4)[0].trials[:3]) == outcome(here.trials)
+
+    shutil.rmtree(layout.experiment_runs("tuning"))
+    path = layout.tuning("tiny", "vsepp")
+    value = json.loads(path.read_text())
+    value["trials"][1]["settings"][LR] = 0.5
+    path.write_text(json.dumps(value))
+    with pytest.raises(DataError, match=r"vsepp\.json: the settings of trial 2 lie outside"):
+        search(project, 2, extend=True)
+    write_space(project, SPACE)  # another search
+    tried.clear()
+    search(project, 1, extend=True)
+    assert tried == ["vsepp"]
+
+
+def test_an_experiment_on_the_best_settings_uses_the_model_of_the_search(
+    project: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With real trainings, which do not read the test split."""
+    layout = project.layout
+    monkeypatch.setattr(TRAIN, train_preset)
+    write_space(project, SPACE | {"repeats": {"trials": 1, "seeds": 2}})
+    shards = layout.shards("tiny", "grid")
+    test = [shards / name for name in read_index(shards).split("test").shards]
+    for path in test:
+        path.rename(path.with_suffix(".away"))
+    (result,) = search(project, 3)
+    for path in test:
+        path.with_suffix(".away").rename(path)
+    models = [path.parent for path in layout.experiment_runs("tuning").glob("*/model")]
+    assert len(models) == 2  # of the best trial and its repeat
+    plan = project.plan(tuned=True, points={"tuned": {}}, seeds=[0, 1, 2])
+
+    def runs() -> Any:
+        written = perform(project.experiment(plan))
+        (point,) = json.loads(written.read_text())["points"]
+        return point["runs"]
+
+    first = runs()
+    assert [run["seconds"] is None for run in first] == [True, True, False]
+    rsums = [run["validation_rsum"] for run in first[:2]]
+    assert rsums == pytest.approx(result.trials[result.best].repeats, abs=0.01)
+    for kind in ("tuning", "presets"):
+        shutil.rmtree(layout.experiment_runs(kind))
+    alone = runs()
+    assert [run["metrics"] for run in alone] == [run["metrics"] for run in first]
+    assert all(run["seconds"] for run in alone)
+
+
+@pytest.mark.slow
+def test_worker_processes_share_the_trials(
+    project: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "side_by_side", SIDE_BY_SIDE)
+    (result,) = search(project, 4, jobs=2)
+    drawn = [trial.settings for trial in result.trials]
+    assert len(drawn) == 4 and all(drawn.count(settings) == 1 for settings in drawn)

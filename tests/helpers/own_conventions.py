@@ -1,0 +1,205 @@
+"""Forms that other programs and people really write, each of which gives the usual table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from own_forms import Birds, Settings, tar_of
+
+Write = Callable[[Birds], Settings]
+FORMS: dict[str, Write] = {}
+
+
+def form(write: Write) -> Write:
+    FORMS[write.__name__] = write
+    return write
+
+
+def stats(folder: Path) -> None:
+    """The files that img2dataset writes beside each shard."""
+    (folder / "00000_stats.json").write_text('{"count": 60, "successes": 60}')
+    rows = {"url": ["http://a"], "caption": ["a bird"], "key": ["0"], "status": ["success"]}
+    pq.write_table(pa.table(rows), folder / "00000.parquet")
+
+
+def samples(birds: Birds) -> list[tuple[str, bytes]]:
+    members = []
+    for n, (file, texts) in enumerate(birds.captions.items()):
+        members += [
+            (f"{n:09}.jpg", (birds.photos / file).read_bytes()),
+            (f"{n:09}.json", json.dumps({"caption": texts[0], "status": "success"}).encode()),
+            (f"{n:09}.txt", "\n".join(texts).encode()),
+        ]
+    return members
+
+
+def tars(birds: Birds, members: list[tuple[str, bytes]]) -> Settings:
+    folder = birds.root / "out"
+    folder.mkdir()
+    tar_of(folder / "00000.tar", members)
+    return {"images": str(folder)}
+
+
+@form
+def img2dataset_webdataset(birds: Birds) -> Settings:
+    settings = tars(birds, samples(birds))
+    stats(birds.root / "out")
+    return settings
+
+
+@form
+def img2dataset_files(birds: Birds) -> Settings:
+    folder = birds.root / "out" / "00000"
+    folder.mkdir(parents=True)
+    for name, content in samples(birds):
+        (folder / name).write_bytes(content)
+    stats(folder.parent)
+    return {"images": str(folder.parent)}
+
+
+@form
+def img2dataset_parquet(birds: Birds) -> Settings:
+    """Failed addresses have a row without a picture."""
+    folder = birds.root / "out"
+    folder.mkdir()
+    (folder / "00000_stats.json").write_text("{}")
+    rows: list[dict[str, Any]] = [
+        {"key": f"{n:09}", "caption": texts, "status": "success", "url": "http://a"}
+        | {"jpg": (birds.photos / file).read_bytes()}
+        for n, (file, texts) in enumerate(birds.captions.items())
+    ]
+    rows += [{"key": "1", "caption": ["x"], "status": "failed_to_download", "jpg": None}] * 30
+    pq.write_table(pa.Table.from_pylist(rows), folder / "00000.parquet")
+    return {"images": str(folder)}
+
+
+@form
+def tar_of_macos(birds: Birds) -> Settings:
+    members = []
+    for name, content in samples(birds):
+        members += [(f"./._{name}", b"\0\5\x16\7"), (f"./{name}", content)]
+    return tars(birds, [("./.DS_Store", b"x"), ("__MACOSX/._0.txt", b"x"), *members])
+
+
+@form
+def tar_by_ending(birds: Birds) -> Settings:
+    """All pictures, then all texts."""
+    return tars(birds, sorted(samples(birds), key=lambda member: member[0][-3:] != "jpg"))
+
+
+@form
+def folder_of_macos(birds: Birds) -> Settings:
+    for file, texts in birds.captions.items():
+        path = birds.photos / file
+        path.with_suffix(".txt").write_text("\n".join(texts))
+        path.with_name(f"._{path.name}").write_bytes(b"\0\5\x16\7")
+        path.with_name(f"._{path.stem}.txt").write_bytes(b"\0\xff")
+    return {}
+
+
+@form
+def upper_case(birds: Birds) -> Settings:
+    for n, (file, texts) in enumerate(birds.captions.items()):
+        path = birds.photos / file
+        path.with_suffix(".TXT" if n % 2 else ".txt").write_text("\n".join(texts))
+        path.rename(path.with_suffix(".JPG"))
+    return {}
+
+
+@form
+def json_list(birds: Birds) -> Settings:
+    """As BLIP and ALBEF have it."""
+    rows = [
+        {"image": file, "caption": texts, "image_id": f"coco_{n}"}
+        for n, (file, texts) in enumerate(birds.captions.items())
+    ]
+    (birds.photos / "birds.json").write_text(json.dumps(rows))
+    (birds.photos / "classes.json").write_text('["bird"]')
+    return {}
+
+
+@form
+def stray_files(birds: Birds) -> Settings:
+    birds.table(birds.photos / "captions.csv")
+    (birds.photos / "licenses.csv").write_text("picture_id,license\n1,CC-BY\n")
+    (birds.photos / "requirements.txt").write_text("pillow, numpy\n")
+    (birds.photos / "LICENSE.txt").write_bytes(b"caf\xe9")
+    (birds.photos / "captions_info.json").write_text('{"info": 1}')
+    (birds.photos / "empty.csv").write_text("")
+    tar_of(birds.photos / "pictures.tar", [("a.jpg", b"x")])
+    return {}
+
+
+@form
+def kaggle_captions_txt(birds: Birds) -> Settings:
+    birds.table(birds.photos / "table.csv").rename(birds.photos / "captions.txt")
+    return {}
+
+
+@form
+def restarting_annotation_ids(birds: Birds) -> Settings:
+    images = [{"id": n, "file_name": file} for n, file in enumerate(birds.captions)]
+    annotations = [
+        {"id": k, "image_id": n, "caption": text}
+        for n, texts in enumerate(birds.captions.values())
+        for k, text in enumerate(texts)
+    ]
+    value = {"images": images, "annotations": annotations}
+    (birds.photos / "captions_all.json").write_text(json.dumps(value))
+    return {}
+
+
+@form
+def karpathy_with_an_empty_image(birds: Birds) -> Settings:
+    """Pictures of one name in two folders, and a picture without sentences."""
+    for folder in ("cats", "dogs"):
+        (birds.photos / folder).mkdir()
+    images = []
+    for n, (file, texts) in enumerate(birds.captions.items()):
+        folder, name = ("cats", "dogs")[n % 2], f"{n // 2}.jpg"
+        (birds.photos / file).rename(birds.photos / folder / name)
+        image = {"filepath": folder, "filename": name, "split": "train"}
+        images.append(image | {"sentences": [{"raw": text} for text in texts]})
+    images.append({"filename": "none.jpg", "split": "train", "sentences": []})
+    (birds.photos / "dataset_birds.json").write_text(json.dumps({"images": images}))
+    return {}
+
+
+@form
+def german_headings(birds: Birds) -> Settings:
+    path = birds.table(birds.root / "bilder.csv", ";", "utf-8-sig")
+    text = path.read_text("utf-8-sig").replace("file_name;caption", "Foto;Beschreibung")
+    path.write_text(text, "utf-8")
+    return {"captions": str(path)}
+
+
+@form
+def named_columns(birds: Birds) -> Settings:
+    path = birds.table(birds.root / "x.csv", ";")
+    path.write_text(path.read_text().replace("file_name;caption", "Nr, Ablage;Was ist da"))
+    return {"captions": str(path), "file": "Nr, Ablage", "text": ["Was ist da"]}
+
+
+@form
+def absolute_paths(birds: Birds) -> Settings:
+    rows = (row | {"file_name": str(birds.photos / row["file_name"])} for row in birds.rows)
+    (birds.photos / "metadata.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (birds.root / "link").symlink_to(birds.photos)
+    return {"images": str(birds.root / "link")}
+
+
+@form
+def rare_endings(birds: Birds) -> Settings:
+    captions = {}
+    for n, (file, texts) in enumerate(birds.captions.items()):
+        name = Path(file).with_suffix((".jfif", ".jpe", ".JPG")[n % 3]).as_posix()
+        (birds.photos / file).rename(birds.photos / name)
+        captions[name] = texts
+    birds.captions = captions
+    birds.table(birds.photos / "metadata.csv")
+    return {}

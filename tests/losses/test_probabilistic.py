@@ -1,0 +1,111 @@
+"""PCME's and MSRM's losses equal naive loops, and are exact where probabilities are near 0 or 1."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from same_gradients import assert_same, image_indices, normal
+
+from manymatch.losses.probabilistic import log_mean_probability, soft_contrastive, soft_match
+
+
+def naive_contrastive(logits, match):
+    n, m, samples = logits.shape
+    total = logits.sum() * 0
+    for i in range(n):
+        for j in range(m):
+            p = sum(1 / (1 + torch.exp(-z)) for z in logits[i, j]) / samples
+            total = total - torch.log(p if match[i, j] else 1 - p)
+    return total / (n * m)
+
+
+@pytest.mark.parametrize(("n", "m", "samples"), [(3, 5, 4), (1, 2, 1), (2, 1, 9)])
+def test_soft_contrastive(n, m, samples):
+    logits, match = normal(n, m, samples), torch.arange(n)[:, None] == torch.arange(m) * n // m
+    assert_same(soft_contrastive(logits, match), naive_contrastive(logits, match), [logits])
+    assert torch.autograd.gradcheck(lambda z: soft_contrastive(z, match), [logits])
+
+
+@pytest.mark.parametrize("logit", [-300.0, 300.0])
+def test_a_sure_mistake_costs_its_logit(logit):
+    logits = torch.full((1, 1, 4), logit, requires_grad=True)
+    loss = soft_contrastive(logits, torch.tensor([[logit < 0]]))
+    torch.testing.assert_close(loss, torch.tensor(300.0))
+    loss.backward()
+    torch.testing.assert_close(logits.grad, torch.full((1, 1, 4), math.copysign(0.25, logit)))
+
+
+def test_log_mean_probability():
+    logits = torch.tensor([[0.0, math.log(3.0)], [-800.0, -800.0]], dtype=torch.float64)
+    expected = torch.tensor([math.log((1 / 2 + 3 / 4) / 2), -800.0], dtype=torch.float64)
+    torch.testing.assert_close(log_mean_probability(logits), expected)
+
+
+def naive_match(logits, match):
+    """One pair at a time; a match's probability leaves out the query's other matches."""
+    total = logits.sum() * 0
+    for row, true in zip(logits, match, strict=True):
+        weights = torch.exp(row)
+        for c, own in enumerate(true):
+            if own:
+                total = total - torch.log(weights[c] / (weights[c] + weights[~true].sum()))
+            else:
+                total = total - torch.log(1 - weights[c] / weights.sum())
+    return total / logits.numel()
+
+
+def printed(logits, match):
+    """MSRM's eq. 5 to 7 as printed: one softmax over all candidates."""
+    p = logits.exp() / logits.exp().sum(1, keepdim=True)
+    return -torch.where(match, p, 1 - p).log().mean()
+
+
+def case(image_index, scale=1.0):
+    logits = scale * normal(max(image_index) + 1, len(image_index)).detach()
+    return logits.requires_grad_(), torch.arange(len(logits))[:, None] == torch.tensor(image_index)
+
+
+@pytest.mark.parametrize("image_index", image_indices(), ids=str)
+def test_soft_match(image_index):
+    for scale in (0.1, 3.0):
+        logits, match = case(image_index, scale)
+        for z, true in ((logits, match), (logits.T, match.T)):
+            assert_same(soft_match(z, true), naive_match(z, true), [logits])
+    assert torch.autograd.gradcheck(lambda z: soft_match(z, match), [logits])
+
+
+def test_with_one_caption_an_image_it_is_the_printed_loss():
+    logits, match = case(list(range(6)))
+    for z, true in ((logits, match), (logits.T, match.T)):
+        assert_same(soft_match(z, true), printed(z, true), [logits], atol=1e-12)
+
+
+def test_the_matches_of_a_query_do_not_compete():
+    """A better match never raises the loss of a query, however good its other matches are."""
+    logits = torch.tensor([[10.0, 5.0, 4.0, 0.0]], requires_grad=True)
+    soft_match(logits, torch.tensor([[True, True, True, False]])).backward()
+    assert (logits.grad[0, :3] < 0).all()
+    alone = torch.tensor([[9.0, -9.0, 3.0]], requires_grad=True)
+    loss = soft_match(alone, torch.tensor([[True, True, True]]))
+    loss.backward()
+    assert loss == 0 and not alone.grad.any()
+
+
+@pytest.mark.parametrize("gap", [5.0, 50.0, 500.0])
+def test_a_sure_mistake_costs_its_gap_and_is_still_corrected(gap):
+    """P is 1 in single precision: `1 - P` would be 0, its logarithm infinite."""
+    logits = torch.tensor([[0.0, gap]], requires_grad=True)
+    wide = logits.detach().double()
+    loss = soft_match(logits, torch.tensor([[True, False]]))
+    expected = (wide.logsumexp(1) - wide[:, 0]).mean()  # both terms are -log P of the match
+    torch.testing.assert_close(loss.double(), expected, rtol=1e-6, atol=0)
+    loss.backward()
+    torch.testing.assert_close(logits.grad, torch.tensor([[-1.0, 1.0]]), atol=0.01, rtol=0)
+
+
+def test_two_equal_candidates_may_both_be_the_most_probable():
+    logits = torch.tensor([[2.0, 2.0, -1.0]], dtype=torch.float64, requires_grad=True)
+    match = torch.tensor([[True, False, False]])
+    assert_same(soft_match(logits, match), naive_match(logits, match), [logits], atol=1e-12)

@@ -1,0 +1,66 @@
+"""The contrastive loss of VSE++, VSE-infinity and SwAMP, and VSE-infinity's pooling."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from small_methods import encode
+from torch.nn.functional import normalize
+
+from manymatch.losses.contrastive import info_nce
+from manymatch.losses.triplets import triplet
+from manymatch.util.errors import ConfigError
+
+
+def test_it_pools_the_encoders_local_features(build, make_batch):
+    method, batch = build("vse_infinity").eval(), make_batch([0, 1, 2])
+    images, texts = encode(method, batch)
+    seen = method.image(batch.features, batch.region_padding)
+    read = method.text(batch.words, batch.word_padding)
+    pooled = (
+        method.pool_regions(seen.local, seen.padding),
+        method.pool_words(read.local, read.padding),
+    )
+    torch.testing.assert_close(images.vectors, normalize(pooled[0], dim=2))
+    torch.testing.assert_close(texts.vectors, normalize(pooled[1], dim=2))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "minings"),
+    [
+        ("vsepp", {}, ["all", "hardest", "hardest"]),
+        ("vse_infinity", {"margin": 0.3}, ["all", "hardest"]),
+        ("swamp", {"weight": 0.0}, ["hardest", "hardest"]),
+        ("swamp", {"weight": 0.0, "all_negatives_epochs": 1}, ["all", "hardest"]),
+    ],
+)
+def test_the_first_epochs_may_have_all_negatives(build, make_batch, name, settings, minings):
+    method, batch = build(name, settings), make_batch(range(5))
+    images, texts = encode(method, batch)
+    scores, pairs = method.score(images, texts), len(batch.image_index) if name == "swamp" else 1
+    for epoch, mining in enumerate(minings):
+        method.start_epoch(epoch)
+        loss = triplet(scores, batch.image_index, settings.get("margin", 0.2), mining)
+        torch.testing.assert_close(method.loss(images, texts, batch), {"triplet": pairs * loss})
+
+
+@pytest.mark.parametrize("name", ["vsepp", "vse_infinity", "swamp"])
+def test_info_nce_may_take_its_place(build, make_batch, name):
+    method = build(name, {"objective": "info_nce", "temperature": 0.1})
+    batch = make_batch([0, 1, 2])
+    images, texts = encode(method, batch)
+    expected = info_nce(method.score(images, texts), batch.image_index, 0.1)
+    pairs = len(batch.image_index) if name == "swamp" else 1
+    torch.testing.assert_close(method.loss(images, texts, batch)["info_nce"], pairs * expected)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"image": {"encoder": "raw"}}, "image: local features have size 12"),
+        ({"text": {"local": "vectors"}}, "text: local features have size 8"),
+    ],
+)
+def test_encoders_that_leave_another_size_are_refused(build, settings, message):
+    with pytest.raises(ConfigError, match=message):
+        build("vse_infinity", settings)
