@@ -52,24 +52,13 @@ def test_a_pattern_without_a_match_names_what_there_is():
         parameter_groups(Net(), groups(("vgg", 0.1)), lr=1.0)
 
 
-def test_a_group_may_have_its_own_weight_decay():
-    decay_groups = [
-        ParameterGroup(match="^cnn", weight_decay=0.25),
-        ParameterGroup(match="bias"),
-    ]
-    settings = {"optimizer": {"weight_decay": 0.5}, "parameter_groups": decay_groups}
-    optimizer = make_optimizer(Net(), Training.model_validate(settings), fused=False)
-    assert [group["weight_decay"] for group in optimizer.param_groups] == [0.25, 0.5, 0.5]
-
-
 def test_parameters_are_thawed_in_their_epoch_and_untouched_before():
     torch.manual_seed(0)
     net = Net()
     net.norm.weight.requires_grad_(False)  # a method's own choice, which stays
-    late_groups = [ParameterGroup(match="^cnn|norm", from_epoch=2)]
-    training = Training.model_validate(
-        {"optimizer": {"weight_decay": 0.5, "lr": 0.1}, "parameter_groups": late_groups}
-    )
+    settings = {"optimizer": {"weight_decay": 0.5, "lr": 0.1}}
+    late = [ParameterGroup(match="^cnn|norm", from_epoch=2)]
+    training = Training.model_validate(settings | {"parameter_groups": late})
     optimizer = make_optimizer(net, training, fused=True)
     changed = []
     for epoch in range(4):
@@ -91,14 +80,14 @@ def test_something_must_be_trained_from_the_start():
 
 
 @pytest.mark.parametrize("name", ["adam", "adamw", "adamp"])
-def test_optimizer_takes_the_presets_settings(name):
-    training = Training.model_validate(
-        {"optimizer": {"name": name, "lr": 0.5, "weight_decay": 0.25}}
-    )
+def test_an_optimizer_and_its_groups_have_the_settings_of_the_preset(name):
+    groups_of = [ParameterGroup(match="^cnn", weight_decay=0.25), ParameterGroup(match="bias")]
+    settings = {"optimizer": {"name": name, "lr": 0.5, "weight_decay": 0.5}}
+    training = Training.model_validate(settings | {"parameter_groups": groups_of})
     optimizer = make_optimizer(Net(), training, fused=True)
     assert type(optimizer).__name__.lower() == name
-    assert optimizer.param_groups[0]["lr"] == 0.5
-    assert optimizer.param_groups[0]["weight_decay"] == 0.25
+    assert [group["lr"] for group in optimizer.param_groups] == [0.5] * 3
+    assert [group["weight_decay"] for group in optimizer.param_groups] == [0.25, 0.5, 0.5]
 
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.3])

@@ -10,18 +10,6 @@ from manymatch.util.errors import StorageError, nearest
 from manymatch.util.files import replacing, sha256, write_json, write_through
 
 
-@pytest.mark.parametrize("old_exists", [True, False])
-def test_what_killed_processes_left_is_removed(tmp_path, old_exists):
-    target = tmp_path / "folder"
-    left = ["folder.partial", "folder.old.partial", *(["folder"] if old_exists else [])]
-    for name in left:
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "old").touch()
-    with replacing(target) as partial:
-        partial.mkdir()
-    assert list(tmp_path.rglob("*")) == [target]
-
-
 @pytest.mark.parametrize("fault", [RuntimeError("x"), KeyboardInterrupt()])
 def test_a_fault_leaves_the_old_file_and_nothing_else(tmp_path, fault):
     target = tmp_path / "a.txt"
