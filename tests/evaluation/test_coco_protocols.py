@@ -13,7 +13,7 @@ from made_scores import consecutive_index, distinct, precision_at_r, ranked_spli
 
 from manymatch.evaluation.protocols.coco import coco_1k, cxc, eccv_caption, pmrp
 from manymatch.evaluation.protocols.labels import Labels
-from manymatch.evaluation.protocols.ranked_split import DoesNotApply, part
+from manymatch.evaluation.protocols.ranked_split import DoesNotApply
 from manymatch.evaluation.protocols.recall import recall_of
 
 N, M = 5000, 25_000
@@ -72,15 +72,6 @@ def test_5k_and_1k_equal_a_naive_script(table, coco):
         for way in ("i2t", "t2i")
     }
     _equal(coco_1k(coco), {**expected, "rsum": statistics.fmean(fold["rsum"] for fold in folds)})
-
-
-def test_a_part_has_its_own_captions():
-    index = torch.tensor([0, 1, 1, 2, 2, 2, 3])
-    result = part(ranked_split(distinct(4, 7, 0), index).embedded, slice(1, 3))
-    assert result.image_ids == ["1", "2"]
-    assert result.caption_ids == ["1", "2", "3", "4", "5"]
-    assert result.image_index.tolist() == [0, 0, 1, 1, 1]
-    assert result.texts.vectors.flatten().tolist() == [1, 2, 3, 4, 5]
 
 
 @pytest.fixture(scope="module")

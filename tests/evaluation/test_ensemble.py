@@ -49,17 +49,10 @@ def shown_scores(models, name):
     return [float(line.split()[4]) for line in lines]
 
 
-def test_of_one_model_twice_over_it_is_that_model(models):
-    single = models.evaluate(models.make("a"))
-    assert models.ensemble("a", models.make("again")) == single
-
-
 def test_captions_rank_by_their_own_score_where_a_member_has_one(models, monkeypatch):
     models.make("a"), models.make("b", seed=1)
     alike = models.ensemble("a", "b")
-    halved = lambda self: lambda images, texts: 0.5 * VSEPP.score(self, images, texts)  # noqa: E731
-    monkeypatch.setattr(VSEPP, "t2i_score", property(halved))
-    assert models.ensemble("a", "b") == alike
+
     turned = lambda self: lambda images, texts: -VSEPP.score(self, images, texts)  # noqa: E731
     monkeypatch.setattr(VSEPP, "t2i_score", property(turned))
     result = models.ensemble("a", "b")

@@ -176,14 +176,6 @@ def test_a_protocol_is_one_new_file(tmp_path, root):
     assert written.numbers()["span.best"] == 2 and written.rsum == 600
 
 
-def test_no_judgments(tmp_path):
-    judgments = read_judgments(
-        _table(tmp_path / "r.parquet", [], "false"), ["a"], ["a0"], torch.tensor([0])
-    )
-    assert not judgments
-    assert not judgments.complete
-
-
 def test_faulty_judgments_are_one_line(tmp_path):
     path = tmp_path / "relevance.parquet"
     for content in (None, b"not parquet", "columns"):

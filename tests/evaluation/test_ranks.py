@@ -6,13 +6,11 @@ import pytest
 import torch
 from made_scores import looked_up
 from naive_ranks import naive_ranks
-from torch.nn.functional import normalize
 
 from manymatch.evaluation.protocols.recall import recall_of
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.shared.method import Embeddings
 from manymatch.model.blocks import blocks_by_image
-from manymatch.similarities.sets import smooth_chamfer
 from manymatch.util.errors import DataError
 
 
@@ -89,13 +87,6 @@ def test_blocks_may_have_different_types(blocks, order):
     _check_top(ranking.t2i.items, ranking.t2i.scores.double(), table.T)
 
 
-def test_one_image():
-    ranking = _rank(torch.tensor([[0.1, 0.3]]), [0, 0], depth=5)
-    assert ranking.i2t.ranks.tolist() == [1]
-    assert ranking.t2i.ranks.tolist() == [1, 1]
-    assert ranking.i2t.items.tolist() == [[1, 0]]
-
-
 def test_equals_naive_with_uneven_blocks():
     for seed in range(12):
         generator = torch.Generator().manual_seed(seed)
@@ -135,26 +126,6 @@ def _check_top(items, scores, table):
     assert torch.equal(scores, table.topk(depth, dim=1).values.to(scores.dtype))
     assert torch.equal(table.gather(1, items).to(scores.dtype), scores)
     assert all(len(set(row)) == depth for row in items.tolist())
-
-
-def test_sets_scored_in_blocks_equal_the_full_matrix():
-    generator = torch.Generator().manual_seed(0)
-    images = normalize(torch.randn(23, 4, 16, generator=generator), dim=-1)
-    texts = normalize(torch.randn(60, 4, 16, generator=generator), dim=-1)
-    index = torch.arange(60) * 23 // 60
-    full = smooth_chamfer(images.double(), texts.double())
-
-    def score(images, texts):
-        return smooth_chamfer(images.vectors, texts.vectors)
-
-    ranking = rank(
-        score, Embeddings(images), Embeddings(texts), index, 10,
-        images_per_block=5, captions_per_block=11,
-    )  # fmt: skip
-    assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == naive_ranks(
-        full, index.tolist()
-    )
-    assert torch.equal(ranking.i2t.items, full.topk(10, dim=1).indices)
 
 
 def test_scores_that_are_not_finite_are_refused():

@@ -12,14 +12,12 @@ from untrained_models import make_models
 
 from manymatch.batch.scene_graph import SCHEMA
 from manymatch.evaluation import rerank as stage
-from manymatch.evaluation.ensemble import Ensemble
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.rerank import best_beta, reranked
 from manymatch.methods.shared.method import Embeddings
 from manymatch.results.metrics import Metrics
 from manymatch.results.provenance import Provenance
 from manymatch.results.samples import Samples
-from manymatch.similarities.blocks import runs
 from manymatch.similarities.vectors import cosine
 from manymatch.util.errors import ConfigError, DataError
 
@@ -48,10 +46,6 @@ def test_it_is_equation_14(beta):
             lowest = min((v @ e).item() for e in entities)
             expected = beta * (v @ t).item() + (1 - beta) * lowest
             assert result[i, j].item() == pytest.approx(expected, abs=1e-9)
-
-
-def test_the_best_beta_is_of_equals_the_largest():
-    assert best_beta({0.0: 1.0, 0.5: 7.0, 0.75: 7.0, 1.0: 3.0}) == 0.75
 
 
 @pytest.fixture
@@ -85,22 +79,6 @@ def terms_of_equation_14(models, names, split):
                 if caption == j
             )
     return whole, lowest
-
-
-def test_of_an_ensemble_it_is_equation_14_on_mean_scores(models):
-    names = [models.make("a", "cora"), models.make("narrow", "cora", seed=1, width=6)]
-    members = [models.member(name) for name in names]
-    together = Ensemble.embed(members, "test", torch.device("cpu"))
-    together.check_same_entities()
-    images, texts = together.embedded.images, together.embedded.texts
-    whole, lowest = terms_of_equation_14(models, names, "test")
-    for beta in (0.0, 0.3, 1.0):
-        score, expected = reranked(together.score, beta), beta * whole + (1 - beta) * lowest
-        blocks = [
-            torch.cat([score(images.rows(some), texts.rows(few)) for few in runs(24, 5)], 1)
-            for some in runs(8, 3)
-        ]
-        torch.testing.assert_close(torch.cat(blocks).double(), expected, rtol=0, atol=1e-6)
 
 
 def test_an_ensemble_is_re_ranked_with_its_best_beta(models):

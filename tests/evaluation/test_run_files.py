@@ -34,16 +34,6 @@ def test_ids_are_one_field_and_come_back(name):
     assert unquote(run_id(name)) == name
 
 
-def test_failed_write_keeps_the_earlier_file(tmp_path):
-    path = tmp_path / "t2i.trec"
-    path.write_text("earlier")
-    direction = Direction(torch.tensor([1]), torch.tensor([[7]]), torch.tensor([[0.5]]))
-    with pytest.raises(IndexError):
-        write_run(path, direction, ["q"], ["only one"], "tag")
-    assert path.read_text() == "earlier"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_ir_measures_finds_the_same_numbers(tmp_path):
     ir_measures = pytest.importorskip("ir_measures")
     table, index = distinct(8, 24, 0), consecutive_index(8, 3)

@@ -81,7 +81,3 @@ def test_where_images_have_labels_answers_have_their_zeta():
 def test_drawn_queries_depend_on_the_seed_alone():
     assert _samples(2) == _samples(2)
     assert len({_samples(1, seed).model_dump_json() for seed in range(10)}) > 1
-
-
-def test_no_samples():
-    assert _samples(0).to_json() == {"images": [], "captions": []}

@@ -1,7 +1,5 @@
 """Other models' embeddings and similarities: every kind of file, in any order."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -37,31 +35,16 @@ KINDS = pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5", "hdf
 
 @KINDS
 def test_a_matrix_of_any_numbers_in_every_kind_of_file(files, kind):
-    for dtype in ("f2", "f4", "f8", "i4"):
-        path = files.made(f"scores.{kind}", files.table.astype(dtype))
+    """Differences beyond float32 are no ties, and equal values are."""
+    exact = files.table.astype("f8")
+    tables = [exact.astype(dtype) for dtype in ("f2", "f4", "f8", "i4")]
+    tables += [1 + 1e-12 * exact, (2**40 * (1 + 1e-12 * exact)).astype("i8")]
+    for table in tables:
+        path = files.made(f"scores.{kind}", table)
         assert score_of(files, scores=path) == expected(files.table)
-
-
-@KINDS
-def test_a_constant_float64_matrix_ranks_every_own_pair_last(files, kind):
-    values = score_of(files, scores=files.made(f"scores.{kind}", np.full((5, 9), 0.1)))
-    assert (values["i2t"]["r1"], values["t2i"]["r1"]) == (0.0, 0.0)
-    assert values["t2i"]["meanr"] == 5.0
-    assert values["i2t"]["meanr"] == np.mean([1 + 9 - INDEX.count(image) for image in range(5)])
-
-
-@KINDS
-def test_differences_beyond_float32_are_no_ties(files, kind):
-    for dtype, ones in (("f8", 1.0), ("i8", 2**40)):
-        table = (ones * (1 + 1e-12 * files.table.astype("f8"))).astype(dtype)
-        assert score_of(files, scores=files.made(f"scores.{kind}", table)) == expected(files.table)
-
-
-def test_matrices_of_different_types_are_averaged_exactly(files):
-    small = files.made("small.npy", files.table.astype("f2"))
-    fine = files.made("fine.npy", 1e-12 * files.table[::-1].astype("f8"))
-    values = score("scenes", ExternalFiles(scores=(small, fine)), files.captions)
-    assert values == expected(files.table.astype("f8") + 1e-12 * files.table[::-1].astype("f8"))
+    constant = score_of(files, scores=files.made(f"scores.{kind}", np.full((5, 9), 0.1)))
+    assert constant["t2i"]["meanr"] == 5.0
+    assert constant["i2t"]["meanr"] == np.mean([10 - INDEX.count(image) for image in range(5)])
 
 
 def test_one_of_several_arrays(files):
@@ -101,7 +84,7 @@ def test_embeddings_are_compared_as_asked(files):
     assert expected(dot) != expected(dot / lengths)
 
 
-@pytest.mark.parametrize("scale", ["1e-43", "1e-30", "1e-13", "1e15", "1e30", "1e200", "1e-300"])
+@pytest.mark.parametrize("scale", ["1e-43", "1e-13", "1e30", "1e200", "1e-300"])
 def test_a_number_for_all_vectors_changes_no_rank(files, scale):
     dtype = "f8" if float(scale) in (1e200, 1e-300) else "f4"
     exact = (1024 * files.images).round()  # few digits, which small numbers of float32 have too
@@ -190,12 +173,14 @@ def test_the_protocols_of_the_data_set_or_those_asked_for(files):
 
 
 def test_several_matrices_are_ranked_by_their_mean(files):
-    other = np.random.default_rng(5).permutation(45).reshape(5, 9).astype("f4")
-    paths = files.made("a.npy", files.table), files.made("b.h5", other)
+    """Exactly, whatever their types."""
+    other = 1e-12 * np.random.default_rng(5).permutation(45).reshape(5, 9)
+    tied = files.table // 9
+    paths = files.made("a.npy", tied.astype("f2")), files.made("b.h5", other)
     out = files.folder / "out"
     places = ResultFiles.inside(out)
     values = score("scenes", ExternalFiles(scores=paths), files.captions, written=places)
-    assert values == expected((files.table + other) / 2) != expected(files.table)
+    assert values == expected(tied + other) != expected(tied)
     hashes = [sha256(Path(path)) for path in paths]
     assert json.loads(places.provenance.read_text())["scores_sha256"] == "+".join(hashes)
     small = files.made("c.npy", other[:4])

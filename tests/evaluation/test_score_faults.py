@@ -1,7 +1,5 @@
 """Faulty files of other models: every fault is one line."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from pathlib import Path

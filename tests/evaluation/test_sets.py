@@ -126,7 +126,7 @@ class _Made:
 
 def test_chosen_elements_score_as_embeddings_cut_by_hand():
     made = _Made()
-    analysis = made.analyse(Elements(images=((1, 3),)))
+    analysis = made.analyse(Elements(images=((1, 3), (1, 4), (2,)), texts=((1,),)))
     images, texts = made.embedded.images.vectors, made.embedded.texts.vectors
     selected = analysis.details.selections
     assert [(c.modality, c.elements) for c in selected] == [

@@ -387,13 +387,3 @@ def test_extraction_stores_regions_and_boxes(detector, tmp_path, monkeypatch):
     assert counts.tolist() == [len(expected)] and result is not None
     np.testing.assert_allclose(features[0, : counts[0]], expected, rtol=1e-3, atol=1e-3)
     np.testing.assert_array_equal(result[0, : counts[0]], places)
-
-
-def test_regions_are_the_same_with_torchvision(detector, monkeypatch):
-    pytest.importorskip("torchvision", exc_type=(ImportError, RuntimeError))
-    pixels = detector.prepare(np.random.default_rng(1).integers(0, 255, (60, 80, 3), np.uint8))
-    theirs = detector.detect(pixels)
-    monkeypatch.setattr(operations, "fast", None)
-    ours = detector.detect(pixels)
-    np.testing.assert_array_equal(ours.boxes, theirs.boxes)
-    np.testing.assert_allclose(ours.features, theirs.features, rtol=1e-5, atol=1e-5)

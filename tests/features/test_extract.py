@@ -16,7 +16,7 @@ from transformers import ResNetConfig, ResNetModel
 from manymatch.datasets.base import CAPTIONS
 from manymatch.datasets.image_folder import ImageFolder
 from manymatch.features import build_backbone
-from manymatch.features.backbone import Sources, grid_boxes
+from manymatch.features.backbone import Sources
 from manymatch.features.extract import Extractor, extract
 from manymatch.features.image_list import list_images
 from manymatch.features.lite0 import load_network
@@ -104,13 +104,6 @@ def test_lite0_is_the_packages_own_map_row_by_row(dataset, network):
     assert features.shape == (1, 49, 1280) and n_regions.tolist() == [49] and boxes is not None
     np.testing.assert_allclose(features[0, 2 * 7 + 4], expected[:, 2, 4], rtol=2e-3, atol=2e-3)
     np.testing.assert_allclose(boxes[0, 2 * 7 + 4], np.array([4, 2, 5, 3]) / 7, rtol=1e-6)
-
-
-def test_grid_boxes_tile_the_image():
-    boxes = grid_boxes(3)
-    assert boxes[1].tolist() == pytest.approx([1 / 3, 0, 2 / 3, 1 / 3])
-    areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-    assert areas.sum() == pytest.approx(1)
 
 
 def test_batches_and_neighbours_change_nothing(dataset):
@@ -232,18 +225,12 @@ def test_resnet_weights_must_be_there_whole_and_of_the_right_network(dataset, tm
 
 def test_lite0_weights_of_another_kind_are_refused(dataset, tmp_path):
     assert "no such file" in refusal(dataset, weights=str(tmp_path / "none.pth"))
-    for name, content, words in (
-        ("text.pth", b"no weights", "not a file of torch.save"),
-        ("cut.pth", b"\x80\x02}q\x00h\x05.", "not a file of torch.save"),
-        ("other.pth", {"a": torch.zeros(1)}, "not the weights"),
-        ("tensor.pth", torch.zeros(3), "no tensors by name"),
-        ("code.pth", {"a": Path("code")}, "not a file of torch.save"),
+    for content, words in (
+        ({"a": torch.zeros(1)}, "not the weights"),
+        ({"a": Path("code")}, "not a file of torch.save"),
     ):
-        if isinstance(content, bytes):
-            (tmp_path / name).write_bytes(content)
-        else:
-            torch.save(content, tmp_path / name)
-        assert words in refusal(dataset, weights=str(tmp_path / name))
+        torch.save(content, tmp_path / "other.pth")
+        assert words in refusal(dataset, weights=str(tmp_path / "other.pth"))
 
 
 def test_unknown_names_tell_the_nearest(dataset):
@@ -255,10 +242,6 @@ def test_unknown_names_tell_the_nearest(dataset):
 
 def empty(path):
     path.write_bytes(b"")
-
-
-def text(path):
-    path.write_text("no image")
 
 
 def truncated(path):
@@ -282,7 +265,7 @@ def script(path):
     path.write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\nshowpage\n")
 
 
-@pytest.mark.parametrize("damage", [empty, text, truncated, bomb, large, script])
+@pytest.mark.parametrize("damage", [truncated, bomb, large, script])
 def test_bad_image_files_are_refused_by_name(dataset, damage):
     damage(dataset.raw / "images/i2.png")
     line = refusal(dataset)

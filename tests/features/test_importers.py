@@ -15,12 +15,10 @@ import yaml
 from manymatch.cli import commands
 from manymatch.config.params import Published, read_params
 from manymatch.datasets.base import CAPTIONS
-from manymatch.features.importers import FORMATS, check_format
 from manymatch.features.importers.importing import halves, import_features
 from manymatch.features.importers.published import read_image_table
 from manymatch.features.store import FeatureStore
-from manymatch.features.writer import FeatureWriter
-from manymatch.util.errors import ConfigError, DataError, SourceError
+from manymatch.util.errors import DataError, SourceError
 
 ROOT = Path(__file__).parents[2]
 WIDTH = 8
@@ -108,8 +106,11 @@ def write_tsv(data, name="trainval.tsv"):
     return path
 
 
-def test_tsv_gives_every_image_its_regions_and_boxes(data):
-    data.run("butd_tsv", write_tsv(data))
+@pytest.mark.parametrize("sizes", ["\t640\t480\t3\t", "\t640.0\t480.0\t3.0\t"])
+def test_tsv_gives_every_image_its_regions_and_boxes(data, sizes):
+    path = write_tsv(data)
+    path.write_text(path.read_text().replace("\t640\t480\t3\t", sizes))
+    data.run("butd_tsv", path)
     data.check()
     np.testing.assert_allclose(data.read()[3][2, 1], [0.1, 0.1, 1.0, 0.5])
     with FeatureStore(data.store) as store:
@@ -133,13 +134,6 @@ def test_tsv_in_parts_with_10_to_100_regions(data):
         data.run("butd_tsv", max_regions=36)
 
 
-def test_sizes_may_be_written_as_floats(data):
-    path = write_tsv(data)
-    path.write_text(path.read_text().replace("\t640\t480\t3\t", "\t640.0\t480.0\t3.0\t"))
-    data.run("butd_tsv", path)
-    data.check()
-
-
 REGIONS = np.random.default_rng(4).random((3, 8))
 NARROW = np.random.default_rng(5).random((3, 2048))
 BFLOAT16 = torch.tensor(NARROW).bfloat16().view(torch.int16).numpy()
@@ -148,35 +142,26 @@ DAMAGES = {
     "few fields": (None, "1000\t640\t480", "3 columns between tabs, or cut off. Write 6"),
     "LXMERT": (None, "\t".join("x" * 10), "10 columns between tabs, as LXMERT's files have"),
     "VinVL": (None, "1000\t{}", "2 columns between tabs, as VinVL's files have"),
-    "size": (1, "wide", "image_w: 'wide' is not a whole number"),
-    "part of a pixel": (1, "640.5", "'640.5' is not a whole number"),
-    "negative": (3, "-3", "num_boxes: '-3' is not a whole number"),
+    "part of a pixel": (1, "640.5", "image_w: '640.5' is not a whole number"),
     "count": (3, "5", "24 numbers for 5 regions"),
     "none": (3, "0", "image '1028' has 0 boxes and 640 x 480 pixels. Give every image"),
     "bytes of Python": (5, "b'AAAA'", "Leave out the b'...' of Python"),
     "halves": (5, packed(REGIONS, "<f2"), "numbers are as small or large as"),
     "doubles": (5, packed(REGIONS, "<f8"), "Write base64 of float32, not of another type"),
     "bfloat16": (5, packed(BFLOAT16, "<i2"), OF_HALVES),
-    "float16 of usual sizes": (5, packed(1 + NARROW, "<f2"), OF_HALVES),
     "doubles of whole numbers": (
         5,
         packed(NARROW.round(1) * 10, "<f8"),
         "every second number is 0",
     ),
-    "complex": (5, packed(NARROW, "<c8"), "every second number is 0"),
-    "big end first": (5, packed(REGIONS, ">f4"), "Write base64 of float32, not of another type"),
     "not base64": (5, "AAAA*AAA", "features: not base64"),
-    "cut off": (5, b64(np.zeros(24))[:-3], "features: not base64"),
     "half a number": (5, base64.b64encode(b"abc").decode(), "features: not base64 of float32"),
-    "empty": (5, "", "features: 0 numbers"),
     "NaN": (5, b64(np.full(24, np.nan)), "features hold NaN"),
     "too great": (5, b64(np.full(24, 1e5)), "more than float16"),
     "other width": (5, b64(np.zeros(48)), "the store has width 8"),
     "boxes": (4, b64(np.zeros(9)), "boxes: not four finite"),
-    "infinite boxes": (4, b64(np.full(12, np.inf)), "boxes: not four finite"),
     "outside": (4, b64(np.full(12, 5000.0)), "boxes: not x1 <= x2"),
     "fractions": (4, b64(np.tile([0.1, 0.1, 1.0, 0.9], 3)), "Write pixels, not fractions"),
-    "turned": (4, b64(np.tile([9.0, 9.0, 5.0, 5.0], 3)), "boxes: not x1 <= x2"),
 }
 
 
@@ -205,7 +190,6 @@ def test_tsv_of_other_or_too_few_images(data):
     path.write_text(tsv_line(5, data.regions[0]))
     assert "no line of an image of" in data.refusal("butd_tsv")
     path.unlink()
-    assert "no line of an image of" in data.refusal("butd_tsv")
     assert "no such file or folder" in data.refusal("butd_tsv", path)
 
 
@@ -213,27 +197,6 @@ def test_an_endless_line_is_not_read_to_its_end(data, monkeypatch):
     monkeypatch.setattr("manymatch.features.importers.butd_tsv.MAX_LINE_BYTES", 1000)
     (data.source / "a.tsv").write_bytes(b"x" * 5000)
     assert "a.tsv:1: a line of more than 1000 B" in data.refusal("butd_tsv")
-
-
-def test_an_interrupted_import_goes_on(data, monkeypatch, capsys):
-    path = write_tsv(data)
-    data.run("butd_tsv", path)
-    whole = data.store.read_bytes()
-    data.store.unlink()
-    write = FeatureWriter.write
-
-    def interrupted(self, row, *rest):
-        if row == 4:
-            raise KeyboardInterrupt
-        write(self, row, *rest)
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(FeatureWriter, "write", interrupted)
-        data.run("butd_tsv", path)
-    capsys.readouterr()
-    data.run("butd_tsv", path)
-    assert "2 of 5 images are finished" in capsys.readouterr().err
-    assert data.store.read_bytes() == whole
 
 
 # SCAN's precomputed arrays
@@ -337,9 +300,7 @@ ARRAYS = {
     "huge": (header(b"(10, 3, 80000), }"), "row 0: cut off"),
     "wide": (header(b"(10, 3, 80000000000), }"), "not an array of features"),
     "flat": (saved(lambda array: array.reshape(10, 24)), "not (images, regions, width)"),
-    "text": (lambda path: path.write_text("no array"), "not a .npy file"),
     "integers": (saved(lambda array: array.astype(np.int64)), "int64; save the array with .astype"),
-    "long floats": (saved(lambda array: array.astype(np.longdouble)), "float128"),
     "NaN": (saved(lambda array: np.where(array == array[5, 1, 1], np.nan, array)), "row 5: "),
 }
 
@@ -433,13 +394,6 @@ def test_halves_are_rounded_as_numpy_rounds():
     values = bits.view(np.float32)[np.isfinite(bits.view(np.float32))]
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(halves(values), values.astype(np.float16))
-
-
-def test_formats_are_checked_by_name():
-    for name in FORMATS:
-        check_format(name)
-    with pytest.raises(ConfigError, match="did you mean 'butd_tsv'"):
-        check_format("butd_tvs")
 
 
 def test_the_command_imports_what_params_name(data, tmp_path, monkeypatch, capsys):

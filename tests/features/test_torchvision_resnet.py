@@ -1,7 +1,5 @@
 """ResNet with torchvision's weights, beside a network written from torchvision's names."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch.nn import functional
@@ -115,8 +113,3 @@ def test_weights_of_another_network_are_refused(tmp_path, change):
     torch.save(state, file)
     with pytest.raises(ConfigError, match=r"not the weights of torchvision's resnet50$"):
         resnet.pretrained("resnet50", str(file))
-
-
-def test_a_file_that_is_missing_is_named(tmp_path):
-    with pytest.raises(ConfigError, match=r"none\.pth: no such file"):
-        resnet.pretrained("resnet50", str(tmp_path / "none.pth"))

@@ -1,12 +1,9 @@
 """A realistic `reports` folder, made up: 2 data sets x 2 methods."""
 
-from __future__ import annotations
-
 import base64
 import io
 import math
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,7 +18,7 @@ METHODS = {"vsepp": 0.55, "cora": 0.25}
 """Preset and how noisy its scores are."""
 
 
-def thumbnail(number: int) -> str:
+def thumbnail(number):
     """Base64 JPEG, 112 px wide, in a colour of its own."""
     stream = io.BytesIO()
     colour = f"hsl({9 * number % 360}, 60%, 60%)"
@@ -29,14 +26,14 @@ def thumbnail(number: int) -> str:
     return base64.b64encode(stream.getvalue()).decode()
 
 
-def _caption(image: int, k: int) -> dict:
+def _caption(image, k):
     """One of the image's five captions."""
     objects = [f"{COLOURS[n % 4]} {KINDS[(n + image) % 4]}" for n in (image, image + k + 1)]
     text = f"A {objects[0]} {SIDES[k % 4]} a {objects[1]}."
     return {"caption_id": f"{image:06d}#{k}", "caption": text}
 
 
-def _graph(image: int, k: int) -> dict:
+def _graph(image, k):
     edges = [(0, SIDES[k % 4], 1), (2, "next to", 0)]
     return {
         "objects": KINDS[:3],
@@ -46,15 +43,15 @@ def _graph(image: int, k: int) -> dict:
     }
 
 
-def _image(image: int) -> dict:
+def _image(image):
     return {"image_id": f"{image:06d}", "thumbnail": thumbnail(image)}
 
 
-def samples(noise: float, judged: bool, queries: int = 12) -> dict:
+def samples(noise, judged, queries=12):
     """What the evaluation writes: sample queries and their ten best answers. More noise moves the
     query's own pair further down."""
 
-    def retrieved(query: int, answer: Callable[[int], dict]) -> list[dict]:
+    def retrieved(query, answer):
         owners = [(query + rank - int(10 * noise)) % 40 for rank in range(10)]
         others = ["true" if judged and rank < 2 else "wrong" for rank in range(10)]
         return [
@@ -78,7 +75,7 @@ def samples(noise: float, judged: bool, queries: int = 12) -> dict:
     }
 
 
-def metrics(noise: float, judged: bool) -> dict:
+def metrics(noise, judged):
     """Plausible numbers, better for less noise."""
     ways = {
         way: {
@@ -102,7 +99,7 @@ def metrics(noise: float, judged: bool) -> dict:
     return {**ways, "rsum": round(rsum, 2), **({"multi": multi} if judged else {})}
 
 
-def provenance(dataset: str, preset: str) -> dict:
+def provenance(dataset, preset):
     return {
         "method": preset,
         "preset": preset,
@@ -131,7 +128,7 @@ USAGE = {
 }
 
 
-def write_curve(folder: Path, name: str, values: list[float]) -> None:
+def write_curve(folder, name, values):
     """As dvclive does."""
     path = folder / "plots" / "metrics" / f"{name}.tsv"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -139,7 +136,7 @@ def write_curve(folder: Path, name: str, values: list[float]) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def write_result(reports: Path, dataset: str, preset: str, *, judged: bool = True) -> None:
+def write_result(reports, dataset, preset, *, judged=True):
     """All files of one result."""
     noise = METHODS[preset]
     written(reports / "results" / dataset / f"{preset}.json", metrics(noise, judged))
@@ -158,7 +155,7 @@ def write_result(reports: Path, dataset: str, preset: str, *, judged: bool = Tru
 
 
 @pytest.fixture(scope="session")
-def _results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def _results(tmp_path_factory):
     reports = tmp_path_factory.mktemp("results")
     for preset in METHODS:
         write_result(reports, "scenes", preset)
@@ -174,13 +171,13 @@ def _results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def reports(_results: Path, tmp_path: Path) -> Path:
+def reports(_results, tmp_path):
     """A folder of results of its own for each test."""
     return Path(shutil.copytree(_results, tmp_path / "reports"))
 
 
 @pytest.fixture(scope="session")
-def complete_results(_results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def complete_results(_results, tmp_path_factory):
     """Results with everything that the report can show; no test changes them."""
     reports = Path(shutil.copytree(_results, tmp_path_factory.mktemp("complete") / "reports"))
     complete(reports)

@@ -1,10 +1,6 @@
 """The papers' claims: verdicts as by hand, and a wrong claim is one line."""
 
-from __future__ import annotations
-
 import statistics
-from pathlib import Path
-from typing import Any
 
 import pytest
 from made_results import write_experiment
@@ -12,23 +8,23 @@ from plans import plan_of
 from scipy import stats
 
 from manymatch.reporting.estimates import verdicts
-from manymatch.reporting.sections.claims import QUANTITIES, Finding, check
+from manymatch.reporting.sections.claims import QUANTITIES, check
 from manymatch.results.claims import METRICS, Claim, read_claims
 from manymatch.results.experiments import Experiment, ExperimentRun
 from manymatch.util.errors import ConfigError
 
 
-def write(reports: Path, rsums: dict[str, list[float]]) -> None:
+def write(reports, rsums):
     """An experiment whose points have these rsums, a seed each."""
     write_experiment(reports, "what", {"preset": [*rsums]}, sets=True, rsums=rsums)
 
 
-def findings(reports: Path, claim: dict[str, Any]) -> list[Finding]:
+def findings(reports, claim):
     claims = {"what": {"A claim": Claim.model_validate(claim)}}
     return check(Experiment.read_all(reports), claims)
 
 
-def finding(reports: Path, claim: dict[str, Any]) -> Finding:
+def finding(reports, claim):
     (found,) = findings(reports, claim | {"metrics": ["rsum"]})
     return found
 
@@ -46,9 +42,7 @@ def finding(reports: Path, claim: dict[str, Any]) -> Finding:
         ([110.0, 111.0], "better"),
     ],
 )
-def test_the_verdict_is_that_of_scipys_interval(
-    tmp_path: Path, rsums: list[float], verdict: str
-) -> None:
+def test_the_verdict_is_that_of_scipys_interval(tmp_path, rsums, verdict):
     single = [99.0, 100.0, 101.0]
     write(tmp_path, {"a": rsums, "b": single})
     part = finding(tmp_path, {"better": "a", "other": "b"})
@@ -65,7 +59,7 @@ def test_the_verdict_is_that_of_scipys_interval(
     assert (low > 0, high < 0) == (verdict == "better", verdict == "worse")
 
 
-def test_the_best_mean_stands_for_a_side_of_which_all_points_are_known(tmp_path: Path) -> None:
+def test_the_best_mean_stands_for_a_side_of_which_all_points_are_known(tmp_path):
     rsums = {"a": [90.0, 92.0, 94.0], "b": [120.0, 121.0, 122.0], "c": [103.0] * 3}
     write(tmp_path, rsums)
     found = finding(tmp_path, {"better": ["a", "b"], "other": "c"})
@@ -77,7 +71,7 @@ def test_the_best_mean_stands_for_a_side_of_which_all_points_are_known(tmp_path:
     assert check(Experiment.read_all(tmp_path), {"another": {}}) == []
 
 
-def test_a_quantity_is_the_mean_of_its_metrics(tmp_path: Path) -> None:
+def test_a_quantity_is_the_mean_of_its_metrics(tmp_path):
     write(tmp_path, {"a": [1.0]})
     (experiment,) = Experiment.read_all(tmp_path)
     run = experiment.points[0].runs[0]
@@ -102,8 +96,8 @@ WRONG = [
 
 @pytest.mark.parametrize(("claim", "words"), WRONG)
 def test_a_wrong_claim_is_one_line_when_the_experiment_runs_and_in_the_report(
-    claim: str, words: tuple[str, ...], tmp_path: Path
-) -> None:
+    claim, words, tmp_path
+):
     path = tmp_path / "experiments" / "what.yaml"
     path.parent.mkdir()
     path.write_text(f"over: {{preset: [dive, cora]}}\nclaims: {{A: {claim}}}\n")
@@ -115,7 +109,7 @@ def test_a_wrong_claim_is_one_line_when_the_experiment_runs_and_in_the_report(
         assert all(word in message for word in words)
 
 
-def test_every_claim_of_the_project_has_its_points_and_three_seeds(root: Path) -> None:
+def test_every_claim_of_the_project_has_its_points_and_three_seeds(root):
     plans = [plan_of(path) for path in (root / "experiments").glob("*.yaml")]
     claimed = [plan for plan in plans if getattr(plan, "claims", None)]
     assert sum(len(plan.claims) for plan in claimed) == 19

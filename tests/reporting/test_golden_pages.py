@@ -8,8 +8,6 @@ Read `git diff tests/reporting/golden` before the commit. Style and script have 
 these files, pictures have their number, and long decimals are rounded.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path
@@ -25,7 +23,7 @@ NAMES = sorted(path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*.*
 
 
 @pytest.fixture(scope="module")
-def outputs(complete_results: Path) -> dict[str, str]:
+def outputs(complete_results):
     """The outputs of the stage by name, as the golden files hold them."""
     report(complete_results, plans_of(complete_results))
     paths = [*complete_results.glob("*.*"), *(complete_results / "pages").iterdir()]
@@ -42,10 +40,10 @@ def outputs(complete_results: Path) -> dict[str, str]:
     return written
 
 
-def _plain(text: str) -> str:
+def _plain(text):
     for name in ("style.css", "script.js"):
         text = text.replace((_TEMPLATES / name).read_text(encoding="utf-8"), f"({name})")
-    pictures: dict[str, int] = {}
+    pictures = {}
     text = re.sub(
         '(?<=data:image/jpeg;base64,)[^"]+',
         lambda found: f"{pictures.setdefault(found[0], len(pictures))}",
@@ -55,11 +53,11 @@ def _plain(text: str) -> str:
     return re.sub(r"\d+\.\d{7,}", lambda found: f"{float(found[0]):.6g}", text)
 
 
-def test_the_report_has_the_golden_files(outputs: dict[str, str]) -> None:
+def test_the_report_has_the_golden_files(outputs):
     golden = {path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*.*")}
     assert outputs.keys() == golden
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_output_is_the_golden_file(outputs: dict[str, str], name: str) -> None:
+def test_an_output_is_the_golden_file(outputs, name):
     assert outputs[name].splitlines() == (GOLDEN / name).read_text(encoding="utf-8").splitlines()

@@ -1,21 +1,16 @@
 """The papers' numbers: what the files hold, and which stand beside our results."""
 
-from __future__ import annotations
-
 import csv
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from complete_results import recalls, write_provenance
 from made_results import written
 from report_pages import texts_of
 
-from manymatch.experiments.costs.efficiency import GALLERIES
 from manymatch.reporting import published
 from manymatch.reporting.published import published_costs, published_results
-from manymatch.reporting.sections import costs
 from manymatch.reporting.sections import published as section
 from manymatch.results.runs import read_runs
 
@@ -24,7 +19,7 @@ CUTS = ("r1", "r5", "r10")
 RESULTS = published_results()
 
 
-def shared(folder: Path, name: str) -> list[dict[str, str]]:
+def shared(folder, name):
     """A table that the files were taken from."""
     path = folder.parent / "published" / name
     if not path.is_file():
@@ -33,19 +28,19 @@ def shared(folder: Path, name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def test_recalls_and_their_sum_agree_but_for_the_rows_that_are_printed_so() -> None:
+def test_recalls_and_their_sum_agree_but_for_the_rows_that_are_printed_so():
     off = [result for result in RESULTS if abs(_difference(result.values)) > 0.31]
     assert len(off) == 9
     assert {result.paper for result in off} == {"MaxMatch", "CORA"}
 
 
-def _difference(values: dict[str, float]) -> float:
+def _difference(values):
     found = [value for key, value in values.items() if key.rpartition(".")[2] in CUTS]
     printed = [value for key, value in values.items() if key.endswith("rsum")]
     return sum(found) - printed[0] if printed and len(found) == 6 else 0.0
 
 
-def test_no_number_of_the_results_is_lost(real_data: Path) -> None:
+def test_no_number_of_the_results_is_lost(real_data):
     """Each value of the tables that they were taken from, as often as it is there."""
     wanted = [
         (row["dataset"], row["setting"], float(row[key]))
@@ -73,7 +68,7 @@ def test_no_number_of_the_results_is_lost(real_data: Path) -> None:
     assert sorted(values) == sorted([*wanted, *judged, *others])
 
 
-def test_no_number_of_the_ablations_is_lost(real_data: Path) -> None:
+def test_no_number_of_the_ablations_is_lost(real_data):
     wanted = [
         (row["setting"], row["metric"].replace("_", " "), row["value"])
         for row in shared(real_data, "ablations.csv")
@@ -89,7 +84,7 @@ def test_no_number_of_the_ablations_is_lost(real_data: Path) -> None:
     assert not Counter(wanted) - Counter(values)
 
 
-def test_every_cost_is_the_papers(real_data: Path) -> None:
+def test_every_cost_is_the_papers(real_data):
     """Those of the parsed tables; only DivE's "about 80 times" stands in words on the page."""
     factors = {"KFLOPs": 1e3, "MFLOPs": 1e6, "ms": 1e-3}
     theirs = [
@@ -102,7 +97,7 @@ def test_every_cost_is_the_papers(real_data: Path) -> None:
     assert all(fact in ours for fact in theirs)
 
 
-def test_maxmatchs_tables_are_whole() -> None:
+def test_maxmatchs_tables_are_whole():
     """Table 3 has eleven rows, table 4 all sets and eight single elements with three similarities.
     Which losses ten rows of table 3 have is not known, so that they are numbered."""
     (losses,) = published.tables_beside("maxmatch-losses")
@@ -129,7 +124,7 @@ def test_maxmatchs_tables_are_whole() -> None:
 
 
 @pytest.mark.parametrize("name", published.ABLATION_METRICS)
-def test_every_experiment_named_is_there_and_has_numbers(name: str) -> None:
+def test_every_experiment_named_is_there_and_has_numbers(name):
     assert (ROOT / "experiments" / f"{name}.yaml").is_file()
     paper, section, _ = published.ABLATION_METRICS[name]
     assert published.tables_beside(name)
@@ -137,16 +132,7 @@ def test_every_experiment_named_is_there_and_has_numbers(name: str) -> None:
     assert paper in text and section.removesuffix(" 3").removesuffix(" 4") in text
 
 
-def test_galleries_of_costs_are_those_that_the_table_shows() -> None:
-    assert {int(key.split()[1]) for key in costs.COLUMNS if " " in key} <= set(GALLERIES)
-
-
-def test_every_method_has_the_papers_name() -> None:
-    names = {result.method.split()[0] for result in RESULTS}
-    assert set(section.PAPERS_NAME.values()) <= names
-
-
-def write(reports: Path, **change: Any) -> list[section.Comparison]:
+def write(reports, **change):
     """The comparisons of one more result with this change of its provenance."""
     origin = {"split": "test", "seed": 0, "features": "lite0", "setting": "small-scale", **change}
     write_provenance(reports, origin)
@@ -156,7 +142,7 @@ def write(reports: Path, **change: Any) -> list[section.Comparison]:
     return section.comparisons(origin["dataset"], runs)
 
 
-def test_clips_stand_beside_the_papers_rows_of_the_same_method(reports: Path) -> None:
+def test_clips_stand_beside_the_papers_rows_of_the_same_method(reports):
     change = {"dataset": "youcook2", "preset": "swamp", "method": "swamp_video"}
     (comparison,) = write(reports, **change, images=3350, captions=3350)
     (table,) = comparison.ours.values()
@@ -168,15 +154,13 @@ def test_clips_stand_beside_the_papers_rows_of_the_same_method(reports: Path) ->
 
 
 @pytest.mark.parametrize("changed", [{"split": "validation"}, {"images": 21}, {"images": 5001}])
-def test_what_is_not_on_the_papers_test_images_stands_beside_none(
-    reports: Path, changed: dict[str, Any]
-) -> None:
+def test_what_is_not_on_the_papers_test_images_stands_beside_none(reports, changed):
     origin = {"dataset": "coco", "preset": "dive", "method": "dive", "captions": 25_010}
     assert len(write(reports, **origin, images=5000)) == 1
     assert write(reports, **origin | {"images": 5000} | changed) == []
 
 
-def test_the_papers_rows_come_best_first_and_each_once(reports: Path) -> None:
+def test_the_papers_rows_come_best_first_and_each_once(reports):
     origin = {"dataset": "coco", "preset": "dive", "method": "dive", "captions": 25_010}
     (comparison,) = write(reports, **origin, images=5000)
     rows = texts_of(comparison.theirs)

@@ -1,9 +1,5 @@
 """The results between the markers of README.md and docs/results.md."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from manymatch.reporting.readme import update_pages
@@ -20,14 +16,14 @@ R@1 is in percent."""
 BOARD = f"**scenes** (test)\n\n| cora |\n\n{TABLE}\n\n**scenes**: claims?\n\n- None.\n"
 
 
-def write(folder: Path, page: str = PAGE, board: str = BOARD) -> tuple[Path, Path, Path]:
+def write(folder, page=PAGE, board=BOARD):
     paths = folder / "README.md", folder / "results.md", folder / "leaderboard.md"
     for path, text in zip(paths, (page, PAGE, board), strict=True):
         path.write_text(text)
     return paths
 
 
-def test_both_pages_get_their_part_between_the_markers_and_again(tmp_path: Path) -> None:
+def test_both_pages_get_their_part_between_the_markers_and_again(tmp_path):
     readme, results, board = write(tmp_path)
     for _ in range(2):
         update_pages(readme, results, board)
@@ -36,7 +32,7 @@ def test_both_pages_get_their_part_between_the_markers_and_again(tmp_path: Path)
             assert path.read_text() == expected
 
 
-def test_a_table_without_an_explaining_line_ends_before_the_next_caption(tmp_path: Path) -> None:
+def test_a_table_without_an_explaining_line_ends_before_the_next_caption(tmp_path):
     readme, results, board = write(tmp_path, board=BOARD.replace("R@1 is in percent.\n\n", ""))
     update_pages(readme, results, board)
     assert "claims?" not in readme.read_text() and "| dive |" in readme.read_text()
@@ -51,14 +47,14 @@ def test_a_table_without_an_explaining_line_ends_before_the_next_caption(tmp_pat
         "<!-- results --><!-- /results --><!-- results --><!-- /results -->",
     ],
 )
-def test_a_page_without_one_pair_of_markers_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_page_without_one_pair_of_markers_is_refused(tmp_path, text):
     readme, results, board = write(tmp_path, page=text)
     with pytest.raises(DataError, match="expected one line <!-- results -->"):
         update_pages(readme, results, board)
     assert readme.read_text() == text and results.read_text() == PAGE
 
 
-def test_a_missing_leaderboard_or_table_is_one_line_with_a_remedy(tmp_path: Path) -> None:
+def test_a_missing_leaderboard_or_table_is_one_line_with_a_remedy(tmp_path):
     readme, results, board = write(tmp_path, board="**scenes** (test)\n\n| cora |\n")
     with pytest.raises(DataError, match=r"leaderboard.md: .*'scenes-study' is missing"):
         update_pages(readme, results, board)

@@ -1,12 +1,7 @@
 """The report in a real browser: silent, offline, and fit for wide and narrow screens."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from chromium import CHROMIUM
@@ -26,25 +21,25 @@ pytestmark = [
 class Page:
     """A tab of a headless Chromium, with what its console says and which addresses it asks for."""
 
-    def __init__(self, tab: Any) -> None:
+    def __init__(self, tab):
         self._tab = tab
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
+        self.complaints = []
+        self.requests = []
         tab.on("console", lambda message: self.complaints.append(message.text))
         tab.on("pageerror", lambda error: self.complaints.append(str(error)))
         tab.on("request", lambda request: self.requests.append(request.url))
 
-    def open(self, path: Path, width: int = 1400) -> None:
+    def open(self, path, width=1400):
         self.requests.clear()
         self._tab.set_viewport_size({"width": width, "height": 900})
         self._tab.goto(path.as_uri())
 
-    def value(self, expression: str) -> Any:
+    def value(self, expression):
         return self._tab.evaluate(expression)
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
+def page():
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield Page(browser.new_page())
@@ -52,7 +47,7 @@ def page() -> Iterator[Page]:
 
 
 @pytest.fixture(scope="module")
-def complete(complete_results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def complete(complete_results, tmp_path_factory):
     """A report with every section."""
     reports = tmp_path_factory.mktemp("browser") / "reports"
     shutil.copytree(complete_results.parent, reports.parent, dirs_exist_ok=True)
@@ -61,7 +56,7 @@ def complete(complete_results: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.mark.parametrize("width", [1400, 400])
-def test_every_page_opens_silently_offline_and_fits(page: Page, complete: Path, width: int) -> None:
+def test_every_page_opens_silently_offline_and_fits(page, complete, width):
     paths = paths_of(complete)
     assert len(paths) > 8
     for path in paths:
@@ -76,7 +71,7 @@ def test_every_page_opens_silently_offline_and_fits(page: Page, complete: Path, 
         assert made.startswith("Made on 20")
 
 
-def test_the_leaderboard_fits_and_is_sorted_by_a_click(page: Page, complete: Path) -> None:
+def test_the_leaderboard_fits_and_is_sorted_by_a_click(page, complete):
     page.open(complete / "index.html")
     board = "document.querySelector('#flickr8k-leaderboard .scroll')"
     assert page.value(f"{board}.scrollWidth <= {board}.clientWidth")
@@ -87,13 +82,13 @@ def test_the_leaderboard_fits_and_is_sorted_by_a_click(page: Page, complete: Pat
         assert page.value(names) == order
 
 
-def test_the_facts_of_the_machine_stand_below_the_provenance(page: Page, complete: Path) -> None:
+def test_the_facts_of_the_machine_stand_below_the_provenance(page, complete):
     page.open(complete / "pages" / "scenes-results.html")
     used = page.value("document.querySelector('[data-machine=scenes]').textContent")
     assert "cora: train (3 min 12 s, 1,235 MiB, cpu (2 threads), here, 2026-01-02" in used
 
 
-def test_one_query_shows_and_the_next_is_chosen(page: Page, complete: Path) -> None:
+def test_one_query_shows_and_the_next_is_chosen(page, complete):
     page.open(complete / "pages" / "scenes-queries.html")
     shown = "[...document.querySelectorAll('#image-queries .query:not([hidden])')].map(e => e.id)"
     assert page.value(shown) == ["image-1"]
@@ -116,15 +111,13 @@ OVERLAPS = """
 """
 
 
-def test_no_text_of_a_scene_graph_meets_another(page: Page, complete: Path) -> None:
+def test_no_text_of_a_scene_graph_meets_another(page, complete):
     page.open(complete / "pages" / "scenes-queries.html")
     assert page.value("document.querySelectorAll('.drawing .relation').length") > 3
     assert page.value(OVERLAPS) == []
 
 
-def test_the_charts_of_dvc_are_drawn_without_a_network(
-    page: Page, complete: Path, root: Path, tmp_path: Path
-) -> None:
+def test_the_charts_of_dvc_are_drawn_without_a_network(page, complete, root, tmp_path):
     pytest.importorskip("js_lib_vega_embed")
     project = complete.parent
     (project / "dvc.yaml").write_text("plots: [reports/plots: {template: curves, x: step}]")

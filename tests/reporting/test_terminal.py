@@ -1,7 +1,5 @@
 """Results on a terminal: they fit the width, and the numbers are those of the report."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -14,7 +12,6 @@ from manymatch.reporting.sections.clusters import table as class_table
 from manymatch.reporting.sections.probes import blocks_of
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.reporting.terminal import show
-from manymatch.results.all_results import AllResults
 from manymatch.results.clusters import Clusters
 from manymatch.results.experiments import Experiment
 from manymatch.results.metrics import Metrics
@@ -23,18 +20,13 @@ from manymatch.results.probes import Probes
 
 
 @pytest.fixture(scope="module")
-def results(root: Path) -> AllResults:
+def results(root):
     """The committed results."""
     return read(root / "reports", root / "experiments")
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_everything_fits_the_width(
-    results: AllResults,
-    width: int,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_everything_fits_the_width(results, width, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", str(width))
     show(leaderboard.blocks(results.runs))
     for experiment in results.current(Experiment):
@@ -50,9 +42,7 @@ def test_everything_fits_the_width(
     assert not re.search(r"\d ±\s*$", text, re.MULTILINE)
 
 
-def test_a_narrow_terminal_shows_every_column_with_the_names(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_narrow_terminal_shows_every_column_with_the_names(capsys):
     columns = [Column("Method", numeric=False), *(Column(f"metric {i}") for i in range(20))]
     cells = [[Cell(name), *(Cell(f"{i}.25") for i in range(20))] for name in ("a", "b")]
     show([Table("wide", columns, cells)])
@@ -62,9 +52,7 @@ def test_a_narrow_terminal_shows_every_column_with_the_names(
     assert parts == sum(line.startswith("b ") for line in lines) > 1
 
 
-def test_both_directions_of_one_result(
-    results: AllResults, root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_both_directions_of_one_result(results, root, capsys):
     path = root / "reports" / "results" / "scenes" / "cora.json"
     metrics = Metrics.read(path)
     show([leaderboard.both_ways(metrics)], Path("reports/results/scenes/cora.json"))
@@ -76,7 +64,7 @@ def test_both_directions_of_one_result(
     assert lines[-1] == "reports/results/scenes/cora.json"
 
 
-def test_text_from_a_file_cannot_change_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_from_a_file_cannot_change_the_terminal(capsys):
     show(
         [
             Heading("a\x1b[2Jb", "[red]c"),

@@ -1,13 +1,11 @@
 """A batch says the same as its samples, one at a time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import torch
 
-from manymatch.batch.collate import Item, collate, collate_graphs, pad_words, whole_item
+from manymatch.batch.collate import collate, collate_graphs, pad_words, whole_item
 from manymatch.batch.numbering import NumberedCaption, NumberedGraph
 
 LONE = NumberedGraph(objects=[(9, 8)], names=[77], attributes=[], relations=[])
@@ -19,7 +17,7 @@ PAIR = NumberedGraph(
 )
 
 
-def item(name: str, regions: int, graphs: list[NumberedGraph], boxes: bool = False) -> Item:
+def item(name, regions, graphs, boxes=False):
     features = np.full((regions, 3), regions, dtype=np.float16)
     captions = [
         NumberedCaption(f"{name}#{n}", tuple(range(1, n + 2)), graph)
@@ -29,7 +27,7 @@ def item(name: str, regions: int, graphs: list[NumberedGraph], boxes: bool = Fal
     return whole_item(name, features, places, captions)
 
 
-def test_regions_and_words_are_padded_and_masked() -> None:
+def test_regions_and_words_are_padded_and_masked():
     batch = collate([item("a", 2, [PAIR]), item("b", 4, [LONE, PAIR, LONE], boxes=False)])
     assert batch.features.shape == (2, 4, 3)
     assert batch.features.dtype == torch.float16  # half the bytes until the device has them
@@ -45,21 +43,21 @@ def test_regions_and_words_are_padded_and_masked() -> None:
     assert batch.boxes is None
 
 
-def test_dropped_regions_are_zero() -> None:
+def test_dropped_regions_are_zero():
     dropped = replace(item("a", 3, [LONE]), real=np.array([True, False, True]))
     batch = collate([dropped])
     assert batch.features[0, :, 0].tolist() == [3.0, 0.0, 3.0]
     assert batch.region_mask.tolist() == [[True, False, True]]
 
 
-def test_boxes_are_padded_like_features() -> None:
+def test_boxes_are_padded_like_features():
     batch = collate([item("a", 1, [LONE], boxes=True), item("b", 2, [LONE], boxes=True)])
     assert batch.boxes is not None
     assert batch.boxes.shape == (2, 2, 4)
     assert batch.boxes[0, 1].tolist() == [0.0] * 4
 
 
-def test_phrases_are_held_once_and_rows_point_right() -> None:
+def test_phrases_are_held_once_and_rows_point_right():
     graphs = collate_graphs([LONE, PAIR, PAIR])
     rows = [tuple(row[row > 0].tolist()) for row in graphs.phrases]
     assert len(rows) == len(set(rows)) == 4
@@ -75,20 +73,13 @@ def test_phrases_are_held_once_and_rows_point_right() -> None:
     assert graphs.relation_object.tolist() == [1, 3]
 
 
-def test_graphs_without_attributes_and_relations() -> None:
-    graphs = collate_graphs([LONE])
-    for part in (graphs.attributes, graphs.relations, graphs.relation_object):
-        assert part.shape == (0,)
-        assert part.dtype == torch.int64
-
-
-def test_padding_of_no_sequence() -> None:
+def test_padding_of_no_sequence():
     words, lengths = pad_words([])
     assert words.shape == (0, 1)
     assert lengths.shape == (0,)
 
 
-def test_edges_of_graph_attention_are_there_once_and_lead_elsewhere() -> None:
+def test_edges_of_graph_attention_are_there_once_and_lead_elsewhere():
     relations = [(1, (4,), 0), (1, (3,), 0), (0, (4,), 1), (1, (2,), 1), (1, (4,), 2)]
     graph = NumberedGraph([(5,), (6,), (7,)], [55, 66, 77], [(2, (8,), 88)], relations)
     edges = collate_graphs([LONE, graph]).edges

@@ -1,9 +1,5 @@
 """Pixels are features of width 3 that stay bytes until a network reads them."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import torch
 from hashed_files import reseal
@@ -16,7 +12,7 @@ from manymatch.util.files import write_json
 from manymatch.util.json_file import read_object
 
 
-def test_pixels_pass_through_as_bytes(tmp_path: Path) -> None:
+def test_pixels_pass_through_as_bytes(tmp_path):
     data = make_data(tmp_path)
     paint(data, 16)
     data.write_shards()
@@ -33,7 +29,7 @@ def test_pixels_pass_through_as_bytes(tmp_path: Path) -> None:
     assert stored.features.dtype == np.uint8
 
 
-def test_shards_without_a_type_are_of_halves(tmp_path: Path) -> None:
+def test_shards_without_a_type_are_of_halves(tmp_path):
     """As those are that were written before there were pixels."""
     data = make_data(tmp_path)
     data.write_shards()

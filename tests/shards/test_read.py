@@ -1,17 +1,13 @@
 """Whoever reads, with however many processes and workers, sees the same batches."""
 
-from __future__ import annotations
-
 import io
 import json
 import multiprocessing
 import os
 import shutil
 import tarfile
-from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,16 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from hashed_files import flipped_bits, reseal
-from tiny_data import TinyData, make_data
+from tiny_data import make_data
 
-from manymatch.batch.batch import Batch
-from manymatch.batch.vocabulary import Vocabulary, tokenize
+from manymatch.batch.vocabulary import tokenize
 from manymatch.config.preset import Augmentation
-from manymatch.shards.fetch import RawSample
 from manymatch.shards.loader import Loader
 from manymatch.shards.memory import FeatureMemory
-from manymatch.shards.read import Batches, batches, classes_of, samples
-from manymatch.shards.sample import array_from
+from manymatch.shards.read import batches, classes_of, samples
 from manymatch.util.errors import DataError
 from manymatch.util.files import sha256
 
@@ -36,7 +29,7 @@ SLOW = pytest.mark.slow
 DROPS = Augmentation(region_drop=0.3, word_drop=0.2, object_drop=0.3, phrase_word_mask=0.1)
 
 
-def parts(value: Any) -> list[Any]:
+def parts(value):
     """The fields of a batch as comparable values."""
     batches_ = (getattr(value, field.name) for field in fields(value))
     return [
@@ -46,11 +39,11 @@ def parts(value: Any) -> list[Any]:
     ]  # fmt: skip
 
 
-def contents(batches_: Iterable[Batch]) -> list[Any]:
+def contents(batches_):
     return [parts(batch) for batch in batches_]
 
 
-def by_caption(batches_: Iterable[Batch]) -> dict[str, tuple]:
+def by_caption(batches_):
     """What each caption became, and its image's regions, apart from all padding."""
     result = {}
     for batch in batches_:
@@ -62,7 +55,7 @@ def by_caption(batches_: Iterable[Batch]) -> dict[str, tuple]:
     return result
 
 
-def test_without_shuffle_everything_in_table_order(tiny: TinyData, vocabulary: Vocabulary) -> None:
+def test_without_shuffle_everything_in_table_order(tiny, vocabulary):
     batches_ = list(batches(tiny.shards, "train", vocabulary, 7))
     expected = list(samples(tiny.shards, "train"))
     assert [len(batch.image_ids) for batch in batches_] == [7, 7, 7, 3]
@@ -79,53 +72,30 @@ def test_without_shuffle_everything_in_table_order(tiny: TinyData, vocabulary: V
     assert torch.equal(batch.boxes[1][batch.region_mask[1]], torch.from_numpy(sample.boxes.copy()))
 
 
-def test_shuffled_epochs_differ_and_repeat(tiny: TinyData, vocabulary: Vocabulary) -> None:
-    def epoch(number: int) -> list[Any]:
-        return contents(
-            batches(
-                tiny.shards, "train", vocabulary, 5, captions_per_image=2,
-                augmentation=DROPS, shuffle=(0, number),
-            )
-        )  # fmt: skip
-
-    assert epoch(0) == epoch(0)
-    assert epoch(0) != epoch(1)
-
-
 @pytest.mark.parametrize("buffer", [1, 2**28])
 @pytest.mark.parametrize("workers", [1, 2])
-def test_workers_change_nothing(
-    tiny: TinyData,
-    vocabulary: Vocabulary,
-    workers: int,
-    buffer: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_workers_change_nothing(tiny, vocabulary, workers, buffer, monkeypatch):
+    """And they live from epoch to epoch."""
     monkeypatch.setattr("manymatch.shards.read.BUFFER_BYTES", buffer)
-    plan = batches(tiny.shards, "train", vocabulary, 5, augmentation=DROPS, shuffle=(0, 3))
-    alone = contents(plan)
-    assert len(alone) == len(plan) == 5
-    assert contents(Loader(lambda _: plan, workers).epoch(0)) == alone
 
+    def plan(epoch):
+        settings = {"augmentation": DROPS, "shuffle": (0, epoch)}
+        return batches(tiny.shards, "train", vocabulary, 5, **settings)
 
-def test_workers_live_from_epoch_to_epoch(tiny: TinyData, vocabulary: Vocabulary) -> None:
-    def plan(epoch: int) -> Batches:
-        return batches(tiny.shards, "train", vocabulary, 5, shuffle=(0, epoch))
-
-    loader = Loader(plan, workers=1)
+    loader, living = Loader(plan, workers), set()
     for epoch in (0, 1, 4):
-        assert contents(loader.epoch(epoch)) == contents(plan(epoch))
-        (worker,) = multiprocessing.active_children()
-    assert worker.pid == multiprocessing.active_children()[0].pid
+        alone = contents(plan(epoch))
+        assert len(alone) == len(plan(epoch)) == 5
+        assert contents(loader.epoch(epoch)) == alone
+        living |= {worker.pid for worker in multiprocessing.active_children()}
+    assert len(living) == workers
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_features_in_memory_are_those_of_the_shards(
-    tiny: TinyData, vocabulary: Vocabulary, workers: int
-) -> None:
+def test_features_in_memory_are_those_of_the_shards(tiny, vocabulary, workers):
     memory = FeatureMemory(tiny.shards, "train")
 
-    def plan(epoch: int, held: Sequence[RawSample] | None = None) -> Batches:
+    def plan(epoch, held=None):
         return batches(
             tiny.shards, "train", vocabulary, 5, captions_per_image=2, augmentation=DROPS,
             shuffle=(0, epoch), held=held,
@@ -141,8 +111,8 @@ def test_features_in_memory_are_those_of_the_shards(
 
 
 @pytest.mark.parametrize("world", [2, 3])
-def test_ranks_share_each_batch(tiny: TinyData, vocabulary: Vocabulary, world: int) -> None:
-    def read(size: int, rank: int, of: int) -> list[Batch]:
+def test_ranks_share_each_batch(tiny, vocabulary, world):
+    def read(size, rank, of):
         batches_ = batches(
             tiny.shards, "train", vocabulary, size, captions_per_image=2,
             augmentation=DROPS, shuffle=(0, 1), rank=rank, world=of,
@@ -157,11 +127,11 @@ def test_ranks_share_each_batch(tiny: TinyData, vocabulary: Vocabulary, world: i
         assert by_caption(together) == by_caption([whole])
 
 
-def test_batches_of_one_image_a_class(tiny: TinyData, vocabulary: Vocabulary) -> None:
+def test_batches_of_one_image_a_class(tiny, vocabulary):
     classes = np.arange(24) % 5
     rows = {sample.image_id: row for row, sample in enumerate(samples(tiny.shards, "train"))}
 
-    def classes_in(epoch: int, world: int, rank: int) -> list[list[int]]:
+    def classes_in(epoch, world, rank):
         batches_ = batches(
             tiny.shards, "train", vocabulary, 4 // world, shuffle=(0, epoch), classes=classes,
             rank=rank, world=world, drop_last=True,
@@ -177,7 +147,7 @@ def test_batches_of_one_image_a_class(tiny: TinyData, vocabulary: Vocabulary) ->
         batches(tiny.shards, "train", vocabulary, 6, shuffle=(0, 0), classes=classes)
 
 
-def test_the_classes_of_images(tmp_path: Path) -> None:
+def test_the_classes_of_images(tmp_path):
     data = make_data(tmp_path)
     data.write_shards()
     expected = [sample.labels[0] for sample in samples(data.shards, "train")]
@@ -194,8 +164,8 @@ def test_the_classes_of_images(tmp_path: Path) -> None:
         classes_of(data.shards, "train")
 
 
-def test_drawn_captions_change_with_the_epoch(tiny: TinyData, vocabulary: Vocabulary) -> None:
-    def drawn(epoch: int) -> set[str]:
+def test_drawn_captions_change_with_the_epoch(tiny, vocabulary):
+    def drawn(epoch):
         batches_ = batches(
             tiny.shards, "train", vocabulary, 6, captions_per_image=1, shuffle=(0, epoch)
         )
@@ -206,52 +176,37 @@ def test_drawn_captions_change_with_the_epoch(tiny: TinyData, vocabulary: Vocabu
     assert len(set().union(*map(drawn, range(12)))) == 72
 
 
-def test_batches_without_graphs_are_otherwise_the_same(
-    tiny: TinyData, vocabulary: Vocabulary
-) -> None:
-    settings: Any = {"captions_per_image": 2, "shuffle": (0, 0)}
+def test_batches_without_graphs_are_otherwise_the_same(tiny, vocabulary):
+    settings = {"captions_per_image": 2, "shuffle": (0, 0)}
     whole = batches(tiny.shards, "train", vocabulary, 6, **settings)
     bare = batches(tiny.shards, "train", vocabulary, 6, **settings, graphs=None)
     assert contents(bare) == contents(replace(batch, graphs=None) for batch in whole)
 
 
-def test_draws_need_a_seed(tiny: TinyData, vocabulary: Vocabulary) -> None:
-    with pytest.raises(ValueError, match="`shuffle`"):
-        batches(tiny.shards, "train", vocabulary, 4, captions_per_image=1)
-
-
-def test_chosen_rows_come_with_thumbnails(tiny: TinyData) -> None:
+def test_chosen_rows_come_with_thumbnails(tiny):
     batches_ = list(samples(tiny.shards, "train", rows=[12, 3]))
     assert [sample.image_id for sample in batches_] == ["train.3", "train.12"]
     assert batches_[1].thumbnail is not None
-
-
-def test_batch_can_be_pinned_and_moved(tiny: TinyData, vocabulary: Vocabulary) -> None:
-    batch = next(iter(batches(tiny.shards, "train", vocabulary, 4)))
-    moved = batch.to("meta")
-    assert moved.features.device.type == "meta"
-    assert moved.graphs.phrases.device.type == "meta"
-    assert moved.image_ids == batch.image_ids
 
 
 # --- damaged shards -------------------------------------------------------------------------
 
 
 @pytest.fixture
-def shards(tiny: TinyData, tmp_path: Path) -> Path:
+def shards(tiny, tmp_path):
     return Path(shutil.copytree(tiny.shards, tmp_path / "shards"))
 
 
-def read_all(shards: Path, vocabulary: Vocabulary, workers: int = 0) -> int:
+def read_all(shards, vocabulary, workers=0):
     plan = batches(shards, "train", vocabulary, 4)
     return sum(1 for _ in Loader(lambda _: plan, workers).epoch(0))
 
 
-def rewrite(shards: Path, name: str, content: bytes) -> None:
+def rewrite(shards, name, content):
     """Replace a member of the first training shard."""
     path = shards / "train-000000.tar"
     with tarfile.open(path) as archive:
-        members = [(m, archive.extractfile(m).read()) for m in archive]  # type: ignore[union-attr]
+        members = [(m, archive.extractfile(m).read()) for m in archive]
     with tarfile.open(path, "w") as archive:
         for member, data in members:
             data = content if member.name == name else data
@@ -260,25 +215,7 @@ def rewrite(shards: Path, name: str, content: bytes) -> None:
     reseal(shards)
 
 
-def test_shard_cut_between_images(shards: Path, vocabulary: Vocabulary) -> None:
-    path = shards / "train-000000.tar"
-    with tarfile.open(path) as archive:
-        end = archive.getmember("00000003.boxes.npy").offset
-    path.write_bytes(path.read_bytes()[:end] + b"\0" * 1024)
-    reseal(shards)
-    with pytest.raises(DataError, match=r"train-000000\.tar: damaged shard \(3 images, not 10"):
-        read_all(shards, vocabulary)
-
-
-def test_missing_and_foreign_shards(shards: Path, vocabulary: Vocabulary) -> None:
-    path = shards / "train-000000.tar"
-    for content, words in ((b"not a tar file" * 100, "damaged"), (None, "no such file")):
-        path.unlink() if content is None else path.write_bytes(content)
-        with pytest.raises(DataError, match=rf"train-000000\.tar: {words}.*'shards'"):
-            read_all(shards, vocabulary)
-
-
-def test_shards_of_an_older_version_name_the_stage(shards: Path, vocabulary: Vocabulary) -> None:
+def test_shards_of_an_older_version_name_the_stage(shards, vocabulary):
     (shards / "SEAL.json").unlink()
     with pytest.raises(DataError, match=r"no seal.*older version. Run the stage 'shards'"):
         read_all(shards, vocabulary)
@@ -293,9 +230,7 @@ def test_shards_of_an_older_version_name_the_stage(shards: Path, vocabulary: Voc
         ("SEAL.json", 0),
     ],
 )
-def test_no_flipped_bit_gives_other_batches(
-    shards: Path, vocabulary: Vocabulary, name: str, workers: int
-) -> None:
+def test_no_flipped_bit_gives_other_batches(shards, vocabulary, name, workers):
     for _ in flipped_bits(shards / name, 4 if workers == 0 else 1):
         with pytest.raises(DataError, match=name) as caught:
             read_all(shards, vocabulary, workers)
@@ -304,12 +239,10 @@ def test_no_flipped_bit_gives_other_batches(
 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=SLOW)])
-def test_one_process_hashes_each_shard_once(
-    shards: Path, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
+def test_one_process_hashes_each_shard_once(shards, vocabulary, monkeypatch, workers):
     parent, hashed = os.getpid(), []
 
-    def recorded(path: Path) -> str:
+    def recorded(path):
         assert os.getpid() == parent, "hashed again in a worker"
         hashed.append(path.name)
         return sha256(path)
@@ -323,13 +256,13 @@ def test_one_process_hashes_each_shard_once(
     }
 
 
-def pickled() -> bytes:
+def pickled():
     stream = io.BytesIO()
     np.save(stream, np.array([object()], dtype=object), allow_pickle=True)
     return stream.getvalue()
 
 
-def npy(array: np.ndarray) -> bytes:
+def npy(array):
     stream = io.BytesIO()
     np.save(stream, array)
     return stream.getvalue()
@@ -340,28 +273,21 @@ def npy(array: np.ndarray) -> bytes:
     [
         ("features.npy", pickled()),
         ("features.npy", npy(np.zeros((2, 9), np.float16))),
-        ("features.npy", npy(np.zeros((2, 8), np.float32))),
-        ("features.npy", npy(np.zeros((0, 8), np.float16))),
         ("features.npy", npy(np.zeros((2, 8), np.float16))[:-3]),
-        ("features.npy", b"junk"),
         ("boxes.npy", npy(np.zeros((9, 4), np.float32))),
-        ("json", b"{"),
-        ("json", b"[]"),
         ("json", b"[" * 100_000),
         ("json", b'{"image_id": 3}'),
         ("json", json.dumps({"image_id": "a", "file": "", "labels": [], "captions": []}).encode()),
     ],
 )
-def test_unusable_member_is_one_line(
-    shards: Path, vocabulary: Vocabulary, member: str, content: bytes
-) -> None:
+def test_unusable_member_is_one_line(shards, vocabulary, member, content):
     rewrite(shards, f"00000002.{member}", content)
     with pytest.raises(DataError, match="sample '00000002' cannot be used") as caught:
         read_all(shards, vocabulary)
     assert "\n" not in str(caught.value)
 
 
-def graph_with(**changes: Any) -> bytes:
+def graph_with(**changes):
     graph = {"objects": ["dog"], "names": ["dog"], "attributes": [[]], "relations": []}
     caption = {"id": "c", "text": "a dog", "graph": {**graph, **changes}}
     value = {"image_id": "a", "file": "", "labels": [], "captions": [caption]}
@@ -372,40 +298,19 @@ def graph_with(**changes: Any) -> bytes:
     ("changes", "message"),
     [
         ({"objects": [], "names": [], "attributes": []}, "at least one object"),
-        ({"names": []}, "each with name"),
         ({"attributes": [["a", "b", "c", "d", "e"]]}, "more than 4 attributes"),
         ({"relations": [{"subject": 0, "label": "on", "object": 1}]}, "does not exist"),
-        ({"relations": [{"subject": -1, "label": "on", "object": 0}]}, "does not exist"),
     ],
 )
-def test_graph_that_networks_could_not_index(
-    shards: Path, vocabulary: Vocabulary, changes: dict, message: str
-) -> None:
+def test_graph_that_networks_could_not_index(shards, vocabulary, changes, message):
     rewrite(shards, "00000002.json", graph_with(**changes))
     with pytest.raises(DataError, match=message):
         read_all(shards, vocabulary)
 
 
-def test_caption_without_words_becomes_one_unknown(shards: Path, vocabulary: Vocabulary) -> None:
+def test_caption_without_words_becomes_one_unknown(shards, vocabulary):
     rewrite(shards, "00000000.json", graph_with(objects=["?"]).replace(b"a dog", b"!!"))
     batch = next(iter(batches(shards, "train", vocabulary, 1)))
     assert batch.words.tolist() == [[vocabulary.UNK]]
     assert batch.graphs is not None
     assert batch.graphs.phrases.tolist() == [[vocabulary.UNK]]
-
-
-def test_oversized_member_is_refused(
-    shards: Path, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("manymatch.shards.fetch.MAX_MEMBER_BYTES", 100)
-    with pytest.raises(DataError, match="not a file of at most 100"):
-        read_all(shards, vocabulary)
-
-
-def test_array_header_allocates_nothing() -> None:
-    stream = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        stream, {"descr": "<f2", "fortran_order": False, "shape": (2**40, 8)}
-    )
-    with pytest.raises(ValueError, match="reshape"):
-        array_from(stream.getvalue() + b"\0" * 16, "<f2", 8)

@@ -1,37 +1,31 @@
 """A batch in parts has the loss and the gradients of the whole batch."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 import torch
 from small_methods import CLIP_METHODS, NAMES, small
-from tiny_data import TinyData
-from torch import Tensor, nn
+from torch import nn
 
-from manymatch.batch.batch import Batch
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.methods import build_method
-from manymatch.methods.shared.method import Method
 from manymatch.shards.read import batches
 from manymatch.training.gather import encoded
 
 
 @pytest.fixture
-def first_batch(tiny: TinyData) -> Iterator[list[Batch]]:
+def first_batch(tiny):
     """The same eight images in one part and in three."""
     vocabulary = Vocabulary.load(tiny.vocabulary)
 
-    def parts(count: int) -> list[Batch]:
+    def parts(count):
         stream = iter(batches(tiny.shards, "train", vocabulary, 8, shuffle=(0, 0), parts=count))
         return [next(stream).to("cpu") for _ in range(count)]
 
     return parts
 
 
-def fresh(name: str, tiny: TinyData) -> Method:
+def fresh(name, tiny):
     torch.manual_seed(0)
     vocabulary = Vocabulary.load(tiny.vocabulary)
     method = build_method(name, small(name), vocabulary=vocabulary, feature_width=24)
@@ -40,7 +34,7 @@ def fresh(name: str, tiny: TinyData) -> Method:
     return method
 
 
-def step(method: Method, parts: list[Batch]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+def step(method, parts):
     """The terms of the loss, and the gradients."""
     images, texts, image_index = encoded(method, parts)
     torch.manual_seed(1)  # PCME's samples
@@ -55,7 +49,7 @@ def step(method: Method, parts: list[Batch]) -> tuple[dict[str, Tensor], dict[st
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in CLIP_METHODS])
-def test_parts_have_the_gradients_of_the_whole(tiny: TinyData, first_batch, name: str) -> None:
+def test_parts_have_the_gradients_of_the_whole(tiny, first_batch, name):
     results = []
     for count in (1, 3):
         method = fresh(name, tiny)
@@ -72,14 +66,12 @@ def test_parts_have_the_gradients_of_the_whole(tiny: TinyData, first_batch, name
 
 
 @pytest.mark.parametrize("kind", [nn.BatchNorm1d, nn.SyncBatchNorm])
-def test_parts_are_encoded_again_with_equal_random_numbers(
-    tiny: TinyData, first_batch, kind: type[nn.Module]
-) -> None:
+def test_parts_are_encoded_again_with_equal_random_numbers(tiny, first_batch, kind):
     """And batch norms count them once: their second encoding changes no buffer."""
     method = fresh("maxmatch", tiny)
     if kind is nn.SyncBatchNorm:
         method = nn.SyncBatchNorm.convert_sync_batchnorm(method)
-    drawn: list[Tensor] = []
+    drawn = []
     norm = next(part for part in method.modules() if isinstance(part, kind))
     dropout = nn.Dropout(0.5)
     norm.register_forward_hook(lambda *call: drawn.append(dropout(torch.ones(50))))

@@ -1,17 +1,12 @@
 """A model with a BERT in it is trained from the BERT's folder and needs it never again."""
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
 from small_methods import small
 from tiny_bert import PIECES, make_bert
 from tiny_data import COLOURS, OBJECTS, RELATIONS
-from tiny_run import Run
 
 from manymatch.batch.wordpieces import WordPieces
 from manymatch.config.preset import Preset
@@ -22,12 +17,12 @@ from manymatch.util.errors import ConfigError
 
 
 @pytest.fixture
-def bert(tmp_path: Path) -> Path:
+def bert(tmp_path):
     words = {*OBJECTS, *COLOURS, *" ".join(RELATIONS).split(), "one"} - {*PIECES}
     return make_bert(tmp_path / "bert", [*PIECES, *sorted(words)])
 
 
-def preset(bert: Path) -> Preset:
+def preset(bert):
     bert_settings = {"concept_encoder": "bert", "bert": {"weights": str(bert), "tuning": "prefix"}}
     return Preset.model_validate(
         {
@@ -41,7 +36,7 @@ def preset(bert: Path) -> Preset:
 
 
 @pytest.mark.slow
-def test_a_trained_model_brings_its_bert_along(bert: Path, new_run: Callable[[str], Run]) -> None:
+def test_a_trained_model_brings_its_bert_along(bert, new_run):
     run = new_run("run")
     run.train(preset(bert))
     shutil.rmtree(bert)
@@ -55,9 +50,7 @@ def test_a_trained_model_brings_its_bert_along(bert: Path, new_run: Callable[[st
     assert torch.equal(result.texts.vectors, again.texts.vectors)
 
 
-def test_training_says_in_one_line_that_there_is_no_bert(
-    bert: Path, new_run: Callable[[str], Run], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_training_says_in_one_line_that_there_is_no_bert(bert, new_run, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     shutil.rmtree(bert)
     with pytest.raises(ConfigError, match="neither a folder nor available from the hub") as caught:

@@ -1,13 +1,9 @@
 """Training curves of each logger, on a full disk, and beside another process."""
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import shutil
 import sqlite3
-from pathlib import Path
-from typing import Any
 
 import pytest
 from full_disk import error_on_full_disk
@@ -22,12 +18,10 @@ EPOCHS = 20
 
 
 @pytest.mark.parametrize("room", [40, 65, 100])
-def test_a_full_disk_is_one_line_and_keeps_the_finished_epochs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
-) -> None:
+def test_a_full_disk_is_one_line_and_keeps_the_finished_epochs(tmp_path, monkeypatch, room):
     monkeypatch.chdir(tmp_path)  # not the checkout, whose cache of DVC is written too
 
-    def train() -> None:
+    def train():
         with Curves(tmp_path, History()) as curves:
             for epoch in range(EPOCHS):
                 curves.add({"train/loss": epoch / 7, "validation/rsum": 100 + epoch / 3})
@@ -39,10 +33,8 @@ def test_a_full_disk_is_one_line_and_keeps_the_finished_epochs(
     assert all(0 < len(curve.points) < EPOCHS for curve in kept.values())
 
 
-def test_a_damaged_cache_of_dvc_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def start(*_: object, **__: object) -> None:
+def test_a_damaged_cache_of_dvc_is_one_line(tmp_path, monkeypatch):
+    def start(*_, **__):
         raise sqlite3.DatabaseError("file is not a database")
 
     monkeypatch.setattr(curves_module, "Live", start)
@@ -50,7 +42,7 @@ def test_a_damaged_cache_of_dvc_is_one_line(
         Curves(tmp_path, History())
 
 
-def test_curves_that_dvc_removed_meanwhile_are_complete(tmp_path: Path) -> None:
+def test_curves_that_dvc_removed_meanwhile_are_complete(tmp_path):
     history = History()
     with Curves(tmp_path / "curves", history) as curves:
         for loss in (3.0, 2.0, 1.0):
@@ -63,20 +55,18 @@ def test_curves_that_dvc_removed_meanwhile_are_complete(tmp_path: Path) -> None:
     assert file.read_text().split() == ["step", "loss", "0", "3.0", "1", "2.0", "2", "1.0"]
 
 
-def test_a_missing_package_is_one_line_that_names_the_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_one_line_that_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     for logger in EXTRAS:
         with pytest.raises(
             ConfigError, match=rf"training.logger: .*'manymatch\[{logger}\]'"
         ) as error:
-            Curves(tmp_path / "curves", History(), logger)  # type: ignore[arg-type]
+            Curves(tmp_path / "curves", History(), logger)
         assert "\n" not in str(error.value)
     assert not (tmp_path / "curves").exists()
 
 
-def logged(logger: Any, folder: Path) -> dict[tuple[str, int], float]:
+def logged(logger, folder):
     """Every value in the files of a logger by its name and epoch."""
     output = folder / "plots" / "metrics"
     if logger == "csv":
@@ -101,9 +91,7 @@ def logged(logger: Any, folder: Path) -> dict[tuple[str, int], float]:
 
 
 @pytest.mark.parametrize("logger", ["csv", "tensorboard", "mlflow"])
-def test_a_resumed_run_has_each_epoch_once(
-    logger: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_has_each_epoch_once(logger, tmp_path, monkeypatch):
     if logger in EXTRAS:
         pytest.importorskip(logger)
     monkeypatch.setenv("SLURM_PROCID", "1")  # a cluster's number is not that of this process

@@ -1,7 +1,5 @@
 """The command `train` on two devices, here two processes of the CPU."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import multiprocessing
@@ -9,15 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 import yaml
-from tiny_checkout import PRESET, Checkout, make_checkout
+from tiny_checkout import PRESET, make_checkout
 
 from manymatch.config.preset import read_preset
 from manymatch.experiments.grid import points
@@ -44,7 +40,7 @@ OF_A_CLUSTER = {
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Checkout:
+def checkout(tmp_path):
     """A checkout whose preset `two` has two devices, each with its batches in two parts."""
     made = make_checkout(tmp_path / "checkout", tmp_path)
     model = {**PRESET["model"], "feature_dropout": 0.0}
@@ -59,9 +55,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 @contextlib.contextmanager
-def started(
-    checkout: Checkout, *command: str, **environment: str
-) -> Iterator[subprocess.Popen[str]]:
+def started(checkout, *command, **environment):
     """The command with its output, in a process group of its own that ends with the block."""
     with subprocess.Popen(
         command,
@@ -79,7 +73,7 @@ def started(
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def done(checkout: Checkout, *command: str, **environment: str) -> str:
+def done(checkout, *command, **environment):
     """What the command prints, which must end well."""
     with started(checkout, *command, **environment) as process:
         output, _ = process.communicate(timeout=SECONDS)
@@ -87,19 +81,19 @@ def done(checkout: Checkout, *command: str, **environment: str) -> str:
     return output
 
 
-def said(output: str) -> list[str]:
+def said(output):
     """The lines of an output without torch's own warnings about parameters without gradient."""
     return [line for line in output.splitlines() if line and not line.startswith("[rank")]
 
 
-def test_every_run_of_an_experiment_has_one_device(checkout: Checkout) -> None:
+def test_every_run_of_an_experiment_has_one_device(checkout):
     plan = checkout.plan(points={"one": {"preset": "one"}, "two": {"preset": "two"}})
     one, two = (preset_of(checkout.layout, plan, point, seed=0) for point in points(plan))
     assert (one.training.devices, two.training.devices) == (1, "auto")
 
 
 @pytest.mark.slow
-def test_two_devices_train_like_one_whatever_a_cluster_has_set(checkout: Checkout) -> None:
+def test_two_devices_train_like_one_whatever_a_cluster_has_set(checkout):
     done(checkout, *MANYMATCH, "train", "tiny", "one", **OF_A_CLUSTER)
     output = done(checkout, *MANYMATCH, "train", "tiny", "two", **OF_A_CLUSTER)
     lines = [line for line in said(output) if "loading libraries" not in line]
@@ -116,7 +110,7 @@ def test_two_devices_train_like_one_whatever_a_cluster_has_set(checkout: Checkou
 
 
 @pytest.mark.slow
-def test_a_stage_of_dvc_has_two_devices(checkout: Checkout) -> None:
+def test_a_stage_of_dvc_has_two_devices(checkout):
     folder = checkout.layout.params.parent
     stage = {"cmd": "manymatch train tiny two", "outs": ["models/tiny/two"]}
     (folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": {"train": stage}}))
@@ -128,7 +122,7 @@ def test_a_stage_of_dvc_has_two_devices(checkout: Checkout) -> None:
 
 
 @pytest.mark.slow
-def test_one_program_trains_several_times(checkout: Checkout, tmp_path: Path) -> None:
+def test_one_program_trains_several_times(checkout, tmp_path):
     """With two processes, with one, and with two again; its environment stays as it was."""
     layout = checkout.layout
     shards, words = layout.shards("tiny", "grid"), layout.vocabulary("tiny")
@@ -140,7 +134,7 @@ def test_one_program_trains_several_times(checkout: Checkout, tmp_path: Path) ->
         assert dict(os.environ) == before
 
 
-def _fail(how: str) -> None:
+def _fail(how):
     if how == "fault":
         raise DataError("shard 2 is damaged")
     if how == "exit":
@@ -153,10 +147,10 @@ def _fail(how: str) -> None:
     ("how", "words"),
     [("fault", "^shard 2 is damaged$"), ("exit", "exit code 3"), ("kill", "killed by signal 9")],
 )
-def test_what_ended_a_helper_is_told_once(how: str, words: str) -> None:
+def test_what_ended_a_helper_is_told_once(how, words):
     """The first process notices the end by a connection that breaks."""
 
-    def break_off() -> None:
+    def break_off():
         for child in multiprocessing.active_children():
             child.join()
         raise RuntimeError("connection closed by peer")
@@ -165,7 +159,7 @@ def test_what_ended_a_helper_is_told_once(how: str, words: str) -> None:
         break_off()
 
 
-ENDS: dict[str, tuple[Callable[[psutil.Process, psutil.Process], object], int]] = {
+ENDS = {
     "helper": (lambda first, helper: helper.kill(), 1),
     "first": (lambda first, helper: first.kill(), -signal.SIGKILL),
     "control-c": (lambda first, helper: os.killpg(first.pid, signal.SIGINT), 130),
@@ -178,9 +172,7 @@ ENDS: dict[str, tuple[Callable[[psutil.Process, psutil.Process], object], int]] 
 @pytest.mark.parametrize(
     ("name", "preset"), [*((name, "two") for name in ENDS), ("terminated", "one")]
 )
-def test_a_training_that_is_ended_leaves_no_process_and_goes_on(
-    checkout: Checkout, name: str, preset: str
-) -> None:
+def test_a_training_that_is_ended_leaves_no_process_and_goes_on(checkout, name, preset):
     end, code = ENDS[name]
     command = *MANYMATCH, "train", "tiny", preset, "--set", "training.epochs=100000"
     with started(checkout, *command) as process:
@@ -200,7 +192,7 @@ def test_a_training_that_is_ended_leaves_no_process_and_goes_on(
             assert resumed(process)
 
 
-def open_to_the_network(processes: Sequence[psutil.Process]) -> list[Any]:
+def open_to_the_network(processes):
     """The ports of the processes at which every host is heard."""
     ports = [port for process in processes for port in process.net_connections()]
     return [
@@ -208,7 +200,7 @@ def open_to_the_network(processes: Sequence[psutil.Process]) -> list[Any]:
     ]
 
 
-def resumed(process: subprocess.Popen[str]) -> bool:
+def resumed(process):
     """Whether the training goes on from an epoch of an earlier one; waits for the first epoch."""
     assert process.stdout is not None
     lines = iter(process.stdout.readline, "")

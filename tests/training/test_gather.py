@@ -1,38 +1,31 @@
 """Two processes with half a batch each have the losses and gradients of one with the whole."""
 
-from __future__ import annotations
-
 import copy
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from itertools import islice
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from forked import forked
 from small_methods import CLIP_METHODS, NAMES, small
-from tiny_data import TinyData
-from torch import Tensor, distributed, nn
+from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from manymatch.batch.batch import Batch
 from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.methods import build_method
 from manymatch.methods.msrm import Hypergraph, MSRMSettings
-from manymatch.methods.shared.method import Embeddings, Method
+from manymatch.methods.shared.method import Embeddings
 from manymatch.shards.read import batches
 from manymatch.training.data import Data
 from manymatch.training.gather import gather
 from manymatch.training.validation import precision_by_score, validate
 
 
-def in_processes(world: int, work: Callable[[int], Any], folder: Path) -> list[Any]:
+def in_processes(world, work, folder):
     """What `work(rank)` returns in each of `world` processes that know each other."""
     children = [forked(partial(_work, rank, world, work, folder)) for rank in range(world)]
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
@@ -40,7 +33,7 @@ def in_processes(world: int, work: Callable[[int], Any], folder: Path) -> list[A
     return [torch.load(folder / f"{rank}.pt") for rank in range(world)]
 
 
-def _work(rank: int, world: int, work: Callable[[int], Any], folder: Path) -> None:
+def _work(rank, world, work, folder):
     meeting = f"file://{folder}/meeting"
     patience = timedelta(seconds=60)  # if the other process failed
     distributed.init_process_group("gloo", meeting, patience, rank=rank, world_size=world)
@@ -50,11 +43,11 @@ def _work(rank: int, world: int, work: Callable[[int], Any], folder: Path) -> No
 class Whole(nn.Module):
     """Encoding and the gathered loss in one forward, as data-parallel training wraps them."""
 
-    def __init__(self, method: Method) -> None:
+    def __init__(self, method):
         super().__init__()
         self.method = method
 
-    def forward(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward(self, batch):
         images, texts = self.method.encode_images(batch), self.method.encode_texts(batch)
         images, texts, image_index = gather(images, texts, batch.image_index)
         terms = self.method.loss(images, texts, replace(batch, image_index=image_index))
@@ -69,11 +62,11 @@ STEPS, KILLED = 5, 3
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_two_processes_train_like_one(tiny: TinyData, tmp_path: Path, name: str) -> None:
+def test_two_processes_train_like_one(tiny, tmp_path, name):
     """Over five steps, of which the last two start from the saved state of the first three."""
     vocabulary = Vocabulary.load(tiny.vocabulary)
 
-    def fresh(seed: int) -> Method:
+    def fresh(seed):
         torch.manual_seed(seed)
         method = build_method(name, small(name), vocabulary=vocabulary, feature_width=24)
         for module in method.modules():  # statistics over half a batch differ by nature
@@ -83,7 +76,7 @@ def test_two_processes_train_like_one(tiny: TinyData, tmp_path: Path, name: str)
         method.start_step(1.0)
         return method
 
-    def trained(rank: int, world: int) -> tuple[list[dict[str, Tensor]], dict[str, Tensor]]:
+    def trained(rank, world):
         stream = batches(
             tiny.shards, "train", vocabulary, 8 // world, shuffle=(0, 0), rank=rank, world=world
         )
@@ -91,7 +84,7 @@ def test_two_processes_train_like_one(tiny: TinyData, tmp_path: Path, name: str)
         for step, batch in enumerate(islice(stream, STEPS)):
             if step in (0, KILLED):
                 method = fresh(step)
-                model: nn.Module = Whole(method)
+                model = Whole(method)
                 if world > 1:
                     model = DistributedDataParallel(
                         model, find_unused_parameters=method.reads_graphs, broadcast_buffers=False
@@ -117,10 +110,8 @@ def test_two_processes_train_like_one(tiny: TinyData, tmp_path: Path, name: str)
 
 
 @pytest.mark.parametrize("name", ["cora", "dive"])
-def test_processes_share_the_validation_split(
-    name: str, tiny: TinyData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def exchange(images: Embeddings, texts: Embeddings, index: Tensor) -> Any:
+def test_processes_share_the_validation_split(name, tiny, tmp_path, monkeypatch):
+    def exchange(images, texts, index):
         # A map is as long as the longest caption of the process, so processes cannot join maps.
         assert images.attention is None and texts.attention is None
         return gather(images, texts, index)
@@ -133,7 +124,7 @@ def test_processes_share_the_validation_split(
     expected = validate(method, data, 3, device)
     assert expected["rsum"] > 0
 
-    def work(rank: int) -> Any:
+    def work(rank):
         return validate(method, data, 3, device, rank, 2), validate(
             method, data, 16, device, rank, 2
         )
@@ -141,7 +132,7 @@ def test_processes_share_the_validation_split(
     assert in_processes(2, work, tmp_path) == [(expected, expected), ({}, {})]
 
 
-def test_validation_ranks_by_the_rule_of_retrieval(tiny: TinyData) -> None:
+def test_validation_ranks_by_the_rule_of_retrieval(tiny):
     vocabulary = Vocabulary.load(tiny.vocabulary)
     data, device = Data(tiny.shards, vocabulary), torch.device("cpu")
     torch.manual_seed(0)
@@ -151,7 +142,7 @@ def test_validation_ranks_by_the_rule_of_retrieval(tiny: TinyData) -> None:
     assert recalls[0] == recalls[1] and curves[0] == curves[1]
 
 
-def embeddings(rank: int) -> tuple[Embeddings, Embeddings, Tensor]:
+def embeddings(rank):
     """Two images with one caption each at rank 0; one image with three captions at rank 1."""
     images, captions, entities, k = ((2, 2, 3, 1), (1, 3, 4, 2))[rank]
     start = float(10 * rank)
@@ -167,8 +158,8 @@ def embeddings(rank: int) -> tuple[Embeddings, Embeddings, Tensor]:
     )
 
 
-def test_unequal_rows_owners_and_sets(tmp_path: Path) -> None:
-    def work(rank: int) -> Any:
+def test_unequal_rows_owners_and_sets(tmp_path):
+    def work(rank):
         images, texts, image_index = gather(*embeddings(rank))
         return {"images": images.vectors, **texts.parts(), "image_index": image_index}
 
@@ -181,29 +172,14 @@ def test_unequal_rows_owners_and_sets(tmp_path: Path) -> None:
         assert result["entities"][:, 0].tolist() == [2.0] * 3 + [12.0] * 4
 
 
-def test_gradients_are_summed_over_processes(tmp_path: Path) -> None:
-    """Each process weighs the gathered rows by its own factor: 1 and 10 make 11."""
-
-    def work(rank: int) -> Any:
-        images, texts, image_index = embeddings(rank)
-        vectors = images.vectors.requires_grad_()
-        whole, _, _ = gather(replace(images, vectors=vectors), texts, image_index)
-        (whole.vectors.sum() * (1 + 9 * rank)).backward()
-        return vectors.grad
-
-    first, second = in_processes(2, work, tmp_path)
-    assert torch.equal(first, torch.full((2, 1, 2), 11.0))
-    assert torch.equal(second, torch.full((1, 1, 2), 11.0))
-
-
 @pytest.mark.parametrize(("rows", "share"), [(6, 3), (5, 5)])
-def test_processes_share_rows(tmp_path: Path, rows: int, share: int) -> None:
+def test_processes_share_rows(tmp_path, rows, share):
     """If they can, also those of which others are computed; the mean of the gradients is right."""
 
-    def outcome() -> tuple[list[int], Tensor, Tensor]:
+    def outcome():
         x, seen = torch.arange(float(rows)).requires_grad_(), []
 
-        def square(part: Tensor) -> Tensor:
+        def square(part):
             seen.append(len(part))
             return part.square()
 
@@ -219,10 +195,10 @@ def test_processes_share_rows(tmp_path: Path, rows: int, share: int) -> None:
     assert (sum(gradient for *_, gradient in results) / 2).tolist() == gradient.tolist()
 
 
-def test_processes_share_a_hypergraph(tmp_path: Path) -> None:
+def test_processes_share_a_hypergraph(tmp_path):
     """The mean of the gradients is that of one process, through distances that are shared too."""
 
-    def gradients() -> tuple[Tensor, ...]:
+    def gradients():
         torch.manual_seed(0)
         hypergraph = Hypergraph(MSRMSettings(size=6)).double()
         inputs = [torch.rand(6, 6, dtype=torch.float64, requires_grad=True) for _ in range(3)]
@@ -233,8 +209,3 @@ def test_processes_share_a_hypergraph(tmp_path: Path) -> None:
 
     both = zip(*in_processes(2, lambda rank: gradients(), tmp_path), strict=True)
     torch.testing.assert_close([(one + other) / 2 for one, other in both], list(gradients()))
-
-
-def test_alone_nothing_is_gathered() -> None:
-    images, texts, image_index = embeddings(0)
-    assert gather(images, texts, image_index) == (images, texts, image_index)

@@ -7,21 +7,18 @@ the commit. The record is written anew by
     PYTHONPATH=src:tests/helpers python tests/training/test_golden.py
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 import yaml
 from small_methods import NAMES, small
-from tiny_data import TinyData, make_data, write_table
+from tiny_data import make_data, write_table
 
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.cli import commands
@@ -34,7 +31,7 @@ RECORD = Path(__file__).with_suffix(".json")
 TOLERANCE = 1e-5
 STEPS = 3
 WIDTH = 8
-DROPOUT: dict[str, dict[str, Any]] = {
+DROPOUT = {
     "vsepp": {"feature_dropout": 0.1, "word_dropout": 0.1},
     "vse_infinity": {"embedding_dropout": 0.1},
     "swamp": {"embedding_dropout": 0.1},
@@ -44,7 +41,7 @@ DROPOUT: dict[str, dict[str, Any]] = {
 """So that the order of random draws counts too."""
 
 
-def preset(name: str) -> dict[str, Any]:
+def preset(name):
     """One step an epoch, so that the curves hold the losses of every step."""
     drops = {"word_drop": 0.2, "region_drop": 0.2}
     if method_class(name).reads_graphs:
@@ -63,11 +60,11 @@ def preset(name: str) -> dict[str, Any]:
     }
 
 
-def make_checkout(root: Path) -> None:
+def make_checkout(root):
     """Shards and presets of the data set `tiny` in the folder `root`."""
     layout = Layout(root)
     layout.params.touch()
-    data: TinyData = make_data(root, width=WIDTH, variable=True)
+    data = make_data(root, width=WIDTH, variable=True)
     data.write_shards()
     shutil.copytree(data.shards, layout.shards("tiny", "grid"))
     layout.vocabulary("tiny").parent.mkdir()
@@ -78,12 +75,12 @@ def make_checkout(root: Path) -> None:
         (layout.presets / "tiny" / f"{name}.yaml").write_text(yaml.safe_dump(preset(name)))
 
 
-def golden(name: str) -> dict[str, Any]:
+def golden(name):
     """What is recorded of the method `name`, in the checkout that is the current folder."""
     return {"losses": losses(name), "weights": weights(name)}
 
 
-def losses(name: str) -> dict[str, list[float]]:
+def losses(name):
     """Term -> its value in each step."""
     command, sys.argv = sys.argv, ["manymatch", "train", "tiny", name]
     try:
@@ -96,11 +93,11 @@ def losses(name: str) -> dict[str, list[float]]:
     return {path.stem: values(path) for path in sorted(curves.glob("*.tsv"))}
 
 
-def values(curve: Path) -> list[float]:
+def values(curve):
     return [float(line.split("\t")[1]) for line in curve.read_text().splitlines()[1:]]
 
 
-def weights(name: str) -> dict[str, float]:
+def weights(name):
     """Name -> sum of absolute values, as training begins."""
     words = Vocabulary.load(Layout().vocabulary("tiny"))
     reseed(0, 0, 0)
@@ -110,16 +107,14 @@ def weights(name: str) -> dict[str, float]:
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def checkout(tmp_path_factory):
     folder = tmp_path_factory.mktemp("golden")
     make_checkout(folder)
     return folder
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_three_steps_give_the_recorded_losses(
-    name: str, checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_three_steps_give_the_recorded_losses(name, checkout, monkeypatch):
     pytest.importorskip("dvclive")
     monkeypatch.chdir(checkout)
     expected = json.loads(RECORD.read_text())[name]
@@ -133,7 +128,7 @@ def test_three_steps_give_the_recorded_losses(
         assert result["losses"][term] == pytest.approx(steps, rel=TOLERANCE), term
 
 
-def write_record() -> None:
+def write_record():
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         make_checkout(Path(folder))

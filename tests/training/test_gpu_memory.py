@@ -1,26 +1,17 @@
 """A preset that no GPU can hold is known before its training begins."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
-import pytest
-
 from manymatch.cli.check import warn_of_memory
 from manymatch.config.preset import read_preset
 from manymatch.training.gpu_memory import estimated_bytes
 
 
-def estimated(root: Path, name: str, **overrides: Any) -> float:
+def estimated(root, name, **overrides):
     """In GB."""
     preset = read_preset(root / "presets" / "flickr30k" / f"{name}.yaml", overrides)
     return estimated_bytes(preset) / 1e9
 
 
-def test_recomputed_blocks_keep_a_fifth_of_the_memory(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_recomputed_blocks_keep_a_fifth_of_the_memory(root, capsys):
     name, key = "vse_infinity_resnext101_bert", "model.image.cnn.checkpointing"
     assert estimated(root, name) < 20 < 80 < estimated(root, name, **{key: False}) < 90
     parts = {key: False, "training.accumulate": 8}

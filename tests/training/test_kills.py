@@ -7,8 +7,6 @@ others come up to two milliseconds later, in the middle of writing. More kills b
     MANYMATCH_KILLS=1000 python -m pytest -s tests/training/test_kills.py
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal
@@ -16,13 +14,9 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from forked import forked
-from tiny_data import TinyData
 from tiny_run import Run, preset
 
 from manymatch.training.checkpoints import Checkpoints, fingerprint
@@ -32,10 +26,10 @@ KILLS = int(os.environ.get("MANYMATCH_KILLS", "30"))
 CHANGES = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"}
 
 
-def train_and_kill(run: Run, change: int, delay: float) -> bool:
+def train_and_kill(run, change, delay):
     """Train in a child process that dies at a change of the run's files; whether the child did."""
 
-    def work() -> None:
+    def work():
         sys.addaudithook(_killer((str(run.checkpoints), str(run.model)), change, delay))
         run.train(preset())
 
@@ -44,16 +38,14 @@ def train_and_kill(run: Run, change: int, delay: float) -> bool:
     return os.WIFSIGNALED(status)
 
 
-def _killer(
-    folders: tuple[str, ...], change: int, delay: float
-) -> Callable[[str, tuple[Any, ...]], None]:
+def _killer(folders, change, delay):
     count = 0
 
-    def kill() -> None:
+    def kill():
         time.sleep(delay)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    def audit(event: str, values: tuple[Any, ...]) -> None:
+    def audit(event, values):
         nonlocal count
         if event in CHANGES and str(values[0]).startswith(folders):
             count += 1
@@ -64,7 +56,7 @@ def _killer(
 
 
 @pytest.mark.slow
-def test_random_kills(tmp_path: Path, tiny: TinyData, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_kills(tmp_path, tiny, monkeypatch):
     monkeypatch.setattr("manymatch.training.curves.Live", None)  # curves take most of the time
     undisturbed = Run(tmp_path / "undisturbed", tiny)
     undisturbed.train(preset())

@@ -1,9 +1,5 @@
 """The devices of a training, its precision and its strategy."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 import torch
 from lightning_fabric.strategies import DDPStrategy, SingleDeviceStrategy
@@ -15,7 +11,7 @@ from manymatch.training.machine import Machine, choose_machine, description
 from manymatch.util.errors import ConfigError
 
 
-def gpus(count: int, bf16: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def gpus(count, bf16, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda emulated=True: bf16)
@@ -36,14 +32,7 @@ def gpus(count: int, bf16: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         (2, True, {"strategy": "fsdp"}, Machine("gpu", 2, "bf16-mixed", 1, True), "multiplies"),
     ],
 )
-def test_devices_and_precision_with_the_reason(
-    count: int,
-    bf16: bool,
-    asked: dict[str, Any],
-    expected: Machine,
-    reason: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_devices_and_precision_with_the_reason(count, bf16, asked, expected, reason, monkeypatch):
     gpus(count, bf16, monkeypatch)
     chosen = choose_machine(Training(**asked))
     assert chosen == expected
@@ -52,7 +41,7 @@ def test_devices_and_precision_with_the_reason(
 
 
 @pytest.fixture
-def under_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+def under_torchrun(monkeypatch):
     """One of two hosts with two processes each."""
     environment = {"TORCHELASTIC_RUN_ID": "x", "LOCAL_WORLD_SIZE": "2", "WORLD_SIZE": "4"}
     for name, value in environment.items():
@@ -60,7 +49,7 @@ def under_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("under_torchrun")
-def test_torchrun_decides_on_devices_and_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torchrun_decides_on_devices_and_hosts(monkeypatch):
     gpus(4, True, monkeypatch)
     assert choose_machine(Training()) == Machine("gpu", 2, "bf16-mixed", 2)
     gpus(0, False, monkeypatch)
@@ -87,14 +76,7 @@ LATE = ({"match": "x", "from_epoch": 1},)
         (False, 2, {"strategy": "fsdp", "precision": "16-mixed"}, "fsdp .*16-mixed"),
     ],
 )
-def test_what_cannot_work_is_one_line(
-    torchrun: bool,
-    count: int,
-    asked: dict[str, Any],
-    words: str,
-    monkeypatch: pytest.MonkeyPatch,
-    request: pytest.FixtureRequest,
-) -> None:
+def test_what_cannot_work_is_one_line(torchrun, count, asked, words, monkeypatch, request):
     if torchrun:
         request.getfixturevalue("under_torchrun")
     gpus(count, True, monkeypatch)
@@ -106,13 +88,13 @@ def test_what_cannot_work_is_one_line(
 class Net(nn.Module):
     reads_graphs = False
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.norm, self.temperature = nn.BatchNorm1d(2), nn.Parameter(torch.ones(()))
 
 
-def test_fabric_has_the_strategy_of_the_machine() -> None:
-    net: Any = Net()
+def test_fabric_has_the_strategy_of_the_machine():
+    net = Net()
     alone = Machine("cpu", 1, "bf16-mixed").fabric(Training(), net)
     assert isinstance(alone.strategy, SingleDeviceStrategy)
     with alone.autocast():
@@ -129,8 +111,6 @@ def test_fabric_has_the_strategy_of_the_machine() -> None:
 @pytest.mark.parametrize(
     ("kind", "count", "changed"), [("gpu", 2, 1), ("gpu", 1, 0), ("cpu", 2, 0)]
 )
-def test_batch_norm_is_synchronised_on_several_gpus_only(
-    kind: str, count: int, changed: int
-) -> None:
+def test_batch_norm_is_synchronised_on_several_gpus_only(kind, count, changed):
     module = Machine(kind, count, "32-true").synchronised(Net())
     assert sum(isinstance(part, nn.SyncBatchNorm) for part in module.modules()) == changed

@@ -1,16 +1,11 @@
 """A model folder gives back its method, or one line that says what is wrong with it."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from hashed_files import edit, flipped_bits, reseal
 from safetensors.torch import load_file, save_file
-from tiny_data import TinyData
 from tiny_run import preset
 from torch.testing import assert_close
 
@@ -33,28 +28,28 @@ from manymatch.util.json_file import read_object
 
 
 @pytest.fixture
-def vocabulary(tiny: TinyData) -> Vocabulary:
+def vocabulary(tiny):
     return Vocabulary.load(tiny.vocabulary)
 
 
-def build(vocabulary: Vocabulary, width: int = 24, **model: Any) -> Any:
+def build(vocabulary, width=24, **model):
     return build_method("tiny", model, vocabulary=vocabulary, feature_width=width)
 
 
 @pytest.fixture
-def folder(tmp_path: Path, vocabulary: Vocabulary) -> Path:
+def folder(tmp_path, vocabulary):
     save_model(tmp_path / "model", build(vocabulary), preset(), vocabulary, 24, rsum=12.5)
     return tmp_path / "model"
 
 
-def edit_weights(folder: Path, change: Any, method: str = "tiny") -> None:
+def edit_weights(folder, change, method="tiny"):
     state = load_file(folder / WEIGHTS)
     change(state)
     save_file(state, folder / WEIGHTS, metadata={"method": method})
     edit(folder / FACTS, weights_sha256=sha256(folder / WEIGHTS))
 
 
-def test_there_and_back(tmp_path: Path, vocabulary: Vocabulary) -> None:
+def test_there_and_back(tmp_path, vocabulary):
     method = build(vocabulary)
     save_model(tmp_path / "model", method, preset(), vocabulary, 24, rsum=12.5)
     result, run_preset, words = load_model(tmp_path / "model")
@@ -67,14 +62,8 @@ def test_there_and_back(tmp_path: Path, vocabulary: Vocabulary) -> None:
     assert json.loads((tmp_path / "model" / "model.json").read_text())["rsum"] == 12.5
 
 
-def test_saving_replaces_the_whole_folder(folder: Path, vocabulary: Vocabulary) -> None:
-    (folder / "stale").touch()
-    save_model(folder, build(vocabulary), preset(), vocabulary, 24)
-    assert not (folder / "stale").exists()
-
-
-def test_tied_modules_are_saved(tmp_path: Path, vocabulary: Vocabulary) -> None:
-    def tied() -> Any:
+def test_tied_modules_are_saved(tmp_path, vocabulary):
+    def tied():
         method = build(vocabulary)
         method.again = method.image
         return method
@@ -92,22 +81,20 @@ def test_tied_modules_are_saved(tmp_path: Path, vocabulary: Vocabulary) -> None:
 @pytest.mark.parametrize(
     "name", ["model.safetensors", "preset.yaml", "vocabulary.json", "model.json"]
 )
-def test_missing_file(folder: Path, name: str) -> None:
+def test_missing_file(folder, name):
     (folder / name).unlink()
     with pytest.raises(CheckpointError, match=f"not a trained model, because {name} is missing"):
         load_model(folder)
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff" * 100, b"{}"])
-def test_unreadable_weights(folder: Path, content: bytes) -> None:
-    (folder / WEIGHTS).write_bytes(content)
-    with pytest.raises(CheckpointError, match="not readable as safetensors") as caught:
+def test_unreadable_weights(folder):
+    (folder / WEIGHTS).write_bytes(b"{}")
+    with pytest.raises(CheckpointError, match="not readable as safetensors"):
         read_weights(folder / WEIGHTS)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", [WEIGHTS, PRESET, VOCABULARY, FACTS])
-def test_every_flipped_bit_is_one_line_that_names_the_file(folder: Path, name: str) -> None:
+def test_every_flipped_bit_is_one_line_that_names_the_file(folder, name):
     expected = load_model(folder)[0].state_dict()
     for _ in flipped_bits(folder / name, 4):
         with pytest.raises(CheckpointError, match=name) as caught:
@@ -116,7 +103,7 @@ def test_every_flipped_bit_is_one_line_that_names_the_file(folder: Path, name: s
     assert_close(load_model(folder)[0].state_dict(), expected, rtol=0, atol=0)
 
 
-def test_weights_of_another_method(folder: Path) -> None:
+def test_weights_of_another_method(folder):
     edit_weights(folder, dict, "cora")
     with pytest.raises(CheckpointError, match="weights of the method 'cora', but the preset is of"):
         load_model(folder)
@@ -134,17 +121,9 @@ def test_weights_of_another_method(folder: Path) -> None:
         ),
     ],
 )
-def test_weights_that_do_not_fit(folder: Path, change: Any, message: str) -> None:
+def test_weights_that_do_not_fit(folder, change, message):
     edit_weights(folder, change)
     with pytest.raises(CheckpointError, match=message) as caught:
-        load_model(folder)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"feature_width": 24}'])
-def test_unusable_facts(folder: Path, content: str) -> None:
-    (folder / FACTS).write_text(content)
-    with pytest.raises(CheckpointError, match=FACTS) as caught:
         load_model(folder)
     assert "\n" not in str(caught.value)
 
@@ -153,26 +132,23 @@ CURVE = [[0.1, 0.2], [0.0, 1.0]]
 EXTRACTION = {"preprocessing": "squashed", "weights_sha256": "0" * 64}
 
 
-def curves(**sides: Any) -> dict[str, Any]:
+def curves(**sides):
     return {"precision": {"image": CURVE, "text": CURVE} | sides}
 
 
 @pytest.mark.parametrize(
     "lies",
     [
-        *({"feature_width": width} for width in ("many", -5, 0, 2**21, 1e308, 24.5, True, None)),
-        *({"parser": name} for name in ("pip", "torch", "spacy", "../x", 5, ["en_core_web_sm"])),
+        *({"feature_width": width} for width in ("many", -5, 2**21, 24.5, True, None)),
+        *({"parser": name} for name in ("pip", "../x", 5)),
         *({"extraction": value} for value in ("x", [1], {"preprocessing": None})),
         {"extraction": EXTRACTION | {"preprocessing": 5}},
         {"extraction": EXTRACTION | {"backbone": {"name": "lite0"}}},
         *({"precision": value} for value in ("x", [], {}, {"text": CURVE}, {"t2i": CURVE})),
         curves(text=[[0.1], [0.0, 1.0]]),
-        curves(text=[["low", "high"], [0.0, 1.0]]),
         curves(text=[[], []]),
-        curves(text=CURVE[:1]),
         curves(text=[[0.2, 0.1], [0.0, 1.0]]),
         curves(image=[[0.1, float("nan")], [0.0, 1.0]]),
-        curves(image=[[0.1, float("inf")], [0.0, 1.0]]),
         curves(image=[[0.1, 0.2], [0.0, 1.5]]),
         curves(more=CURVE),
         *({"precision_of": lie} for lie in ("x", {}, {"images": 0, "right": "all"})),
@@ -187,7 +163,7 @@ def curves(**sides: Any) -> dict[str, Any]:
     ],
     ids=str,
 )
-def test_lies_in_the_facts_are_one_line(folder: Path, lies: dict[str, Any]) -> None:
+def test_lies_in_the_facts_are_one_line(folder, lies):
     content = read_object(folder / FACTS) | lies
     (folder / FACTS).write_text(json.dumps(content))  # NaN, too
     reseal(folder)
@@ -196,7 +172,7 @@ def test_lies_in_the_facts_are_one_line(folder: Path, lies: dict[str, Any]) -> N
     assert str(caught.value).isprintable() and next(iter(lies)) in str(caught.value)
 
 
-def test_facts_of_a_later_version_are_kept(folder: Path) -> None:
+def test_facts_of_a_later_version_are_kept(folder):
     edit(folder / FACTS, **curves(), extraction=EXTRACTION | {"backbone": "lite0"}, later=[[1]])
     load_model(folder)
     assert facts(folder)["later"] == [[1]]

@@ -1,18 +1,12 @@
 """A CNN fine-tuned from pixels, frozen first, with resume; and what cannot be trained so."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pytest
 import torch
 from killing import kill_during
-from tiny_data import TinyData, make_data, paint
+from tiny_data import make_data, paint
 from tiny_run import Run, preset
 
-from manymatch.config.preset import Augmentation, Preset
+from manymatch.config.preset import Augmentation
 from manymatch.model.checkpoint import load_model
 from manymatch.networks.backbones import resnet
 from manymatch.training.data import Data
@@ -24,12 +18,12 @@ STEP = "manymatch.training.loop.Losses.forward"
 
 
 @pytest.fixture(autouse=True)
-def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
+def shallow(monkeypatch):
     monkeypatch.setitem(resnet.DEPTHS, "resnet50", [1, 1, 1, 1])
 
 
 @pytest.fixture(scope="module")
-def painted(tmp_path_factory: pytest.TempPathFactory) -> TinyData:
+def painted(tmp_path_factory):
     data = make_data(tmp_path_factory.mktemp("painted"), {"train": 16, "validation": 8})
     paint(data, 40)
     data.write_shards()
@@ -37,11 +31,11 @@ def painted(tmp_path_factory: pytest.TempPathFactory) -> TinyData:
 
 
 @pytest.fixture
-def new_run(tmp_path: Path, painted: TinyData) -> Callable[[str], Run]:
+def new_run(tmp_path, painted):
     return lambda name: Run(tmp_path / name, painted)
 
 
-def pixel_preset(cnn: dict[str, Any] | None = CNN, region_drop: float = 0.0) -> Preset:
+def pixel_preset(cnn=CNN, region_drop=0.0):
     model = {"size": 8, "word_size": 8, "cnn": cnn}
     group = {"match": "cnn", "from_epoch": 1, "lr_scale": 0.1}
     settings = {"epochs": 2, "weight_average": 0.0, "optimizer": {"lr": 0.001}}
@@ -51,9 +45,7 @@ def pixel_preset(cnn: dict[str, Any] | None = CNN, region_drop: float = 0.0) -> 
 
 
 @pytest.mark.slow
-def test_a_cnn_is_fine_tuned_and_a_killed_run_ends_in_the_same_bytes(
-    new_run: Callable[[str], Run], painted: TinyData
-) -> None:
+def test_a_cnn_is_fine_tuned_and_a_killed_run_ends_in_the_same_bytes(new_run, painted):
     whole, killed = new_run("whole"), new_run("killed")
     whole.train(pixel_preset())
     kill_during(lambda: killed.train(pixel_preset()), STEP, 4)
@@ -65,13 +57,13 @@ def test_a_cnn_is_fine_tuned_and_a_killed_run_ends_in_the_same_bytes(
     assert result == pytest.approx(again)
 
 
-def test_pixels_need_a_cnn_and_have_no_regions_to_drop(new_run: Callable[[str], Run]) -> None:
+def test_pixels_need_a_cnn_and_have_no_regions_to_drop(new_run):
     with pytest.raises(ConfigError, match="'grid' are pixels, which only a CNN can read"):
         new_run("run").train(pixel_preset(cnn=None))
     with pytest.raises(ConfigError, match="'grid' are pixels without regions"):
         new_run("run").train(pixel_preset(region_drop=0.1))
 
 
-def test_a_cnn_needs_pixels(tiny: TinyData, tmp_path: Path) -> None:
+def test_a_cnn_needs_pixels(tiny, tmp_path):
     with pytest.raises(ConfigError, match="a CNN reads pixels"):
         Run(tmp_path, tiny).train(pixel_preset())

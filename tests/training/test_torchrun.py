@@ -1,29 +1,23 @@
 """Training under `torchrun`, which an environment variable asks for."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 import tiny_run
-from tiny_run import Run, preset
+from tiny_run import preset
 
 from manymatch.training.torchrun import TORCHRUN as TORCHRUN_OPTIONS
 from manymatch.training.torchrun import relaunch
 from manymatch.util.errors import ConfigError
 
-NewRun = Callable[[str], Run]
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 
 
-def command(run: Run, run_preset: Any, launcher: tuple[str, ...] = ()) -> list[str]:
+def command(run, run_preset, launcher=()):
     run.folder.mkdir(exist_ok=True)
     (run.folder / "preset.yaml").write_text(run_preset.to_yaml())
     paths = [run.folder, run.data.folder, run.folder / "preset.yaml"]
@@ -31,7 +25,7 @@ def command(run: Run, run_preset: Any, launcher: tuple[str, ...] = ()) -> list[s
 
 
 @pytest.mark.slow
-def test_when_a_process_dies_all_end_and_the_next_run_goes_on(new_run: NewRun) -> None:
+def test_when_a_process_dies_all_end_and_the_next_run_goes_on(new_run):
     run, run_preset = new_run("run"), preset(epochs=1000)
     process = start_torchrun(run, run_preset)
     family = wait_for_epoch(process, run)
@@ -56,11 +50,11 @@ def test_when_a_process_dies_all_end_and_the_next_run_goes_on(new_run: NewRun) -
     again.communicate()
 
 
-def epochs_saved(run: Run) -> list[Path]:
+def epochs_saved(run):
     return list(run.checkpoints.glob("epoch-*.json"))
 
 
-def wait_for_epoch(process: subprocess.Popen[str], run: Run) -> list[psutil.Process]:
+def wait_for_epoch(process, run):
     """Everything that `process` has started, once there is a checkpoint."""
     deadline = time.monotonic() + 200
     while not epochs_saved(run) and time.monotonic() < deadline:
@@ -68,12 +62,12 @@ def wait_for_epoch(process: subprocess.Popen[str], run: Run) -> list[psutil.Proc
     return psutil.Process(process.pid).children(recursive=True)
 
 
-def start_torchrun(run: Run, run_preset: Any) -> subprocess.Popen[str]:
+def start_torchrun(run, run_preset):
     return subprocess.Popen(command(run, run_preset, TORCHRUN), stderr=subprocess.PIPE, text=True)
 
 
-def test_the_environment_asks_for_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
-    called: list[list[str]] = []
+def test_the_environment_asks_for_torchrun(monkeypatch):
+    called = []
     monkeypatch.setattr(os, "execv", lambda path, arguments: called.append([path, *arguments]))
     monkeypatch.setattr(sys, "argv", ["manymatch", "train", "scenes", "cora"])
     monkeypatch.delenv(TORCHRUN_OPTIONS, raising=False)

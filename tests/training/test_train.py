@@ -1,33 +1,24 @@
 """The stage as a whole: what it writes, says and refuses."""
 
-from __future__ import annotations
-
 import json
-import signal
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from full_disk import error_on_full_disk
-from tiny_data import TinyData, make_data
+from tiny_data import make_data
 from tiny_run import Run, preset
 
 from manymatch.model.checkpoint import load_model
 from manymatch.model.embed import embed
 from manymatch.shards.read import batches
 from manymatch.training.data import Data
-from manymatch.training.optimizer import make_optimizer
 from manymatch.training.run_context import deterministic
 from manymatch.training.validation import validate
 from manymatch.util.errors import ConfigError, DataError, DivergenceError
 
-NewRun = Callable[[str], Run]
 
-
-def test_model_folder_holds_the_best_epoch(new_run: NewRun, tiny: TinyData) -> None:
+def test_model_folder_holds_the_best_epoch(new_run, tiny):
     from sklearn.isotonic import IsotonicRegression  # takes a third of a second
 
     run = new_run("run")
@@ -59,7 +50,7 @@ def test_model_folder_holds_the_best_epoch(new_run: NewRun, tiny: TinyData) -> N
     assert facts["precision_of"] == {"images": len(scores), "right": "own"}
 
 
-def curve(run: Run, name: str) -> list[float]:
+def curve(run, name):
     lines = (run.curves / "plots" / "metrics" / f"{name}.tsv").read_text().splitlines()
     steps, values = zip(*(line.split("\t") for line in lines[1:]), strict=True)
     assert [int(step) for step in steps] == list(range(len(steps)))
@@ -67,27 +58,13 @@ def curve(run: Run, name: str) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("asked", "used", "fused"),
-    [
-        ("32-true", "32-true", True),
-        ("bf16-mixed", "bf16-mixed", True),
-        ("16-mixed", "bf16-mixed", True),
-    ],
+    ("asked", "used"),
+    [("32-true", "32-true"), ("bf16-mixed", "bf16-mixed"), ("16-mixed", "bf16-mixed")],
 )
-def test_training_learns_in_every_precision(
-    asked: str, used: str, fused: bool, new_run: NewRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the fused optimiser, and clipping; the model says in which precision it was trained."""
-    options: list[bool] = []
-
-    def spied(*arguments: Any, fused: bool) -> torch.optim.Optimizer:
-        options.append(fused)
-        return make_optimizer(*arguments, fused=fused)
-
-    monkeypatch.setattr("manymatch.training.loop.make_optimizer", spied)
+def test_training_learns_in_every_precision(asked, used, new_run):
+    """The model says in which precision it was trained."""
     run = new_run("run")
     run.train(preset(precision=asked, epochs=6))
-    assert options == [fused]
     losses, rsums = curve(run, "train/loss"), curve(run, "validation/rsum")
     assert losses[-1] < losses[0] / 1.5 and rsums[-1] > rsums[0] + 50
     terms = zip(curve(run, "train/texts"), curve(run, "train/spread"), strict=True)
@@ -99,7 +76,7 @@ def test_training_learns_in_every_precision(
     assert dtypes == {torch.float32, torch.int64}
 
 
-def test_the_seed_decides_everything(new_run: NewRun) -> None:
+def test_the_seed_decides_everything(new_run):
     outputs = []
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
         torch.rand(3)  # the state outside does not matter
@@ -110,7 +87,7 @@ def test_the_seed_decides_everything(new_run: NewRun) -> None:
     assert outputs[0]["model/model.safetensors"] != outputs[2]["model/model.safetensors"]
 
 
-def test_gradients_are_clipped_only_where_the_preset_says_so(new_run: NewRun) -> None:
+def test_gradients_are_clipped_only_where_the_preset_says_so(new_run):
     outputs = {}
     for norm in (None, 1e6, 1e-3):
         run = new_run(str(norm))
@@ -120,11 +97,11 @@ def test_gradients_are_clipped_only_where_the_preset_says_so(new_run: NewRun) ->
 
 
 @pytest.fixture
-def rsums(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def rsums(monkeypatch):
     """Let validation find the given rsums, one an epoch."""
 
-    def result(*values: float) -> None:
-        values_left: Iterator[float] = iter(values)
+    def result(*values):
+        values_left = iter(values)
         monkeypatch.setattr(
             "manymatch.training.loop.validate", lambda *_: {"rsum": next(values_left)}
         )
@@ -132,7 +109,7 @@ def rsums(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return result
 
 
-def test_of_equal_epochs_the_earlier_is_kept(new_run: NewRun, rsums: Callable[..., None]) -> None:
+def test_of_equal_epochs_the_earlier_is_kept(new_run, rsums):
     rsums(1.0, 5.0, 5.0, 2.0)
     run, two = new_run("run"), new_run("two")
     run.train(preset())
@@ -143,14 +120,14 @@ def test_of_equal_epochs_the_earlier_is_kept(new_run: NewRun, rsums: Callable[..
     assert run.outputs()[weights] == two.outputs()[weights]
 
 
-def test_patience_ends_training(new_run: NewRun, rsums: Callable[..., None]) -> None:
+def test_patience_ends_training(new_run, rsums):
     rsums(1.0, 3.0, 2.0, 3.0, 9.0)
     run = new_run("run")
     run.train(preset(epochs=10, patience=2))
     assert curve(run, "validation/rsum") == [1.0, 3.0, 2.0, 3.0]
 
 
-def test_training_never_opens_the_test_split(new_run: NewRun, tmp_path: Path) -> None:
+def test_training_never_opens_the_test_split(new_run, tmp_path):
     """Nor does the end by patience: choices that saw the test split would spoil its results."""
     data = make_data(tmp_path, width=8)
     for shard in data.write_shards().glob("test-*"):
@@ -160,13 +137,7 @@ def test_training_never_opens_the_test_split(new_run: NewRun, tmp_path: Path) ->
     assert run.model.exists()
 
 
-def test_one_line_an_epoch_and_no_chatter(
-    new_run: NewRun,
-    capfd: pytest.CaptureFixture[str],
-    recwarn: pytest.WarningsRecorder,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_line_an_epoch_and_no_chatter(new_run, capfd, recwarn, tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     new_run("run").train(preset())
@@ -180,9 +151,7 @@ def test_one_line_an_epoch_and_no_chatter(
     assert not list((tmp_path / "here").iterdir())
 
 
-def test_without_dvclive_the_model_is_the_same(
-    new_run: NewRun, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_dvclive_the_model_is_the_same(new_run, monkeypatch, capsys):
     with_curves, without = new_run("with"), new_run("without")
     with_curves.train(preset(epochs=2))
     monkeypatch.setattr("manymatch.training.curves.Live", None)
@@ -193,11 +162,11 @@ def test_without_dvclive_the_model_is_the_same(
     assert without.outputs() == {key: v for key, v in expected if key.startswith("model/")}
 
 
-def test_runs_that_end_together(new_run: NewRun, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_that_end_together(new_run, monkeypatch):
     """dvclive removes a file of the whole checkout when a run ends; another run may be first."""
     pytest.importorskip("dvclive")
 
-    def gone() -> None:
+    def gone():
         raise FileNotFoundError(".dvc/tmp/exps/run/DVCLIVE_STEP_COMPLETED")
 
     monkeypatch.setattr("dvclive.live.cleanup_dvclive_step_completed", gone)
@@ -207,9 +176,7 @@ def test_runs_that_end_together(new_run: NewRun, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("room", [500, 5000, 200000])
-def test_full_disk_is_one_line(
-    new_run: NewRun, room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disk_is_one_line(new_run, room, tmp_path, monkeypatch):
     """Room for nothing, for the best weights but not the state, for everything."""
     monkeypatch.chdir(tmp_path)  # in a DVC repository, dvclive writes to DVC's database too
     run = new_run("run")
@@ -223,30 +190,12 @@ def test_full_disk_is_one_line(
     assert not list(run.folder.rglob("*.partial"))
 
 
-def test_a_bar_on_a_terminal(
-    new_run: NewRun, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bar_on_a_terminal(new_run, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     new_run("run").train(preset(epochs=1))
     output = capsys.readouterr().err
     assert "\x1b[" in output
     assert "epoch 1/1: loss" in output
-
-
-def test_an_interrupt_stays_one(
-    new_run: NewRun, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run, handler = new_run("run"), signal.getsignal(signal.SIGINT)
-
-    def interrupted(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as context, pytest.raises(KeyboardInterrupt):
-        context.setattr("manymatch.training.loop.validate", interrupted)
-        run.train(preset(epochs=1))
-    assert signal.getsignal(signal.SIGINT) == handler
-    run.train(preset(epochs=1))
-    assert run.model.exists()
 
 
 @pytest.mark.parametrize(
@@ -257,26 +206,26 @@ def test_an_interrupt_stays_one(
         ({"devices": 2, "images_per_batch": 7}, "7 images cannot be divided equally among 2"),
     ],
 )
-def test_presets_that_cannot_work(new_run: NewRun, settings: dict[str, Any], message: str) -> None:
+def test_presets_that_cannot_work(new_run, settings, message):
     run = new_run("run")
     with pytest.raises((ConfigError, DivergenceError), match=message):
         run.train(preset(**settings))
     assert not run.model.exists()
 
 
-def test_features_of_another_name_are_refused(new_run: NewRun) -> None:
+def test_features_of_another_name_are_refused(new_run):
     with pytest.raises(ConfigError, match=r"'resnet50', but .*'grid'. Run 'manymatch shards tiny"):
         new_run("run").train(preset().model_copy(update={"features": "resnet50"}))
 
 
-def test_shards_without_validation_are_refused(tmp_path: Path) -> None:
+def test_shards_without_validation_are_refused(tmp_path):
     data = make_data(tmp_path, {"train": 8})
     data.write_shards()
     with pytest.raises(DataError, match="no split 'validation'"):
         Run(tmp_path / "run", data).train(preset())
 
 
-def test_parameters_stay_frozen_for_ever_or_until_their_epoch(new_run: NewRun) -> None:
+def test_parameters_stay_frozen_for_ever_or_until_their_epoch(new_run):
     """The first epochs are those of a run that never trains them."""
     late, never = new_run("late"), new_run("never")
     late.train(preset(parameter_groups=({"match": "^image", "from_epoch": 2},), epochs=3))
@@ -291,10 +240,10 @@ def test_parameters_stay_frozen_for_ever_or_until_their_epoch(new_run: NewRun) -
     assert not torch.equal(frozen["words.weight"], later["words.weight"])
 
 
-def test_settings_of_torch_are_left_as_they_were(new_run: NewRun) -> None:
+def test_settings_of_torch_are_left_as_they_were(new_run):
     new_run("run").train(preset(epochs=1))
     with deterministic(True, same_shapes=True):
         assert torch.are_deterministic_algorithms_enabled() and torch.backends.cudnn.benchmark
     assert not torch.are_deterministic_algorithms_enabled()
     assert not torch.backends.cudnn.benchmark
-    assert torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+    assert torch.utils.deterministic.fill_uninitialized_memory

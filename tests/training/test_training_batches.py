@@ -1,12 +1,7 @@
 """The batches of a preset."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 import torch
-from tiny_data import TinyData
 
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset
@@ -16,13 +11,13 @@ from manymatch.training.data import Data, TrainingBatches
 from manymatch.util.errors import ConfigError
 
 
-def training_batches(tiny: TinyData, method: str = "vsepp", **training: Any) -> TrainingBatches:
+def training_batches(tiny, method="vsepp", **training):
     settings = {"images_per_batch": 6, "captions_per_image": 1, **training}
     preset = Preset.model_validate({"method": method, "features": "grid", "training": settings})
     return TrainingBatches(preset, Data(tiny.shards, Vocabulary.load(tiny.vocabulary)))
 
 
-def test_one_image_a_class_in_every_epoch(tiny: TinyData) -> None:
+def test_one_image_a_class_in_every_epoch(tiny):
     names = [sample.image_id for sample in samples(tiny.shards, "train")]
     class_of = dict(zip(names, classes_of(tiny.shards, "train").tolist(), strict=True))
     results = [
@@ -40,15 +35,13 @@ def test_one_image_a_class_in_every_epoch(tiny: TinyData) -> None:
 
 
 @pytest.mark.parametrize(("method", "graphs"), [("vsepp", False), ("cora", True)])
-def test_only_a_method_that_reads_graphs_gets_them(
-    tiny: TinyData, method: str, graphs: bool
-) -> None:
+def test_only_a_method_that_reads_graphs_gets_them(tiny, method, graphs):
     ((batch,), *_) = training_batches(tiny, method)
     assert (batch.graphs is not None) == graphs
 
 
 @pytest.mark.parametrize("verbs", [True, False])
-def test_verbs_of_relations_are_attributes_as_the_preset_says(tiny: TinyData, verbs: bool) -> None:
+def test_verbs_of_relations_are_attributes_as_the_preset_says(tiny, verbs):
     graphs = {
         caption.id: add_verbs(caption.graph) if verbs else caption.graph
         for sample in samples(tiny.shards, "train")
@@ -72,7 +65,7 @@ def test_verbs_of_relations_are_attributes_as_the_preset_says(tiny: TinyData, ve
         assert (batch.graphs.object_attributes != 0).sum(1).tolist() == expected
 
 
-def test_a_batch_in_parts_has_the_same_images(tiny: TinyData) -> None:
+def test_a_batch_in_parts_has_the_same_images(tiny):
     whole, parts = (training_batches(tiny, accumulate=count) for count in (1, 4))
     assert len(whole) == len(parts)
     for (batch,), divided in zip(whole, parts, strict=True):
@@ -80,14 +73,12 @@ def test_a_batch_in_parts_has_the_same_images(tiny: TinyData) -> None:
         assert [name for part in divided for name in part.image_ids] == batch.image_ids
 
 
-def test_features_are_in_memory_where_they_fit(
-    tiny: TinyData, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_features_are_in_memory_where_they_fit(tiny, monkeypatch):
     """Only then an epoch opens no shard."""
     needed = 48 * 4 * 24 * 2
     free = {"memory": needed, "auto": 4 * needed}
 
-    def opened(setting: str, free_memory: int) -> bool:
+    def opened(setting, free_memory):
         monkeypatch.setattr("manymatch.training.data.free_memory", lambda: free_memory)
         result = training_batches(tiny, features_in=setting)
         with monkeypatch.context() as patch:

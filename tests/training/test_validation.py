@@ -1,16 +1,11 @@
 """Validation: recalls as in the evaluation, and the share of right results at a score."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
 from sklearn.isotonic import IsotonicRegression
 from small_methods import small
-from tiny_data import TinyData
 
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.datasets.base import RELEVANCE
@@ -26,9 +21,7 @@ from manymatch.util.parquet_file import table_writer
 @pytest.mark.parametrize(
     ("complete", "judged", "right"), [(True, 3, "all"), (False, 3, "judged"), (False, 0, "own")]
 )
-def test_precision_counts_judged_pairs(
-    complete: bool, judged: int, right: str, tiny: TinyData, tmp_path: Path
-) -> None:
+def test_precision_counts_judged_pairs(complete, judged, right, tiny, tmp_path):
     vocabulary = Vocabulary.load(tiny.vocabulary)
     data, device = Data(tiny.shards, vocabulary), torch.device("cpu")
     torch.manual_seed(0)
@@ -58,7 +51,7 @@ def test_precision_counts_judged_pairs(
         assert shares == pytest.approx(expected, abs=1e-4)
 
 
-def test_validation_equals_the_evaluation_protocol(tiny: TinyData) -> None:
+def test_validation_equals_the_evaluation_protocol(tiny):
     vocabulary = Vocabulary.load(tiny.vocabulary)
     torch.manual_seed(0)
     method = build_method("vsepp", small("vsepp"), vocabulary=vocabulary, feature_width=24).eval()

@@ -1,12 +1,7 @@
 """A start from another run's model: complete, strict, by word, and resumed to the same bytes."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -16,31 +11,29 @@ from tiny_data import TinyData
 from tiny_run import Run, preset
 
 from manymatch.batch.vocabulary import Vocabulary
-from manymatch.config.preset import Preset, WarmStart
+from manymatch.config.preset import WarmStart
 from manymatch.methods import build_method
-from manymatch.methods.shared.method import Method
 from manymatch.model.checkpoint import load_model, save_model
 from manymatch.training.warm_start import find_source
 from manymatch.util.errors import CheckpointError
 
-NewRun = Callable[[str], Run]
 STEP = "manymatch.training.loop.Losses.forward"
 WORDS = Vocabulary([*Vocabulary.SPECIAL, "dog", "cat", "red"])
 OTHERS = Vocabulary([*Vocabulary.SPECIAL, "red", "boat", "dog", "blue"])
 
 
-def build(vocabulary: Vocabulary, seed: int = 0, name: str = "tiny", **model: Any) -> Method:
+def build(vocabulary, seed=0, name="tiny", **model):
     torch.manual_seed(seed)
     return build_method(name, model, vocabulary=vocabulary, feature_width=24)
 
 
-def starting(model: str = "scenes/tiny", **settings: Any) -> Preset:
+def starting(model="scenes/tiny", **settings):
     warm = WarmStart(model=model, **settings)
     return preset().model_copy(update={"warm_start": warm})
 
 
 @pytest.fixture
-def models(tmp_path: Path) -> Path:
+def models(tmp_path):
     """A folder with the model `scenes/tiny`, which knows `WORDS`."""
     source = build(WORDS)
     source.register_buffer("steps", torch.tensor(7))
@@ -48,37 +41,33 @@ def models(tmp_path: Path) -> Path:
     return tmp_path / "models"
 
 
-def load(models: Path, method: Method, vocabulary: Vocabulary = OTHERS, **settings: Any) -> Method:
+def load(models, method, vocabulary=OTHERS, **settings):
     source = find_source(starting(**settings), models)
     assert source is not None
     source.load(method, vocabulary)
     return method
 
 
-def test_everything_is_carried_over_and_words_by_word(models: Path) -> None:
+def test_everything_is_carried_over_and_words_by_word(models):
     source, fresh = build(WORDS), build(OTHERS, seed=1)
     result = load(models, build(OTHERS, seed=1)).state_dict()
     for name in ("image.weight", "image.bias", "temperature"):
         assert torch.equal(result[name], source.state_dict()[name])
     assert result["steps"] == 7
-    theirs, ours = source.words.weight, result["words.weight"]  # type: ignore[union-attr]
+    theirs, ours = source.words.weight, result["words.weight"]
     for row, word in enumerate(OTHERS.words):
         known = word in WORDS.words
         expected = theirs[WORDS.words.index(word)] if known else fresh.words.weight[row]
         assert torch.equal(ours[row], expected), word
 
 
-def test_without_a_warm_start_there_is_no_source(tmp_path: Path) -> None:
-    assert find_source(preset(), tmp_path) is None
-
-
-def test_named_parts_start_fresh_or_stay_behind(models: Path) -> None:
+def test_named_parts_start_fresh_or_stay_behind(models):
     fresh = build(OTHERS, seed=1)
     settings = {"fresh": ("^image", "steps"), "unused": ("^image", "steps")}
-    result = load(models, build(OTHERS, seed=1), **settings)  # type: ignore[arg-type]
-    assert torch.equal(result.image.weight, fresh.image.weight)  # type: ignore[union-attr]
+    result = load(models, build(OTHERS, seed=1), **settings)
+    assert torch.equal(result.image.weight, fresh.image.weight)
     assert result.steps == 0
-    assert torch.equal(result.temperature, build(WORDS).temperature)  # type: ignore[arg-type]
+    assert torch.equal(result.temperature, build(WORDS).temperature)
 
 
 @pytest.mark.parametrize(
@@ -95,16 +84,14 @@ def test_named_parts_start_fresh_or_stay_behind(models: Path) -> None:
         ({}, {"model": "coco/tiny"}, "no trained model .*Run 'manymatch train coco tiny' first"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_one_line(
-    models: Path, model: dict[str, Any], settings: dict[str, Any], message: str
-) -> None:
+def test_what_does_not_fit_is_one_line(models, model, settings, message):
     with pytest.raises(CheckpointError, match=message) as caught:
         load(models, build(OTHERS, **model), **settings)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "vocabulary.json", "model.json"])
-def test_a_damaged_source_is_one_line(models: Path, name: str) -> None:
+def test_a_damaged_source_is_one_line(models, name):
     for _ in flipped_bits(models / "scenes" / "tiny" / name, 10):
         with pytest.raises(CheckpointError, match=name) as caught:
             find_source(starting(), models)
@@ -120,7 +107,7 @@ INTO_TINY = {
 
 
 @pytest.fixture(scope="module")
-def contrastive(tmp_path_factory: pytest.TempPathFactory, tiny: TinyData) -> Path:
+def contrastive(tmp_path_factory, tiny):
     """A folder with the model `tiny/vsepp`, trained with InfoNCE."""
     models = tmp_path_factory.mktemp("models")
     run = Run(tmp_path_factory.mktemp("contrastive"), tiny)
@@ -131,7 +118,7 @@ def contrastive(tmp_path_factory: pytest.TempPathFactory, tiny: TinyData) -> Pat
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path, tiny: TinyData) -> TinyData:
+def elsewhere(tmp_path, tiny):
     """The same images as a dataset of its own, in which words have other numbers."""
     data = TinyData(tmp_path / "elsewhere")
     shutil.copytree(tiny.folder, data.folder)
@@ -140,14 +127,12 @@ def elsewhere(tmp_path: Path, tiny: TinyData) -> TinyData:
     return data
 
 
-def first_loss(run: Run) -> float:
+def first_loss(run):
     lines = (run.curves / "plots" / "metrics" / "train" / "texts.tsv").read_text().splitlines()
     return float(lines[1].split("\t")[1])
 
 
-def test_another_method_on_another_dataset(
-    contrastive: Path, elsewhere: TinyData, tmp_path: Path
-) -> None:
+def test_another_method_on_another_dataset(contrastive, elsewhere, tmp_path):
     cold, warm = Run(tmp_path / "cold", elsewhere), Run(tmp_path / "warm", elsewhere)
     run_preset = starting("tiny/vsepp", **INTO_TINY)
     cold.train(preset())
@@ -159,9 +144,7 @@ def test_another_method_on_another_dataset(
     assert load_model(warm.model)[1] == run_preset
 
 
-def test_a_killed_run_with_a_warm_start_ends_in_the_same_bytes(
-    contrastive: Path, new_run: NewRun
-) -> None:
+def test_a_killed_run_with_a_warm_start_ends_in_the_same_bytes(contrastive, new_run):
     run_preset = starting("tiny/vsepp", **INTO_TINY)
     whole, killed = new_run("whole"), new_run("killed")
     whole.train(run_preset, contrastive)
@@ -171,9 +154,7 @@ def test_a_killed_run_with_a_warm_start_ends_in_the_same_bytes(
     assert killed.outputs() == whole.outputs()
 
 
-def test_another_source_starts_anew(
-    contrastive: Path, new_run: NewRun, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_source_starts_anew(contrastive, new_run, capsys):
     run_preset, run = starting("tiny/vsepp", **INTO_TINY), new_run("run")
     kill_during(lambda: run.train(run_preset, contrastive), STEP, 9)
     method, trained_by, vocabulary = load_model(contrastive / "tiny" / "vsepp")

@@ -1,10 +1,6 @@
 """A wrong argument of a public function is one line that names the argument."""
 
-from __future__ import annotations
-
 import inspect
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -14,7 +10,7 @@ from manymatch.networks import pooling
 from manymatch.util.arguments import documented_shapes
 from manymatch.util.errors import ConfigError, DataError, ManyMatchError
 
-ODD: list[Any] = [None, "x", float("nan"), [], {}, b"x", object(), ["x"]]
+ODD = [None, "x", float("nan"), [], {}, b"x", object(), ["x"]]
 EXPORTED = [
     pytest.param(getattr(package, name), id=name)
     for package in (similarities, losses, pooling)
@@ -24,7 +20,7 @@ EXPORTED = [
 
 
 @pytest.mark.parametrize("function", EXPORTED)
-def test_odd_arguments_are_named_in_one_line(function: Callable[..., Any]) -> None:
+def test_odd_arguments_are_named_in_one_line(function):
     parameters = inspect.signature(function).parameters
     several = [
         name for name, one in parameters.items() if one.kind is inspect.Parameter.VAR_POSITIONAL
@@ -37,16 +33,15 @@ def test_odd_arguments_are_named_in_one_line(function: Callable[..., Any]) -> No
         assert "\n" not in str(raised.value)
 
 
-def test_an_argument_has_the_type_of_its_annotation() -> None:
+def test_an_argument_has_the_type_of_its_annotation():
     one, none, text = torch.ones(1, 1, 2), None, "x"
-    wrong: Any
     for wrong in (none, text, one.numpy(), True, [one]):
         with pytest.raises(ConfigError, match=r"chamfer: texts = .*: expected a tensor\."):
             similarities.chamfer(one, wrong)
     with pytest.raises(ConfigError, match=r"top_match: k = 0.5: expected a whole number or None"):
-        similarities.top_match(one, one, 0.5)  # type: ignore[arg-type]
+        similarities.top_match(one, one, 0.5)
     with pytest.raises(ConfigError, match="slot_diversity: slots"):
-        losses.slot_diversity(one, none)  # type: ignore[arg-type]
+        losses.slot_diversity(one, none)
     with pytest.raises(DataError, match=r"chamfer: texts = Tensor \(1, 1, 3\) .* D = 2$"):
         similarities.chamfer(one, torch.ones(1, 1, 3))
     with pytest.raises(DataError, match=r"smooth_chamfer: the arguments do not fit .*\(5,\)"):
@@ -63,7 +58,7 @@ CALLED = [
 
 
 @pytest.mark.parametrize("function", CALLED)
-def test_tensors_have_the_documented_shapes(function: Callable[..., Any]) -> None:
+def test_tensors_have_the_documented_shapes(function):
     shapes = documented_shapes(function)
     annotations = function.__annotations__
     assert {name for name, kind in annotations.items() if kind == "Tensor"} <= {*shapes, "return"}
@@ -76,7 +71,7 @@ def test_tensors_have_the_documented_shapes(function: Callable[..., Any]) -> Non
     parameters = inspect.signature(function).parameters
     own = {"self": None} if "self" in parameters else {}
     rest = {"temperature", "margin", "scale", "eta", "shift"} & parameters.keys()
-    used: set[str] = set()
+    used = set()
     for name, stated in shapes.items():
         for place, shape in enumerate(stated):
             right = good[name][place]
@@ -110,26 +105,16 @@ def test_tensors_have_the_documented_shapes(function: Callable[..., Any]) -> Non
         (lambda _: pooling.PIENet(0, 8, 2), "width"),
     ],
 )
-def test_numbers_have_their_range(call: Callable[[torch.Tensor], object], named: str) -> None:
+def test_numbers_have_their_range(call, named):
     with pytest.raises(ConfigError, match=rf"^\S+: {named} = .*: expected (1|a) "):
         call(torch.ones(1, 2, 2))
 
 
-def test_an_entity_of_no_caption_is_refused() -> None:
+def test_an_entity_of_no_caption_is_refused():
     scores, caption = torch.ones(2), torch.tensor([0, -1])
     with pytest.raises(DataError, match="specificity: the arguments do not fit"):
         losses.specificity(scores, scores, caption, 0.2)
 
 
-def _is_several(parameter: inspect.Parameter) -> bool:
+def _is_several(parameter):
     return parameter.kind is inspect.Parameter.VAR_POSITIONAL
-
-
-def test_too_little_memory_stays_an_error_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any) -> None:
-        raise RuntimeError("CUDA out of memory")
-
-    chamfer = inspect.unwrap(similarities.chamfer)
-    monkeypatch.setitem(chamfer.__globals__, "scored", full)
-    with pytest.raises(RuntimeError, match="out of memory"):
-        similarities.chamfer(torch.ones(1, 1, 2), torch.ones(1, 1, 2))

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command_line import fails
-from hashed_files import flipped_bits
 from PIL import Image
 from tiny_data import make_data, write_table
 from typer.testing import CliRunner
@@ -89,29 +88,6 @@ def test_features_in_parts(tmp_path, monkeypatch):
     assert list((dataset / "parts").iterdir()) == []
 
 
-def test_a_part_that_was_interrupted_goes_on(tmp_path, monkeypatch, capsys):
-    dataset = pictures(tmp_path, 6)
-    store = extracted(dataset)
-    whole = store.read_bytes()
-    write = FeatureWriter.write
-
-    def interrupted(self, row, *rest):
-        if row == 2:
-            raise KeyboardInterrupt
-        write(self, row, *rest)
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(FeatureWriter, "write", interrupted)
-        extracted(dataset, Part(1, 2))
-    extracted(dataset, Part(2, 2))
-    extracted(dataset)  # computes: a part is not finished
-    assert "ignored" in capsys.readouterr().err and store.read_bytes() == whole
-    extracted(dataset, Part(1, 2))
-    assert "2 of 3 images are finished" in capsys.readouterr().err
-    extracted(dataset)
-    assert "joining 2 parts" in capsys.readouterr().err and store.read_bytes() == whole
-
-
 def test_parts_of_images_that_changed_are_not_joined(tmp_path, capsys):
     dataset = pictures(tmp_path, 4)
     for part in HALVES:
@@ -184,24 +160,6 @@ def test_graphs_of_other_captions_are_not_joined(tmp_path, capsys):
     captions(tmp_path, [*LINES[:-1], "A cat sleeps."])
     names = pq.read_table(parsed(path))["names"].to_pylist()
     assert names[-1] == ["cat"] and "ignored" in capsys.readouterr().err
-
-
-def test_a_damaged_part_of_graphs_is_named(tmp_path):
-    path = captions(tmp_path, LINES)
-    for part in HALVES:
-        parsed(path, part)
-    (damaged,) = (tmp_path / "parts").glob("1-of-2-" + "?" * 16)
-    whole = damaged.read_bytes()
-    for content in (b"", b"ARROW1 and no more"):
-        damaged.write_bytes(content)
-        with pytest.raises(DataError, match="damaged") as fault:
-            parsed(path)
-        assert str(damaged) in str(fault.value) and "\n" not in str(fault.value)
-        assert not (tmp_path / "graphs.parquet").exists()
-    damaged.write_bytes(whole)
-    for _ in flipped_bits(damaged, 20):
-        with pytest.raises(DataError, match="damaged"):
-            parsed(path)
 
 
 @pytest.fixture

@@ -51,13 +51,9 @@ def test_memory_does_not_grow_with_the_file(path):
         (b"", "not valid JSON"),
         (b"[1]", "expected a JSON object"),
         (b'{"a": 1}', "expected a list 'a'"),
-        (b'{"a": {"item": 1}}', "expected a list 'a'"),
         (b'{"a": [1,\n2,\n]}', ":3: not valid JSON"),
         (b'{"a": [1\n', ":2: not valid JSON"),
         (b'{"a": [1 2]}', ":1: not valid JSON"),
-        (b'{"a": [1]', ":1: not valid JSON"),
-        (b'{"a" [1]}', ":1: not valid JSON"),
-        (b"{1: [1]}", ":1: not valid JSON"),
         (b'{"a": [1]}\n}', ":2: not valid JSON"),
         (b'{"a": ["caf\xe9"]}', ":1: the text is not UTF-8"),
         (b'{"a": ["\xed\xa0\x80"]}', ":1: the text is not UTF-8"),
@@ -70,9 +66,7 @@ def test_memory_does_not_grow_with_the_file(path):
         (b'{"a": [1, {"b": NaN}]}', ":1: not valid JSON at byte 17 of the line"),
         (b'{"a": [1],\n"b" 2}', ":2: not valid JSON at byte 6 of the line"),
         (b'{"a": [1, {"b": 1, "b": 2}]}', "a[1]: the key 'b' stands twice"),
-        (b'{"a": ["\xe2\x98', "not UTF-8"),
         (b'{"a": [' + b"[" * 100_000, "inside each other"),
-        (b'{"a": [' + b'{"b":' * 100_000, "inside each other"),
     ],
 )
 def test_a_faulty_file_is_one_line(path, monkeypatch, content, words):
@@ -85,29 +79,15 @@ def test_a_faulty_file_is_one_line(path, monkeypatch, content, words):
         assert line.startswith(str(path)) and words in line and "\n" not in line
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b'{"a": 1}', "expected a JSON list"),
-        (b"[1, 2", "not valid JSON at byte 6"),
-        (b"[1] 2", "not valid JSON at byte 6"),
-        (b'[1, {"b": 1, "b": 2}]', "[1]: the key 'b' stands twice"),
-        (b"[" * 100_000, "[0]: more than 100 lists"),
-    ],
-)
-def test_a_faulty_list_is_one_line(path, content, words):
-    path.write_bytes(content)
-    with pytest.raises(DataError) as caught:
-        list(list_elements(path))
-    assert words in str(caught.value)
-
-
-def test_the_elements_of_a_list(path):
+def test_a_list_at_the_top(path):
     path.write_text('\ufeff \n[1, {"a": [2]}, null]\n', encoding="utf-8")
-    assert list(list_elements(path)) == [1, {"a": [2]}, None]
-    assert is_list(path)
-
-
-def test_lists_that_are_not_wanted_may_be_nested_deeply(path):
-    path.write_text('{"b": ' + "[" * 100_000 + "]" * 100_000 + ', "a": [1]}')
-    assert list(elements(path, ("a",))) == [("a", 0, 1)]
+    assert list(list_elements(path)) == [1, {"a": [2]}, None] and is_list(path)
+    for content, words in (
+        (b'{"a": 1}', "expected a JSON list"),
+        (b"[1] 2", "not valid JSON at byte 6"),
+        (b'[1, {"b": 1, "b": 2}]', r"\[1\]: the key 'b' stands twice"),
+        (b"[" * 100_000, r"\[0\]: more than 100 lists"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=words):
+            list(list_elements(path))

@@ -1,7 +1,5 @@
 """Nothing that a test has started outlives the process of the tests."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -55,9 +53,7 @@ PATIENCE = 200
     ],
     ids=["interrupted", "terminated", "killed", "xdist interrupted", "worker terminated"],
 )
-def test_interrupted_tests_leave_no_process(
-    tmp_path: Path, end: signal.Signals, several: bool, worker: bool
-) -> None:
+def test_interrupted_tests_leave_no_process(tmp_path, end, several, worker):
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_it.py").write_text(TEST)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:hydra_pytest", "--rootdir=."]

@@ -23,7 +23,6 @@ with locked(Path(sys.argv[1]), Path("output"), "work"):
     print("held", flush=True)
     sys.stdin.read()
 """
-Process = subprocess.Popen[bytes]
 
 
 @contextmanager
@@ -118,25 +117,6 @@ def test_a_file_that_cannot_be_created_in_its_folder_is_one_line(monkeypatch):
     monkeypatch.setattr(locks, "_PATIENCE", 0.3)
     with pytest.raises(StorageError, match=r"^/proc/x: .* cannot be created"):
         locked(Path("/proc/x"), Path("output")).__enter__()
-
-
-def test_a_holder_without_a_note_is_waited_for_aloud(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(locks, "_PATIENCE", 0.3)
-    path = tmp_path / "x.lock"
-
-    def hold():
-        with FileLock(path):
-            held.set()
-            time.sleep(1)
-
-    held = threading.Event()
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert held.wait(10)
-    with locked(path, Path("output")):
-        pass
-    thread.join()
-    assert capsys.readouterr().err == f"output: waiting for the holder of {path}\n"
 
 
 def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch, capsys):

@@ -36,16 +36,6 @@ def path(tmp_path):
     return tmp_path / "table.parquet"
 
 
-def test_there_and_back(path):
-    for table in (
-        read_table(path, SCHEMA),
-        open_table(path, SCHEMA.names, "captions").read(),
-        pq.read_table(path, page_checksum_verification=True),  # other programs read the table too
-    ):
-        assert table.to_pylist() == 2 * ROWS.to_pylist()
-        assert table.schema.metadata == SCHEMA.metadata
-
-
 def test_every_flipped_bit_is_one_line(path):
     expected = read_table(path, SCHEMA)
     for at in flipped_bits(path, 10):

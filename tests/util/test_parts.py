@@ -1,7 +1,5 @@
 """Which items a part has, and which parts are joined."""
 
-import threading
-
 import pytest
 
 from manymatch.util.errors import ConfigError
@@ -65,26 +63,6 @@ def test_parts_of_other_inputs_are_no_parts(tmp_path):
     assert joined(parts, lambda part: "f" * 64) == []
     assert joined(parts, lambda part: fixed(part) if part.number == 1 else "f" * 64) == []
     assert len(list(parts.folder.iterdir())) == 2
-
-
-def test_a_part_that_another_makes_is_waited_for(tmp_path, capsys):
-    seen = []
-
-    def make():
-        with Parts(tmp_path, Part(1, 2)).making(fixed) as path:
-            seen.append(path)
-
-    other = threading.Thread(target=make)
-    with Parts(tmp_path, Part(1, 2)).making(fixed) as path:
-        assert path is not None
-        other.start()
-        other.join(1)
-        assert seen == []
-        path.touch()
-    other.join(10)
-    assert seen == [None]
-    assert "waiting for process" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_part_that_another_did_not_finish_is_made_and_a_finished_one_is_not(tmp_path):

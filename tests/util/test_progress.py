@@ -22,12 +22,6 @@ def test_a_line_says_what_how_many_how_fast_and_how_long(every_line, capsys):
     assert last.startswith("letters: 2 done") and out == ""
 
 
-def test_a_short_part_of_other_work_is_silent(capsys):
-    with working("short"):
-        assert list(track("ab", "letters", 2, quiet=True)) == ["a", "b"]
-    assert capsys.readouterr().err == ""
-
-
 def test_a_step_without_parts_says_that_it_goes_on(monkeypatch):
     said = threading.Event()
     lines = []
