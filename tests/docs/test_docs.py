@@ -152,7 +152,7 @@ def test_a_trained_model_is_used_as_the_pages_say(root: Path, finished: Workspac
         *("python", "-c", "import sys\nfor program in sys.argv[1:]:\n    exec(program, {})"),
         "\n".join([*program[:-1], f"assert {program[-1]}.shape == (2, 1)"]),
         "\n".join([*blocks(root / "docs" / "library.md", "python"), LIBRARY]),
-        "".join(blocks(page, "python")) + "assert len(answer.results) == 5 and hits.exact",
+        "".join(blocks(page, "python")) + "assert len(answer.results) == 5 and answer.exact",
     )
 
     with socket.create_server(("127.0.0.1", 0)) as free:

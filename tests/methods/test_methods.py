@@ -146,7 +146,8 @@ def test_every_file_is_a_method_that_says_what_it_is(name):
 
 
 def test_every_method_is_tried():
-    assert set(NAMES) == set(method_names()) == {name for name, _ in VARIANTS} == set(SMALL)
+    tried = {name for name, _ in VARIANTS}
+    assert set(NAMES) == set(method_names()) == tried and tried <= set(SMALL)
 
 
 def test_a_method_is_added_by_one_file(root, tmp_path):
