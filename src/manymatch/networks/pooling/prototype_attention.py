@@ -15,7 +15,8 @@ class PrototypeAttention(nn.Module):
     `z_j = sum_r w_r x_r` with `w = softmax_r(q_j . x_r / T)`, where the local features x have
     length 1, as in SCAN, whose features the paper takes. One module reads both modalities, whose
     encoders give D dimensions. The paper prints no formula of the attention; in this project the
-    features are keys and values. H heads with p queries each are one module with H p queries.
+    features are keys and values. H heads with p queries each are one module with H p queries. The
+    queries start from N(0, 1/D), so that a fresh module weighs all features almost equally.
 
     Args:
         size: D, of local features and queries.
@@ -31,7 +32,7 @@ class PrototypeAttention(nn.Module):
     def __init__(self, size: int, n_prototypes: int, temperature: float = 0.5) -> None:
         super().__init__()
         self.temperature = temperature
-        self.queries = nn.Parameter(torch.randn(n_prototypes, size))
+        self.queries = nn.Parameter(torch.randn(n_prototypes, size) * size**-0.5)
 
     def forward(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Tensor:
         """`local (n, R, D)`, `mask (n, R)` -> `(n, p, D)`; `globals` are ignored."""
