@@ -105,12 +105,12 @@ def spoil(file: str, change: Any) -> None:
     np.save(file, change(np.load(file)))
 
 
-def with_nan(rows: Any) -> Any:
+def nan_rows(rows: Any) -> Any:
     return np.where(np.arange(len(rows))[:, None] == 5, np.nan, rows)
 
 
 FAULTS: dict[str, tuple[str, str, Callable[[Any], Any], str]] = {
-    "not finite": ("sketches", "features", with_nan, "row 5 holds NaN or infinity"),
+    "not finite": ("sketches", "features", nan_rows, "row 5 holds NaN or infinity"),
     "rows": ("sketches", "features", lambda rows: rows[:-1], "480 classes for the 479 rows"),
     "shape": ("sketches", "features", lambda rows: rows[0], "not (rows, width)"),
     "kind": ("sketches", "features", lambda rows: rows.astype("S3"), "not real numbers"),

@@ -43,7 +43,7 @@ def contents(batches_):
     return [parts(batch) for batch in batches_]
 
 
-def by_caption(batches_):
+def caption_features(batches_):
     """What each caption became, and its image's regions, apart from all padding."""
     result = {}
     for batch in batches_:
@@ -124,7 +124,7 @@ def test_ranks_share_each_batch(tiny, vocabulary, world):
     for together, whole in zip(zip(*ranks, strict=True), alone, strict=True):
         names = [name for part in together for name in part.image_ids]
         assert names == whole.image_ids
-        assert by_caption(together) == by_caption([whole])
+        assert caption_features(together) == caption_features([whole])
 
 
 def test_batches_of_one_image_a_class(tiny, vocabulary):

@@ -88,13 +88,13 @@ def _watch(trial: optuna.Trial, warmup: int) -> Callable[[History], None]:
         warmup: the number of epochs of warm-up, whose rsum is not compared with other trials'.
     """
     clock = time.monotonic if pick_device().type == "cuda" else time.process_time
-    started, told = clock(), warmup
+    started, reported = clock(), warmup
 
     def end_of_epoch(history: History) -> None:
-        nonlocal told
-        for epoch in range(told, len(history.rows)):
+        nonlocal reported
+        for epoch in range(reported, len(history.rows)):
             trial.report(history.rows[epoch][RSUM], epoch - warmup)
-        told = max(told, len(history.rows))
+        reported = max(reported, len(history.rows))
         trial.set_user_attr(EPOCHS, len(history.rows))
         trial.set_user_attr(SECONDS, clock() - started)
         if trial.should_prune():
