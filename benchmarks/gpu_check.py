@@ -54,7 +54,7 @@ def main() -> None:
         json=(Path("reports/machine/gpu-check.json"), "where all results are written"),
     )
     device = torch.device("cuda" if gpus else "cpu")
-    report = Report(options.minutes)
+    report = Report(options.minutes, options.json)
     print(report.machine)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -72,8 +72,6 @@ def main() -> None:
             folder, options.methods, options.images, device, options.processes
         ):
             report.add(subject, lines)
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    write_json(options.json, report.content())
     bad = sum(line["verdict"] == "FAIL" for line in report.lines)
     print(f"{bad} of {len(report.lines)} lines are FAIL; all results: {options.json}")
 
@@ -85,14 +83,16 @@ def _written(writer: Any) -> Iterable[Line]:
 class Report:
     """The lines so far; `kernels`: by subject, the costliest kernels of a step."""
 
-    def __init__(self, minutes: float) -> None:
+    def __init__(self, minutes: float, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
         self.lines: list[dict[str, Any]] = []
         self.kernels: dict[str, Any] = {}
         self.machine = _machine()
         self._end = time.monotonic() + 60 * minutes
 
     def add(self, subject: str, check: Callable[[], Iterable[Line]]) -> None:
-        """Run one check and print its lines."""
+        """Run one check and print its lines. The file has all lines so far."""
         if time.monotonic() > self._end:
             self._print("LEFT OUT", subject, "no time left", None, "")
             return
@@ -105,9 +105,8 @@ class Report:
                 torch.cuda.set_sync_debug_mode("default")
             reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
             self._print("FAIL", subject, reason, None, "")
-
-    def content(self) -> dict[str, Any]:
-        return {"machine": self.machine, "lines": self.lines, "kernels": self.kernels}
+        content = {"machine": self.machine, "lines": self.lines, "kernels": self.kernels}
+        write_json(self._path, content)
 
     def _print(
         self, verdict: str, subject: str, measured: str, value: float | None, wanted: str

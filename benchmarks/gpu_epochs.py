@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import gpu_steps
 import numpy as np
@@ -103,15 +106,14 @@ def epochs(name: str, setting: str, images: int, folder: Path, device: torch.dev
     shards, words = Place(folder, 0).shards, folder / "vocabulary.json"
     with tempfile.TemporaryDirectory(dir=folder) as place:
         model, curves, state = (Path(place) / part for part in ("model", "curves", "state"))
-        train(
-            preset,
-            shards,
-            words,
-            model,
-            curves,
-            state,
-            end_of_epoch=lambda _: ends.append(time.perf_counter()),
-        )
+        ended = lambda _: ends.append(time.perf_counter())  # noqa: E731
+        work = partial(train, preset, shards, words, model, curves, state, end_of_epoch=ended)
+        places: Counter[str] = Counter()
+        if device.type == "cuda":
+            with mock.patch("manymatch.training.train.quiet", nullcontext):
+                places = gpu_steps.waits(work)
+        else:
+            work()
     last = ends[-1] - ends[-2]
     yield "epoch, s", last, "", None
     stream = TrainingBatches(preset, Data(shards, made_up_words()), device=device)
@@ -119,6 +121,10 @@ def epochs(name: str, setting: str, images: int, folder: Path, device: torch.dev
     method = built(preset, made_up_words()).to(device)
     step = gpu_steps.step_seconds(method, training, [batch] * 8, device)
     yield "steps", len(stream), "", None
+    if device.type == "cuda":
+        place, count = (places.most_common(1) or [("", 0)])[0]
+        each = count / (EPOCHS * len(stream))
+        yield "waits a step", each, f"less than 1 {place}", lambda value: value < 1
     yield "images/s", len(stream) * images / last, "", None
     checked = seconds(
         lambda: validate(method, Data(shards, made_up_words()), images, device), device
