@@ -25,7 +25,7 @@ import multiprocessing
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,27 +51,30 @@ def main() -> None:
         stored=(5120, "images of the made-up shards"),
         processes=(min(2, gpus), "processes that train together"),
         minutes=(8.0, "no check begins later"),
+        parts=(["numbers", "steps", "epochs"], "which checks run"),
         json=(Path("reports/machine/gpu-check.json"), "where all results are written"),
     )
     device = torch.device("cuda" if gpus else "cpu")
-    report = Report(options.minutes, options.json)
+    report = Report(options.minutes, options.json, options.parts)
     print(report.machine)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         # The shards are written beside the first checks, by a process that has no GPU.
         context = multiprocessing.get_context("fork")
         writer = context.Process(target=gpu_epochs.write_shards, args=(folder, options.stored))
-        writer.start()
+        if "epochs" in options.parts:
+            writer.start()
         for method in options.methods:
             report.add(
                 method, lambda m=method: gpu_steps.lines(m, options.images, folder, device, report)
             )
-        writer.join()
-        report.add("made-up shards", lambda: _written(writer))
-        for subject, lines in gpu_epochs.checks(
-            folder, options.methods, options.images, device, options.processes
-        ):
-            report.add(subject, lines)
+        if "epochs" in options.parts:
+            writer.join()
+            report.add("made-up shards", lambda: _written(writer))
+            for subject, lines in gpu_epochs.checks(
+                folder, options.methods, options.images, device, options.processes
+            ):
+                report.add(subject, lines)
     bad = sum(line["verdict"] == "FAIL" for line in report.lines)
     print(f"{bad} of {len(report.lines)} lines are FAIL; all results: {options.json}")
 
@@ -83,9 +86,9 @@ def _written(writer: Any) -> Iterable[Line]:
 class Report:
     """The lines so far; `kernels`: by subject, the costliest kernels of a step."""
 
-    def __init__(self, minutes: float, path: Path) -> None:
+    def __init__(self, minutes: float, path: Path, parts: Sequence[str] = ()) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._path = path
+        self._path, self.parts = path, parts
         self.lines: list[dict[str, Any]] = []
         self.kernels: dict[str, Any] = {}
         self.machine = _machine()
