@@ -60,8 +60,9 @@ class AdamP(Optimizer):
         if decay and vectors:
             torch._foreach_mul_(vectors, 1 - lr * decay)
         if matrices:
-            parts = ([each[n] for n in matrices] for each in (parameters, gradients, changes))
-            for n, change in zip(matrices, _projected(*parts, group), strict=True):
+            parts = parameters, gradients, changes
+            joined = _projected(*([part[n] for n in matrices] for part in parts), group=group)
+            for n, change in zip(matrices, joined, strict=True):
                 changes[n] = change
         torch._foreach_add_(parameters, changes)
 
