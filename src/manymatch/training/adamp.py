@@ -60,9 +60,11 @@ class AdamP(Optimizer):
         if decay and vectors:
             torch._foreach_mul_(vectors, 1 - lr * decay)
         if matrices:
-            parts = parameters, gradients, changes
-            joined = _projected(*([part[n] for n in matrices] for part in parts), group=group)
-            for n, change in zip(matrices, joined, strict=True):
+            weights, slopes, steps = (
+                [part[n] for n in matrices] for part in (parameters, gradients, changes)
+            )
+            projected = _projected(weights, slopes, steps, group)
+            for n, change in zip(matrices, projected, strict=True):
                 changes[n] = change
         torch._foreach_add_(parameters, changes)
 
