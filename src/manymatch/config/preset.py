@@ -52,7 +52,7 @@ def _rising(epochs: tuple[int, ...]) -> tuple[int, ...]:
     return epochs
 
 
-def _is_default(value: str) -> bool:
+def _is_default(value: str | bool) -> bool:
     """Whether a preset leaves the key out of its file, as presets before this key do."""
     return value in ("auto", "dvclive")
 
@@ -155,6 +155,11 @@ class Training(Strict):
     """How several devices share a training. `auto` and `ddp`: each has the whole model. `fsdp`:
     each GPU has a part of the weights, which are brought together for a step; see docs/scaling.md
     for the settings that `fsdp` refuses."""
+    compile: Annotated[bool | Literal["auto"], Field(exclude_if=_is_default)] = "auto"
+    """Whether `torch.compile` compiles parts of the method for training. `true`: the loss, set
+    modules, BERT and CNNs; a part that cannot be compiled ends the training. `auto`: the loss, in a
+    training of 30,000 or more steps on one GPU; what cannot be compiled stays as it is. Results
+    change by rounding, and compiled dropout draws other numbers."""
     features_in: Literal["auto", "shards", "memory", "device"] = "auto"
     """Where the training split's features are between epochs. The results are the same.
 
@@ -279,7 +284,7 @@ def setting_after(
 def _results(preset: Preset) -> Preset:
     """The preset without its model and the settings that change results by chance alone, or not at
     all."""
-    machine = ("devices", "strategy", "features_in", "logger")
+    machine = ("devices", "strategy", "compile", "features_in", "logger")
     unset = {key: Training.model_fields[key].default for key in machine}
     training = preset.training.model_copy(update=unset)
     return preset.model_copy(update={"seed": 0, "training": training, "model": {}})

@@ -17,6 +17,7 @@ from manymatch.batch.batch import Batch
 from manymatch.config.preset import Preset
 from manymatch.methods.shared.method import Method
 from manymatch.training.checkpoints import Checkpoints, History
+from manymatch.training.compilation import compile_parts
 from manymatch.training.curves import Curves
 from manymatch.training.data import Data, TrainingBatches
 from manymatch.training.gather import encoded, gather
@@ -93,6 +94,7 @@ def fit(
     fabric.to_device(method)
     average = WeightAverage(method, training.weight_average) if training.weight_average else None
     evaluated = average.method if average else method
+    compile_parts(method, training.compile, device, training.epochs * steps, world)
     optimizer: Any = make_optimizer(method, training, fused=machine.precision != "16-mixed")
     losses, optimizer = fabric.setup(machine.synchronised(Losses(method)), optimizer)
     state = {"losses": losses, "optimizer": optimizer}

@@ -211,6 +211,7 @@ def _refuse_unsharded(training: Training, machine: Machine) -> None:
             group.from_epoch or not group.lr_scale for group in groups
         ),
         "precision: 16-mixed": machine.precision == "16-mixed",
+        "compile: true": training.compile is True,
     }
     if wrong := [name for name, found in unfit.items() if found]:
         raise ConfigError(
