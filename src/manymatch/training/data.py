@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,11 +21,12 @@ from manymatch.shards.memory import FeatureMemory
 from manymatch.shards.read import Batches, batches, classes_of, read_index
 from manymatch.training.helpers import first_process
 from manymatch.util.errors import ConfigError
+from manymatch.util.prefetch import map_ahead
 from manymatch.util.progress import say
 
 _MOST_WORKERS = 8
 _FREE_SHARE = 4
-"""`features_in: auto` takes at most one part in so many of the free memory."""
+"""`features_in: auto` takes at most one part in so many of what is free."""
 _WORTH_A_LINE = 10**9
 
 
@@ -66,21 +68,47 @@ class TrainingBatches:
         self.epoch = 0
         one_per_class = preset.training.one_per_class
         self._classes = classes_of(data.shards, "train") if one_per_class else None
-        self._memory = _memory(preset, data.shards, torch.device(device), here)
+        self._device = torch.device(device)
+        self._memory = features_memory(preset, data.shards, self._device, here)
         self._length = -(-len(self._epoch_batches(0)) // preset.training.accumulate)
-        gpu = torch.device(device).type != "cpu"
+        gpu = self._device.type != "cpu"
         self._loader = Loader(self._epoch_batches, _workers(here) if gpu else 0, pin_memory=gpu)
 
     def __len__(self) -> int:
         return self._length
 
     def __iter__(self) -> Iterator[tuple[Batch, ...]]:
-        """Each batch in as many parts as `training.accumulate` says."""
-        stream: Iterator[Batch] = self._loader.epoch(self.epoch)
-        if self._memory:
-            stream = map(self._memory.fill, stream)
-        while parts := tuple(islice(stream, self._preset.training.accumulate)):
-            yield parts
+        """Each batch on the device, in as many parts as `training.accumulate` says."""
+        with contextlib.closing(self._moved()) as stream:
+            while parts := tuple(islice(stream, self._preset.training.accumulate)):
+                yield parts
+
+    def _moved(self) -> Generator[Batch, None, None]:
+        """The parts of all batches of the epoch, on the device.
+
+        Beside a GPU a thread fills and copies the next part. The copy has a stream of its own, so
+        that the GPU computes in the meantime.
+        """
+        fill = self._memory.fill if self._memory else lambda batch: batch
+        stream = self._loader.epoch(self.epoch)
+        if self._device.type == "cpu":
+            for batch in stream:
+                yield fill(batch).to(self._device)
+            return
+        computing = torch.cuda.current_stream(self._device)
+        copying = torch.cuda.Stream(self._device)
+        copying.wait_stream(computing)
+
+        def copied(batch: Batch) -> tuple[Batch, torch.cuda.Event]:
+            with torch.cuda.stream(copying):
+                return fill(batch).to(self._device), copying.record_event()
+
+        with contextlib.closing(map_ahead(copied, stream, 1)) as parts:
+            for batch, arrived in parts:
+                computing.wait_event(arrived)
+                for tensor in batch.tensors():
+                    tensor.record_stream(computing)
+                yield batch
 
     def _epoch_batches(self, epoch: int) -> Batches:
         training = self._preset.training
@@ -102,28 +130,34 @@ class TrainingBatches:
         )
 
 
-def _memory(preset: Preset, shards: Path, device: torch.device, here: int) -> FeatureMemory | None:
+def features_memory(
+    preset: Preset, shards: Path, device: torch.device, here: int
+) -> FeatureMemory | None:
     """The features in memory, if the preset asks for them or if they fit.
 
     Raises:
         ConfigError: the preset asks for them, and they do not fit.
     """
     setting, index = preset.training.features_in, read_index(shards)
-    if setting == "shards":
-        return None
-    uses_gpu = setting == "device" and device.type == "cuda"
     needed = index.sample_bytes * index.split("train").images
-    free = torch.cuda.mem_get_info(device)[0] if uses_gpu else free_memory() // here
-    if setting == "auto" and needed > free // _FREE_SHARE:
+    free = {"device": torch.cuda.mem_get_info(device)[0]} if device.type == "cuda" else {}
+    free["memory"] = free_memory() // here
+    if setting == "auto":
+        fitting = [place for place in free if needed <= free[place] // _FREE_SHARE]
+        place = fitting[0] if fitting else "shards"
+    else:
+        place = "memory" if setting == "device" and device.type == "cpu" else setting
+    if place == "shards":
         return None
-    if needed > free:
+    if needed > free[place]:
         raise ConfigError(
             f"training.features_in: {setting}: the features of {shards} take {needed / 1e9:.1f} GB "
-            f"in each process, but {free / 1e9:.1f} GB are free. Set it to shards."
+            f"in each process, but {free[place] / 1e9:.1f} GB are free. Set it to shards."
         )
     if needed >= _WORTH_A_LINE and first_process():
-        say(f"features of {shards}: {needed / 1e9:.1f} GB in the memory of each process")
-    where = device if uses_gpu else "cpu"
+        kept = "on each GPU" if place == "device" else "in the memory of each process"
+        say(f"features of {shards}: {needed / 1e9:.1f} GB {kept}")
+    where = device if place == "device" else "cpu"
     return FeatureMemory(shards, "train", where, pinned=device.type == "cuda")
 
 

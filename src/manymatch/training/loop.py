@@ -117,7 +117,7 @@ def fit(
             step = epoch * steps + index
             method.start_step(epoch + (index + 1) / steps)
             set_learning_rates(optimizer, learning_rate_factor(step, steps, training))
-            terms = losses(tuple(part.to(device) for part in parts))
+            terms = losses(parts)
             optimizer.zero_grad()
             fabric.backward(torch.stack(list(terms.values())).sum())
             if training.clip_norm:
