@@ -52,9 +52,17 @@ def _rising(epochs: tuple[int, ...]) -> tuple[int, ...]:
     return epochs
 
 
-def _is_default(value: str) -> bool:
+class CheckpointEvery(Strict):
+    """After an epoch a checkpoint is written if so many epochs and minutes have passed since the
+    last one. The last epoch of a training always has one."""
+
+    epochs: Count = 1
+    minutes: NonNegative = 0.0
+
+
+def _is_default(value: str | CheckpointEvery) -> bool:
     """Whether a preset leaves the key out of its file, as presets before this key do."""
-    return value in ("auto", "dvclive")
+    return value in ("auto", "dvclive", CheckpointEvery())
 
 
 class Optimizer(Strict):
@@ -167,6 +175,8 @@ class Training(Strict):
     logger: Annotated[Logger, Field(exclude_if=_is_default)] = "dvclive"
     """The library that writes the curves. All but `csv` belong to an extra: `pipeline` for dvclive,
     else the extra of the same name."""
+    checkpoint_every: Annotated[CheckpointEvery, Field(exclude_if=_is_default)] = CheckpointEvery()
+    """How often a training writes what a killed training resumes from."""
     patience: Count | None = None
     """Number of epochs without a better validation rsum after which training stops."""
 
@@ -279,7 +289,7 @@ def setting_after(
 def _results(preset: Preset) -> Preset:
     """The preset without its model and the settings that change results by chance alone, or not at
     all."""
-    machine = ("devices", "strategy", "features_in", "logger")
+    machine = ("devices", "strategy", "features_in", "logger", "checkpoint_every")
     unset = {key: Training.model_fields[key].default for key in machine}
     training = preset.training.model_copy(update=unset)
     return preset.model_copy(update={"seed": 0, "training": training, "model": {}})

@@ -16,7 +16,7 @@ from torch import Tensor, distributed, nn
 from manymatch.batch.batch import Batch
 from manymatch.config.preset import Preset
 from manymatch.methods.shared.method import Method
-from manymatch.training.checkpoints import Checkpoints, History
+from manymatch.training.checkpoints import History, Writer
 from manymatch.training.curves import Curves
 from manymatch.training.data import Data, TrainingBatches
 from manymatch.training.gather import encoded, gather
@@ -34,8 +34,7 @@ from manymatch.util.errors import DivergenceError
 from manymatch.util.progress import say
 
 AfterEpoch = Callable[[History], None]
-"""Called after each epoch, when the checkpoint of the epoch is complete. An exception ends the
-training, which may be resumed."""
+"""Called after each epoch. An exception ends the training, which may be resumed."""
 
 
 class Losses(nn.Module):
@@ -60,7 +59,7 @@ def fit(
     data: Data,
     machine: Machine,
     history: History,
-    checkpoints: Checkpoints,
+    writer: Writer,
     curves: Curves,
     end_of_epoch: AfterEpoch | None = None,
 ) -> None:
@@ -76,7 +75,7 @@ def fit(
         machine: the devices and the precision.
         history: the earlier epochs. If there are any, training resumes from their checkpoint. Each
             epoch adds a row.
-        checkpoints: the folder of weights and state.
+        writer: writes the checkpoints.
         curves: the training curves.
         end_of_epoch: see `AfterEpoch`.
 
@@ -101,7 +100,7 @@ def fit(
     if machine.precision == "16-mixed":
         state["scaling"] = fabric.strategy.precision
     if history.rows:
-        fabric.load(checkpoints.state(len(history.rows)), state, weights_only=True)
+        fabric.load(writer.resumed_from, state, weights_only=True)
 
     while not history.ended(training.epochs, training.patience):
         epoch, started = len(history.rows), time.monotonic()
@@ -139,14 +138,15 @@ def fit(
                 for buffer in evaluated.buffers():  # batch norms of a CPU differ between processes
                     distributed.broadcast(buffer, 0)
             size = training.images_per_batch
-            recalls = fabric.broadcast(validate(evaluated, data, size, device, rank, world))
+            recalls = validate(evaluated, data, size, device, rank, world)
+            recalls, late = fabric.broadcast((recalls, writer.late()))
             row = {f"train/{name}": value for name, value in means.items()}
             row |= {f"validation/{name}": value for name, value in recalls.items()}
             last = learning_rate_factor((epoch + 1) * steps - 1, steps, training)
             history.rows.append({**row, "learning_rate": training.optimizer.lr * last})
             if history.improved and rank == 0:
-                checkpoints.save_best(evaluated, preset.method, history.best)
-        checkpoints.save_last(fabric, state, history)
+                writer.keep(evaluated)
+        writer.save(fabric, state, history, late, history.ended(training.epochs, training.patience))
         if rank == 0:
             curves.add(history.rows[-1])
             best = " (best)" if history.improved else ""
