@@ -20,7 +20,7 @@ from manymatch.methods import build_method
 from manymatch.methods.msrm import Hypergraph, MSRMSettings
 from manymatch.methods.shared.method import Embeddings
 from manymatch.shards.read import batches
-from manymatch.training.data import Data
+from manymatch.training.data import Data, ValidationBatches
 from manymatch.training.gather import gather
 from manymatch.training.validation import precision_by_score, validate
 
@@ -121,13 +121,16 @@ def test_processes_share_the_validation_split(name, tiny, tmp_path, monkeypatch)
     data, device = Data(tiny.shards, vocabulary), torch.device("cpu")
     torch.manual_seed(0)
     method = build_method(name, small(name), vocabulary=vocabulary, feature_width=24)
-    expected = validate(method, data, 3, device)
+
+    def split(size, *share):
+        return ValidationBatches(data, size, method.read_graph, *share)
+
+    expected = validate(method, split(3), device)
     assert expected["rsum"] > 0
 
     def work(rank):
-        return validate(method, data, 3, device, rank, 2), validate(
-            method, data, 16, device, rank, 2
-        )
+        parts = split(3, rank, 2), split(16, rank, 2)
+        return tuple(validate(method, part, device, rank) for part in parts)
 
     assert in_processes(2, work, tmp_path) == [(expected, expected), ({}, {})]
 
@@ -137,7 +140,8 @@ def test_validation_ranks_by_the_rule_of_retrieval(tiny):
     data, device = Data(tiny.shards, vocabulary), torch.device("cpu")
     torch.manual_seed(0)
     method = build_method("maxmatch", small("maxmatch"), vocabulary=vocabulary, feature_width=24)
-    recalls = [validate(method.train(mode), data, 3, device) for mode in (True, False)]
+    split = ValidationBatches(data, 3, method.read_graph)
+    recalls = [validate(method.train(mode), split, device) for mode in (True, False)]
     curves = [precision_by_score(method.train(mode), data, 3, device) for mode in (True, False)]
     assert recalls[0] == recalls[1] and curves[0] == curves[1]
 

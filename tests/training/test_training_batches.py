@@ -9,8 +9,9 @@ import torch
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset
 from manymatch.scene_graphs.verbs import add_verbs
+from manymatch.shards.fetch import fetch
 from manymatch.shards.read import classes_of, samples
-from manymatch.training.data import Data, TrainingBatches, features_memory
+from manymatch.training.data import Data, TrainingBatches, ValidationBatches, features_memory
 from manymatch.util.errors import ConfigError
 
 
@@ -154,3 +155,19 @@ def test_beside_a_gpu_a_thread_copies_the_batches(tiny, monkeypatch):
                 assert part.features.shape == other.features.shape
         assert done[:2] == ["wait", "copied"] and done[-1] == "used"
         assert done.count("used") == done.count("copied") == 2 * len(read)
+
+
+@pytest.mark.parametrize("place", ["auto", "shards"])
+def test_validation_reads_the_shards_once(tiny, monkeypatch, place):
+    data = Data(tiny.shards, Vocabulary.load(tiny.vocabulary))
+    split = ValidationBatches(data, 5, None, preset=preset(features_in=place))
+    first = [batch.to("cpu") for batch in split]
+    assert len(first) == len(split) == 4
+    opened = []
+    monkeypatch.setattr(
+        "manymatch.shards.read.fetch", lambda *given: opened.append(1) or fetch(*given)
+    )
+    for batch, same in zip(split, first, strict=True):
+        for tensor, before in zip(batch.to("cpu").tensors(), same.tensors(), strict=True):
+            assert torch.equal(tensor, before)
+    assert len(opened) == (place == "shards")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -12,10 +12,12 @@ from pathlib import Path
 import torch
 
 from manymatch.batch.batch import Batch
+from manymatch.batch.padding import OnDevice
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Preset
 from manymatch.methods import check_model, method_class
 from manymatch.results.machine import free_memory
+from manymatch.scene_graphs.verbs import GraphReader
 from manymatch.shards.loader import Loader
 from manymatch.shards.memory import FeatureMemory
 from manymatch.shards.read import Batches, batches, classes_of, read_index
@@ -130,23 +132,75 @@ class TrainingBatches:
         )
 
 
+class ValidationBatches:
+    """The batches of the split `validation` that process `rank` of `world` embeds.
+
+    The batches are the same in each epoch. So they are read once and kept, on the device or in
+    memory, if they fit and unless `training.features_in` is `shards`. Else worker processes prepare
+    them for a GPU in each epoch.
+
+    Args:
+        preset: the settings of a training; None: the batches are needed once.
+        graphs: `Method.read_graph`.
+        rank, world, device, here: as for `TrainingBatches`.
+
+    Attributes:
+        shared: whether each process has a part of the batches; else each has all of them.
+    """
+
+    def __init__(
+        self,
+        data: Data,
+        images_per_batch: int,
+        graphs: GraphReader | None,
+        rank: int = 0,
+        world: int = 1,
+        preset: Preset | None = None,
+        device: torch.device | str = "cpu",
+        here: int = 1,
+    ) -> None:
+        shards, words = data.shards, data.vocabulary
+        stream = batches(shards, "validation", words, images_per_batch, graphs=graphs)
+        self.shared = len(stream) >= world > 1
+        if self.shared:
+            stream = stream.part(rank, world)
+        self._length, self._device, self._place = len(stream), torch.device(device), "shards"
+        if preset is not None and preset.training.features_in != "shards":
+            free = _free(self._device, here)
+            self._place = _place("auto", _needed(shards, "validation"), free)
+        self._kept: list[Batch] = []
+        gpu = self._device.type != "cpu" and self._place == "shards"
+        self._loader = Loader(lambda _: stream, _workers(here) if gpu else 0, pin_memory=gpu)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Batch]:
+        if len(self._kept) == self._length:
+            yield from self._kept
+            return
+        self._kept.clear()
+        for batch in self._loader.epoch(0):
+            if self._place == "device":
+                batch = OnDevice.to(batch, self._device)  # features stay in 16 bits
+            elif self._place == "memory" and self._device.type == "cuda":
+                batch = batch.pin_memory()
+            if self._place != "shards":
+                self._kept.append(batch)
+            yield batch
+
+
 def features_memory(
     preset: Preset, shards: Path, device: torch.device, here: int
 ) -> FeatureMemory | None:
-    """The features in memory, if the preset asks for them or if they fit.
+    """The features of the training split, if the preset asks for them or if they fit.
 
     Raises:
         ConfigError: the preset asks for them, and they do not fit.
     """
-    setting, index = preset.training.features_in, read_index(shards)
-    needed = index.sample_bytes * index.split("train").images
-    free = {"device": torch.cuda.mem_get_info(device)[0]} if device.type == "cuda" else {}
-    free["memory"] = free_memory() // here
-    if setting == "auto":
-        fitting = [place for place in free if needed <= free[place] // _FREE_SHARE]
-        place = fitting[0] if fitting else "shards"
-    else:
-        place = "memory" if setting == "device" and device.type == "cpu" else setting
+    setting, needed = preset.training.features_in, _needed(shards, "train")
+    free = _free(device, here)
+    place = _place(setting, needed, free)
     if place == "shards":
         return None
     if needed > free[place]:
@@ -159,6 +213,25 @@ def features_memory(
         say(f"features of {shards}: {needed / 1e9:.1f} GB {kept}")
     where = device if place == "device" else "cpu"
     return FeatureMemory(shards, "train", where, pinned=device.type == "cuda")
+
+
+def _needed(shards: Path, split: str) -> int:
+    """The bytes of the features of a split."""
+    index = read_index(shards)
+    return index.sample_bytes * index.split(split).images
+
+
+def _free(device: torch.device, here: int) -> dict[str, int]:
+    """The bytes that this process, one of `here`, may take in each place; the best place first."""
+    free = {"device": torch.cuda.mem_get_info(device)[0]} if device.type == "cuda" else {}
+    return {**free, "memory": free_memory() // here}
+
+
+def _place(setting: str, needed: int, free: Mapping[str, int]) -> str:
+    """Where features of so many bytes are, as the setting `training.features_in` says."""
+    if setting == "auto":
+        return next((place for place in free if needed <= free[place] // _FREE_SHARE), "shards")
+    return "memory" if setting == "device" and "device" not in free else setting
 
 
 def _workers(here: int) -> int:

@@ -18,7 +18,7 @@ from manymatch.config.preset import Preset
 from manymatch.methods.shared.method import Method
 from manymatch.training.checkpoints import History, Writer
 from manymatch.training.curves import Curves
-from manymatch.training.data import Data, TrainingBatches
+from manymatch.training.data import Data, TrainingBatches, ValidationBatches
 from manymatch.training.gather import encoded, gather
 from manymatch.training.machine import Machine, whole_weights
 from manymatch.training.optimizer import (
@@ -88,6 +88,8 @@ def fit(
     rank, world, device = fabric.global_rank, fabric.world_size, fabric.device
     batches = TrainingBatches(preset, data, rank, world, device, here=machine.devices)
     steps = len(batches)
+    read, images = method.read_graph, training.images_per_batch
+    validation = ValidationBatches(data, images, read, rank, world, preset, device, machine.devices)
 
     fabric.to_device(method)
     average = WeightAverage(method, training.weight_average) if training.weight_average else None
@@ -137,8 +139,7 @@ def fit(
             if world > 1:
                 for buffer in evaluated.buffers():  # batch norms of a CPU differ between processes
                     distributed.broadcast(buffer, 0)
-            size = training.images_per_batch
-            recalls = validate(evaluated, data, size, device, rank, world)
+            recalls = validate(evaluated, validation, device, rank)
             recalls, late = fabric.broadcast((recalls, writer.late()))
             row = {f"train/{name}": value for name, value in means.items()}
             row |= {f"validation/{name}": value for name, value in recalls.items()}
