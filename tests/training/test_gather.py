@@ -19,6 +19,7 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.methods import build_method
 from manymatch.methods.msrm import Hypergraph, MSRMSettings
 from manymatch.methods.shared.method import Embeddings
+from manymatch.networks.layers.batch_norm import share_statistics
 from manymatch.shards.read import batches
 from manymatch.training.data import Data, ValidationBatches
 from manymatch.training.gather import gather
@@ -69,8 +70,8 @@ def test_two_processes_train_like_one(tiny, tmp_path, name):
     def fresh(seed):
         torch.manual_seed(seed)
         method = build_method(name, small(name), vocabulary=vocabulary, feature_width=24)
-        for module in method.modules():  # statistics over half a batch differ by nature
-            if isinstance(module, nn.BatchNorm1d | nn.Dropout):
+        for module in method.modules():
+            if isinstance(module, nn.Dropout):
                 module.eval()
         method.start_epoch(1)
         method.start_step(1.0)
@@ -197,6 +198,36 @@ def test_processes_share_rows(tmp_path, rows, share):
     for seen, products, _ in results:
         assert (seen, products.tolist()) == ([share], expected.tolist())
     assert (sum(gradient for *_, gradient in results) / 2).tolist() == gradient.tolist()
+
+
+@pytest.mark.parametrize("shape", [(), (2, 3)])
+def test_processes_share_the_statistics_of_batch_norms(tmp_path, shape):
+    """One process with five rows and one with two: the outputs, the running statistics and the
+    gradients of one with seven. DDP takes the mean of the gradients of weights."""
+    torch.manual_seed(0)
+    rows = 9 + torch.randn(7, 4, *shape)
+    factors = torch.randn(7, 4, *shape)
+    norm = (nn.BatchNorm2d if shape else nn.BatchNorm1d)(4)
+    nn.init.normal_(norm.weight), nn.init.normal_(norm.bias)
+
+    def results(part, used):
+        given = rows[part].clone().requires_grad_()
+        output = used(given)
+        (output.square() * factors[part]).sum().backward()
+        weights = [parameter.grad for parameter in used.parameters()]
+        return [output.detach(), given.grad], weights, list(used.buffers())
+
+    def shared(rank):
+        own = copy.deepcopy(norm)
+        share_statistics(own)
+        return results(slice(5) if rank == 0 else slice(5, 7), own)
+
+    by_row, weights, buffers = results(slice(7), copy.deepcopy(norm))
+    one, other = in_processes(2, shared, tmp_path)
+    close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-4)
+    close([torch.cat(parts) for parts in zip(one[0], other[0], strict=True)], by_row)
+    close([sum(parts) for parts in zip(one[1], other[1], strict=True)], weights)
+    close(one[2], buffers), close(other[2], buffers)
 
 
 def test_processes_share_a_hypergraph(tmp_path):

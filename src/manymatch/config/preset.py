@@ -60,9 +60,9 @@ class CheckpointEvery(Strict):
     minutes: NonNegative = 0.0
 
 
-def _is_default(value: str | CheckpointEvery) -> bool:
+def _is_default(value: str | bool | CheckpointEvery) -> bool:
     """Whether a preset leaves the key out of its file, as presets before this key do."""
-    return value in ("auto", "dvclive", CheckpointEvery())
+    return value in ("auto", "dvclive", False, CheckpointEvery())
 
 
 class Optimizer(Strict):
@@ -163,6 +163,9 @@ class Training(Strict):
     """How several devices share a training. `auto` and `ddp`: each has the whole model. `fsdp`:
     each GPU has a part of the weights, which are brought together for a step; see docs/scaling.md
     for the settings that `fsdp` refuses."""
+    shared_statistics: Annotated[bool, Field(exclude_if=_is_default)] = False
+    """Whether the batch norms of a CNN use the statistics of all devices together. The papers' code
+    used those of each GPU. All other batch norms use those of all devices."""
     features_in: Literal["auto", "shards", "memory", "device"] = "auto"
     """Where the training split's features are between epochs. The results are the same.
 

@@ -16,6 +16,7 @@ from torch import Tensor, distributed, nn
 from manymatch.batch.batch import Batch
 from manymatch.config.preset import Preset
 from manymatch.methods.shared.method import Method
+from manymatch.networks.layers.batch_norm import share_statistics
 from manymatch.training.checkpoints import History, Writer
 from manymatch.training.curves import Curves
 from manymatch.training.data import Data, TrainingBatches, ValidationBatches
@@ -92,10 +93,12 @@ def fit(
     validation = ValidationBatches(data, images, read, rank, world, preset, device, machine.devices)
 
     fabric.to_device(method)
+    if training.shared_statistics:
+        share_statistics(method)
     average = WeightAverage(method, training.weight_average) if training.weight_average else None
     evaluated = average.method if average else method
     optimizer: Any = make_optimizer(method, training, fused=machine.precision != "16-mixed")
-    losses, optimizer = fabric.setup(machine.synchronised(Losses(method)), optimizer)
+    losses, optimizer = fabric.setup(Losses(method), optimizer)
     state = {"losses": losses, "optimizer": optimizer}
     if average:
         state["average"] = average
@@ -137,7 +140,7 @@ def fit(
             average.copy_rest()
         with whole_weights(losses):
             if world > 1:
-                for buffer in evaluated.buffers():  # batch norms of a CPU differ between processes
+                for buffer in evaluated.buffers():  # a CNN's batch norms may differ
                     distributed.broadcast(buffer, 0)
             recalls = validate(evaluated, validation, device, rank)
             recalls, late = fabric.broadcast((recalls, writer.late()))
