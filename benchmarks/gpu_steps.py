@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -24,9 +25,10 @@ from training_step import PRESETS as FOLDER
 from manymatch.batch.batch import Batch
 from manymatch.batch.wordpieces import NETWORK, AnyVocabulary
 from manymatch.config.preset import Preset, read_preset
-from manymatch.experiments.costs.timing import step_seconds, training_step
+from manymatch.experiments.costs.timing import seconds, step_seconds, training_step
 from manymatch.methods import vocabulary_of
 from manymatch.methods.shared.method import Method
+from manymatch.training.compilation import compile_parts
 
 PRESETS = ["cora_butd_bert", "dive_butd_bert", "pcme_resnet152_bigru", "vsepp_resnet152_gru"]
 """Presets of Flickr30K with what the methods' own presets lack: BERT, a CNN, AdamP."""
@@ -58,9 +60,9 @@ def lines(
     del step  # and the memory of its optimiser
     torch.cuda.reset_peak_memory_stats()
     moved = batch.to(device)
-    seconds = step_seconds(method, preset.training, [moved] * 8, device)
-    yield "step, ms", 1e3 * seconds, "", None
-    yield "images/s", images / seconds, "", None
+    whole = step_seconds(method, preset.training, [moved] * 8, device)
+    yield "step, ms", 1e3 * whole, "", None
+    yield "images/s", images / whole, "", None
     yield "memory, GB", torch.cuda.max_memory_allocated() / 1e9, "", None
     kernels, times = kernels_of(training_step(method, preset.training, device), moved)
     report.kernels[name] = [
@@ -68,8 +70,23 @@ def lines(
         for kernel, time in times.most_common(25)
     ]
     yield "kernels", kernels.total(), "", None
-    busy = times.total() / 1e6 / seconds
+    busy = times.total() / 1e6 / whole
     yield "busy", busy, f"at least {BUSY}", lambda share: share >= BUSY
+
+
+def compiled(
+    name: str, images: int, folder: Path, device: torch.device
+) -> Iterator[tuple[str, float, str, Callable[[float], bool] | None]]:
+    """A step whose parts are compiled (`training.compile: true`)."""
+    preset, vocabulary = prepared(name, folder)
+    batch = batch_for(preset, images, vocabulary).to(device)
+    method = method_of(preset, vocabulary).to(device)
+    compile_parts(method, True, device, steps=0)
+    step = training_step(method, preset.training, device)
+    yield "compiled: first step, s", seconds(partial(step, batch), device), "", None
+    times = [seconds(partial(step, batch), device) for _ in range(8)]
+    yield "compiled: step, ms", 1e3 * median(times[2:]), "", None
+    yield "compiled: kernels", kernels_of(step, batch)[0].total(), "", None
 
 
 def _steps(step: Callable[[Batch], Tensor], batch: Batch, device: torch.device) -> None:
