@@ -1,5 +1,7 @@
 """A wrong argument of a public function is one line that names the argument."""
 
+from __future__ import annotations
+
 import inspect
 
 import pytest
