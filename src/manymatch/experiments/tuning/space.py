@@ -215,7 +215,7 @@ def read_space(path: Path) -> Space:
         ConfigError: a file is missing or faulty.
     """
     if not path.is_file():
-        raise ConfigError(f"{path}: no such file. Its line 'like: scenes' takes scenes' space")
+        raise ConfigError(f"{path}: no such file. Write it: the line 'like: scenes' is enough")
     stated = read_yaml(path)
     like = stated.get("like")
     if like is not None:
