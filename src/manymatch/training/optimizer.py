@@ -32,15 +32,16 @@ def make_optimizer(method: nn.Module, training: Training, fused: bool) -> Optimi
         method: the method to train.
         training: the settings.
         fused: one kernel for all parameters, several times faster on the CPU. `16-mixed` cannot
-            use it: gradients must be unscaled before they are clipped. AdamP has no
-            such kernel.
+            use it: gradients must be unscaled before they are clipped. Then a GPU has a few kernels
+            for each operation (foreach). AdamP has no fused kernel.
     """
     settings = training.optimizer
     groups = parameter_groups(method, training.parameter_groups, settings.lr)
     common = {"lr": settings.lr, "weight_decay": settings.weight_decay}
     if settings.name == "adamp":
         return AdamP(groups, **common)
-    return _FUSABLE[settings.name](groups, **common, fused=fused)
+    # `False` would switch off `foreach` too.
+    return _FUSABLE[settings.name](groups, **common, fused=fused or None)
 
 
 def parameter_groups(
