@@ -66,9 +66,9 @@ def _is_default(value: str | bool | CheckpointEvery) -> bool:
 
 
 class Optimizer(Strict):
-    """The optimiser: AdamW, Adam or AdamP."""
+    """The optimiser: AdamW, Adam, Adam with AMSGrad, or AdamP."""
 
-    name: Literal["adamw", "adam", "adamp"] = "adamw"
+    name: Literal["adamw", "adam", "amsgrad", "adamp"] = "adamw"
     lr: Positive = 5e-4
     weight_decay: NonNegative = 1e-4
 
