@@ -11,11 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from counted_waits import counted_waits
 from forked import forked
 from small_methods import CLIP_METHODS, NAMES, small
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
-from waiting import counted_waits
 
 from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.vocabulary import Vocabulary
