@@ -62,7 +62,7 @@ class CheckpointEvery(Strict):
 
 def _is_default(value: str | bool | CheckpointEvery) -> bool:
     """Whether a preset leaves the key out of its file, as presets before this key do."""
-    return value in ("auto", "dvclive", False, CheckpointEvery())
+    return value in ("auto", "dvclive", "float32", False, CheckpointEvery())
 
 
 class Optimizer(Strict):
@@ -163,6 +163,8 @@ class Training(Strict):
     """How several devices share a training. `auto` and `ddp`: each has the whole model. `fsdp`:
     each GPU has a part of the weights, which are brought together for a step; see docs/scaling.md
     for the settings that `fsdp` refuses."""
+    exchange: Annotated[Literal["float32", "bfloat16"], Field(exclude_if=_is_default)] = "float32"
+    """The numbers in which devices exchange gradients; bfloat16 halves the bytes."""
     shared_statistics: Annotated[bool, Field(exclude_if=_is_default)] = False
     """Whether the batch norms of a CNN use the statistics of all devices together. The papers' code
     used those of each GPU. All other batch norms use those of all devices."""
