@@ -62,7 +62,7 @@ class CheckpointEvery(Strict):
 
 def _is_default(value: str | bool | CheckpointEvery) -> bool:
     """Whether a preset leaves the key out of its file, as presets before this key do."""
-    return value in ("auto", "dvclive", False, CheckpointEvery())
+    return value in ("auto", "dvclive", "float32", False, CheckpointEvery())
 
 
 class Optimizer(Strict):
@@ -168,6 +168,8 @@ class Training(Strict):
     modules, BERT and CNNs; a part that cannot be compiled ends the training. `auto`: the loss, in a
     training of 30,000 or more steps on one GPU; what cannot be compiled stays as it is. Results
     change by rounding, and compiled dropout draws other numbers."""
+    exchange: Annotated[Literal["float32", "bfloat16"], Field(exclude_if=_is_default)] = "float32"
+    """The numbers in which devices exchange gradients; bfloat16 halves the bytes."""
     shared_statistics: Annotated[bool, Field(exclude_if=_is_default)] = False
     """Whether the batch norms of a CNN use the statistics of all devices together. The papers' code
     used those of each GPU. All other batch norms use those of all devices."""
