@@ -109,11 +109,3 @@ def test_fabric_has_the_strategy_of_the_machine():
         assert strategy._ddp_kwargs["find_unused_parameters"] == unused
     with pytest.raises(ConfigError, match="fsdp cannot divide 'temperature'"):
         Machine("gpu", 2, "32-true", sharded=True).fabric(Training(), net)
-
-
-@pytest.mark.parametrize(
-    ("kind", "count", "changed"), [("gpu", 2, 1), ("gpu", 1, 0), ("cpu", 2, 0)]
-)
-def test_batch_norm_is_synchronised_on_several_gpus_only(kind, count, changed):
-    module = Machine(kind, count, "32-true").synchronised(Net())
-    assert sum(isinstance(part, nn.SyncBatchNorm) for part in module.modules()) == changed

@@ -52,9 +52,17 @@ def _rising(epochs: tuple[int, ...]) -> tuple[int, ...]:
     return epochs
 
 
-def _is_default(value: str | bool) -> bool:
+class CheckpointEvery(Strict):
+    """After an epoch a checkpoint is written if so many epochs and minutes have passed since the
+    last one. The last epoch of a training always has one."""
+
+    epochs: Count = 1
+    minutes: NonNegative = 0.0
+
+
+def _is_default(value: str | bool | CheckpointEvery) -> bool:
     """Whether a preset leaves the key out of its file, as presets before this key do."""
-    return value in ("auto", "dvclive")
+    return value in ("auto", "dvclive", False, CheckpointEvery())
 
 
 class Optimizer(Strict):
@@ -160,18 +168,23 @@ class Training(Strict):
     modules, BERT and CNNs; a part that cannot be compiled ends the training. `auto`: the loss, in a
     training of 30,000 or more steps on one GPU; what cannot be compiled stays as it is. Results
     change by rounding, and compiled dropout draws other numbers."""
+    shared_statistics: Annotated[bool, Field(exclude_if=_is_default)] = False
+    """Whether the batch norms of a CNN use the statistics of all devices together. The papers' code
+    used those of each GPU. All other batch norms use those of all devices."""
     features_in: Literal["auto", "shards", "memory", "device"] = "auto"
     """Where the training split's features are between epochs. The results are the same.
 
     `shards`: on the disk; worker processes read and decode them in each epoch.
     `memory`: in the memory of each training process, 2 bytes a number: Flickr30K's regions take 4.3
     GB, COCO's 16.7 GB. `device`: the same on each GPU, which nothing is copied to.
-    `auto`: in memory if all processes of this host together need at most a quarter of what is free,
-    else in shards.
+    `auto`: on the device if a quarter of the GPU's free memory is enough; else in memory if all
+    processes of this host together need at most a quarter of what is free; else in shards.
     """
     logger: Annotated[Logger, Field(exclude_if=_is_default)] = "dvclive"
     """The library that writes the curves. All but `csv` belong to an extra: `pipeline` for dvclive,
     else the extra of the same name."""
+    checkpoint_every: Annotated[CheckpointEvery, Field(exclude_if=_is_default)] = CheckpointEvery()
+    """How often a training writes what a killed training resumes from."""
     patience: Count | None = None
     """Number of epochs without a better validation rsum after which training stops."""
 
@@ -284,7 +297,7 @@ def setting_after(
 def _results(preset: Preset) -> Preset:
     """The preset without its model and the settings that change results by chance alone, or not at
     all."""
-    machine = ("devices", "strategy", "compile", "features_in", "logger")
+    machine = ("devices", "strategy", "compile", "features_in", "logger", "checkpoint_every")
     unset = {key: Training.model_fields[key].default for key in machine}
     training = preset.training.model_copy(update=unset)
     return preset.model_copy(update={"seed": 0, "training": training, "model": {}})

@@ -98,15 +98,15 @@ class Machine:
                     )
             strategy = FSDPStrategy(state_dict_type="full")
         elif self.together:
-            # Parameters that are frozen have no gradient; nor have those of relations after a batch
-            # whose scene graphs have no relation.
-            groups = training.parameter_groups
-            unused = any(group.from_epoch or not group.lr_scale for group in groups)
+            # Parameters that are still frozen have no gradient; nor have those of relations after a
+            # batch whose scene graphs have no relation. DDP leaves out what is always frozen.
+            unused = any(group.from_epoch for group in training.parameter_groups)
             strategy = DDPStrategy(
                 find_unused_parameters=unused or method.reads_graphs,
                 # Buffers are equal in all processes: SwAMP's queues, 210 MB, hold the whole batch.
-                # On the CPU batch norms differ; `fit` makes those equal after each epoch.
+                # A CNN's batch norms may differ; `fit` makes those equal after each epoch.
                 broadcast_buffers=False,
+                gradient_as_bucket_view=True,
             )
         plugins: list[Any] = [] if distributed.is_torchelastic_launched() else [Started()]
         precision: Any = self.precision
@@ -121,13 +121,6 @@ class Machine:
             strategy=strategy,
             plugins=plugins,
         )
-
-    def synchronised(self, module: nn.Module) -> nn.Module:
-        """`module`, in which the batch norms use the statistics of the whole batch if several GPUs
-        train. torch has no such layer for the CPU, where each process uses those of its part."""
-        if self.together and self.accelerator == "gpu":
-            return nn.SyncBatchNorm.convert_sync_batchnorm(module)
-        return module
 
 
 @contextmanager

@@ -17,7 +17,13 @@ from manymatch.networks.device import tf32
 from manymatch.networks.encoders.cnn import CNN
 from manymatch.results.machine import Clock, record
 from manymatch.shards.read import Index, caption_texts, read_index
-from manymatch.training.checkpoints import RSUM, Checkpoints, History, fingerprint
+from manymatch.training.checkpoints import (
+    RSUM,
+    Checkpoints,
+    History,
+    Writer,
+    fingerprint,
+)
 from manymatch.training.curves import Curves
 from manymatch.training.data import Data
 from manymatch.training.helpers import first_process, helped
@@ -99,8 +105,10 @@ def train(
             places = shards, vocabulary, model, curves, checkpoints, models
             help_here = partial(train, preset, *places, end_of_epoch=end_of_epoch)
             trained = copy.deepcopy(method) if machine.sharded else method
-            with memory_faults(), helped(machine.devices, help_here):
-                fit(trained, preset, data, machine, history, store, live, end_of_epoch)
+            every, epochs = preset.training.checkpoint_every, len(history.rows)
+            writer = Writer(store, every, epochs, preset.method)
+            with memory_faults(), helped(machine.devices, help_here), writer:
+                fit(trained, preset, data, machine, history, writer, live, end_of_epoch)
     if first_process():
         _write(model, method, preset, data, index, history, store, source, machine, relevance)
         if usage is not None:
