@@ -38,6 +38,8 @@ def test_devices_and_precision_with_the_reason(count, bf16, asked, expected, rea
     assert chosen == expected
     line = description(Training(**asked), chosen)
     assert reason in line and chosen.precision in line
+    mixed_on_gpu = chosen.accelerator == "gpu" and "mixed" in chosen.precision
+    assert ("TF32" in line) == chosen.tf32 == mixed_on_gpu
 
 
 @pytest.fixture

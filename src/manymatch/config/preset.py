@@ -164,10 +164,8 @@ class Training(Strict):
     each GPU has a part of the weights, which are brought together for a step; see docs/scaling.md
     for the settings that `fsdp` refuses."""
     compile: Annotated[bool | Literal["auto"], Field(exclude_if=_is_default)] = "auto"
-    """Whether `torch.compile` compiles parts of the method for training. `true`: the loss, set
-    modules, BERT and CNNs; a part that cannot be compiled ends the training. `auto`: the loss, in a
-    training of 30,000 or more steps on one GPU; what cannot be compiled stays as it is. Results
-    change by rounding, and compiled dropout draws other numbers."""
+    """Whether `torch.compile` compiles parts of the method for training; see docs/scaling.md.
+    Results change by rounding, and compiled dropout draws other numbers."""
     exchange: Annotated[Literal["float32", "bfloat16"], Field(exclude_if=_is_default)] = "float32"
     """The numbers in which devices exchange gradients; bfloat16 halves the bytes."""
     shared_statistics: Annotated[bool, Field(exclude_if=_is_default)] = False
