@@ -170,7 +170,7 @@ def evaluation(name: str, images: int, device: torch.device) -> Lines:
         yield f"{name}, s", seconds(work, device), "", None
 
 
-def pictures(folder: Path, device: torch.device) -> Lines:
+def pictures(folder: Path, device: torch.device, count: int = 512) -> Lines:
     """Grid features of made-up pictures by a ResNet-152 of random weights."""
     from PIL import Image
 
@@ -181,7 +181,7 @@ def pictures(folder: Path, device: torch.device) -> Lines:
 
     random = np.random.default_rng(0)
     places = []
-    for number in range(512):
+    for number in range(count):
         path = folder / f"{number}.jpg"
         small = random.integers(0, 256, (48, 64, 3), np.uint8)
         Image.fromarray(small).resize((640, 480)).save(path)
