@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from counted_waits import waits
 from small_methods import VARIANTS, losses
 from torch import nn
-from waiting import waits
 
 from manymatch.networks.layers import gru
 from manymatch.networks.layers.dropout import Dropout

@@ -1,54 +1,27 @@
 """Two processes with half a batch each have the losses and gradients of one with the whole."""
 
 import copy
-import os
-from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from itertools import islice
-from types import SimpleNamespace
 
 import pytest
 import torch
-from forked import forked
+from forked import in_processes
 from small_methods import CLIP_METHODS, NAMES, small
-from torch import distributed, nn
+from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-from waiting import counted_waits
 
 from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.vocabulary import Vocabulary
-from manymatch.config.preset import Preset
-from manymatch.methods import build_method, method_class
+from manymatch.methods import build_method
 from manymatch.methods.msrm import Hypergraph, MSRMSettings
 from manymatch.methods.shared.method import Embeddings
-from manymatch.networks.layers import gru
 from manymatch.networks.layers.batch_norm import share_statistics
-from manymatch.networks.layers.dropout import Dropout
 from manymatch.shards.read import batches
-from manymatch.training import helpers
-from manymatch.training.checkpoints import Checkpoints, History, Writer
 from manymatch.training.data import Data, ValidationBatches
 from manymatch.training.gather import gather
-from manymatch.training.loop import fit
-from manymatch.training.machine import Machine
 from manymatch.training.validation import precision_by_score, validate
-
-
-def in_processes(world, work, folder):
-    """What `work(rank)` returns in each of `world` processes that know each other."""
-    children = [forked(partial(_work, rank, world, work, folder)) for rank in range(world)]
-    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    assert codes == [0] * world
-    return [torch.load(folder / f"{rank}.pt") for rank in range(world)]
-
-
-def _work(rank, world, work, folder):
-    meeting = f"file://{folder}/meeting"
-    patience = timedelta(seconds=60)  # if the other process failed
-    distributed.init_process_group("gloo", meeting, patience, rank=rank, world_size=world)
-    torch.save(work(rank), folder / f"{rank}.pt")
 
 
 class Whole(nn.Module):
@@ -118,47 +91,6 @@ def test_two_processes_train_like_one(tiny, tmp_path, name):
     for history, weights in in_processes(2, lambda rank: trained(rank, 2), tmp_path):
         torch.testing.assert_close(history, expected[0], rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(weights, dict(expected[1]), rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_two_processes_wait_for_no_device(tiny, tmp_path, name, monkeypatch):
-    """In the loop itself, from batch to batch."""
-    # The GRU and dropout have code of their own on a CPU.
-    monkeypatch.setattr(gru, "read_on_cpu", lambda *inputs: gru.read_by_torch(*inputs[:3]))
-    monkeypatch.setattr(Dropout, "forward", nn.Dropout.forward)
-    found = []
-
-    def counted(batches, title, total):
-        for batch in batches:
-            if isinstance(batch, tuple):  # in training
-                with counted_waits() as waits:
-                    yield batch
-                found.append(waits)
-            else:
-                yield batch
-
-    monkeypatch.setattr("manymatch.training.loop.tracked", counted)
-    vocabulary = Vocabulary.load(tiny.vocabulary)
-    training = {"epochs": 1, "images_per_batch": 8, "captions_per_image": 1, "devices": 2}
-    settings = {"method": name, "features": "grid", "model": small(name), "training": training}
-    preset = Preset.model_validate(settings)
-
-    def work(rank):
-        monkeypatch.setattr(helpers, "_rank", rank)
-        torch.manual_seed(0)
-        method = build_method(name, preset.model, vocabulary=vocabulary, feature_width=24)
-        store = Checkpoints(tmp_path / "checkpoints", {})
-        curves, machine = SimpleNamespace(add=lambda row: None), Machine("cpu", 2, "32-true")
-        with Writer(store, preset.training.checkpoint_every, 0, name) as writer:
-            data = Data(tiny.shards, vocabulary)
-            fit(method, preset, data, machine, History(), writer, curves)
-        return found, sum(parameter.requires_grad for parameter in method.parameters())
-
-    for waits, parameters in in_processes(2, work, tmp_path):
-        allowed = Counter(tolist=2)  # sizes that the hosts exchange
-        if method_class(name).reads_graphs:  # DDP's list of unused parameters, on the host
-            allowed["aten._local_scalar_dense.default"] = parameters
-        assert waits[1:] == [allowed] * 5
 
 
 @pytest.mark.parametrize("name", ["cora", "dive"])

@@ -62,13 +62,13 @@ class CheckpointEvery(Strict):
 
 def _is_default(value: str | bool | CheckpointEvery) -> bool:
     """Whether a preset leaves the key out of its file, as presets before this key do."""
-    return value in ("auto", "dvclive", False, CheckpointEvery())
+    return value in ("auto", "dvclive", "float32", False, CheckpointEvery())
 
 
 class Optimizer(Strict):
-    """The optimiser: AdamW, Adam or AdamP."""
+    """The optimiser: AdamW, Adam, Adam with AMSGrad, or AdamP."""
 
-    name: Literal["adamw", "adam", "adamp"] = "adamw"
+    name: Literal["adamw", "adam", "amsgrad", "adamp"] = "adamw"
     lr: Positive = 5e-4
     weight_decay: NonNegative = 1e-4
 
@@ -166,6 +166,8 @@ class Training(Strict):
     compile: Annotated[bool | Literal["auto"], Field(exclude_if=_is_default)] = "auto"
     """Whether `torch.compile` compiles parts of the method for training; see docs/scaling.md.
     Results change by rounding, and compiled dropout draws other numbers."""
+    exchange: Annotated[Literal["float32", "bfloat16"], Field(exclude_if=_is_default)] = "float32"
+    """The numbers in which devices exchange gradients; bfloat16 halves the bytes."""
     shared_statistics: Annotated[bool, Field(exclude_if=_is_default)] = False
     """Whether the batch norms of a CNN use the statistics of all devices together. The papers' code
     used those of each GPU. All other batch norms use those of all devices."""

@@ -17,7 +17,8 @@ from manymatch.batch.batch import Batch
 from manymatch.config.preset import Preset
 from manymatch.methods.shared.method import Method
 from manymatch.networks.layers.batch_norm import share_statistics
-from manymatch.training.checkpoints import History, Writer
+from manymatch.training.checkpoint_writer import Writer
+from manymatch.training.checkpoints import History
 from manymatch.training.compilation import compile_parts
 from manymatch.training.curves import Curves
 from manymatch.training.data import Data, TrainingBatches, ValidationBatches

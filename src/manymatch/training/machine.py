@@ -12,8 +12,9 @@ import torch
 from lightning_fabric import Fabric
 from lightning_fabric.plugins import FSDPPrecision, MixedPrecision, Precision
 from lightning_fabric.strategies import DDPStrategy, FSDPStrategy
-from torch import distributed, nn
+from torch import Tensor, distributed, nn
 from torch.distributed.fsdp import FullyShardedDataParallel
+from torch.nn.parallel import DistributedDataParallel
 
 from manymatch.config.preset import Precision as PrecisionName
 from manymatch.config.preset import Training
@@ -51,6 +52,23 @@ class Sharded(_Rounding, FSDPPrecision):
     """Each precision where each GPU has a part of the model. Weights are exchanged in float32."""
 
     mixed_precision_config = None  # type: ignore[assignment]
+
+
+class Halved(DDPStrategy):
+    """Gradients are rounded to bfloat16 before the devices exchange them."""
+
+    def setup_module(self, module: nn.Module) -> DistributedDataParallel:
+        parallel = super().setup_module(module)
+        parallel.register_comm_hook(None, lambda state, bucket: _halved_mean(bucket))
+        return parallel
+
+
+def _halved_mean(bucket: distributed.GradBucket) -> torch.futures.Future[Tensor]:
+    """The mean of all devices' gradients. torch's own hook is for GPUs alone."""
+    gradients = bucket.buffer()
+    half = gradients.bfloat16().div_(distributed.get_world_size())
+    summed = distributed.all_reduce(half, async_op=True).get_future()
+    return summed.then(lambda done: gradients.copy_(done.value()[0]))
 
 
 @dataclass(frozen=True)
@@ -101,7 +119,8 @@ class Machine:
             # Parameters that are still frozen have no gradient; nor have those of relations after a
             # batch whose scene graphs have no relation. DDP leaves out what is always frozen.
             unused = any(group.from_epoch for group in training.parameter_groups)
-            strategy = DDPStrategy(
+            kind = Halved if training.exchange == "bfloat16" else DDPStrategy
+            strategy = kind(
                 find_unused_parameters=unused or method.reads_graphs,
                 # Buffers are equal in all processes: SwAMP's queues, 210 MB, hold the whole batch.
                 # A CNN's batch norms may differ; `fit` makes those equal after each epoch.
@@ -211,6 +230,7 @@ def _refuse_unsharded(training: Training, machine: Machine) -> None:
         ),
         "precision: 16-mixed": machine.precision == "16-mixed",
         "compile: true": training.compile is True,
+        "exchange: bfloat16": training.exchange == "bfloat16",
     }
     if wrong := [name for name, found in unfit.items() if found]:
         raise ConfigError(

@@ -17,13 +17,8 @@ from manymatch.networks.device import tf32
 from manymatch.networks.encoders.cnn import CNN
 from manymatch.results.machine import Clock, record
 from manymatch.shards.read import Index, caption_texts, read_index
-from manymatch.training.checkpoints import (
-    RSUM,
-    Checkpoints,
-    History,
-    Writer,
-    fingerprint,
-)
+from manymatch.training.checkpoint_writer import Writer
+from manymatch.training.checkpoints import RSUM, Checkpoints, History, fingerprint
 from manymatch.training.curves import Curves
 from manymatch.training.data import Data
 from manymatch.training.helpers import first_process, helped
