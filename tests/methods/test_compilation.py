@@ -5,6 +5,7 @@ import torch
 from small_methods import CLIP_METHODS, NAMES, losses
 from torch import nn
 
+from manymatch.methods.shared.set_method import SetSettings, set_module
 from manymatch.training.compilation import WORTH, compile_parts
 from manymatch.util.errors import ConfigError
 
@@ -37,6 +38,19 @@ def test_losses_and_gradients_are_those_without_compiling(name, settings, build,
     expected = numbers(plain, batches)
     torch.testing.assert_close(numbers(compiled, batches), expected, rtol=1e-5, atol=1e-5)
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"]
+
+
+@pytest.mark.parametrize("name", ["slot_attention", "pie_net", "decoder"])
+def test_a_set_module_is_one_graph_for_batches_of_all_sizes(name):
+    sets = set_module(SetSettings(module=name, heads=2, iterations=2), 8, 8)
+    compiled, graphs = torch.compile(sets._sets, fullgraph=True, backend="eager"), []
+    for count, width in ((3, 5), (4, 6), (5, 7), (6, 9)):
+        local, mask = torch.randn(count, width, 8), torch.rand(count, width) > 0.3
+        mask[:, 0] = True
+        given = local, mask, torch.randn(count, 8), None
+        torch.testing.assert_close(compiled(*given), sets._sets(*given))
+        graphs.append(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+    assert graphs[1:] == graphs[1:2] * 3  # the second size makes sizes variables
 
 
 def broken(graph, inputs):

@@ -114,7 +114,8 @@ def _projected(
     where the gradient is nearly orthogonal to them; minus the weight decay, which is then smaller.
 
     Matrices with equally long rows are joined. The number of operations depends on the number of
-    such lengths, but not on the number of matrices.
+    such lengths, but not on the number of matrices. The joined matrices take three times the memory
+    of the parameters, which the activations have left by then.
     """
     eps, shapes = group["eps"], tuple((len(part), part.numel() // len(part)) for part in parameters)
     layout = _layout(shapes, group["delta"], parameters[0].device)
