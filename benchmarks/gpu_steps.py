@@ -100,7 +100,7 @@ def comparisons(
     """Loss and gradient of the first step against the CPU's in float32, without dropout."""
 
     def first(where: torch.device, tf32: bool, half: bool) -> tuple[float, Tensor]:
-        method = without_dropout(method_of(preset, vocabulary)).to(where).train()
+        method = without_dropout(method_of(preset, vocabulary).train()).to(where)
         method.start_epoch(preset.training.epochs)
         method.start_step(preset.training.epochs)
         moved = batch.to(where)
@@ -192,15 +192,15 @@ class DrawnOnCPU(TorchFunctionMode):
 
 
 def without_dropout(method: Method) -> Method:
-    """`method` whose numbers a CPU and a GPU can share: nothing is dropped, and a CNN of random
-    weights, in which a difference of 1e-7 grows to 1e-1, adds little to each of its short cuts."""
+    """`method` whose numbers a CPU and a GPU can share: nothing is dropped, and a CNN divides by no
+    statistics of a batch. Through its random weights differences of 1e-7 would grow to 1e-1."""
     for module in method.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
         elif isinstance(module, nn.RNNBase | nn.MultiheadAttention):
             module.dropout = 0.0
         elif isinstance(module, nn.BatchNorm2d):
-            module.weight.data.fill_(0.2)
+            module.eval()
         if hasattr(module, "config"):  # the attention of a BERT has a number of its own
             module.config.attention_probs_dropout_prob = 0.0
     return method
