@@ -14,6 +14,7 @@ costliest kernels are written to one JSON file, which can be sent to the authors
 2. Training, validation and evaluation with the project's own commands on made-up shards, with the
    features in each place (see `gpu_epochs.py`), the loader alone, features of pictures.
 3. With two GPUs, a step of two processes against a step of one.
+4. A step whose parts are compiled by `training.compile: true`.
 
 Without a GPU everything runs on the CPU, and what only a GPU has is left out.
 """
@@ -25,7 +26,8 @@ import multiprocessing
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,27 +53,33 @@ def main() -> None:
         stored=(5120, "images of the made-up shards"),
         processes=(min(2, gpus), "processes that train together"),
         minutes=(8.0, "no check begins later"),
+        parts=(["numbers", "steps", "epochs", "compiled"], "which checks run"),
         json=(Path("reports/machine/gpu-check.json"), "where all results are written"),
     )
     device = torch.device("cuda" if gpus else "cpu")
-    report = Report(options.minutes, options.json)
+    report = Report(options.minutes, options.json, options.parts)
     print(report.machine)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
         # The shards are written beside the first checks, by a process that has no GPU.
         context = multiprocessing.get_context("fork")
         writer = context.Process(target=gpu_epochs.write_shards, args=(folder, options.stored))
-        writer.start()
+        if "epochs" in options.parts:
+            writer.start()
         for method in options.methods:
             report.add(
-                method, lambda m=method: gpu_steps.lines(m, options.images, folder, device, report)
+                method,
+                partial(gpu_steps.lines, method, options.images, folder, device, report),
             )
-        writer.join()
-        report.add("made-up shards", lambda: _written(writer))
-        for subject, lines in gpu_epochs.checks(
-            folder, options.methods, options.images, device, options.processes
-        ):
-            report.add(subject, lines)
+        if "epochs" in options.parts:
+            writer.join()
+            report.add("made-up shards", lambda: _written(writer))
+            for subject, lines in gpu_epochs.checks(
+                folder, options.methods, options.images, device, options.processes
+            ):
+                report.add(subject, lines)
+        for name in options.methods if gpus and "compiled" in options.parts else ():
+            report.add(name, partial(gpu_steps.compiled, name, options.images, folder, device))
     bad = sum(line["verdict"] == "FAIL" for line in report.lines)
     print(f"{bad} of {len(report.lines)} lines are FAIL; all results: {options.json}")
 
@@ -83,9 +91,9 @@ def _written(writer: Any) -> Iterable[Line]:
 class Report:
     """The lines so far; `kernels`: by subject, the costliest kernels of a step."""
 
-    def __init__(self, minutes: float, path: Path) -> None:
+    def __init__(self, minutes: float, path: Path, parts: Sequence[str] = ()) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._path = path
+        self._path, self.parts = path, parts
         self.lines: list[dict[str, Any]] = []
         self.kernels: dict[str, Any] = {}
         self.machine = _machine()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -24,9 +25,10 @@ from training_step import PRESETS as FOLDER
 from manymatch.batch.batch import Batch
 from manymatch.batch.wordpieces import NETWORK, AnyVocabulary
 from manymatch.config.preset import Preset, read_preset
-from manymatch.experiments.costs.timing import step_seconds, training_step
+from manymatch.experiments.costs.timing import seconds, step_seconds, training_step
 from manymatch.methods import vocabulary_of
 from manymatch.methods.shared.method import Method
+from manymatch.training.compilation import compile_parts
 
 PRESETS = ["cora_butd_bert", "dive_butd_bert", "pcme_resnet152_bigru", "vsepp_resnet152_gru"]
 """Presets of Flickr30K with what the methods' own presets lack: BERT, a CNN, AdamP."""
@@ -42,9 +44,10 @@ def lines(
 ) -> Iterator[tuple[str, float, str, Callable[[float], bool] | None]]:
     """The lines of one method or preset. The costliest kernels go to `report.kernels`."""
     preset, vocabulary = prepared(name, folder)
-    compared = batch_for(preset, COMPARED, vocabulary)
-    yield from comparisons(preset, compared, vocabulary, device)
-    if device.type != "cuda":
+    if "numbers" in report.parts:
+        compared = batch_for(preset, COMPARED, vocabulary)
+        yield from comparisons(preset, compared, vocabulary, device)
+    if device.type != "cuda" or "steps" not in report.parts:
         return
     batch = batch_for(preset, images, vocabulary)
     method = method_of(preset, vocabulary).to(device)
@@ -57,9 +60,9 @@ def lines(
     del step  # and the memory of its optimiser
     torch.cuda.reset_peak_memory_stats()
     moved = batch.to(device)
-    seconds = step_seconds(method, preset.training, [moved] * 8, device)
-    yield "step, ms", 1e3 * seconds, "", None
-    yield "images/s", images / seconds, "", None
+    whole = step_seconds(method, preset.training, [moved] * 8, device)
+    yield "step, ms", 1e3 * whole, "", None
+    yield "images/s", images / whole, "", None
     yield "memory, GB", torch.cuda.max_memory_allocated() / 1e9, "", None
     kernels, times = kernels_of(training_step(method, preset.training, device), moved)
     report.kernels[name] = [
@@ -67,8 +70,23 @@ def lines(
         for kernel, time in times.most_common(25)
     ]
     yield "kernels", kernels.total(), "", None
-    busy = times.total() / 1e6 / seconds
+    busy = times.total() / 1e6 / whole
     yield "busy", busy, f"at least {BUSY}", lambda share: share >= BUSY
+
+
+def compiled(
+    name: str, images: int, folder: Path, device: torch.device
+) -> Iterator[tuple[str, float, str, Callable[[float], bool] | None]]:
+    """A step whose parts are compiled (`training.compile: true`)."""
+    preset, vocabulary = prepared(name, folder)
+    batch = batch_for(preset, images, vocabulary).to(device)
+    method = method_of(preset, vocabulary).to(device)
+    compile_parts(method, True, device, steps=0)
+    step = training_step(method, preset.training, device)
+    yield "compiled: first step, s", seconds(partial(step, batch), device), "", None
+    times = [seconds(partial(step, batch), device) for _ in range(8)]
+    yield "compiled: step, ms", 1e3 * median(times[2:]), "", None
+    yield "compiled: kernels", kernels_of(step, batch)[0].total(), "", None
 
 
 def _steps(step: Callable[[Batch], Tensor], batch: Batch, device: torch.device) -> None:
@@ -174,10 +192,16 @@ class DrawnOnCPU(TorchFunctionMode):
 
 
 def without_dropout(method: Method) -> Method:
+    """`method` whose numbers a CPU and a GPU can share: nothing is dropped, and a CNN of random
+    weights, in which a difference of 1e-7 grows to 1e-1, adds little to each of its short cuts."""
     for module in method.modules():
-        if isinstance(module, nn.Dropout | nn.RNNBase):
-            setattr(module, "p" if isinstance(module, nn.Dropout) else "dropout", 0.0)
-        if hasattr(module, "config"):  # attention of a BERT has its own number
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        elif isinstance(module, nn.RNNBase | nn.MultiheadAttention):
+            module.dropout = 0.0
+        elif isinstance(module, nn.BatchNorm2d):
+            module.weight.data.fill_(0.2)
+        if hasattr(module, "config"):  # the attention of a BERT has a number of its own
             module.config.attention_probs_dropout_prob = 0.0
     return method
 

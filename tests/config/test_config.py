@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from manymatch.config.names import preset_path
 from manymatch.config.params import Params, read_params
-from manymatch.config.preset import preset_path, read_preset
+from manymatch.config.preset import read_preset
 from manymatch.config.strict import read_yaml, validate
 from manymatch.methods import check_model
 from manymatch.util.errors import ConfigError

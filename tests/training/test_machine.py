@@ -75,6 +75,7 @@ LATE = ({"match": "x", "from_epoch": 1},)
         (False, 2, {"strategy": "fsdp", "parameter_groups": LATE}, "fsdp .*frozen"),
         (False, 2, {"strategy": "fsdp", "precision": "16-mixed"}, "fsdp .*16-mixed"),
         (False, 2, {"strategy": "fsdp", "exchange": "bfloat16"}, "fsdp .*exchange"),
+        (False, 2, {"strategy": "fsdp", "compile": True}, "fsdp .*compile"),
     ],
 )
 def test_what_cannot_work_is_one_line(torchrun, count, asked, words, monkeypatch, request):

@@ -123,8 +123,8 @@ class Padding(OnDevice):
     """The real rows of n samples, which are padded to R rows, and how many each sample has."""
 
     mask: Tensor  # (n, R) bool, True = a real row
-    size_row: Tensor  # (n,) int64: which one of `sizes` has as many real rows as the sample
-    sizes: Sequences  # a sequence for each number of real rows that occurs, ascending; L = R
+    size_row: Tensor  # (n,) int64: which one of `sizes` is the sample's number of real rows
+    sizes: Tensor  # (S,) int64: the numbers of real rows that occur, ascending, and at last R
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class PaddedSequences(Padding):
     def longer(self, count: int) -> PaddedSequences:
         """The same with `count` more real rows in front of each sample's."""
         sequences = self.sequences.longer(count)
-        return PaddedSequences(sequences.mask, self.size_row, self.sizes.longer(count), sequences)
+        return PaddedSequences(sequences.mask, self.size_row, self.sizes + count, sequences)
 
 
 def sequences(lengths: Tensor, width: int) -> Sequences:
@@ -171,11 +171,8 @@ def padded_rows(mask: Tensor) -> PaddedRows:
     The numbers are made on the CPU. They are moved to the device of the mask.
     """
     device, mask = mask.device, mask.cpu()
-    sizes, size_row = mask.sum(1).unique(return_inverse=True)
     rows = mask.flatten().nonzero()[:, 0]
-    padding: PaddedRows = PaddedRows(mask, size_row, sequences(sizes, mask.shape[1]), rows).to(
-        device
-    )
+    padding: PaddedRows = PaddedRows(mask, *_sizes(mask.sum(1), mask.shape[1]), rows).to(device)
     return padding
 
 
@@ -184,11 +181,16 @@ def all_real(count: int, width: int, device: torch.device) -> PaddedRows:
     rows = torch.arange(count * width, device=device)
     none = rows.new_zeros(count)
     mask = torch.ones(count, width, dtype=torch.bool, device=device)
-    return PaddedRows(mask, none, Sequences(mask[:1], rows[:width], none[:1], (1,) * width), rows)
+    return PaddedRows(mask, none, rows.new_full((1,), width), rows)
 
 
 def padded_sequences(lengths: Tensor, width: int) -> PaddedSequences:
     """Sequences of the `lengths (n,)`, on the CPU, padded to `width`."""
     whole = sequences(lengths, width)
-    sizes, size_row = lengths.unique(return_inverse=True)
-    return PaddedSequences(whole.mask, size_row, sequences(sizes, width), whole)
+    return PaddedSequences(whole.mask, *_sizes(lengths, width), whole)
+
+
+def _sizes(counts: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """`size_row` and `sizes` of samples with `counts (n,)` real rows, padded to `width`."""
+    sizes, rows = torch.cat([counts, counts.new_tensor([width])]).unique(return_inverse=True)
+    return rows[:-1], sizes

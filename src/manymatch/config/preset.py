@@ -7,6 +7,7 @@ from another preset's model belongs to the stage `warm_train@DATASET-NAME`.
 from __future__ import annotations
 
 import copy
+import operator
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,9 +16,9 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import AfterValidator, Field
 
-from manymatch.config.names import ModelPath, Name, checked_name
+from manymatch.config.names import ModelPath, Name
 from manymatch.config.strict import Strict, read_yaml, validate
-from manymatch.util.errors import ConfigError, nearest
+from manymatch.util.errors import ConfigError
 
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
@@ -62,7 +63,7 @@ class CheckpointEvery(Strict):
 
 def _is_default(value: str | bool | CheckpointEvery) -> bool:
     """Whether a preset leaves the key out of its file, as presets before this key do."""
-    return value in ("auto", "dvclive", "float32", False, CheckpointEvery())
+    return value in ("auto", "dvclive", "float32", CheckpointEvery())
 
 
 class Optimizer(Strict):
@@ -165,7 +166,12 @@ class Training(Strict):
     for the settings that `fsdp` refuses."""
     exchange: Annotated[Literal["float32", "bfloat16"], Field(exclude_if=_is_default)] = "float32"
     """The numbers in which devices exchange gradients; bfloat16 halves the bytes."""
-    shared_statistics: Annotated[bool, Field(exclude_if=_is_default)] = False
+    compile: Annotated[bool | Literal["auto"], Field(exclude_if=_is_default)] = "auto"
+    """Whether `torch.compile` compiles parts of the method for training. `true`: the loss, set
+    modules, BERT and CNNs; a part that cannot be compiled ends the training. `auto`: the loss, in a
+    training of 30,000 or more steps on one GPU; what cannot be compiled stays as it is. Results
+    change by rounding, and compiled dropout draws other numbers."""
+    shared_statistics: Annotated[bool, Field(exclude_if=operator.not_)] = False
     """Whether the batch norms of a CNN use the statistics of all devices together. The papers' code
     used those of each GPU. All other batch norms use those of all devices."""
     features_in: Literal["auto", "shards", "memory", "device"] = "auto"
@@ -228,23 +234,6 @@ WholeModel = Callable[[str, dict[str, Any]], Any]
 """The mapping `model` of a preset of a method as all settings, the defaults filled in."""
 
 
-def preset_path(presets: Path, dataset: str, name: str) -> Path:
-    """The file of a preset.
-
-    Raises:
-        ConfigError: the preset or the data set does not exist; the message names the nearest name.
-    """
-    folder = presets / checked_name(dataset, "dataset")
-    path = folder / f"{checked_name(name, 'preset')}.yaml"
-    if not folder.is_dir():
-        folders = [folder.name for folder in presets.glob("*/")]
-        raise ConfigError(f"{path}: no presets for dataset '{dataset}'{nearest(dataset, folders)}")
-    if not path.is_file():
-        known = [file.stem for file in folder.glob("*.yaml")]
-        raise ConfigError(f"{path}: no such preset for dataset '{dataset}'{nearest(name, known)}")
-    return path
-
-
 def read_preset(
     path: Path,
     overrides: dict[str, Any] | None = None,
@@ -294,7 +283,7 @@ def setting_after(
 def _results(preset: Preset) -> Preset:
     """The preset without its model and the settings that change results by chance alone, or not at
     all."""
-    machine = ("devices", "strategy", "features_in", "logger", "checkpoint_every")
+    machine = ("devices", "strategy", "compile", "features_in", "logger", "checkpoint_every")
     unset = {key: Training.model_fields[key].default for key in machine}
     training = preset.training.model_copy(update=unset)
     return preset.model_copy(update={"seed": 0, "training": training, "model": {}})

@@ -19,6 +19,7 @@ from manymatch.methods.shared.method import Method
 from manymatch.networks.layers.batch_norm import share_statistics
 from manymatch.training.checkpoint_writer import Writer
 from manymatch.training.checkpoints import History
+from manymatch.training.compilation import compile_parts
 from manymatch.training.curves import Curves
 from manymatch.training.data import Data, TrainingBatches, ValidationBatches
 from manymatch.training.gather import encoded, gather
@@ -98,6 +99,7 @@ def fit(
         share_statistics(method)
     average = WeightAverage(method, training.weight_average) if training.weight_average else None
     evaluated = average.method if average else method
+    compile_parts(method, training.compile, device, training.epochs * steps, world)
     optimizer: Any = make_optimizer(method, training, fused=machine.precision != "16-mixed")
     losses, optimizer = fabric.setup(Losses(method), optimizer)
     state = {"losses": losses, "optimizer": optimizer}

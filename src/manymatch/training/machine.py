@@ -224,6 +224,7 @@ def _refuse_unsharded(training: Training, machine: Machine) -> None:
         ),
         "precision: 16-mixed": machine.precision == "16-mixed",
         "exchange: bfloat16": training.exchange == "bfloat16",
+        "compile: true": training.compile is True,
     }
     if wrong := [name for name, found in unfit.items() if found]:
         raise ConfigError(

@@ -27,8 +27,8 @@ def make_optimizer(method: nn.Module, training: Training, fused: bool) -> Optimi
         method: the method to train.
         training: the settings.
         fused: one kernel for all parameters, several times faster on the CPU. `16-mixed` cannot
-            use it: gradients must be unscaled before they are clipped. AdamP has no
-            such kernel.
+            use it: gradients must be unscaled before they are clipped. Then a GPU has a few kernels
+            for each operation (foreach). AdamP has no fused kernel.
     """
     settings = training.optimizer
     groups = parameter_groups(method, training.parameter_groups, settings.lr)
@@ -36,7 +36,7 @@ def make_optimizer(method: nn.Module, training: Training, fused: bool) -> Optimi
     if settings.name == "adamp":
         return AdamP(groups, **common)
     kind: Any = _FUSABLE[settings.name]
-    return kind(groups, **common, fused=fused)
+    return kind(groups, **common, fused=fused or None)  # False would switch foreach off too
 
 
 def parameter_groups(

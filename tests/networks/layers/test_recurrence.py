@@ -14,7 +14,7 @@ from manymatch.networks.layers.recurrence import read_on_cpu
 @pytest.mark.parametrize("used", [(0, 1), (0,), (1,)], ids=["both", "states", "final"])
 def test_states_and_gradients_are_those_of_torch(both, steps, used):
     torch.manual_seed(0)
-    gru = nn.GRU(5, 3, bidirectional=both, dtype=torch.float64)
+    gru = nn.GRU(5, 3, batch_first=True, bidirectional=both, dtype=torch.float64)
     rows = torch.randn(sum(steps), 5, dtype=torch.float64, requires_grad=True)
     expected = read_by_torch(gru, rows, steps)
     actual = read_on_cpu(gru, rows, steps, torch.float64)
@@ -31,7 +31,8 @@ def test_states_and_gradients_are_those_of_torch(both, steps, used):
 
 def test_rounded_factors_give_nearly_the_same():
     torch.manual_seed(0)
-    gru, rows, steps = nn.GRU(32, 16, bidirectional=True), torch.randn(40, 32), (9, 9, 9, 8, 5)
+    gru, steps = nn.GRU(32, 16, bidirectional=True), (9, 9, 9, 8, 5)
+    rows = torch.randn(40, 32)
     weights = [rows.requires_grad_(), *gru.parameters()]
 
     def gradients(read):

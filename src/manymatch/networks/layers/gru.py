@@ -74,6 +74,11 @@ class BiGRU(nn.Module):
             none = sequence.new_zeros(1 + self.gru.bidirectional, 0, self.gru.hidden_size)
             return Read(torch.cat(list(none), 1), none, sequences, average)
         rows = sequence.flatten(0, 1).index_select(0, sequences.rows)
+        return Read(*self.read(rows, sequences.steps), sequences, average)
+
+    def read(self, rows: Tensor, steps: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        """The states `(V, d H)` and final states `(d, n, H)` of sequences, `steps` of which have
+        position 0, 1, ..., by their `rows (V, width)` in the order of `Sequences`."""
         device, kind = rows.device.type, next(self.gru.parameters()).dtype
         half = torch.is_autocast_enabled(device)
         # In half precision gradients vanish without loss scaling; under CUDA's autocast cuDNN reads
@@ -82,13 +87,18 @@ class BiGRU(nn.Module):
             rows = rows.to(kind)
             if device == "cpu" and torch.is_grad_enabled():
                 factors = torch.get_autocast_dtype(device) if half else kind
-                states, last = read_on_cpu(self.gru, rows, sequences.steps, factors)
-            else:
-                states, last = read_by_torch(self.gru, rows, sequences.steps)
-        return Read(states, last, sequences, average)
+                return read_on_cpu(self.gru, rows, steps, factors)
+            return read_by_torch(self.gru, rows, steps)
 
 
 def read_by_torch(gru: nn.GRU, rows: Tensor, steps: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """What `read_on_cpu` returns, by torch's GRU."""
+    """What `read_on_cpu` returns, by torch's GRU.
+
+    Sequences of one length are not packed. cuDNN starts two kernels for each position and direction
+    of packed sequences, but three for all positions of others with at most 128 states.
+    """
+    if steps[0] == steps[-1]:
+        states, final = gru(rows.unflatten(0, (len(steps), steps[0])).transpose(0, 1))
+        return states.transpose(0, 1).flatten(0, 1), final
     packed, final = gru(PackedSequence(rows, torch.tensor(steps)))
     return packed.data, final
