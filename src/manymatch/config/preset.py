@@ -178,10 +178,10 @@ class Training(Strict):
     """Where the training split's features are between epochs. The results are the same.
 
     `shards`: on the disk; worker processes read and decode them in each epoch.
-    `memory`: in the memory of each training process, 2 bytes a number: Flickr30K's regions take 4.3
-    GB, COCO's 16.7 GB. `device`: the same on each GPU, which nothing is copied to.
-    `auto`: on the device if a quarter of the GPU's free memory is enough; else in memory if all
-    processes of this host together need at most a quarter of what is free; else in shards.
+    `memory`: in memory that the processes of a host share, 2 bytes a number: Flickr30K's regions
+    take 4.3 GB, COCO's 16.7 GB. `device`: the same on each GPU, which nothing is copied to.
+    `auto`: on the device if a quarter of the GPU's free memory is enough; else in memory if a
+    quarter of what the host has free is enough; else in shards.
     """
     logger: Annotated[Logger, Field(exclude_if=_is_default)] = "dvclive"
     """The library that writes the curves. All but `csv` belong to an extra: `pipeline` for dvclive,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from manymatch.batch.batch import Batch
 from manymatch.shards.fetch import RawSample, fetch
@@ -27,21 +29,29 @@ class FeatureMemory:
     Args:
         device: where the features are.
         pinned: whether features on the host are given to a GPU.
+        tensor: makes the tensor of a shape and type, and says whether this process is to fill the
+            tensor; None: a tensor of this process alone.
 
     Raises:
         DataError: a shard is missing or damaged.
     """
 
     def __init__(
-        self, folder: Path, split: str, device: torch.device | str = "cpu", pinned: bool = False
+        self,
+        folder: Path,
+        split: str,
+        device: torch.device | str = "cpu",
+        pinned: bool = False,
+        tensor: Callable[[Sequence[int], torch.dtype], tuple[Tensor, bool]] | None = None,
     ) -> None:
         index = read_index(folder)
         shards, where = index.split(split), f"{folder} ({split})"
-        self._features = torch.zeros(
-            (shards.images, index.max_regions, index.width),
-            dtype=getattr(torch, index.dtype),
-            device=device,
-        )
+        shape = shards.images, index.max_regions, index.width
+        kind, fills = getattr(torch, index.dtype), True
+        if tensor is None:
+            self._features = torch.zeros(shape, dtype=kind, device=device)
+        else:
+            self._features, fills = tensor(shape, kind)
         self._pinned = pinned
         self._rows: dict[str, int] = {}
         self.samples: list[RawSample] = []
@@ -53,7 +63,7 @@ class FeatureMemory:
             sample = decode(raw, index.width, where, index.dtype, draw=lambda _: ())
             place, real = row % _IMAGES_PER_COPY, len(sample.features)
             block[place, :real], block[place, real:] = torch.tensor(sample.features), 0
-            if place == _IMAGES_PER_COPY - 1 or row == shards.images - 1:
+            if fills and (place == _IMAGES_PER_COPY - 1 or row == shards.images - 1):
                 self._features[row - place : row + 1] = block[: place + 1]
             self._rows[sample.image_id] = row
             self.samples.append({**raw, FEATURES: npy_bytes(sample.features[:, :0])})

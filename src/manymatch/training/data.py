@@ -13,6 +13,7 @@ import torch
 
 from manymatch.batch.batch import Batch
 from manymatch.batch.padding import OnDevice
+from manymatch.batch.shared_rows import world_size
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Preset
 from manymatch.methods import check_model, method_class
@@ -22,6 +23,7 @@ from manymatch.shards.loader import Loader
 from manymatch.shards.memory import FeatureMemory
 from manymatch.shards.read import Batches, batches, classes_of, read_index
 from manymatch.training.helpers import first_process
+from manymatch.training.host_memory import SHARED, all_of, host_tensor
 from manymatch.util.errors import ConfigError
 from manymatch.util.prefetch import map_ahead
 from manymatch.util.progress import say
@@ -195,24 +197,32 @@ def features_memory(
 ) -> FeatureMemory | None:
     """The features of the training split, if the preset asks for them or if they fit.
 
+    All processes of a training call this function together. On Linux those of a host share the
+    memory. There are features in memory only if all processes have room for them.
+
     Raises:
         ConfigError: the preset asks for them, and they do not fit.
     """
     setting, needed = preset.training.features_in, _needed(shards, "train")
-    free = _free(device, here)
+    free = _free(device, 1 if SHARED else here)
     place = _place(setting, needed, free)
-    if place == "shards":
-        return None
-    if needed > free[place]:
+    if needed > free.get(place, needed):
         raise ConfigError(
-            f"training.features_in: {setting}: the features of {shards} take {needed / 1e9:.1f} GB "
-            f"in each process, but {free[place] / 1e9:.1f} GB are free. Set it to shards."
+            f"training.features_in: {setting}: the features of {shards} take "
+            f"{needed / 1e9:.1f} GB, but {free[place] / 1e9:.1f} GB are free. Set it to shards."
         )
+    places = set(all_of(place))
+    if place == "shards" or (place == "memory" and len(places) > 1):
+        return None
     if needed >= _WORTH_A_LINE and first_process():
-        kept = "on each GPU" if place == "device" else "in the memory of each process"
+        kept = "on each GPU" if place == "device" else "in memory"
         say(f"features of {shards}: {needed / 1e9:.1f} GB {kept}")
-    where = device if place == "device" else "cpu"
-    return FeatureMemory(shards, "train", where, pinned=device.type == "cuda")
+    if place == "device":
+        return FeatureMemory(shards, "train", device)
+    tensor = host_tensor if SHARED and world_size() > 1 else None
+    memory = FeatureMemory(shards, "train", "cpu", device.type == "cuda", tensor)
+    all_of(None)  # now the first process of each host has filled the tensor
+    return memory
 
 
 def _needed(shards: Path, split: str) -> int:
@@ -222,7 +232,7 @@ def _needed(shards: Path, split: str) -> int:
 
 
 def _free(device: torch.device, here: int) -> dict[str, int]:
-    """The bytes that this process, one of `here`, may take in each place; the best place first."""
+    """The bytes that are free for this process, one of `here`; the best place is first."""
     free = {"device": torch.cuda.mem_get_info(device)[0]} if device.type == "cuda" else {}
     return {**free, "memory": free_memory() // here}
 
