@@ -63,20 +63,36 @@ class TrainingBatches:
         device: torch.device | str = "cpu",
         here: int = 1,
     ) -> None:
-        self._preset = preset
-        self._data = data
-        self._rank = rank
-        self._world = world
+        training, self._device = preset.training, torch.device(device)
         settings = check_model(preset.method, preset.model)
-        self._graphs = method_class(preset.method).graph_reader(settings)
+        graphs = method_class(preset.method).graph_reader(settings)
+        classes = classes_of(data.shards, "train") if training.one_per_class else None
+        memory = features_memory(preset, data.shards, self._device, here)
+
+        # Without `self`: the workers of a loader that belongs to a cycle end after five seconds.
+        def epoch_batches(epoch: int) -> Batches:
+            return batches(
+                data.shards,
+                "train",
+                data.vocabulary,
+                training.images_per_batch // world,
+                captions_per_image=training.captions_per_image,
+                augmentation=preset.augmentation,
+                shuffle=(preset.seed, epoch),
+                rank=rank,
+                world=world,
+                drop_last=True,
+                parts=training.accumulate,
+                classes=classes,
+                held=memory.samples if memory else None,
+                graphs=graphs,
+            )
+
         self.epoch = 0
-        one_per_class = preset.training.one_per_class
-        self._classes = classes_of(data.shards, "train") if one_per_class else None
-        self._device = torch.device(device)
-        self._memory = features_memory(preset, data.shards, self._device, here)
-        self._length = -(-len(self._epoch_batches(0)) // preset.training.accumulate)
+        self._memory, self._parts = memory, training.accumulate
+        self._length = -(-len(epoch_batches(0)) // training.accumulate)
         gpu = self._device.type != "cpu"
-        self._loader = Loader(self._epoch_batches, _workers(here) if gpu else 0, pin_memory=gpu)
+        self._loader = Loader(epoch_batches, _workers(here) if gpu else 0, pin_memory=gpu)
 
     def __len__(self) -> int:
         return self._length
@@ -84,7 +100,7 @@ class TrainingBatches:
     def __iter__(self) -> Iterator[tuple[Batch, ...]]:
         """Each batch on the device, in as many parts as `training.accumulate` says."""
         with contextlib.closing(self._moved()) as stream:
-            while parts := tuple(islice(stream, self._preset.training.accumulate)):
+            while parts := tuple(islice(stream, self._parts)):
                 yield parts
 
     def _moved(self) -> Generator[Batch, None, None]:
@@ -113,25 +129,6 @@ class TrainingBatches:
                 for tensor in batch.tensors():
                     tensor.record_stream(computing)
                 yield batch
-
-    def _epoch_batches(self, epoch: int) -> Batches:
-        training = self._preset.training
-        return batches(
-            self._data.shards,
-            "train",
-            self._data.vocabulary,
-            training.images_per_batch // self._world,
-            captions_per_image=training.captions_per_image,
-            augmentation=self._preset.augmentation,
-            shuffle=(self._preset.seed, epoch),
-            rank=self._rank,
-            world=self._world,
-            drop_last=True,
-            parts=training.accumulate,
-            classes=self._classes,
-            held=self._memory.samples if self._memory else None,
-            graphs=self._graphs,
-        )
 
 
 class ValidationBatches:
