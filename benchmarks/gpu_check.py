@@ -46,6 +46,7 @@ Line = tuple[str, float, str, Callable[[float], bool] | None]
 
 def main() -> None:
     gpus = torch.cuda.device_count()
+    device = torch.device("cuda" if gpus else "cpu")
     options = arguments(
         __doc__,
         {"methods": [*METHODS_OF_IMAGES, *gpu_steps.PRESETS]},
@@ -53,10 +54,10 @@ def main() -> None:
         stored=(5120, "images of the made-up shards"),
         processes=(min(2, gpus), "processes that train together"),
         minutes=(8.0, "no check begins later"),
+        places=(["auto", *gpu_epochs.places(device)], "where features are in whole trainings"),
         parts=(["numbers", "steps", "epochs", "compiled"], "which checks run"),
         json=(Path("reports/machine/gpu-check.json"), "where all results are written"),
     )
-    device = torch.device("cuda" if gpus else "cpu")
     report = Report(options.minutes, options.json, options.parts)
     print(report.machine)
     with tempfile.TemporaryDirectory() as place:
@@ -74,9 +75,7 @@ def main() -> None:
         if "epochs" in options.parts:
             writer.join()
             report.add("made-up shards", lambda: _written(writer))
-            for subject, lines in gpu_epochs.checks(
-                folder, options.methods, options.images, device, options.processes
-            ):
+            for subject, lines in gpu_epochs.checks(folder, options, device):
                 report.add(subject, lines)
         for name in options.methods if gpus and "compiled" in options.parts else ():
             report.add(name, partial(gpu_steps.compiled, name, options.images, folder, device))

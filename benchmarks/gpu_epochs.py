@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import gpu_steps
@@ -67,24 +68,27 @@ def write_shards(folder: Path, images: int) -> None:
     made_up_words().save(folder / "vocabulary.json")
 
 
+def places(device: torch.device) -> tuple[str, ...]:
+    """The places of features, `training.features_in`."""
+    return ("shards", "memory", "device") if device.type == "cuda" else ("shards", "memory")
+
+
 def checks(
-    folder: Path, methods: list[str], images: int, device: torch.device, processes: int
+    folder: Path, options: Any, device: torch.device
 ) -> Iterator[tuple[str, Callable[[], Lines]]]:
-    """The checks in their order, the most important first."""
-    shards, gpu = Place(folder, 0).shards, device.type == "cuda"
-    places = ("shards", "memory", "device") if gpu else ("shards", "memory")
-    known = [name for name in methods if name in METHODS_OF_IMAGES]
+    """The checks in their order, the most important first. `options`: those of `gpu_check`."""
+    shards, images = Place(folder, 0).shards, options.images
+    known = [name for name in options.methods if name in METHODS_OF_IMAGES]
     for name in [name for name in METHODS if name in known] or known[:1]:
-        for setting in ("auto", *places):
-            yield (
-                f"{name}, features {setting}",
-                partial(epochs, name, setting, images, folder, device),
-            )
-    for setting in places:
-        yield f"loader, features {setting}", partial(loader_rate, shards, setting, images, device)
-    if processes > 1:
-        yield f"{processes} processes", partial(together, methods[0], processes, shards)
-    if gpu:
+        for place in options.places:
+            work = partial(epochs, name, place, images, folder, device)
+            yield f"{name}, features {place}", work
+    for place in options.places:
+        yield f"loader, features {place}", partial(loader_rate, shards, place, images, device)
+    if options.processes > 1:
+        several = partial(together, known[0], options.processes, shards)
+        yield f"{options.processes} processes", several
+    if device.type == "cuda":
         yield "evaluation of 5,000 images", partial(evaluation, "dive", 5000, device)
         yield "resnet152", partial(pictures, folder, device)
 
@@ -166,7 +170,7 @@ def evaluation(name: str, images: int, device: torch.device) -> Lines:
         yield f"{name}, s", seconds(work, device), "", None
 
 
-def pictures(folder: Path, device: torch.device) -> Lines:
+def pictures(folder: Path, device: torch.device, count: int = 512) -> Lines:
     """Grid features of made-up pictures by a ResNet-152 of random weights."""
     from PIL import Image
 
@@ -177,7 +181,7 @@ def pictures(folder: Path, device: torch.device) -> Lines:
 
     random = np.random.default_rng(0)
     places = []
-    for number in range(512):
+    for number in range(count):
         path = folder / f"{number}.jpg"
         small = random.integers(0, 256, (48, 64, 3), np.uint8)
         Image.fromarray(small).resize((640, 480)).save(path)

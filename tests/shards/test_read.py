@@ -93,7 +93,7 @@ def test_workers_change_nothing(tiny, vocabulary, workers, buffer, monkeypatch):
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_features_in_memory_are_those_of_the_shards(tiny, vocabulary, workers, monkeypatch):
-    monkeypatch.setattr("manymatch.shards.memory._IMAGES_PER_COPY", 5)
+    monkeypatch.setattr("manymatch.shards.memory._BLOCK", 7)
     memory = FeatureMemory(tiny.shards, "train")
 
     def plan(epoch, held=None):

@@ -38,6 +38,8 @@ def test_devices_and_precision_with_the_reason(count, bf16, asked, expected, rea
     assert chosen == expected
     line = description(Training(**asked), chosen)
     assert reason in line and chosen.precision in line
+    mixed_on_gpu = chosen.accelerator == "gpu" and "mixed" in chosen.precision
+    assert ("TF32" in line) == chosen.tf32 == mixed_on_gpu
 
 
 @pytest.fixture
@@ -74,8 +76,8 @@ LATE = ({"match": "x", "from_epoch": 1},)
         (False, 2, {"strategy": "fsdp", "accumulate": 2}, "fsdp .*accumulate"),
         (False, 2, {"strategy": "fsdp", "parameter_groups": LATE}, "fsdp .*frozen"),
         (False, 2, {"strategy": "fsdp", "precision": "16-mixed"}, "fsdp .*16-mixed"),
-        (False, 2, {"strategy": "fsdp", "exchange": "bfloat16"}, "fsdp .*exchange"),
         (False, 2, {"strategy": "fsdp", "compile": True}, "fsdp .*compile"),
+        (False, 2, {"strategy": "fsdp", "exchange": "bfloat16"}, "fsdp .*exchange"),
     ],
 )
 def test_what_cannot_work_is_one_line(torchrun, count, asked, words, monkeypatch, request):

@@ -80,13 +80,14 @@ def test_something_must_be_trained_from_the_start():
             parameter_groups(Net(), [late], lr=1.0)
 
 
-@pytest.mark.parametrize("name", ["adam", "adamw", "adamp"])
+@pytest.mark.parametrize("name", ["adam", "adamw", "amsgrad", "adamp"])
 def test_an_optimizer_and_its_groups_have_the_settings_of_the_preset(name):
     groups_of = [ParameterGroup(match="^cnn", weight_decay=0.25), ParameterGroup(match="bias")]
     settings = {"optimizer": {"name": name, "lr": 0.5, "weight_decay": 0.5}}
     training = Training.model_validate(settings | {"parameter_groups": groups_of})
     optimizer = make_optimizer(Net(), training, fused=True)
-    assert type(optimizer).__name__.lower() == name
+    assert type(optimizer).__name__.lower() == name.replace("amsgrad", "adam")
+    assert optimizer.defaults.get("amsgrad", False) == (name == "amsgrad")
     assert [group["lr"] for group in optimizer.param_groups] == [0.5] * 3
     assert [group["weight_decay"] for group in optimizer.param_groups] == [0.25, 0.5, 0.5]
 

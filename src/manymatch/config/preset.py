@@ -67,9 +67,9 @@ def _is_default(value: str | bool | CheckpointEvery) -> bool:
 
 
 class Optimizer(Strict):
-    """The optimiser: AdamW, Adam or AdamP."""
+    """The optimiser: AdamW, Adam, Adam with AMSGrad, or AdamP."""
 
-    name: Literal["adamw", "adam", "adamp"] = "adamw"
+    name: Literal["adamw", "adam", "amsgrad", "adamp"] = "adamw"
     lr: Positive = 5e-4
     weight_decay: NonNegative = 1e-4
 
@@ -164,13 +164,11 @@ class Training(Strict):
     """How several devices share a training. `auto` and `ddp`: each has the whole model. `fsdp`:
     each GPU has a part of the weights, which are brought together for a step; see docs/scaling.md
     for the settings that `fsdp` refuses."""
+    compile: Annotated[bool | Literal["auto"], Field(exclude_if=_is_default)] = "auto"
+    """Whether `torch.compile` compiles parts of the method for training; see docs/scaling.md.
+    Results change by rounding, and compiled dropout draws other numbers."""
     exchange: Annotated[Literal["float32", "bfloat16"], Field(exclude_if=_is_default)] = "float32"
     """The numbers in which devices exchange gradients; bfloat16 halves the bytes."""
-    compile: Annotated[bool | Literal["auto"], Field(exclude_if=_is_default)] = "auto"
-    """Whether `torch.compile` compiles parts of the method for training. `true`: the loss, set
-    modules, BERT and CNNs; a part that cannot be compiled ends the training. `auto`: the loss, in a
-    training of 30,000 or more steps on one GPU; what cannot be compiled stays as it is. Results
-    change by rounding, and compiled dropout draws other numbers."""
     shared_statistics: Annotated[bool, Field(exclude_if=operator.not_)] = False
     """Whether the batch norms of a CNN use the statistics of all devices together. The papers' code
     used those of each GPU. All other batch norms use those of all devices."""

@@ -16,8 +16,8 @@ from manymatch.shards.order import shard_order
 from manymatch.shards.sample import BOXES, FEATURES, JSON, decode, npy_bytes
 from manymatch.util.progress import track
 
-_IMAGES_PER_COPY = 32
-"""The images that are read before they are copied. A copy to a GPU is waited for."""
+_BLOCK = 512
+"""The images that are copied to a GPU at once. The host waits for each copy."""
 
 
 class FeatureMemory:
@@ -58,12 +58,12 @@ class FeatureMemory:
         """The samples in table order."""
         order = shard_order(len(shards.shards), None)
         stored = fetch(folder, shards, order, range(shards.images), {JSON, FEATURES, BOXES})
-        block = torch.zeros_like(self._features[:_IMAGES_PER_COPY], device="cpu")
+        block = torch.zeros_like(self._features[:_BLOCK], device="cpu")
         for row, raw in track(stored, f"features of {where}", shards.images, quiet=True):
             sample = decode(raw, index.width, where, index.dtype, draw=lambda _: ())
-            place, real = row % _IMAGES_PER_COPY, len(sample.features)
+            place, real = row % _BLOCK, len(sample.features)
             block[place, :real], block[place, real:] = torch.tensor(sample.features), 0
-            if fills and (place == _IMAGES_PER_COPY - 1 or row == shards.images - 1):
+            if fills and (place == _BLOCK - 1 or row == shards.images - 1):
                 self._features[row - place : row + 1] = block[: place + 1]
             self._rows[sample.image_id] = row
             self.samples.append({**raw, FEATURES: npy_bytes(sample.features[:, :0])})

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
+from torch import nn
 
 from manymatch.losses.pseudo_labels import Queue
 from manymatch.methods.shared.method import Method
 from manymatch.networks.encoders.bert import BertEncoder
 from manymatch.networks.encoders.cnn import CNN
+from manymatch.networks.encoders.scene_graph import SceneGraphEncoder
+from manymatch.networks.pooling.gaussian import GaussianHead
 from manymatch.networks.pooling.prediction import SetModule
 from manymatch.util.errors import ConfigError, first_line
 from manymatch.util.progress import say
@@ -31,10 +34,10 @@ def compile_parts(
 ) -> None:
     """Compile parts of `method` for training. Evaluation uses none of them.
 
-    `True`: the loss, set modules, BERT and CNNs. "auto": the loss of a training of `WORTH` or more
-    steps on a GPU, else nothing. The loss of several `processes` is never compiled, because the
-    processes exchange shares of it. Sizes that change from batch to batch are sizes of one compiled
-    function.
+    `True`: the loss, modules of sets and Gaussians, graph attention, BERT and CNNs. "auto": the
+    loss of a training of `WORTH` or more steps on a GPU, else nothing. The loss of several
+    `processes` is never compiled, because the processes exchange shares of it. A size that changes
+    from batch to batch is a variable of one compiled function.
 
     Args:
         method: the method, which is changed.
@@ -51,11 +54,17 @@ def compile_parts(
 
     _logging.set_logs(dynamo=logging.ERROR)  # functions that torch leaves as they are
     parts: list[tuple[Any, str]] = [(method, "loss")] if processes == 1 else []
+    inside: set[nn.Module] = set()
     for module in method.modules() if every else ():
-        if isinstance(module, SetModule):
+        if isinstance(module, CNN):
+            parts.append((module.network, "forward"))
+        elif isinstance(module, BertEncoder | GaussianHead):
+            parts.append((module, "forward"))
+            inside.update(module.modules())
+        elif isinstance(module, SetModule) and module not in inside:
             parts.append((module, "_sets"))
-        elif isinstance(module, BertEncoder | CNN):
-            parts.append((module.network if isinstance(module, CNN) else module, "forward"))
+        elif isinstance(module, SceneGraphEncoder):
+            parts += [(module, "_two_steps"), (module, "_joint")]  # without the phrases' encoder
     for module in method.modules():
         if isinstance(module, Queue):  # each length of a queue that grows would be compiled anew
             module.push = torch.compiler.disable(module.push)  # type: ignore[method-assign]

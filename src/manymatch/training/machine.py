@@ -88,6 +88,11 @@ class Machine:
         return self.devices * self.nodes > 1
 
     @property
+    def tf32(self) -> bool:
+        """Whether the products that stay in float32 are in TF32."""
+        return self.accelerator == "gpu" and self.precision != "32-true"
+
+    @property
     def first_device(self) -> torch.device:
         return torch.device("cuda" if self.accelerator == "gpu" else "cpu")
 
@@ -159,7 +164,8 @@ def description(training: Training, machine: Machine) -> str:
         can = "multiplies" if machine.precision == "bf16-mixed" else "does not multiply"
         reason = f"this {machine.accelerator.upper()} {can} bfloat16"
     devices = f"{machine.devices * machine.nodes} x {machine.accelerator}"
-    return f"training on {devices}, precision {machine.precision} ({reason})"
+    rest = ", TF32 for what stays in float32" if machine.tf32 else ""
+    return f"training on {devices}, precision {machine.precision} ({reason}){rest}"
 
 
 def choose_machine(training: Training) -> Machine:
@@ -223,8 +229,8 @@ def _refuse_unsharded(training: Training, machine: Machine) -> None:
             group.from_epoch or not group.lr_scale for group in groups
         ),
         "precision: 16-mixed": machine.precision == "16-mixed",
-        "exchange: bfloat16": training.exchange == "bfloat16",
         "compile: true": training.compile is True,
+        "exchange: bfloat16": training.exchange == "bfloat16",
     }
     if wrong := [name for name, found in unfit.items() if found]:
         raise ConfigError(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,7 +18,11 @@ from manymatch.methods.shared.method import Method
 from manymatch.training.adamp import AdamP
 from manymatch.util.errors import ConfigError
 
-_FUSABLE: dict[str, type[Optimizer]] = {"adamw": AdamW, "adam": Adam}
+_FUSABLE: dict[str, Callable[..., Optimizer]] = {
+    "adamw": AdamW,
+    "adam": Adam,
+    "amsgrad": partial(Adam, amsgrad=True),
+}
 
 
 def make_optimizer(method: nn.Module, training: Training, fused: bool) -> Optimizer:
@@ -35,8 +40,8 @@ def make_optimizer(method: nn.Module, training: Training, fused: bool) -> Optimi
     common = {"lr": settings.lr, "weight_decay": settings.weight_decay}
     if settings.name == "adamp":
         return AdamP(groups, **common)
-    kind: Any = _FUSABLE[settings.name]
-    return kind(groups, **common, fused=fused or None)  # False would switch foreach off too
+    # `False` would switch off `foreach` too.
+    return _FUSABLE[settings.name](groups, **common, fused=fused or None)
 
 
 def parameter_groups(

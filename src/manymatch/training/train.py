@@ -13,6 +13,7 @@ from manymatch.config.preset import Preset
 from manymatch.methods import build_method, vocabulary_of
 from manymatch.methods.shared.method import Method
 from manymatch.model.checkpoint import TRAINED_IN, save_model
+from manymatch.networks.device import tf32
 from manymatch.networks.encoders.cnn import CNN
 from manymatch.results.machine import Clock, record
 from manymatch.shards.read import Index, caption_texts, read_index
@@ -88,7 +89,12 @@ def train(
     exact = deterministic(machine.accelerator == "cpu", same_shapes=has_cnn)
     if first_process():
         say(description(preset.training, machine))
-    with quiet(), exact, Curves(curves, history, preset.training.logger) as live:
+    with (
+        quiet(),
+        exact,
+        tf32(machine.tf32),
+        Curves(curves, history, preset.training.logger) as live,
+    ):
         # A run that was killed between the last epoch and the model is already trained.
         if not history.ended(preset.training.epochs, preset.training.patience):
             places = shards, vocabulary, model, curves, checkpoints, models

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from manymatch.batch.padding import padded_sequences
-from manymatch.networks.layers.gru import BiGRU, read_by_torch
+from manymatch.networks.layers.gru import BiGRU, read_by_torch, read_padded
 from manymatch.networks.layers.recurrence import read_on_cpu
 
 
@@ -27,6 +27,26 @@ def test_states_and_gradients_are_those_of_torch(both, steps, used):
         return torch.autograd.grad(sum(parts), parameters)
 
     torch.testing.assert_close(gradients(actual), gradients(expected))
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_padding_behind_sequences_changes_no_state(both):
+    torch.manual_seed(0)
+    gru = nn.GRU(5, 3, batch_first=True, bidirectional=both, dtype=torch.float64)
+    words = padded_sequences(torch.tensor([4, 1, 6, 6, 3]), 8).sequences
+    padded = torch.randn(5, 8, 5, dtype=torch.float64, requires_grad=True)
+    expected = read_by_torch(gru, padded.flatten(0, 1)[words.rows], words.steps)
+    actual = read_padded(gru, padded, words)
+    torch.testing.assert_close(actual, expected)
+    factors = [torch.randn_like(part) for part in expected]
+    gradients = [
+        torch.autograd.grad(
+            sum((part * factor).sum() for part, factor in zip(read, factors, strict=True)),
+            [padded, *gru.parameters()],
+        )
+        for read in (actual, expected)
+    ]
+    torch.testing.assert_close(*gradients)
 
 
 def test_rounded_factors_give_nearly_the_same():
