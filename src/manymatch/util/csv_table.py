@@ -32,7 +32,8 @@ def read_csv(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) ->
         optional: names of columns that are read if the file has them.
 
     Raises:
-        ValueError: a needed column is missing; the message names the columns of the file.
+        ValueError: a needed column is missing, and the message names the columns of the file; or a
+            cell of a needed column is empty.
         DataError: the text is not UTF-8; the message names the line.
         OSError, pa.ArrowException: the file cannot be read as a table.
     """
@@ -66,6 +67,9 @@ def read_csv(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) ->
             pass
         raise
     columns = {name: pc.utf8_trim_whitespace(table[name]) for name in wanted}
+    for name in needed:
+        if empty := pc.sum(pc.equal(columns[name], "")).as_py():
+            raise ValueError(f"{empty:,} cells of the column {name} are empty")
     return pa.table(columns)
 
 

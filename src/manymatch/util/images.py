@@ -130,6 +130,8 @@ def _name(source: Path | bytes | Image.Image) -> Path | str:
 def _open(source: Path | bytes | Image.Image, draft: int | None = None) -> Image.Image:
     """`draft`: a side in pixels; a JPEG may be decoded in a smaller size, but not below it."""
     if isinstance(source, Image.Image):
+        if 0 in source.size:
+            raise DataError(f"{_name(source)}: {source.width} x {source.height} pixels. {REMEDY}")
         return upright_rgb(source)
     with opened(source) as image:
         if draft:
