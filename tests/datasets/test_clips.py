@@ -7,6 +7,7 @@ import pickle
 import pytest
 from made_clips import made_clips, write_annotations, write_youcook2
 
+from manymatch.datasets import dataset
 from manymatch.datasets.image_folder import read_image_folder
 from manymatch.util.errors import ConfigError, DataError, SourceError
 
@@ -73,6 +74,16 @@ class TestYoucook2:
         content = pickle.dumps(value) if name == PICKLE else json.dumps(value).encode()
         (folder / name).write_bytes(content)
         stages.refused({"folder": str(folder)}, DataError, words)
+
+    @pytest.mark.parametrize(
+        "clips", [None, 5, ["ab"], [["v_0"]], [["v_0", "a", "b"]], [[5, "a"]], [{"a": 1, "b": 2}]]
+    )
+    def test_a_damaged_list_of_the_raw_folder(self, stages, folder, clips):
+        write_youcook2(folder, 66, 9)
+        stages({"folder": str(folder)})
+        (stages.raw / "train.json").write_text(json.dumps({"clips": clips}))
+        with pytest.raises(DataError, match=r"train\.json: "):
+            list(dataset("youcook2").captions(stages.raw))
 
 
 class TestMsrvtt:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
+from manymatch.util.errors import repeated
 from manymatch.util.regular_file import open_regular
 from manymatch.util.text_lines import numbered_lines
 
@@ -47,7 +48,7 @@ def read_csv(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) ->
         listed = ", ".join(filter(None, names)) or "none"
         raise ValueError(f"no column {', '.join(missing)}; the columns are {listed[:_SHOWN]}")
     wanted = [name for name in (*needed, *optional) if name in names]
-    twice = next((name for name in wanted if names.count(name) > 1), None)
+    twice = repeated(name for name in names if name in wanted)
     if twice is not None:
         raise ValueError(f"two columns {twice}")
     try:
