@@ -196,3 +196,14 @@ def name(film, clip):
 def line(film, clip, before=""):
     text = f'{before} SOMEONE "waves" in {film}.'
     return "\t".join([name(film, clip), *["00.00.01.000"] * 4, text]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "lost"), [("lsmdc", "train"), ("lsmdc", "test"), ("msrvtt", "train")]
+)
+def test_a_lost_file_of_the_raw_folder_is_a_fault(tmp_path, name, lost):
+    (tmp_path / "MSRVTT_data.json").write_text('{"sentences": []}')
+    for split in {"train", "test"} - {lost}:
+        (tmp_path / f"{split}.csv").write_text("")
+    with pytest.raises(FileNotFoundError, match=lost):
+        list(dataset(name).clips(tmp_path))
