@@ -33,7 +33,7 @@ _MOST = {
     "vocab_size": 2**21,
     "max_position_embeddings": 2**16,
 }
-"""The largest sizes of a configuration from elsewhere. BERT-large has 24 layers of 1,024 numbers."""
+"""The largest sizes in a configuration. BERT-large has 24 layers of 1,024 numbers."""
 _MANY = 2**29
 """Numbers in a network beyond which the file of the weights must hold them all."""
 _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
