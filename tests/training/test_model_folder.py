@@ -129,11 +129,14 @@ def test_weights_that_do_not_fit(folder, change, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_preset_of_enormous_sizes_uses_no_memory(folder):
-    settings = yaml.safe_load((folder / PRESET).read_text()) | {"model": {"size": 2**34}}
+@pytest.mark.parametrize(
+    ("size", "message"), [(2**34, "another shape of 'image"), (2**61, "cannot be built")]
+)
+def test_a_preset_of_enormous_sizes_uses_no_memory(folder, size, message):
+    settings = yaml.safe_load((folder / PRESET).read_text()) | {"model": {"size": size}}
     (folder / PRESET).write_text(yaml.safe_dump(settings))
     edit(folder / FACTS, preset_sha256=sha256(folder / PRESET))
-    with pytest.raises(CheckpointError, match="another shape of 'image"):
+    with pytest.raises(CheckpointError, match=message):
         load_model(folder)
 
 

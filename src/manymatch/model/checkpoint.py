@@ -28,7 +28,7 @@ from manymatch.methods import build_method
 from manymatch.methods.shared.method import Method
 from manymatch.model.facts import FACTS, REMEDY, facts
 from manymatch.networks.encoders.pretrained import structure_only
-from manymatch.util.errors import CheckpointError, DataError
+from manymatch.util.errors import CheckpointError, DataError, first_line
 from manymatch.util.files import replacing, sha256, write_json, write_text
 from manymatch.util.regular_file import regular_path
 from manymatch.util.seal import NAME as SEAL
@@ -105,8 +105,14 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
         feature_width=facts(folder)["feature_width"],
     )
     with structure_only():
-        with torch.device("meta"):  # a preset from elsewhere may have sizes that no memory holds
-            expected, weights = build().state_dict(), folder / WEIGHTS
+        try:
+            # A preset from elsewhere may have sizes that no memory holds.
+            with torch.device("meta"):
+                expected, weights = build().state_dict(), folder / WEIGHTS
+        except RuntimeError as error:
+            raise CheckpointError(
+                f"{folder / PRESET}: a network that cannot be built ({first_line(error)}). {REMEDY}"
+            ) from None
         _check_fit(weights, *_shapes(weights), expected, preset.method)
         method = build()
     load_weights(folder / WEIGHTS, method, preset.method)
