@@ -32,6 +32,7 @@ from manymatch.batch.collate import collate, whole_item
 from manymatch.batch.numbering import CaptionEntry, Numbering
 from manymatch.batch.scene_graph import Relation, SceneGraph
 from manymatch.batch.vocabulary import Vocabulary
+from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Preset, read_preset
 from manymatch.experiments.costs.timing import seconds, training_step
 from manymatch.methods import METHODS, build_method
@@ -111,7 +112,7 @@ def made_up_words(count: int = WORDS) -> Vocabulary:
     return Vocabulary([*Vocabulary.SPECIAL, *(f"word{number}" for number in range(count))])
 
 
-def built(preset: Preset, vocabulary: Vocabulary, width: int = FEATURES) -> Method:
+def built(preset: Preset, vocabulary: AnyVocabulary, width: int = FEATURES) -> Method:
     """The method of a preset with fresh weights, the same at every call."""
     torch.manual_seed(0)
     return build_method(preset.method, preset.model, vocabulary=vocabulary, feature_width=width)
@@ -120,19 +121,22 @@ def built(preset: Preset, vocabulary: Vocabulary, width: int = FEATURES) -> Meth
 def made_up(
     images: int,
     captions: int,
-    vocabulary: Vocabulary,
+    vocabulary: AnyVocabulary,
     regions: int = REGIONS,
     width: int = FEATURES,
+    side: int = 0,
 ) -> Batch:
     """A batch of random features and captions; a caption's graph has four objects, two
-    attributes and two relations."""
+    attributes and two relations. With `side`, images are as many random pixels a side."""
     rng, numbering = np.random.default_rng(0), Numbering(vocabulary)
     random_words = random.Random(0)
     return collate(
         [
             whole_item(
                 str(image),
-                rng.standard_normal((regions, width), np.float32),
+                rng.integers(0, 256, (side * side, 3), np.uint8)
+                if side
+                else rng.standard_normal((regions, width), np.float32),
                 captions=[numbering.caption(caption(random_words)) for _ in range(captions)],
             )
             for image in range(images)

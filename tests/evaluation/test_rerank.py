@@ -15,6 +15,7 @@ from manymatch.evaluation import rerank as stage
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.rerank import best_beta, reranked
 from manymatch.methods.shared.method import Embeddings
+from manymatch.model.embed import Embedded
 from manymatch.results.metrics import Metrics
 from manymatch.results.provenance import Provenance
 from manymatch.results.samples import Samples
@@ -46,6 +47,19 @@ def test_it_is_equation_14(beta):
             lowest = min((v @ e).item() for e in entities)
             expected = beta * (v @ t).item() + (1 - beta) * lowest
             assert result[i, j].item() == pytest.approx(expected, abs=1e-9)
+
+
+def test_every_beta_ranks_by_scores_that_are_computed_once():
+    calls, gallery = [], (IMAGES, TEXTS, torch.tensor([0, 1, 2, 2]))
+
+    def counted(images, texts):
+        calls.append(1)
+        return score(images, texts)
+
+    rsums = stage.rsum_by_beta(counted, Embedded(gallery[0], gallery[1], [], [], gallery[2]))
+    assert len(calls) == 2  # of the captions and of their entities
+    assert rsums == {beta: recall(reranked(score, beta), *gallery)["rsum"] for beta in stage.BETAS}
+    assert len(set(rsums.values())) > 1
 
 
 @pytest.fixture

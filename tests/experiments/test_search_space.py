@@ -53,6 +53,14 @@ def test_a_faulty_space_is_one_line(checkout: Checkout, fault: str) -> None:
         Search.of(checkout.layout, "tiny", "vsepp")
 
 
+def test_a_data_set_without_a_space_is_told_how_to_get_one(checkout: Checkout) -> None:
+    with pytest.raises(ConfigError, match=r"tiny\.yaml: no such file\. .*like: scenes"):
+        Search.of(checkout.layout, "tiny", "vsepp")
+    write_space(checkout, {"like": "scenes"})
+    checkout.layout.search_space("scenes").write_text(yaml.safe_dump(SPACE))
+    assert Search.of(checkout.layout, "tiny", "vsepp").domains
+
+
 @pytest.mark.parametrize("dataset", ["scenes", "flickr8k"])
 def test_every_method_s_preset_lies_inside_of_its_space(dataset: str) -> None:
     space = read_space(Layout(ROOT).search_space(dataset))

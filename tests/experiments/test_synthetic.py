@@ -125,7 +125,7 @@ def test_the_assignment_told_is_that_of_the_queue() -> None:
 
 
 def test_the_defaults_are_the_papers() -> None:
-    papers = {"weight": 1.0, "margin": 0.1, "tau": 0.01, "eta": 20.0, "n_classes": 1000}
+    papers = {"margin": 0.1, "tau": 0.01, "eta": 20.0, "n_classes": 1000}
     papers |= {"queue": 1280, "size": 5, "hidden": 50, "epochs": 100, "batch": 128, "lr": 1e-3}
     assert papers.items() <= RunSettings().model_dump().items()
     with pytest.raises(ValidationError, match="either rounds or tolerance"):

@@ -1,4 +1,4 @@
-"""Work in a forked child process, which ends before the test is given up."""
+"""Work in forked child processes, which end before the test is given up."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
+from torch import distributed
 
 _PATIENCE = 300
 """Seconds after which a child is ended: a fork of a process with threads can hang."""
@@ -34,3 +38,18 @@ def forked(work: Callable[[], Any]) -> int:
         finally:
             os._exit(code)
     return child
+
+
+def in_processes(world: int, work: Callable[[int], Any], folder: Path) -> list[Any]:
+    """What `work(rank)` returns in each of `world` processes that know each other."""
+    children = [forked(partial(_work, rank, world, work, folder)) for rank in range(world)]
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    assert codes == [0] * world
+    return [torch.load(folder / f"{rank}.pt") for rank in range(world)]
+
+
+def _work(rank: int, world: int, work: Callable[[int], Any], folder: Path) -> None:
+    meeting = f"file://{folder}/meeting"
+    patience = timedelta(seconds=60)  # if the other process failed
+    distributed.init_process_group("gloo", meeting, patience, rank=rank, world_size=world)
+    torch.save(work(rank), folder / f"{rank}.pt")

@@ -107,7 +107,7 @@ def upper_case(birds: Birds) -> Settings:
     for n, (file, texts) in enumerate(birds.captions.items()):
         path = birds.photos / file
         path.with_suffix(".TXT" if n % 2 else ".txt").write_text("\n".join(texts))
-        path.rename(path.with_suffix(".JPG"))
+        path.rename(path.with_name(f"{path.stem.upper() if n % 3 else path.stem}.JPG"))
     return {}
 
 

@@ -10,22 +10,23 @@ from dataclasses import replace
 import pytest
 from complete_results import judge
 from made_probes import write_probes
-from made_results import write_clusters, write_costs, write_experiment
+from made_results import write_clusters, write_costs, write_experiment, write_synthetic
 from made_sets import add_sets, set_metrics
 from report_pages import edit, pages_of, plans_of, section_of, texts_of
 
 from manymatch.reporting.attention_drawing import look
 from manymatch.reporting.report import read
-from manymatch.reporting.sections import costs, experiments, leaderboard
+from manymatch.reporting.sections import costs, experiments, leaderboard, over_seeds
 from manymatch.reporting.sections.ranks import recall_curve
-from manymatch.reporting.sections.sets import plane
+from manymatch.reporting.sections.sets import partners, plane
 from manymatch.results.all_results import AllResults
 from manymatch.results.clusters import Clusters
 from manymatch.results.costs import Costs
 from manymatch.results.experiments import Experiment
+from manymatch.results.over_seeds import SyntheticExperiment
 from manymatch.results.probes import Probes
 from manymatch.results.runs import read_runs
-from manymatch.results.sets import ImageMap, Projection
+from manymatch.results.sets import ElementPairs, ImageMap, Projection, SetMetrics
 
 RESULT = '''"""Sizes of models."""
 
@@ -210,6 +211,24 @@ def test_sets_may_lack_a_modality_attention_or_all_details(reports):
     shutil.rmtree(reports / "runs")
     page = pages_of(reports)["scenes-sets"]
     assert "details of these sets are not on this machine" in page and 'id="elements"' not in page
+
+
+def test_the_mean_without_a_collapsed_seed_stands_beside_the_mean(tmp_path):
+    r1 = {"contrastive": [86.0, 2.25, 85.0], "SwAMP": [90.0, 91.0, 89.0]}
+    path = write_synthetic(tmp_path, "made", r1)
+    table = over_seeds.synthetic_table(SyntheticExperiment.read(path))
+    rows = {name: cells for name, *cells in texts_of(table)}
+    assert "85.50 ± 0.71 (2 of 3 seeds)" in rows["contrastive"]
+    assert not any("of 3 seeds" in cell for cell in rows["SwAMP"])
+
+
+def test_partners_are_the_most_similar_elements_of_the_other_side():
+    """MaxMatch, section 4.4."""
+    pairs = ElementPairs(share=[[0.5, 0.0], [0.5, 0.0]], cosine=[[0.1, 0.9], [0.8, 0.2]])
+    sides = {side: set_metrics(2, alive=True)[side] for side in ("images", "texts")}
+    sides["texts"] = sides["texts"] | {"rsum_of": {"1": 10.0, "2": 20.0}}
+    metrics = SetMetrics.model_validate({"gallery": 300, "rsum": 260.0, **sides})
+    assert [*partners(pairs, metrics)] == [(1, 2, 237.5, 20.0), (2, 1, 234.5, 10.0)]
 
 
 def _map(**parts):

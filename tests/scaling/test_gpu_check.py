@@ -2,29 +2,56 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 
 @pytest.mark.slow
-def test_each_method_has_a_line(root: Path) -> None:
-    arguments = ["vsepp", "--images", "2", "--stored", "16", "--processes", "2"]
+def test_each_check_has_lines(root: Path, tmp_path: Path) -> None:
+    written = tmp_path / "new" / "check.json"
+    arguments = ["vsepp", "--images", "2", "--stored", "30", "--processes", "2", "--json", written]
     done = subprocess.run(
-        [sys.executable, root / "benchmarks" / "gpu_check.py", *arguments],
+        [sys.executable, root / "benchmarks" / "gpu_check.py", *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": str(root / "src")},
         capture_output=True,
         text=True,
         timeout=500,
     )
     assert done.returncode == 0, done.stderr
+    lines = json.loads(written.read_text())["lines"]
+    assert not [line for line in lines if line["verdict"] == "FAIL"]
+    values = {(line["subject"], line["measured"]): line["value"] for line in lines}
     # The device is the CPU itself.
-    assert re.search(r"^\| vsepp \| 0e\+00, 0e\+00 \| \d+ \|", done.stdout, re.M)
-    for source in ("shards", "memory"):
-        assert re.search(rf"^\| {source} \| \d+ \|", done.stdout, re.M)
-    (difference,) = re.findall(r"differs from one's by (\S+)", done.stdout)
-    assert float(difference) < 1e-5
+    assert values["vsepp", "float32: loss differs by"] == 0
+    for place in ("auto", "shards", "memory"):
+        assert values[f"vsepp, features {place}", "images/s"] > 0
+    assert values["2 processes", "loss differs from one process's by"] < 1e-5
+
+
+def test_a_check_that_breaks_is_a_line(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(root / "benchmarks"))
+    import gpu_check
+
+    report = gpu_check.Report(1.0, tmp_path / "check.json")
+
+    def broken() -> Iterator[Any]:
+        yield "a number", 3.0, "at most 2", lambda value: value <= 2
+        raise RuntimeError("no kernel\nimage")
+
+    report.add("cora", broken)
+    report.add("dive", lambda: [("another", 1.0, "", None)])
+    verdicts = [(line["subject"], line["verdict"]) for line in report.lines]
+    assert verdicts == [("cora", "FAIL"), ("cora", "FAIL"), ("dive", "")]
+    assert "no kernel image" in report.lines[1]["measured"]
+    report = gpu_check.Report(0.0, tmp_path / "check.json")
+    report.add("dive", lambda: [("another", 1.0, "", None)])
+    assert report.lines[0]["verdict"] == "LEFT OUT"

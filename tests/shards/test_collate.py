@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from manymatch.batch.collate import collate, collate_graphs, pad_words, whole_item
 from manymatch.batch.numbering import NumberedCaption, NumberedGraph
@@ -55,6 +56,29 @@ def test_boxes_are_padded_like_features():
     assert batch.boxes is not None
     assert batch.boxes.shape == (2, 2, 4)
     assert batch.boxes[0, 1].tolist() == [0.0] * 4
+
+
+class Copies(TorchDispatchMode):
+    """Counts the copies to another device."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += func is torch.ops.aten._to_copy.default and "device" in (kwargs or {})
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_packed_batch_moves_in_one_copy():
+    batch = collate([item("a", 1, [LONE, PAIR], boxes=True), item("b", 2, [PAIR], boxes=True)])
+    packed = batch.packed()
+    for value, same in zip(batch.tensors(), packed.tensors(), strict=True):
+        assert torch.equal(value, same) and value.dtype == same.dtype
+    with Copies() as copies:
+        moved = packed.to("meta")
+    assert copies.count == 1 < len(list(batch.tensors()))
+    assert [part.shape for part in moved.tensors()] == [part.shape for part in batch.tensors()]
+    for value, same in zip(batch.to("cpu").tensors(), packed.to("cpu").tensors(), strict=True):
+        assert torch.equal(value, same)
 
 
 def test_phrases_are_held_once_and_rows_point_right():

@@ -1,17 +1,15 @@
 """Two processes with half a batch each have the losses and gradients of one with the whole."""
 
 import copy
-import os
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from itertools import islice
 
 import pytest
 import torch
-from forked import forked
+from forked import in_processes
 from small_methods import CLIP_METHODS, NAMES, small
-from torch import distributed, nn
+from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from manymatch.batch.shared_rows import share_rows
@@ -19,25 +17,11 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.methods import build_method
 from manymatch.methods.msrm import Hypergraph, MSRMSettings
 from manymatch.methods.shared.method import Embeddings
+from manymatch.networks.layers.batch_norm import share_statistics
 from manymatch.shards.read import batches
-from manymatch.training.data import Data
+from manymatch.training.data import Data, ValidationBatches
 from manymatch.training.gather import gather
 from manymatch.training.validation import precision_by_score, validate
-
-
-def in_processes(world, work, folder):
-    """What `work(rank)` returns in each of `world` processes that know each other."""
-    children = [forked(partial(_work, rank, world, work, folder)) for rank in range(world)]
-    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    assert codes == [0] * world
-    return [torch.load(folder / f"{rank}.pt") for rank in range(world)]
-
-
-def _work(rank, world, work, folder):
-    meeting = f"file://{folder}/meeting"
-    patience = timedelta(seconds=60)  # if the other process failed
-    distributed.init_process_group("gloo", meeting, patience, rank=rank, world_size=world)
-    torch.save(work(rank), folder / f"{rank}.pt")
 
 
 class Whole(nn.Module):
@@ -69,8 +53,8 @@ def test_two_processes_train_like_one(tiny, tmp_path, name):
     def fresh(seed):
         torch.manual_seed(seed)
         method = build_method(name, small(name), vocabulary=vocabulary, feature_width=24)
-        for module in method.modules():  # statistics over half a batch differ by nature
-            if isinstance(module, nn.BatchNorm1d | nn.Dropout):
+        for module in method.modules():
+            if isinstance(module, nn.Dropout):
                 module.eval()
         method.start_epoch(1)
         method.start_step(1.0)
@@ -121,13 +105,16 @@ def test_processes_share_the_validation_split(name, tiny, tmp_path, monkeypatch)
     data, device = Data(tiny.shards, vocabulary), torch.device("cpu")
     torch.manual_seed(0)
     method = build_method(name, small(name), vocabulary=vocabulary, feature_width=24)
-    expected = validate(method, data, 3, device)
+
+    def split(size, *share):
+        return ValidationBatches(data, size, method.read_graph, *share)
+
+    expected = validate(method, split(3), device)
     assert expected["rsum"] > 0
 
     def work(rank):
-        return validate(method, data, 3, device, rank, 2), validate(
-            method, data, 16, device, rank, 2
-        )
+        parts = split(3, rank, 2), split(16, rank, 2)
+        return tuple(validate(method, part, device, rank) for part in parts)
 
     assert in_processes(2, work, tmp_path) == [(expected, expected), ({}, {})]
 
@@ -137,7 +124,8 @@ def test_validation_ranks_by_the_rule_of_retrieval(tiny):
     data, device = Data(tiny.shards, vocabulary), torch.device("cpu")
     torch.manual_seed(0)
     method = build_method("maxmatch", small("maxmatch"), vocabulary=vocabulary, feature_width=24)
-    recalls = [validate(method.train(mode), data, 3, device) for mode in (True, False)]
+    split = ValidationBatches(data, 3, method.read_graph)
+    recalls = [validate(method.train(mode), split, device) for mode in (True, False)]
     curves = [precision_by_score(method.train(mode), data, 3, device) for mode in (True, False)]
     assert recalls[0] == recalls[1] and curves[0] == curves[1]
 
@@ -193,6 +181,36 @@ def test_processes_share_rows(tmp_path, rows, share):
     for seen, products, _ in results:
         assert (seen, products.tolist()) == ([share], expected.tolist())
     assert (sum(gradient for *_, gradient in results) / 2).tolist() == gradient.tolist()
+
+
+@pytest.mark.parametrize("shape", [(), (2, 3)])
+def test_processes_share_the_statistics_of_batch_norms(tmp_path, shape):
+    """One process with five rows and one with two: the outputs, the running statistics and the
+    gradients of one with seven. DDP takes the mean of the gradients of weights."""
+    torch.manual_seed(0)
+    rows = 9 + torch.randn(7, 4, *shape)
+    factors = torch.randn(7, 4, *shape)
+    norm = (nn.BatchNorm2d if shape else nn.BatchNorm1d)(4)
+    nn.init.normal_(norm.weight), nn.init.normal_(norm.bias)
+
+    def results(part, used):
+        given = rows[part].clone().requires_grad_()
+        output = used(given)
+        (output.square() * factors[part]).sum().backward()
+        weights = [parameter.grad for parameter in used.parameters()]
+        return [output.detach(), given.grad], weights, list(used.buffers())
+
+    def shared(rank):
+        own = copy.deepcopy(norm)
+        share_statistics(own)
+        return results(slice(5) if rank == 0 else slice(5, 7), own)
+
+    by_row, weights, buffers = results(slice(7), copy.deepcopy(norm))
+    one, other = in_processes(2, shared, tmp_path)
+    close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-4)
+    close([torch.cat(parts) for parts in zip(one[0], other[0], strict=True)], by_row)
+    close([sum(parts) for parts in zip(one[1], other[1], strict=True)], weights)
+    close(one[2], buffers), close(other[2], buffers)
 
 
 def test_processes_share_a_hypergraph(tmp_path):

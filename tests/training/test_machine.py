@@ -38,6 +38,8 @@ def test_devices_and_precision_with_the_reason(count, bf16, asked, expected, rea
     assert chosen == expected
     line = description(Training(**asked), chosen)
     assert reason in line and chosen.precision in line
+    mixed_on_gpu = chosen.accelerator == "gpu" and "mixed" in chosen.precision
+    assert ("TF32" in line) == chosen.tf32 == mixed_on_gpu
 
 
 @pytest.fixture
@@ -74,6 +76,8 @@ LATE = ({"match": "x", "from_epoch": 1},)
         (False, 2, {"strategy": "fsdp", "accumulate": 2}, "fsdp .*accumulate"),
         (False, 2, {"strategy": "fsdp", "parameter_groups": LATE}, "fsdp .*frozen"),
         (False, 2, {"strategy": "fsdp", "precision": "16-mixed"}, "fsdp .*16-mixed"),
+        (False, 2, {"strategy": "fsdp", "compile": True}, "fsdp .*compile"),
+        (False, 2, {"strategy": "fsdp", "exchange": "bfloat16"}, "fsdp .*exchange"),
     ],
 )
 def test_what_cannot_work_is_one_line(torchrun, count, asked, words, monkeypatch, request):
@@ -106,11 +110,3 @@ def test_fabric_has_the_strategy_of_the_machine():
         assert strategy._ddp_kwargs["find_unused_parameters"] == unused
     with pytest.raises(ConfigError, match="fsdp cannot divide 'temperature'"):
         Machine("gpu", 2, "32-true", sharded=True).fabric(Training(), net)
-
-
-@pytest.mark.parametrize(
-    ("kind", "count", "changed"), [("gpu", 2, 1), ("gpu", 1, 0), ("cpu", 2, 0)]
-)
-def test_batch_norm_is_synchronised_on_several_gpus_only(kind, count, changed):
-    module = Machine(kind, count, "32-true").synchronised(Net())
-    assert sum(isinstance(part, nn.SyncBatchNorm) for part in module.modules()) == changed

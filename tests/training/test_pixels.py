@@ -9,7 +9,7 @@ from tiny_run import Run, preset
 from manymatch.config.preset import Augmentation
 from manymatch.model.checkpoint import load_model
 from manymatch.networks.backbones import resnet
-from manymatch.training.data import Data
+from manymatch.training.data import Data, ValidationBatches
 from manymatch.training.validation import validate
 from manymatch.util.errors import ConfigError
 
@@ -52,8 +52,12 @@ def test_a_cnn_is_fine_tuned_and_a_killed_run_ends_in_the_same_bytes(new_run, pa
     killed.train(pixel_preset())
     assert killed.outputs() == whole.outputs()
     method, _, vocabulary = load_model(whole.model)
-    result = validate(method, Data(painted.shards, vocabulary), 3, torch.device("cpu"))
-    again = validate(method, Data(painted.shards, vocabulary), 8, torch.device("cpu"))
+    result = validate(
+        method, ValidationBatches(Data(painted.shards, vocabulary), 3, None), torch.device("cpu")
+    )
+    again = validate(
+        method, ValidationBatches(Data(painted.shards, vocabulary), 8, None), torch.device("cpu")
+    )
     assert result == pytest.approx(again)
 
 

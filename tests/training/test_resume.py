@@ -31,6 +31,8 @@ def undisturbed(tmp_path_factory, tiny):
 STEP = "manymatch.training.loop.Losses.forward"
 MOVE = "manymatch.util.files.move_into_place"
 VALIDATE = "manymatch.training.loop.validate"
+WRITE = "manymatch.training.checkpoints.save_weights"
+"""The n-th call begins the checkpoint of epoch n, because each epoch of the run is the best."""
 slow = partial(pytest.param, marks=pytest.mark.slow)
 REAL = {
     "vsepp": {"size": 16, "word_size": 8, "feature_dropout": 0.2, "word_dropout": 0.2},
@@ -67,7 +69,24 @@ def test_killed_and_resumed(new_run, undisturbed, capsys, target, call, resumed)
     assert run.outputs() == undisturbed
     assert not run.checkpoints.exists()
     message = capsys.readouterr().err
-    assert (f"resuming after epoch {resumed}" in message) == bool(resumed)
+    epochs = next((n for n in range(1, 5) if f"resuming after epoch {n}" in message), 0)
+    # The thread that writes may still have the last checkpoint before it.
+    assert epochs == resumed or (target != MOVE and epochs == resumed - 1)
+
+
+@pytest.mark.parametrize(
+    ("every", "call", "resumed"), [({"epochs": 2}, 4, 2), ({"minutes": 1000}, 1, 0)]
+)
+def test_checkpoints_after_some_epochs_or_minutes(
+    new_run, undisturbed, capsys, every, call, resumed
+):
+    """The run is killed while it writes the checkpoint of the last epoch."""
+    run, run_preset = new_run("killed"), preset(checkpoint_every=every)
+    train_and_kill(run, MOVE, call, run_preset)
+    run.train(run_preset)
+    assert (f"resuming after epoch {resumed}" in capsys.readouterr().err) == bool(resumed)
+    same = [name for name in undisturbed if name.endswith((".safetensors", ".tsv"))]
+    assert len(same) > 1 and all(run.outputs()[name] == undisturbed[name] for name in same)
 
 
 def test_a_resumed_run_ends_when_patience_had_ended_it(new_run):
@@ -108,7 +127,7 @@ def test_real_methods_resume_to_the_same_bytes(new_run, name):
 
 def test_checkpoint_of_other_settings_is_ignored(new_run, capsys):
     run, fresh = new_run("killed"), new_run("fresh")
-    train_and_kill(run, STEP, 9)
+    train_and_kill(run, WRITE, 2)
     run_preset = preset(clip_norm=0.5)
     run.train(run_preset)
     assert "ignored and training starts anew: it was made with another preset" in (
@@ -133,7 +152,7 @@ def last_files(run):
 @pytest.mark.parametrize("kind", [".json", ".ckpt", ".safetensors"])
 def test_a_flipped_bit_leads_to_the_checkpoint_before(new_run, undisturbed, capsys, kind):
     run = new_run("killed")
-    train_and_kill(run, STEP, 20)
+    train_and_kill(run, WRITE, 4)
     (path,) = (path for path in last_files(run) if path.suffix == kind)
     checkpoints = killed_checkpoints(run)
     for _ in flipped_bits(path, 30):
@@ -159,7 +178,7 @@ def test_without_an_undamaged_checkpoint_training_starts_anew(
 ):
     monkeypatch.chdir(tmp_path)
     run = new_run("run")
-    train_and_kill(run, STEP, 15)
+    train_and_kill(run, WRITE, 3)
     for path in run.checkpoints.glob("*.ckpt"):
         path.write_bytes(pickle.dumps(Evil()))
     run.train(preset())
@@ -170,7 +189,7 @@ def test_without_an_undamaged_checkpoint_training_starts_anew(
 
 def test_best_weights_damaged_while_training_are_one_line(new_run):
     run = new_run("killed")
-    train_and_kill(run, STEP, 20)
+    train_and_kill(run, WRITE, 4)
     checkpoints = killed_checkpoints(run)
     history, _ = checkpoints.find()
     next(flipped_bits(last_files(run)[2], 1))
@@ -180,7 +199,7 @@ def test_best_weights_damaged_while_training_are_one_line(new_run):
 
 def test_two_checkpoints_are_kept(new_run):
     run = new_run("killed")
-    train_and_kill(run, STEP, 20)
+    train_and_kill(run, WRITE, 4)
     assert sorted(path.name for path in run.checkpoints.iterdir()) == [
         "best-0002.safetensors",
         "best-0003.safetensors",

@@ -12,7 +12,7 @@ from tiny_run import Run, preset
 from manymatch.model.checkpoint import load_model
 from manymatch.model.embed import embed
 from manymatch.shards.read import batches
-from manymatch.training.data import Data
+from manymatch.training.data import Data, ValidationBatches
 from manymatch.training.run_context import deterministic
 from manymatch.training.validation import validate
 from manymatch.util.errors import ConfigError, DataError, DivergenceError
@@ -34,7 +34,11 @@ def test_model_folder_holds_the_best_epoch(new_run, tiny):
     method, run_preset, vocabulary = load_model(run.model)
     assert run_preset == preset(weight_average=0.0, precision="32-true")
     facts = json.loads((run.model / "model.json").read_text())
-    result = validate(method, Data(tiny.shards, vocabulary), 4, torch.device("cpu"))
+    result = validate(
+        method,
+        ValidationBatches(Data(tiny.shards, vocabulary), 4, method.read_graph),
+        torch.device("cpu"),
+    )
     assert result["rsum"] == pytest.approx(facts["rsum"])
     assert result["rsum"] == max(curve(run, "validation/rsum"))
     assert facts["epoch"] == 1 + curve(run, "validation/rsum").index(facts["rsum"])

@@ -1,20 +1,28 @@
 """The batches of a preset."""
 
+import contextlib
+import threading
+
 import pytest
 import torch
 
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset
 from manymatch.scene_graphs.verbs import add_verbs
+from manymatch.shards.fetch import fetch
 from manymatch.shards.read import classes_of, samples
-from manymatch.training.data import Data, TrainingBatches
+from manymatch.training.data import Data, TrainingBatches, ValidationBatches, features_memory
 from manymatch.util.errors import ConfigError
 
 
-def training_batches(tiny, method="vsepp", **training):
+def preset(method="vsepp", **training):
     settings = {"images_per_batch": 6, "captions_per_image": 1, **training}
-    preset = Preset.model_validate({"method": method, "features": "grid", "training": settings})
-    return TrainingBatches(preset, Data(tiny.shards, Vocabulary.load(tiny.vocabulary)))
+    return Preset.model_validate({"method": method, "features": "grid", "training": settings})
+
+
+def training_batches(tiny, method="vsepp", **training):
+    data = Data(tiny.shards, Vocabulary.load(tiny.vocabulary))
+    return TrainingBatches(preset(method, **training), data)
 
 
 def test_one_image_a_class_in_every_epoch(tiny):
@@ -47,16 +55,8 @@ def test_verbs_of_relations_are_attributes_as_the_preset_says(tiny, verbs):
         for sample in samples(tiny.shards, "train")
         for caption in sample.captions
     }
-    settings = {"images_per_batch": 6, "captions_per_image": 1}
-    preset = Preset.model_validate(
-        {
-            "method": "cora",
-            "features": "grid",
-            "training": settings,
-            "model": {"verb_attributes": verbs},
-        }
-    )
-    batches = TrainingBatches(preset, Data(tiny.shards, Vocabulary.load(tiny.vocabulary)))
+    settings = preset("cora").model_copy(update={"model": {"verb_attributes": verbs}})
+    batches = TrainingBatches(settings, Data(tiny.shards, Vocabulary.load(tiny.vocabulary)))
     for (batch,) in batches:
         assert batch.graphs is not None
         expected = [
@@ -84,7 +84,7 @@ def test_features_are_in_memory_where_they_fit(tiny, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr("manymatch.shards.read.fetch", lambda *_: pytest.fail("a shard is read"))
             try:
-                return not all(batch.features.dtype == torch.float16 for (batch,) in result)
+                return not list(result)
             except pytest.fail.Exception:
                 return True
 
@@ -93,3 +93,81 @@ def test_features_are_in_memory_where_they_fit(tiny, monkeypatch):
     assert opened("shards", free["auto"])
     with pytest.raises(ConfigError, match=r"features_in: memory: .* GB are free"):
         opened("memory", needed - 1)
+
+
+@pytest.mark.parametrize(
+    ("setting", "gpu", "host", "place"),
+    [
+        ("auto", 4.1, 4.1, "cuda"),
+        ("auto", 3.9, 4.1, "cpu"),
+        ("auto", 3.9, 3.9, None),
+        ("device", 1.1, 0, "cuda"),
+        ("memory", 9, 1.1, "cpu"),
+        ("shards", 9, 9, None),
+    ],
+)
+def test_features_are_on_the_gpu_where_they_fit(tiny, monkeypatch, setting, gpu, host, place):
+    """A split of 48 images takes 9,216 bytes; `gpu` and `host` are multiples of that."""
+    needed, places = 48 * 4 * 24 * 2, []
+    monkeypatch.setattr("manymatch.training.data.free_memory", lambda: 2 * int(host * needed))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (int(gpu * needed), 0))
+    monkeypatch.setattr(
+        "manymatch.training.data.FeatureMemory",
+        lambda folder, split, device, pinned: places.append(torch.device(device).type),
+    )
+    features_memory(preset(features_in=setting), tiny.shards, torch.device("cuda"), here=2)
+    assert places == ([place] if place else [])
+
+
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument")
+def test_beside_a_gpu_a_thread_copies_the_batches(tiny, monkeypatch):
+    """The GPU is a pretended one, whose tensors have shapes alone."""
+    done = []
+
+    class Stream:
+        def __init__(self, device):
+            self.device = device
+
+        def wait_stream(self, other):
+            done.append("wait")
+
+        def record_event(self):
+            assert threading.current_thread() is not threading.main_thread()
+            done.append("copied")
+            return len(done)
+
+        def wait_event(self, event):
+            done.append("used")
+
+    monkeypatch.setattr(torch.cuda, "Stream", Stream)
+    monkeypatch.setattr(torch.cuda, "current_stream", Stream)
+    monkeypatch.setattr(torch.cuda, "stream", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(torch.Tensor, "record_stream", lambda *_: None, raising=False)
+    data = Data(tiny.shards, Vocabulary.load(tiny.vocabulary))
+    for place in ("shards", "memory"):
+        done.clear()
+        settings = preset(features_in=place, accumulate=2)
+        read = list(TrainingBatches(settings, data, device="meta"))
+        expected = list(TrainingBatches(settings, data))
+        for parts, same in zip(read, expected, strict=True):
+            for part, other in zip(parts, same, strict=True):
+                assert part.image_ids == other.image_ids and part.features.is_meta
+                assert part.features.shape == other.features.shape
+        assert done[:2] == ["wait", "copied"] and done[-1] == "used"
+        assert done.count("used") == done.count("copied") == 2 * len(read)
+
+
+@pytest.mark.parametrize("place", ["auto", "shards"])
+def test_validation_reads_the_shards_once(tiny, monkeypatch, place):
+    data = Data(tiny.shards, Vocabulary.load(tiny.vocabulary))
+    split = ValidationBatches(data, 5, None, preset=preset(features_in=place))
+    first = [batch.to("cpu") for batch in split]
+    assert len(first) == len(split) == 4
+    opened = []
+    monkeypatch.setattr(
+        "manymatch.shards.read.fetch", lambda *given: opened.append(1) or fetch(*given)
+    )
+    for batch, same in zip(split, first, strict=True):
+        for tensor, before in zip(batch.to("cpu").tensors(), same.tensors(), strict=True):
+            assert torch.equal(tensor, before)
+    assert len(opened) == (place == "shards")

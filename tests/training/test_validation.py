@@ -13,7 +13,7 @@ from manymatch.evaluation.protocols.recall import recall
 from manymatch.methods import build_method
 from manymatch.model.embed import embed
 from manymatch.shards.read import batches
-from manymatch.training.data import Data
+from manymatch.training.data import Data, ValidationBatches
 from manymatch.training.validation import precision_by_score, validate
 from manymatch.util.parquet_file import table_writer
 
@@ -59,6 +59,10 @@ def test_validation_equals_the_evaluation_protocol(tiny):
     with torch.no_grad():
         images, texts = method.encode_images(batch), method.encode_texts(batch)
     expected = recall(method.score, images, texts, batch.image_index)
-    result = validate(method, Data(tiny.shards, vocabulary), 3, torch.device("cpu"))
+    result = validate(
+        method,
+        ValidationBatches(Data(tiny.shards, vocabulary), 3, method.read_graph),
+        torch.device("cpu"),
+    )
     assert result["i2t_r1"] == pytest.approx(expected["i2t"]["r1"])
     assert result["rsum"] == pytest.approx(expected["rsum"])

@@ -1,5 +1,7 @@
 """A wrong argument of a public function is one line that names the argument."""
 
+from __future__ import annotations
+
 import inspect
 
 import pytest
@@ -7,7 +9,7 @@ import torch
 
 from manymatch import losses, similarities
 from manymatch.networks import pooling
-from manymatch.util.arguments import documented_shapes
+from manymatch.util.arguments import checked, documented_shapes
 from manymatch.util.errors import ConfigError, DataError, ManyMatchError
 
 ODD = [None, "x", float("nan"), [], {}, b"x", object(), ["x"]]
@@ -118,3 +120,20 @@ def test_an_entity_of_no_caption_is_refused():
 
 def _is_several(parameter):
     return parameter.kind is inspect.Parameter.VAR_POSITIONAL
+
+
+@pytest.mark.parametrize(
+    ("fault", "raised"),
+    [
+        ("size 3 of tensor a", DataError),
+        ("CUDA error: device-side assert triggered", RuntimeError),
+        ("CUDA out of memory. Tried to allocate 2 GiB", RuntimeError),
+        ("DataLoader worker (pid 7) is killed by signal: Killed.", RuntimeError),
+    ],
+)
+def test_errors_that_no_argument_causes_stay_as_they_are(fault, raised):
+    def score(count: int) -> None:
+        raise RuntimeError(fault)
+
+    with pytest.raises(raised, match=fault[:9]):
+        checked(score, pure=True)(3)

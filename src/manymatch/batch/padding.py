@@ -7,23 +7,71 @@ makes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+_ALIGNED = 64
+"""The tensors in a buffer begin at multiples of so many bytes."""
+
+
+def _view(buffer: Tensor, start: int, like: Tensor) -> Tensor:
+    """The bytes of `buffer` from `start` on, with the type and shape of `like`."""
+    return buffer[start : start + like.nbytes].view(like.dtype).view(like.shape)
+
+
+def _storage(part: Tensor) -> int:
+    return part.untyped_storage()._cdata
+
 
 class OnDevice:
     """Moves all tensors, also those of nested parts, to a device or to pinned memory."""
 
     def to(self, device: torch.device | str, non_blocking: bool = True) -> Any:
-        return self._map(lambda part: part.to(device, non_blocking=non_blocking))
+        """The same on `device`. The tensors of one buffer (`packed`) move in one copy."""
+        views: dict[int, list[Tensor]] = {}
+        for part in self.tensors():
+            if part.is_contiguous():
+                views.setdefault(_storage(part), []).append(part)
+        buffers: dict[int, Tensor] = {}
+        for number, parts in views.items():
+            storage = parts[0].untyped_storage()
+            if len(parts) > 1 and 2 * sum(part.nbytes for part in parts) >= storage.nbytes():
+                whole = torch.empty(0, dtype=torch.uint8, device=parts[0].device).set_(storage)
+                buffers[number] = whole.to(device, non_blocking=non_blocking)
+
+        def moved(part: Tensor) -> Tensor:
+            if _storage(part) in buffers and part.is_contiguous():
+                start = int(part.storage_offset()) * part.itemsize
+                return _view(buffers[_storage(part)], start, part)
+            return part.to(device, non_blocking=non_blocking)
+
+        return self._map(moved)
+
+    def packed(self, pin_memory: bool = False) -> Any:
+        """The same with copies of all tensors in one buffer, which moves to a GPU in one copy."""
+        starts = list(accumulate(-(-part.nbytes // _ALIGNED) * _ALIGNED for part in self.tensors()))
+        buffer = torch.empty(starts[-1], dtype=torch.uint8, pin_memory=pin_memory)
+        places = iter([0, *starts])
+        return self._map(lambda part: _view(buffer, next(places), part).copy_(part))
 
     def pin_memory(self) -> Any:
-        return self._map(lambda part: part.pin_memory())
+        """The method that the thread of a `DataLoader` calls."""
+        return self.packed(pin_memory=True)
+
+    def tensors(self) -> Iterator[Tensor]:
+        """All tensors, in the order of the fields."""
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if isinstance(value, Tensor):
+                yield value
+            elif isinstance(value, OnDevice):
+                yield from value.tensors()
 
     def __getstate__(self) -> dict[str, Any]:
         """Tensors that are not in shared memory as arrays: these travel from a worker process in
@@ -37,9 +85,9 @@ class OnDevice:
         for name, value in state.items():
             vars(self)[name] = torch.from_numpy(value) if isinstance(value, np.ndarray) else value
 
-    def _map(self, move: Callable[[Any], Any]) -> Any:
+    def _map(self, move: Callable[[Tensor], Tensor]) -> Any:
         moved = {
-            field.name: move(value)
+            field.name: move(value) if isinstance(value, Tensor) else value._map(move)
             for field in fields(self)  # type: ignore[arg-type]
             if isinstance(value := getattr(self, field.name), Tensor | OnDevice)
         }
@@ -75,8 +123,8 @@ class Padding(OnDevice):
     """The real rows of n samples, which are padded to R rows, and how many each sample has."""
 
     mask: Tensor  # (n, R) bool, True = a real row
-    size_row: Tensor  # (n,) int64: which one of `sizes` has as many real rows as the sample
-    sizes: Sequences  # a sequence for each number of real rows that occurs, ascending; L = R
+    size_row: Tensor  # (n,) int64: which one of `sizes` is the sample's number of real rows
+    sizes: Tensor  # (S,) int64: the numbers of real rows that occur, ascending, and at last R
 
 
 @dataclass(frozen=True)
@@ -100,7 +148,7 @@ class PaddedSequences(Padding):
     def longer(self, count: int) -> PaddedSequences:
         """The same with `count` more real rows in front of each sample's."""
         sequences = self.sequences.longer(count)
-        return PaddedSequences(sequences.mask, self.size_row, self.sizes.longer(count), sequences)
+        return PaddedSequences(sequences.mask, self.size_row, self.sizes + count, sequences)
 
 
 def sequences(lengths: Tensor, width: int) -> Sequences:
@@ -123,11 +171,8 @@ def padded_rows(mask: Tensor) -> PaddedRows:
     The numbers are made on the CPU. They are moved to the device of the mask.
     """
     device, mask = mask.device, mask.cpu()
-    sizes, size_row = mask.sum(1).unique(return_inverse=True)
     rows = mask.flatten().nonzero()[:, 0]
-    padding: PaddedRows = PaddedRows(mask, size_row, sequences(sizes, mask.shape[1]), rows).to(
-        device
-    )
+    padding: PaddedRows = PaddedRows(mask, *_sizes(mask.sum(1), mask.shape[1]), rows).to(device)
     return padding
 
 
@@ -136,11 +181,16 @@ def all_real(count: int, width: int, device: torch.device) -> PaddedRows:
     rows = torch.arange(count * width, device=device)
     none = rows.new_zeros(count)
     mask = torch.ones(count, width, dtype=torch.bool, device=device)
-    return PaddedRows(mask, none, Sequences(mask[:1], rows[:width], none[:1], (1,) * width), rows)
+    return PaddedRows(mask, none, rows.new_full((1,), width), rows)
 
 
 def padded_sequences(lengths: Tensor, width: int) -> PaddedSequences:
     """Sequences of the `lengths (n,)`, on the CPU, padded to `width`."""
     whole = sequences(lengths, width)
-    sizes, size_row = lengths.unique(return_inverse=True)
-    return PaddedSequences(whole.mask, size_row, sequences(sizes, width), whole)
+    return PaddedSequences(whole.mask, *_sizes(lengths, width), whole)
+
+
+def _sizes(counts: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """`size_row` and `sizes` of samples with `counts (n,)` real rows, padded to `width`."""
+    sizes, rows = torch.cat([counts, counts.new_tensor([width])]).unique(return_inverse=True)
+    return rows[:-1], sizes

@@ -52,15 +52,23 @@ def _rising(epochs: tuple[int, ...]) -> tuple[int, ...]:
     return epochs
 
 
-def _is_default(value: str) -> bool:
+class CheckpointEvery(Strict):
+    """After an epoch a checkpoint is written if so many epochs and minutes have passed since the
+    last one. The last epoch of a training always has one."""
+
+    epochs: Count = 1
+    minutes: NonNegative = 0.0
+
+
+def _is_default(value: str | bool | CheckpointEvery) -> bool:
     """Whether a preset leaves the key out of its file, as presets before this key do."""
-    return value in ("auto", "dvclive")
+    return value in ("auto", "dvclive", "float32", False, CheckpointEvery())
 
 
 class Optimizer(Strict):
-    """The optimiser: AdamW, Adam or AdamP."""
+    """The optimiser: AdamW, Adam, Adam with AMSGrad, or AdamP."""
 
-    name: Literal["adamw", "adam", "adamp"] = "adamw"
+    name: Literal["adamw", "adam", "amsgrad", "adamp"] = "adamw"
     lr: Positive = 5e-4
     weight_decay: NonNegative = 1e-4
 
@@ -156,18 +164,28 @@ class Training(Strict):
     """How several devices share a training. `auto` and `ddp`: each has the whole model. `fsdp`:
     each GPU has a part of the weights, which are brought together for a step; see docs/scaling.md
     for the settings that `fsdp` refuses."""
+    compile: Annotated[bool | Literal["auto"], Field(exclude_if=_is_default)] = "auto"
+    """Whether `torch.compile` compiles parts of the method for training; see docs/scaling.md.
+    Results change by rounding, and compiled dropout draws other numbers."""
+    exchange: Annotated[Literal["float32", "bfloat16"], Field(exclude_if=_is_default)] = "float32"
+    """The numbers in which devices exchange gradients; bfloat16 halves the bytes."""
+    shared_statistics: Annotated[bool, Field(exclude_if=_is_default)] = False
+    """Whether the batch norms of a CNN use the statistics of all devices together. The papers' code
+    used those of each GPU. All other batch norms use those of all devices."""
     features_in: Literal["auto", "shards", "memory", "device"] = "auto"
     """Where the training split's features are between epochs. The results are the same.
 
     `shards`: on the disk; worker processes read and decode them in each epoch.
     `memory`: in the memory of each training process, 2 bytes a number: Flickr30K's regions take 4.3
     GB, COCO's 16.7 GB. `device`: the same on each GPU, which nothing is copied to.
-    `auto`: in memory if all processes of this host together need at most a quarter of what is free,
-    else in shards.
+    `auto`: on the device if a quarter of the GPU's free memory is enough; else in memory if all
+    processes of this host together need at most a quarter of what is free; else in shards.
     """
     logger: Annotated[Logger, Field(exclude_if=_is_default)] = "dvclive"
     """The library that writes the curves. All but `csv` belong to an extra: `pipeline` for dvclive,
     else the extra of the same name."""
+    checkpoint_every: Annotated[CheckpointEvery, Field(exclude_if=_is_default)] = CheckpointEvery()
+    """How often a training writes what a killed training resumes from."""
     patience: Count | None = None
     """Number of epochs without a better validation rsum after which training stops."""
 
@@ -280,7 +298,7 @@ def setting_after(
 def _results(preset: Preset) -> Preset:
     """The preset without its model and the settings that change results by chance alone, or not at
     all."""
-    machine = ("devices", "strategy", "features_in", "logger")
+    machine = ("devices", "strategy", "compile", "features_in", "logger", "checkpoint_every")
     unset = {key: Training.model_fields[key].default for key in machine}
     training = preset.training.model_copy(update=unset)
     return preset.model_copy(update={"seed": 0, "training": training, "model": {}})

@@ -6,6 +6,7 @@ Pham et al., CORA, CVPR 2024, eq. 14.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -13,7 +14,8 @@ from torch import Tensor
 
 from manymatch.config.layout import ResultFiles
 from manymatch.evaluation.ensemble import Ensemble
-from manymatch.evaluation.protocols.recall import recall
+from manymatch.evaluation.protocols.recall import recall_of
+from manymatch.evaluation.ranking.ranks import Mixture, rank_each
 from manymatch.evaluation.split_results import EvaluationOptions, rank_split, write
 from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.model.blocks import Score
@@ -21,7 +23,6 @@ from manymatch.model.embed import Embedded
 from manymatch.networks.device import pick_device
 from manymatch.results.machine import Clock, record
 from manymatch.util.errors import ConfigError
-from manymatch.util.progress import track
 
 SUFFIX = "+rerank"
 """Follows the model's name in the name of the re-ranked result."""
@@ -86,9 +87,15 @@ def check_entities(method: Method, embedded: Embedded, user: str) -> None:
 
 
 def rsum_by_beta(score: Score, embedded: Embedded) -> dict[float, float]:
-    """The rsum on an embedded split for each beta of `BETAS`."""
-    tried = track(BETAS, "try the values of beta", len(BETAS), quiet=True)
-    return {beta: recall(reranked(score, beta), *embedded.gallery)["rsum"] for beta in tried}
+    """The rsum on an embedded split for each beta of `BETAS`. Scores are computed once."""
+
+    def mixture(beta: float) -> Mixture:
+        return lambda scores: [_mixed(scores[0], scores[1], beta)]
+
+    rankings = rank_each(
+        [score, partial(lowest_entity, score)], [mixture(beta) for beta in BETAS], *embedded.gallery
+    )
+    return {beta: recall_of(ranking)["rsum"] for beta, ranking in zip(BETAS, rankings, strict=True)}
 
 
 def best_beta(rsums: dict[float, float]) -> float:
@@ -103,10 +110,13 @@ def reranked(score: Score, beta: float) -> Score:
     """
 
     def mixed(images: Embeddings, texts: Embeddings) -> Tensor:
-        whole = score(images, texts)
-        return beta * whole + (1 - beta) * lowest_entity(score, images, texts)
+        return _mixed(score(images, texts), lowest_entity(score, images, texts), beta)
 
     return mixed
+
+
+def _mixed(whole: Tensor, lowest: Tensor, beta: float) -> Tensor:
+    return beta * whole + (1 - beta) * lowest
 
 
 def lowest_entity(score: Score, images: Embeddings, texts: Embeddings) -> Tensor:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from manymatch.batch.batch import Batch
 from manymatch.config.preset import NonNegative, Positive
-from manymatch.losses import gram_diversity
+from manymatch.losses.diversity import gram_diversity
 from manymatch.methods.shared.matching import weighted
 from manymatch.methods.shared.method import Embeddings
 from manymatch.methods.shared.set_method import SetMethod, SetMethodSettings, SetSettings

@@ -56,7 +56,7 @@ def save_model(
     """Write the whole folder or nothing; `more` is added to `model.json`."""
     with sealed(folder, loose=[CARD]) as partial:
         partial.mkdir()
-        save_weights(partial / WEIGHTS, method, preset.method)
+        save_weights(partial / WEIGHTS, method.state_dict(), preset.method)
         write_text(partial / PRESET, preset.to_yaml())
         vocabulary.save(partial / VOCABULARY)
         content = {
@@ -68,16 +68,13 @@ def save_model(
         write_text(partial / CARD, _model_card(preset, content))
 
 
-def save_weights(path: Path, method: Method, name: str) -> str:
-    """Write the weights of `method` as safetensors, with the method's `name`. Return the SHA-256
-    of the file."""
+def save_weights(path: Path, weights: Mapping[str, Tensor], name: str) -> str:
+    """Write the state of a method as safetensors, with the method's `name`. Return the SHA-256 of
+    the file."""
     # Safetensors refuses tensors that share memory, such as tied weights, and tensors in an unusual
     # memory format, such as a CNN's; clones are neither.
     plain = torch.contiguous_format
-    state = {
-        key: value.detach().cpu().clone(memory_format=plain)
-        for key, value in method.state_dict().items()
-    }
+    state = {key: value.detach().cpu().clone(memory_format=plain) for key, value in weights.items()}
     content = save(state, metadata={"method": name})
     with replacing(path) as partial:
         partial.write_bytes(content)

@@ -12,6 +12,7 @@ from torch import Tensor
 from manymatch.batch.batch import Batch
 from manymatch.config.preset import Precision
 from manymatch.methods.shared.method import Embeddings, Method
+from manymatch.networks.device import tf32
 from manymatch.util.errors import DataError, DivergenceError
 
 
@@ -50,14 +51,15 @@ def embed(method: Method, batches: Iterable[Batch], device: torch.device | str) 
 @contextmanager
 def inference(method: Method, device: torch.device) -> Iterator[None]:
     """In the block `method` runs in evaluation mode, without gradients, in the precision of its
-    preset. Afterwards the method is in its former mode again."""
+    preset. Products that stay in float32, such as scores, are exact. Afterwards the method is in
+    its former mode again."""
     was_training = method.training
     method.eval()
     try:
         precision = precision_on(device.type, method.precision)
         half = torch.float16 if precision == "16-mixed" else torch.bfloat16
         autocast = torch.autocast(device.type, half, enabled=precision != "32-true")
-        with torch.inference_mode(), autocast:
+        with torch.inference_mode(), autocast, tf32(False):
             yield
     finally:
         method.train(was_training)

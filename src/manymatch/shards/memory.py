@@ -14,6 +14,9 @@ from manymatch.shards.order import shard_order
 from manymatch.shards.sample import BOXES, FEATURES, JSON, decode, npy_bytes
 from manymatch.util.progress import track
 
+_BLOCK = 512
+"""The images that are copied to a GPU at once."""
+
 
 class FeatureMemory:
     """The features of all images of a split in one tensor, as the shards store them.
@@ -44,16 +47,29 @@ class FeatureMemory:
         self.samples: list[RawSample] = []
         """The samples in table order."""
         order = shard_order(len(shards.shards), None)
+        # On its way to a GPU, a block of images is copied at once.
+        block, first = self._features, 0
+        if torch.device(device) != torch.device("cpu"):
+            block = torch.zeros_like(self._features[:_BLOCK], device="cpu")
         stored = fetch(folder, shards, order, range(shards.images), {JSON, FEATURES, BOXES})
         for row, raw in track(stored, f"features of {where}", shards.images, quiet=True):
             sample = decode(raw, index.width, where, index.dtype, draw=lambda _: ())
             features = torch.tensor(sample.features)
-            self._features[row, : len(features)].copy_(features)
+            if row - first == len(block):
+                self._features[first:row] = block
+                block.zero_()
+                first = row
+            block[row - first, : len(features)] = features
             self._rows[sample.image_id] = row
             self.samples.append({**raw, FEATURES: npy_bytes(sample.features[:, :0])})
+        if block is not self._features:
+            self._features[first:] = block[: shards.images - first]
 
     def fill(self, batch: Batch) -> Batch:
-        """The `batch` with its features, zero where `region_mask` is False."""
+        """The `batch`, on the CPU, with its features, zero where `region_mask` is False.
+
+        On a GPU the features belong to the stream that is current.
+        """
         rows = torch.tensor([self._rows[image_id] for image_id in batch.image_ids])
         stored = self._features[:, : batch.region_mask.shape[1]]
         device = stored.device
@@ -64,5 +80,8 @@ class FeatureMemory:
             pin_memory=self._pinned and device.type == "cpu",
         )
         torch.index_select(stored, 0, rows.to(device, non_blocking=True), out=features)
-        unreal = ~batch.region_mask.to(device, non_blocking=True)
-        return replace(batch, features=features.masked_fill_(unreal[:, :, None], 0))
+        if not batch.region_padding.all_real:
+            # By number: a mask of all features would take twice as long as their copy.
+            unreal = (~batch.region_mask).flatten().nonzero()[:, 0]
+            features.flatten(0, 1).index_fill_(0, unreal.to(device, non_blocking=True), 0)
+        return replace(batch, features=features)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -52,14 +53,19 @@ class AdamP(Optimizer):
         scales = torch._foreach_sqrt(squares)
         torch._foreach_div_(scales, [math.sqrt(1 - beta2 ** state["step"]) for state in states])
         torch._foreach_add_(scales, group["eps"])
-        changes = torch._foreach_div(means, scales)
-        for parameter, gradient, change in zip(parameters, gradients, changes, strict=True):
-            ratio: Tensor | float = 1.0
-            if parameter.ndim > 1:
-                ratio = _project(parameter, gradient, change, group)
-            if decay:
-                parameter.mul_(1 - lr * decay * ratio)
+        changes = list(torch._foreach_div(means, scales))
         torch._foreach_mul_(changes, [-lr / (1 - beta1 ** state["step"]) for state in states])
+        matrices = [n for n, parameter in enumerate(parameters) if parameter.ndim > 1]
+        vectors = [parameter for parameter in parameters if parameter.ndim <= 1]
+        if decay and vectors:
+            torch._foreach_mul_(vectors, 1 - lr * decay)
+        if matrices:
+            weights, slopes, steps = (
+                [part[n] for n in matrices] for part in (parameters, gradients, changes)
+            )
+            projected = _projected(weights, slopes, steps, group)
+            for n, change in zip(matrices, projected, strict=True):
+                changes[n] = change
         torch._foreach_add_(parameters, changes)
 
     def _counted(self, parameter: Tensor) -> dict[str, Any]:
@@ -73,20 +79,89 @@ class AdamP(Optimizer):
         return state
 
 
-def _project(parameter: Tensor, gradient: Tensor, change: Tensor, group: dict[str, Any]) -> Tensor:
-    """Take out of `change` its part along the rows of the matrix, or along the whole matrix, where
-    the gradient is nearly orthogonal to them. Return the factor of the weight decay, `()`."""
-    eps, delta = group["eps"], group["delta"]
-    weights, slopes, steps = (part.flatten(1) for part in (parameter, gradient, change))
-    pairs = ((slopes, weights), (slopes, slopes), (weights, weights), (weights, steps))
-    rows = torch.stack([(first * second).sum(1) for first, second in pairs])
-    # The whole matrix as one more row, so that both views share the operations.
-    dots, slopes2, weights2, along = torch.cat([rows, rows.sum(1, keepdim=True)], 1)
-    norms = weights2.sqrt()
-    cosines = dots.abs() / (slopes2.sqrt().clamp(min=eps) * norms.clamp(min=eps))
-    row_is_small = cosines[:-1].amax() < delta / math.sqrt(weights.shape[1])
-    tensor_is_small = cosines[-1] < delta / math.sqrt(weights.numel())
-    parts = along / (norms + eps).square()
-    taken = torch.where(row_is_small, parts[:-1], torch.where(tensor_is_small, parts[-1], 0.0))
-    change.sub_(taken.view(-1, *[1] * (parameter.ndim - 1)) * parameter)
-    return torch.where(row_is_small | tensor_is_small, group["wd_ratio"], 1.0)
+class _Layout(NamedTuple):
+    """M matrices, those with equally long rows side by side, and all their V rows."""
+
+    blocks: list[list[int]]  # the matrices of each length of a row; the M below are in this order
+    rows: list[int]  # of each matrix
+    lengths: Tensor  # (M,) the same on the device
+    matrix: Tensor  # (V,) of each row
+    limits: Tensor  # (2, M) the largest cosines of a projection by rows, and by the whole matrix
+
+
+@lru_cache(maxsize=16)
+@torch.inference_mode(False)
+def _layout(shapes: tuple[tuple[int, int], ...], delta: float, device: torch.device) -> _Layout:
+    """The layout of matrices of the `shapes` (rows, columns)."""
+    columns = dict.fromkeys(column for _, column in shapes)
+    blocks = [[n for n, shape in enumerate(shapes) if shape[1] == column] for column in columns]
+    ordered = [shapes[n] for block in blocks for n in block]
+    rows = [row for row, _ in ordered]
+    lengths = torch.tensor(rows)
+    limits = [
+        [delta / math.sqrt(size) for size in (column, row * column)] for row, column in ordered
+    ]
+    matrix = torch.arange(len(rows)).repeat_interleave(lengths)
+    return _Layout(
+        blocks, rows, lengths.to(device), matrix.to(device), torch.tensor(limits).T.to(device)
+    )
+
+
+def _projected(
+    parameters: list[Tensor], gradients: list[Tensor], changes: list[Tensor], group: dict[str, Any]
+) -> list[Tensor]:
+    """The `changes` without their part along the rows of their matrix, or along the whole matrix,
+    where the gradient is nearly orthogonal to them; minus the weight decay, which is then smaller.
+
+    Matrices with equally long rows are joined. The number of operations depends on the number of
+    such lengths, but not on the number of matrices.
+    """
+    eps, shapes = group["eps"], tuple((len(part), part.numel() // len(part)) for part in parameters)
+    layout = _layout(shapes, group["delta"], parameters[0].device)
+    weights, slopes, steps = (
+        [torch.cat([parts[n].flatten(1) for n in block]) for block in layout.blocks]
+        for parts in (parameters, gradients, changes)
+    )
+    # Of each row: gradient times weights, both squares, and change times weights.
+    rows = torch.stack(
+        [
+            _sums(slopes, weights),
+            torch.cat([torch.linalg.vector_norm(part, dim=1) for part in slopes]).square(),
+            torch.cat([torch.linalg.vector_norm(part, dim=1) for part in weights]).square(),
+            _sums(steps, weights),
+        ],
+        1,
+    )
+    lengths: Any = {"lengths": layout.lengths, "unsafe": True}  # else the host would check them
+    wholes = torch.segment_reduce(rows, "sum", **lengths)
+    (row_cosines, row_shares), (cosines, shares) = (_turned(part, eps) for part in (rows, wholes))
+    by_rows = torch.segment_reduce(row_cosines, "max", **lengths) < layout.limits[0]
+    by_whole = cosines < layout.limits[1]
+    decay = group["lr"] * group["weight_decay"]
+    decays = torch.where(by_rows | by_whole, decay * group["wd_ratio"], decay)
+    of_matrix = torch.stack([by_rows, torch.where(by_whole, shares, 0.0), decays])
+    row_is_small, share, decay_of_row = of_matrix.index_select(1, layout.matrix)
+    taken = torch.where(row_is_small.bool(), row_shares, share) + decay_of_row
+    counts = [len(part) for part in weights]
+    for step, weight, factor in zip(steps, weights, taken.split(counts), strict=True):
+        step.addcmul_(factor[:, None], weight, value=-1)
+    projected = list(changes)
+    starts = iter(layout.rows)
+    for block, step in zip(layout.blocks, steps, strict=True):
+        for n, part in zip(block, step.split([next(starts) for _ in block]), strict=True):
+            projected[n] = part.view_as(parameters[n])
+    return projected
+
+
+def _sums(first: list[Tensor], second: list[Tensor]) -> Tensor:
+    """`(V,)`: the sum of the products in each row of all blocks."""
+    return torch.cat([(one * other).sum(1) for one, other in zip(first, second, strict=True)])
+
+
+def _turned(sums: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """`sums (k, 4)` of k rows or matrices -> `(k,)` cosines between gradient and weights, and what
+    the change has along the weights."""
+    dots, slopes, weights, along = sums.unbind(1)
+    norms = weights.sqrt()
+    cosines = dots.abs() / (slopes.sqrt().clamp(min=eps) * norms.clamp(min=eps))
+    return cosines, along / (norms + eps).square()

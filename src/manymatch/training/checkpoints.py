@@ -5,18 +5,18 @@ best-N.safetensors   the best weights, of epoch N
 epoch-N.json         the history of N epochs, and the hashes of the two files
 
 Each file is written completely or not at all. `epoch-N.json` comes last, so a checkpoint with this
-file is complete, after a kill at any moment. The checkpoints of the last two epochs are kept: if a
-file of the newer one is damaged, training resumes one epoch before, with the same result.
+file is complete, after a kill at any moment. The last two checkpoints are kept: if a file of the
+newer one is damaged, training resumes from the one before, with the same result.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from lightning_fabric import Fabric
+from torch import Tensor
 
 from manymatch.config.preset import Preset
 from manymatch.methods import entry_point
@@ -128,11 +128,6 @@ class Checkpoints:
         self.hashes.update(hashes)
         return history
 
-    def save_best(self, method: Method, name: str, epoch: int) -> None:
-        """Save the weights of `epoch` (from 0), the best so far."""
-        path = self._best(epoch)
-        self.hashes[path.name] = save_weights(path, method, name)
-
     def load_best(self, method: Method, name: str, epoch: int) -> None:
         """Load the weights of `epoch` (from 0).
 
@@ -147,22 +142,40 @@ class Checkpoints:
             )
         load_weights(path, method, name)
 
-    def save_last(self, fabric: Fabric, state: dict[str, Any], history: History) -> None:
-        """Save the `state` after a whole epoch; every process calls this."""
-        path = self.state(len(history.rows))
-        if fabric.global_rank:
-            fabric.save(path, state)  # takes part, writes nothing
-            return
-        with replacing(path) as partial:
-            fabric.save(partial, state)
-            self.hashes[path.name] = sha256(partial)
+    def write(
+        self,
+        history: History,
+        before: int,
+        save_state: Callable[[Path], None],
+        best: Mapping[str, Tensor] | None,
+        name: str,
+    ) -> None:
+        """Write the checkpoint after the epochs of `history`.
+
+        Args:
+            before: the number of epochs of the checkpoint before, which is kept; 0: there is none.
+            save_state: writes the state.
+            best: the best weights, if they are not those of the checkpoint before.
+            name: the name of the method.
+        """
+        state, weights = self._files(history)
+        if best is not None:
+            self.hashes[weights.name] = save_weights(weights, best, name)
+        with replacing(state) as partial:
+            save_state(partial)
+            self.hashes[state.name] = sha256(partial)
         record = {
             "fingerprint": self.fingerprint,
             "history": history.rows,
-            "files": {path.name: self.hashes[path.name] for path in self._files(history)},
+            "files": {path.name: self.hashes[path.name] for path in (state, weights)},
         }
-        write_hashed_object(path.with_suffix(".json"), record)
-        self._remove_earlier(history)
+        write_hashed_object(state.with_suffix(".json"), record)
+        kept = {state.stem, weights.stem}
+        if before:
+            kept |= {path.stem for path in self._files(History(history.rows[:before]))}
+        for path in [*self.folder.glob("epoch-*"), *self.folder.glob("best-*")]:
+            if path.stem not in kept:
+                remove(path)
 
     def remove(self) -> None:
         """Remove the folder. The records go first, so that a kill leaves whole checkpoints."""
@@ -173,18 +186,6 @@ class Checkpoints:
     def _records(self) -> list[Path]:
         """The records of all checkpoints, the last epoch first."""
         return sorted(self.folder.glob("epoch-*.json"), reverse=True)
-
-    def _remove_earlier(self, history: History) -> None:
-        """Keep the checkpoint of `history` and the one before."""
-        kept = {
-            path.stem
-            for rows in (history.rows, history.rows[:-1])
-            if rows
-            for path in self._files(History(rows))
-        }
-        for path in [*self.folder.glob("epoch-*"), *self.folder.glob("best-*")]:
-            if path.stem not in kept:
-                remove(path)
 
     def _files(self, history: History) -> tuple[Path, Path]:
         """The state and the best weights of the checkpoint with this history."""

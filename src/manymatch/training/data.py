@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -11,20 +12,23 @@ from pathlib import Path
 import torch
 
 from manymatch.batch.batch import Batch
+from manymatch.batch.padding import OnDevice
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Preset
 from manymatch.methods import check_model, method_class
 from manymatch.results.machine import free_memory
+from manymatch.scene_graphs.verbs import GraphReader
 from manymatch.shards.loader import Loader
 from manymatch.shards.memory import FeatureMemory
 from manymatch.shards.read import Batches, batches, classes_of, read_index
 from manymatch.training.helpers import first_process
 from manymatch.util.errors import ConfigError
+from manymatch.util.prefetch import map_ahead
 from manymatch.util.progress import say
 
 _MOST_WORKERS = 8
 _FREE_SHARE = 4
-"""`features_in: auto` takes at most one part in so many of the free memory."""
+"""`features_in: auto` takes at most one part in so many of what is free."""
 _WORTH_A_LINE = 10**9
 
 
@@ -66,21 +70,47 @@ class TrainingBatches:
         self.epoch = 0
         one_per_class = preset.training.one_per_class
         self._classes = classes_of(data.shards, "train") if one_per_class else None
-        self._memory = _memory(preset, data.shards, torch.device(device), here)
+        self._device = torch.device(device)
+        self._memory = features_memory(preset, data.shards, self._device, here)
         self._length = -(-len(self._epoch_batches(0)) // preset.training.accumulate)
-        gpu = torch.device(device).type != "cpu"
+        gpu = self._device.type != "cpu"
         self._loader = Loader(self._epoch_batches, _workers(here) if gpu else 0, pin_memory=gpu)
 
     def __len__(self) -> int:
         return self._length
 
     def __iter__(self) -> Iterator[tuple[Batch, ...]]:
-        """Each batch in as many parts as `training.accumulate` says."""
-        stream: Iterator[Batch] = self._loader.epoch(self.epoch)
-        if self._memory:
-            stream = map(self._memory.fill, stream)
-        while parts := tuple(islice(stream, self._preset.training.accumulate)):
-            yield parts
+        """Each batch on the device, in as many parts as `training.accumulate` says."""
+        with contextlib.closing(self._moved()) as stream:
+            while parts := tuple(islice(stream, self._preset.training.accumulate)):
+                yield parts
+
+    def _moved(self) -> Generator[Batch, None, None]:
+        """The parts of all batches of the epoch, on the device.
+
+        Beside a GPU a thread fills and copies the next part. The copy has a stream of its own, so
+        that the GPU computes in the meantime.
+        """
+        fill = self._memory.fill if self._memory else lambda batch: batch
+        stream = self._loader.epoch(self.epoch)
+        if self._device.type == "cpu":
+            for batch in stream:
+                yield fill(batch).to(self._device)
+            return
+        computing = torch.cuda.current_stream(self._device)
+        copying = torch.cuda.Stream(self._device)
+        copying.wait_stream(computing)
+
+        def copied(batch: Batch) -> tuple[Batch, torch.cuda.Event]:
+            with torch.cuda.stream(copying):
+                return fill(batch).to(self._device), copying.record_event()
+
+        with contextlib.closing(map_ahead(copied, stream, 1)) as parts:
+            for batch, arrived in parts:
+                computing.wait_event(arrived)
+                for tensor in batch.tensors():
+                    tensor.record_stream(computing)
+                yield batch
 
     def _epoch_batches(self, epoch: int) -> Batches:
         training = self._preset.training
@@ -102,29 +132,106 @@ class TrainingBatches:
         )
 
 
-def _memory(preset: Preset, shards: Path, device: torch.device, here: int) -> FeatureMemory | None:
-    """The features in memory, if the preset asks for them or if they fit.
+class ValidationBatches:
+    """The batches of the split `validation` that process `rank` of `world` embeds.
+
+    The batches are the same in each epoch. So they are read once and kept, on the device or in
+    memory, if they fit and unless `training.features_in` is `shards`. Else worker processes prepare
+    them for a GPU in each epoch.
+
+    Args:
+        preset: the settings of a training; None: the batches are needed once.
+        graphs: `Method.read_graph`.
+        rank, world, device, here: as for `TrainingBatches`.
+
+    Attributes:
+        shared: whether each process has a part of the batches; else each has all of them.
+    """
+
+    def __init__(
+        self,
+        data: Data,
+        images_per_batch: int,
+        graphs: GraphReader | None,
+        rank: int = 0,
+        world: int = 1,
+        preset: Preset | None = None,
+        device: torch.device | str = "cpu",
+        here: int = 1,
+    ) -> None:
+        shards, words = data.shards, data.vocabulary
+        stream = batches(shards, "validation", words, images_per_batch, graphs=graphs)
+        self.shared = len(stream) >= world > 1
+        if self.shared:
+            stream = stream.part(rank, world)
+        self._length, self._device, self._place = len(stream), torch.device(device), "shards"
+        if preset is not None and preset.training.features_in != "shards":
+            free = _free(self._device, here)
+            self._place = _place("auto", _needed(shards, "validation"), free)
+        self._kept: list[Batch] = []
+        gpu = self._device.type != "cpu" and self._place == "shards"
+        self._loader = Loader(lambda _: stream, _workers(here) if gpu else 0, pin_memory=gpu)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Batch]:
+        if len(self._kept) == self._length:
+            yield from self._kept
+            return
+        self._kept.clear()
+        for batch in self._loader.epoch(0):
+            if self._place == "device":
+                batch = OnDevice.to(batch, self._device)  # features stay in 16 bits
+            elif self._place == "memory" and self._device.type == "cuda":
+                batch = batch.pin_memory()
+            if self._place != "shards":
+                self._kept.append(batch)
+            yield batch
+
+
+def features_memory(
+    preset: Preset, shards: Path, device: torch.device, here: int
+) -> FeatureMemory | None:
+    """The features of the training split, if the preset asks for them or if they fit.
 
     Raises:
         ConfigError: the preset asks for them, and they do not fit.
     """
-    setting, index = preset.training.features_in, read_index(shards)
-    if setting == "shards":
+    setting, needed = preset.training.features_in, _needed(shards, "train")
+    free = _free(device, here)
+    place = _place(setting, needed, free)
+    if place == "shards":
         return None
-    uses_gpu = setting == "device" and device.type == "cuda"
-    needed = index.sample_bytes * index.split("train").images
-    free = torch.cuda.mem_get_info(device)[0] if uses_gpu else free_memory() // here
-    if setting == "auto" and needed > free // _FREE_SHARE:
-        return None
-    if needed > free:
+    if needed > free[place]:
         raise ConfigError(
             f"training.features_in: {setting}: the features of {shards} take {needed / 1e9:.1f} GB "
-            f"in each process, but {free / 1e9:.1f} GB are free. Set it to shards."
+            f"in each process, but {free[place] / 1e9:.1f} GB are free. Set it to shards."
         )
     if needed >= _WORTH_A_LINE and first_process():
-        say(f"features of {shards}: {needed / 1e9:.1f} GB in the memory of each process")
-    where = device if uses_gpu else "cpu"
+        kept = "on each GPU" if place == "device" else "in the memory of each process"
+        say(f"features of {shards}: {needed / 1e9:.1f} GB {kept}")
+    where = device if place == "device" else "cpu"
     return FeatureMemory(shards, "train", where, pinned=device.type == "cuda")
+
+
+def _needed(shards: Path, split: str) -> int:
+    """The bytes of the features of a split."""
+    index = read_index(shards)
+    return index.sample_bytes * index.split(split).images
+
+
+def _free(device: torch.device, here: int) -> dict[str, int]:
+    """The bytes that this process, one of `here`, may take in each place; the best place first."""
+    free = {"device": torch.cuda.mem_get_info(device)[0]} if device.type == "cuda" else {}
+    return {**free, "memory": free_memory() // here}
+
+
+def _place(setting: str, needed: int, free: Mapping[str, int]) -> str:
+    """Where features of so many bytes are, as the setting `training.features_in` says."""
+    if setting == "auto":
+        return next((place for place in free if needed <= free[place] // _FREE_SHARE), "shards")
+    return "memory" if setting == "device" and "device" not in free else setting
 
 
 def _workers(here: int) -> int:

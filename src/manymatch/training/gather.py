@@ -69,7 +69,7 @@ def _kept_statistics(method: nn.Module) -> Iterator[None]:
     norms = [part for part in method.modules() if isinstance(part, _BatchNorm)]
     before = [(norm.momentum, norm.num_batches_tracked) for norm in norms]
     for norm in norms:
-        count = norm.num_batches_tracked  # its copy counts instead: `SyncBatchNorm` needs a number
+        count = norm.num_batches_tracked  # its copy counts instead
         norm.momentum, norm.num_batches_tracked = 0.0, None if count is None else count.clone()
     try:
         yield
@@ -157,12 +157,12 @@ class _Gather(torch.autograd.Function):
         own = torch.cat([_as_bytes(parts[n]) for n in order])
         sizes = [[math.prod(shape[n]) * parts[n].itemsize for n in order] for shape in shapes]
         longest = -(-max(map(sum, sizes)) // 8) * 8
-        packed = [own.new_empty(longest) for _ in shapes]
-        distributed.all_gather(packed, pad(own, (0, longest - len(own))))
+        packed = own.new_empty(len(shapes) * longest)
+        distributed.all_gather_into_tensor(packed, pad(own, (0, longest - len(own))))
         whole: list[Any] = [None] * len(parts)
         blocks = [
             row.split([*lengths, longest - sum(lengths)])
-            for row, lengths in zip(packed, sizes, strict=True)
+            for row, lengths in zip(packed.split(longest), sizes, strict=True)
         ]
         for block, n in enumerate(order):
             whole[n] = _rows(
@@ -177,13 +177,24 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         wanted = [n for n, needed in enumerate(ctx.needs_input_grad[1:]) if needed]
-        summed = torch.cat([gradients[n].reshape(-1) for n in wanted])
-        distributed.all_reduce(summed)
-        split = summed.split([gradients[n].numel() for n in wanted])
-        own: list[Tensor | None] = [None] * len(gradients)
-        for n, total in zip(wanted, split, strict=True):
-            own[n] = _own(total.view_as(gradients[n]), [shape[n] for shape in ctx.shapes])
-        return None, *own
+        shapes = [[shape[n] for n in wanted] for shape in ctx.shapes]
+        lengths = [[math.prod(shape) for shape in own] for own in shapes]
+        longest = max(map(sum, lengths))
+        blocks, start = [], [0] * len(wanted)
+        for own, sizes in zip(shapes, lengths, strict=True):
+            for part, (n, shape) in enumerate(zip(wanted, own, strict=True)):
+                rows = gradients[n][start[part] : start[part] + shape[0]]
+                blocks.append((rows[:, : shape[1]] if rows.ndim > 1 else rows).reshape(-1))
+                start[part] += shape[0]
+            blocks.append(blocks[-1].new_zeros(longest - sum(sizes)))
+        summed = blocks[0].new_empty(longest)
+        distributed.reduce_scatter_tensor(summed, torch.cat(blocks))
+        rank = distributed.get_rank()
+        result: list[Tensor | None] = [None] * len(gradients)
+        totals = summed[: sum(lengths[rank])].split(lengths[rank])
+        for n, total, shape in zip(wanted, totals, shapes[rank], strict=True):
+            result[n] = total.view(shape)
+        return None, *result
 
 
 def _as_bytes(part: Tensor) -> Tensor:
@@ -197,11 +208,3 @@ def _rows(blocks: Sequence[Tensor]) -> Tensor:
     width = max(block.shape[1] for block in blocks)
     behind = (0, 0) * (blocks[0].ndim - 2)
     return torch.cat([pad(block, (*behind, 0, width - block.shape[1])) for block in blocks])
-
-
-def _own(whole: Tensor, shapes: Sequence[tuple[int, ...]]) -> Tensor:
-    """This process's rows of a gradient of all rows, without their padding."""
-    rank = distributed.get_rank()
-    start = sum(shape[0] for shape in shapes[:rank])
-    local = whole[start : start + shapes[rank][0]]
-    return local[:, : shapes[rank][1]] if local.ndim > 1 else local

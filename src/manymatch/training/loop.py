@@ -16,9 +16,12 @@ from torch import Tensor, distributed, nn
 from manymatch.batch.batch import Batch
 from manymatch.config.preset import Preset
 from manymatch.methods.shared.method import Method
-from manymatch.training.checkpoints import Checkpoints, History
+from manymatch.networks.layers.batch_norm import share_statistics
+from manymatch.training.checkpoint_writer import Writer
+from manymatch.training.checkpoints import History
+from manymatch.training.compilation import compile_parts
 from manymatch.training.curves import Curves
-from manymatch.training.data import Data, TrainingBatches
+from manymatch.training.data import Data, TrainingBatches, ValidationBatches
 from manymatch.training.gather import encoded, gather
 from manymatch.training.machine import Machine, whole_weights
 from manymatch.training.optimizer import (
@@ -34,8 +37,7 @@ from manymatch.util.errors import DivergenceError
 from manymatch.util.progress import say
 
 AfterEpoch = Callable[[History], None]
-"""Called after each epoch, when the checkpoint of the epoch is complete. An exception ends the
-training, which may be resumed."""
+"""Called after each epoch. An exception ends the training, which may be resumed."""
 
 
 class Losses(nn.Module):
@@ -60,7 +62,7 @@ def fit(
     data: Data,
     machine: Machine,
     history: History,
-    checkpoints: Checkpoints,
+    writer: Writer,
     curves: Curves,
     end_of_epoch: AfterEpoch | None = None,
 ) -> None:
@@ -76,7 +78,7 @@ def fit(
         machine: the devices and the precision.
         history: the earlier epochs. If there are any, training resumes from their checkpoint. Each
             epoch adds a row.
-        checkpoints: the folder of weights and state.
+        writer: writes the checkpoints.
         curves: the training curves.
         end_of_epoch: see `AfterEpoch`.
 
@@ -89,19 +91,24 @@ def fit(
     rank, world, device = fabric.global_rank, fabric.world_size, fabric.device
     batches = TrainingBatches(preset, data, rank, world, device, here=machine.devices)
     steps = len(batches)
+    read, images = method.read_graph, training.images_per_batch
+    validation = ValidationBatches(data, images, read, rank, world, preset, device, machine.devices)
 
     fabric.to_device(method)
+    if training.shared_statistics:
+        share_statistics(method)
     average = WeightAverage(method, training.weight_average) if training.weight_average else None
     evaluated = average.method if average else method
+    compile_parts(method, training.compile, device, training.epochs * steps, world)
     optimizer: Any = make_optimizer(method, training, fused=machine.precision != "16-mixed")
-    losses, optimizer = fabric.setup(machine.synchronised(Losses(method)), optimizer)
+    losses, optimizer = fabric.setup(Losses(method), optimizer)
     state = {"losses": losses, "optimizer": optimizer}
     if average:
         state["average"] = average
     if machine.precision == "16-mixed":
         state["scaling"] = fabric.strategy.precision
     if history.rows:
-        fabric.load(checkpoints.state(len(history.rows)), state, weights_only=True)
+        fabric.load(writer.resumed_from, state, weights_only=True)
 
     while not history.ended(training.epochs, training.patience):
         epoch, started = len(history.rows), time.monotonic()
@@ -117,7 +124,7 @@ def fit(
             step = epoch * steps + index
             method.start_step(epoch + (index + 1) / steps)
             set_learning_rates(optimizer, learning_rate_factor(step, steps, training))
-            terms = losses(tuple(part.to(device) for part in parts))
+            terms = losses(parts)
             optimizer.zero_grad()
             fabric.backward(torch.stack(list(terms.values())).sum())
             if training.clip_norm:
@@ -136,17 +143,17 @@ def fit(
             average.copy_rest()
         with whole_weights(losses):
             if world > 1:
-                for buffer in evaluated.buffers():  # batch norms of a CPU differ between processes
+                for buffer in evaluated.buffers():  # a CNN's batch norms may differ
                     distributed.broadcast(buffer, 0)
-            size = training.images_per_batch
-            recalls = fabric.broadcast(validate(evaluated, data, size, device, rank, world))
+            recalls = validate(evaluated, validation, device, rank)
+            recalls, late = fabric.broadcast((recalls, writer.late()))
             row = {f"train/{name}": value for name, value in means.items()}
             row |= {f"validation/{name}": value for name, value in recalls.items()}
             last = learning_rate_factor((epoch + 1) * steps - 1, steps, training)
             history.rows.append({**row, "learning_rate": training.optimizer.lr * last})
             if history.improved and rank == 0:
-                checkpoints.save_best(evaluated, preset.method, history.best)
-        checkpoints.save_last(fabric, state, history)
+                writer.keep(evaluated)
+        writer.save(fabric, state, history, late, history.ended(training.epochs, training.patience))
         if rank == 0:
             curves.add(history.rows[-1])
             best = " (best)" if history.improved else ""

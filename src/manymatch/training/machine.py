@@ -12,8 +12,9 @@ import torch
 from lightning_fabric import Fabric
 from lightning_fabric.plugins import FSDPPrecision, MixedPrecision, Precision
 from lightning_fabric.strategies import DDPStrategy, FSDPStrategy
-from torch import distributed, nn
+from torch import Tensor, distributed, nn
 from torch.distributed.fsdp import FullyShardedDataParallel
+from torch.nn.parallel import DistributedDataParallel
 
 from manymatch.config.preset import Precision as PrecisionName
 from manymatch.config.preset import Training
@@ -53,6 +54,23 @@ class Sharded(_Rounding, FSDPPrecision):
     mixed_precision_config = None  # type: ignore[assignment]
 
 
+class Halved(DDPStrategy):
+    """Gradients are rounded to bfloat16 before the devices exchange them."""
+
+    def setup_module(self, module: nn.Module) -> DistributedDataParallel:
+        parallel = super().setup_module(module)
+        parallel.register_comm_hook(None, lambda state, bucket: _halved_mean(bucket))
+        return parallel
+
+
+def _halved_mean(bucket: distributed.GradBucket) -> torch.futures.Future[Tensor]:
+    """The mean of all devices' gradients. torch's own hook is for GPUs alone."""
+    gradients = bucket.buffer()
+    half = gradients.bfloat16().div_(distributed.get_world_size())
+    summed = distributed.all_reduce(half, async_op=True).get_future()
+    return summed.then(lambda done: gradients.copy_(done.value()[0]))
+
+
 @dataclass(frozen=True)
 class Machine:
     """`devices` GPUs or CPU processes on each of `nodes` hosts, and the precision as Fabric names
@@ -68,6 +86,11 @@ class Machine:
     def together(self) -> bool:
         """Whether several processes train."""
         return self.devices * self.nodes > 1
+
+    @property
+    def tf32(self) -> bool:
+        """Whether the products that stay in float32 are in TF32."""
+        return self.accelerator == "gpu" and self.precision != "32-true"
 
     @property
     def first_device(self) -> torch.device:
@@ -93,15 +116,16 @@ class Machine:
                     )
             strategy = FSDPStrategy(state_dict_type="full")
         elif self.together:
-            # Parameters that are frozen have no gradient; nor have those of relations after a batch
-            # whose scene graphs have no relation.
-            groups = training.parameter_groups
-            unused = any(group.from_epoch or not group.lr_scale for group in groups)
-            strategy = DDPStrategy(
+            # Parameters that are still frozen have no gradient; nor have those of relations after a
+            # batch whose scene graphs have no relation. DDP leaves out what is always frozen.
+            unused = any(group.from_epoch for group in training.parameter_groups)
+            kind = Halved if training.exchange == "bfloat16" else DDPStrategy
+            strategy = kind(
                 find_unused_parameters=unused or method.reads_graphs,
                 # Buffers are equal in all processes: SwAMP's queues, 210 MB, hold the whole batch.
-                # On the CPU batch norms differ; `fit` makes those equal after each epoch.
+                # A CNN's batch norms may differ; `fit` makes those equal after each epoch.
                 broadcast_buffers=False,
+                gradient_as_bucket_view=True,
             )
         plugins: list[Any] = [] if distributed.is_torchelastic_launched() else [Started()]
         precision: Any = self.precision
@@ -116,13 +140,6 @@ class Machine:
             strategy=strategy,
             plugins=plugins,
         )
-
-    def synchronised(self, module: nn.Module) -> nn.Module:
-        """`module`, in which the batch norms use the statistics of the whole batch if several GPUs
-        train. torch has no such layer for the CPU, where each process uses those of its part."""
-        if self.together and self.accelerator == "gpu":
-            return nn.SyncBatchNorm.convert_sync_batchnorm(module)
-        return module
 
 
 @contextmanager
@@ -147,7 +164,8 @@ def description(training: Training, machine: Machine) -> str:
         can = "multiplies" if machine.precision == "bf16-mixed" else "does not multiply"
         reason = f"this {machine.accelerator.upper()} {can} bfloat16"
     devices = f"{machine.devices * machine.nodes} x {machine.accelerator}"
-    return f"training on {devices}, precision {machine.precision} ({reason})"
+    rest = ", TF32 for what stays in float32" if machine.tf32 else ""
+    return f"training on {devices}, precision {machine.precision} ({reason}){rest}"
 
 
 def choose_machine(training: Training) -> Machine:
@@ -211,6 +229,8 @@ def _refuse_unsharded(training: Training, machine: Machine) -> None:
             group.from_epoch or not group.lr_scale for group in groups
         ),
         "precision: 16-mixed": machine.precision == "16-mixed",
+        "compile: true": training.compile is True,
+        "exchange: bfloat16": training.exchange == "bfloat16",
     }
     if wrong := [name for name, found in unfit.items() if found]:
         raise ConfigError(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,7 +18,11 @@ from manymatch.methods.shared.method import Method
 from manymatch.training.adamp import AdamP
 from manymatch.util.errors import ConfigError
 
-_FUSABLE: dict[str, type[Optimizer]] = {"adamw": AdamW, "adam": Adam}
+_FUSABLE: dict[str, Callable[..., Optimizer]] = {
+    "adamw": AdamW,
+    "adam": Adam,
+    "amsgrad": partial(Adam, amsgrad=True),
+}
 
 
 def make_optimizer(method: nn.Module, training: Training, fused: bool) -> Optimizer:
@@ -27,16 +32,16 @@ def make_optimizer(method: nn.Module, training: Training, fused: bool) -> Optimi
         method: the method to train.
         training: the settings.
         fused: one kernel for all parameters, several times faster on the CPU. `16-mixed` cannot
-            use it: gradients must be unscaled before they are clipped. AdamP has no
-            such kernel.
+            use it: gradients must be unscaled before they are clipped. Then a GPU has a few kernels
+            for each operation (foreach). AdamP has no fused kernel.
     """
     settings = training.optimizer
     groups = parameter_groups(method, training.parameter_groups, settings.lr)
     common = {"lr": settings.lr, "weight_decay": settings.weight_decay}
     if settings.name == "adamp":
         return AdamP(groups, **common)
-    kind: Any = _FUSABLE[settings.name]
-    return kind(groups, **common, fused=fused)
+    # `False` would switch off `foreach` too.
+    return _FUSABLE[settings.name](groups, **common, fused=fused or None)
 
 
 def parameter_groups(

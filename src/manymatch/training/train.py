@@ -13,9 +13,11 @@ from manymatch.config.preset import Preset
 from manymatch.methods import build_method, vocabulary_of
 from manymatch.methods.shared.method import Method
 from manymatch.model.checkpoint import TRAINED_IN, save_model
+from manymatch.networks.device import tf32
 from manymatch.networks.encoders.cnn import CNN
 from manymatch.results.machine import Clock, record
 from manymatch.shards.read import Index, caption_texts, read_index
+from manymatch.training.checkpoint_writer import Writer
 from manymatch.training.checkpoints import RSUM, Checkpoints, History, fingerprint
 from manymatch.training.curves import Curves
 from manymatch.training.data import Data
@@ -87,14 +89,21 @@ def train(
     exact = deterministic(machine.accelerator == "cpu", same_shapes=has_cnn)
     if first_process():
         say(description(preset.training, machine))
-    with quiet(), exact, Curves(curves, history, preset.training.logger) as live:
+    with (
+        quiet(),
+        exact,
+        tf32(machine.tf32),
+        Curves(curves, history, preset.training.logger) as live,
+    ):
         # A run that was killed between the last epoch and the model is already trained.
         if not history.ended(preset.training.epochs, preset.training.patience):
             places = shards, vocabulary, model, curves, checkpoints, models
             help_here = partial(train, preset, *places, end_of_epoch=end_of_epoch)
             trained = copy.deepcopy(method) if machine.sharded else method
-            with memory_faults(), helped(machine.devices, help_here):
-                fit(trained, preset, data, machine, history, store, live, end_of_epoch)
+            every, epochs = preset.training.checkpoint_every, len(history.rows)
+            writer = Writer(store, every, epochs, preset.method)
+            with memory_faults(), helped(machine.devices, help_here), writer:
+                fit(trained, preset, data, machine, history, writer, live, end_of_epoch)
     if first_process():
         _write(model, method, preset, data, index, history, store, source, machine, relevance)
         if usage is not None:

@@ -14,8 +14,7 @@ from manymatch.evaluation.protocols.relevance import NO_JUDGMENTS, read_judgment
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.shared.method import Method
 from manymatch.model.embed import Embedded, embed, inference
-from manymatch.shards.read import batches
-from manymatch.training.data import Data
+from manymatch.training.data import Data, ValidationBatches
 from manymatch.training.gather import gather
 from manymatch.training.progress_bar import tracked
 
@@ -25,24 +24,18 @@ _DEPTH = 100
 
 
 def validate(
-    method: Method,
-    data: Data,
-    images_per_batch: int,
-    device: torch.device,
-    rank: int = 0,
-    world: int = 1,
+    method: Method, batches: ValidationBatches, device: torch.device, rank: int = 0
 ) -> dict[str, float]:
     """Recalls of the whole validation split in percent: `i2t_r1` ... `t2i_r10`, and `rsum`.
 
     Args:
         method: on `device`.
-        data: the shards with the split `validation`.
-        images_per_batch: number of images that are encoded at once.
+        batches: the split, or the part of this process.
         device: where `method` is.
-        rank, world: number of this process, and number of the processes that share the encoding;
-            they call this function together. Only the first one gets recalls.
+        rank: number of this process among those that call this function together. Only the first
+            one gets recalls.
     """
-    split = _embedded(method, data, images_per_batch, device, rank, world)
+    split = _embedded(method, batches, device, rank)
     if rank:
         return {}
     with inference(method, device):  # MaxMatch has another score in training
@@ -86,7 +79,7 @@ def precision_by_score(
     Raises:
         DataError: `relevance` cannot be used.
     """
-    split = _embedded(method, data, images_per_batch, device)
+    split = _embedded(method, ValidationBatches(data, images_per_batch, method.read_graph), device)
     with inference(method, device):
         ranking = rank(method.score, *split.gallery, depth=_DEPTH, t2i_score=method.t2i_score)
     image_of, to_texts, to_images = split.image_index, ranking.i2t, ranking.t2i
@@ -128,25 +121,13 @@ def _curve(scores: torch.Tensor, right: torch.Tensor) -> list[list[float]]:
 
 
 def _embedded(
-    method: Method,
-    data: Data,
-    images_per_batch: int,
-    device: torch.device,
-    rank: int = 0,
-    world: int = 1,
+    method: Method, batches: ValidationBatches, device: torch.device, rank: int = 0
 ) -> Embedded:
-    """The embedded split; each of `world` processes embeds its part of the batches.
-
-    Then all have the embeddings of the whole split, but the ids of their part alone.
-    """
-    shards, words, graphs = data.shards, data.vocabulary, method.read_graph
-    stream = batches(shards, "validation", words, images_per_batch, graphs=graphs)
-    shared = len(stream) >= world > 1
-    if shared:
-        stream = stream.part(rank, world)
+    """The embedded split. If the processes share the batches, all have the embeddings of the whole
+    split, but the ids of their part alone."""
     title = "" if rank else "validation"
-    split = embed(method, tracked(stream, title, len(stream)), device)
-    if not shared:
+    split = embed(method, tracked(batches, title, len(batches)), device)
+    if not batches.shared:
         return split
     index = split.image_index.to(device)
     images, texts, index = gather(split.images.scored(), split.texts.scored(), index)

@@ -28,6 +28,9 @@ _KINDS = {
     "tuple[Tensor, Tensor]": "two tensors",
 }
 """The annotations that are compared, and their meaning."""
+_ELSEWHERE = ("CUDA error", "NCCL", "DataLoader worker")
+"""Words of errors that no argument causes: a GPU reports them in a later call, and a process that
+prepares batches interrupts any call when it dies."""
 _SHAPE = r"\(((?:\w+, ?)*\w+,?)\)"
 _Shape = tuple[str, ...]
 
@@ -75,7 +78,7 @@ def checked(
         except OSError as error:
             raise storage_error(error) from error
         except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
-            if not pure or memory_fault(error):
+            if not pure or memory_fault(error) or any(text in str(error) for text in _ELSEWHERE):
                 raise
             shown = ", ".join(f"{name} = {_shown(value)}" for name, value in given.items())
             raise DataError(

@@ -84,6 +84,7 @@ DRAWN = {"train": 48, "validation": 6, "test": 6}
         (("birds", "birds_val", "birds_test"), DRAWN, "for 20 of 60 pictures. They are not used"),
         (("birds_train", "all", "birds_test"), DRAWN, "for 50 of 60 pictures. They are not used"),
         (("train station", "val d'or", "test bench"), DRAWN, "seed 0 draws the splits: train"),
+        (("train room", "train room", "test room"), DRAWN, "seed 0 draws the splits: train"),
         (("a", "b", "test"), DRAWN, "say test for 10 of 60 pictures. They are not used"),
     ],
 )

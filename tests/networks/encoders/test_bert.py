@@ -110,11 +110,14 @@ def test_concepts_are_the_means_of_each_phrase_by_itself(folder: Path) -> None:
     lengths = torch.tensor([3, 1, 12, 2, 1, 9, 5, 4])
     phrases = torch.randint(7, 40, (8, 12)) * (torch.arange(12) < lengths[:, None])
     concepts = BertConceptEncoder(encoder, 6).eval()
-    result = concepts(phrases, sequences(lengths, 12))
+    words = sequences(lengths, 12)
+    result = concepts(phrases, words)
     for phrase, length, concept in zip(phrases, lengths, result, strict=True):
         ids = phrase[None, :length]
         states = encoder(ids, torch.ones_like(ids, dtype=torch.bool)).states[0]
         torch.testing.assert_close(concept, concepts.project(states.mean(0)))
+    in_one_pass = concepts.project(concepts.pool(*encoder(phrases, words.mask))[:, 0])  # a GPU's
+    torch.testing.assert_close(result, in_one_pass)
     short = concepts(phrases[[1, 4], :1], sequences(lengths[[1, 4]], 1))
     torch.testing.assert_close(short, result[[1, 4]])
 

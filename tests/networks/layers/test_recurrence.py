@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from manymatch.batch.padding import padded_sequences
-from manymatch.networks.layers.gru import BiGRU, read_by_torch
+from manymatch.networks.layers.gru import BiGRU, read_by_torch, read_padded
 from manymatch.networks.layers.recurrence import read_on_cpu
 
 
@@ -14,7 +14,7 @@ from manymatch.networks.layers.recurrence import read_on_cpu
 @pytest.mark.parametrize("used", [(0, 1), (0,), (1,)], ids=["both", "states", "final"])
 def test_states_and_gradients_are_those_of_torch(both, steps, used):
     torch.manual_seed(0)
-    gru = nn.GRU(5, 3, bidirectional=both, dtype=torch.float64)
+    gru = nn.GRU(5, 3, batch_first=True, bidirectional=both, dtype=torch.float64)
     rows = torch.randn(sum(steps), 5, dtype=torch.float64, requires_grad=True)
     expected = read_by_torch(gru, rows, steps)
     actual = read_on_cpu(gru, rows, steps, torch.float64)
@@ -29,9 +29,30 @@ def test_states_and_gradients_are_those_of_torch(both, steps, used):
     torch.testing.assert_close(gradients(actual), gradients(expected))
 
 
+@pytest.mark.parametrize("both", [True, False])
+def test_padding_behind_sequences_changes_no_state(both):
+    torch.manual_seed(0)
+    gru = nn.GRU(5, 3, batch_first=True, bidirectional=both, dtype=torch.float64)
+    words = padded_sequences(torch.tensor([4, 1, 6, 6, 3]), 8).sequences
+    padded = torch.randn(5, 8, 5, dtype=torch.float64, requires_grad=True)
+    expected = read_by_torch(gru, padded.flatten(0, 1)[words.rows], words.steps)
+    actual = read_padded(gru, padded, words)
+    torch.testing.assert_close(actual, expected)
+    factors = [torch.randn_like(part) for part in expected]
+    gradients = [
+        torch.autograd.grad(
+            sum((part * factor).sum() for part, factor in zip(read, factors, strict=True)),
+            [padded, *gru.parameters()],
+        )
+        for read in (actual, expected)
+    ]
+    torch.testing.assert_close(*gradients)
+
+
 def test_rounded_factors_give_nearly_the_same():
     torch.manual_seed(0)
-    gru, rows, steps = nn.GRU(32, 16, bidirectional=True), torch.randn(40, 32), (9, 9, 9, 8, 5)
+    gru, steps = nn.GRU(32, 16, bidirectional=True), (9, 9, 9, 8, 5)
+    rows = torch.randn(40, 32)
     weights = [rows.requires_grad_(), *gru.parameters()]
 
     def gradients(read):

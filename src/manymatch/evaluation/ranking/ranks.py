@@ -5,7 +5,7 @@ Memory grows with the gallery, not with queries times gallery.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +25,9 @@ from manymatch.model.blocks import (
     holding,
 )
 from manymatch.util.progress import track
+
+Mixture = Callable[[Sequence[Tensor]], Sequence[Tensor]]
+"""From several scores `(n, m)` of a block to the score that ranks, or to one for each direction."""
 
 
 class Top:
@@ -114,36 +117,61 @@ def rank(
     Raises:
         DataError: a score is not finite, or `image_index` does not fit.
     """
+    (ranking,) = rank_each(
+        [score] if t2i_score is None else [score, t2i_score],
+        [lambda scores: scores],
+        images,
+        texts,
+        image_index,
+        depth,
+        images_per_block=images_per_block,
+        captions_per_block=captions_per_block,
+    )
+    return ranking
+
+
+def rank_each(
+    scores: Sequence[Score],
+    mixtures: Sequence[Mixture],
+    images: Embeddings,
+    texts: Embeddings,
+    image_index: Tensor,
+    depth: int = 0,
+    *,
+    images_per_block: int = IMAGES_PER_BLOCK,
+    captions_per_block: int = CAPTIONS_PER_BLOCK,
+) -> list[Ranking]:
+    """`rank` by each of several mixtures of `scores`, which are computed once."""
     blocks = blocks_by_image(image_index.cpu(), len(images), images_per_block, captions_per_block)
     image_index = image_index.to(images.vectors.device)
-    i2t = _Way(len(images), len(texts), depth, image_index.device)
-    t2i = _Way(len(texts), len(images), depth, image_index.device)
+    device, sizes = image_index.device, (len(images), len(texts))
+    ways = [(_Way(*sizes, depth, device), _Way(*sizes[::-1], depth, device)) for _ in mixtures]
     # The diagonal is first: it holds the annotated pairs, against which all others are compared.
     order = [(block, block) for block in blocks]
     order += [(first, second) for first in blocks for second in blocks if first is not second]
     pairs = [(first[0], second[1]) for first, second in order]
-    directions = [score] if t2i_score is None else [score, t2i_score]
     threads = torch.get_num_threads()
     with torch.inference_mode(), single_core():
-        scored = _prefetched(directions, images, texts, pairs, threads)
+        scored = _prefetched(scores, images, texts, pairs, threads)
         what = f"rank {len(images)} images and {len(texts)} captions (blocks)"
-        for number, scores in enumerate(track(scored, what, len(pairs), quiet=True)):
+        for number, parts in enumerate(track(scored, what, len(pairs), quiet=True)):
             rows, columns = pairs[number]
             annotated = _annotated(image_index, rows, columns) if number < len(blocks) else None
-            scores = [checked(block) for block in scores]
-            i2t.add(rows, columns.start, scores[0], annotated)
-            t2i.add(columns, rows.start, scores[-1].T, annotated and annotated[::-1])
-    return Ranking(i2t.result(), t2i.result())
+            for (i2t, t2i), mixture in zip(ways, mixtures, strict=True):
+                mixed = [checked(block) for block in mixture(parts)]
+                i2t.add(rows, columns.start, mixed[0], annotated)
+                t2i.add(columns, rows.start, mixed[-1].T, annotated and annotated[::-1])
+    return [Ranking(i2t.result(), t2i.result()) for i2t, t2i in ways]
 
 
 def _prefetched(
-    directions: Sequence[Score],
+    all_scores: Sequence[Score],
     images: Embeddings,
     texts: Embeddings,
     pairs: list[Block],
     threads: int,
 ) -> Iterator[list[Tensor]]:
-    """Yield the scores of each block, for one or both directions.
+    """Yield all scores of each block.
 
     The next block is scored in the background by `threads` threads, because ranking a block keeps
     only one core busy.
@@ -153,7 +181,7 @@ def _prefetched(
         torch.set_num_threads(threads)  # this setting and the mode are properties of the thread
         with torch.inference_mode():
             parts = images.rows(pair[0]), texts.rows(pair[1])
-            return [score(*parts) for score in directions]
+            return [score(*parts) for score in all_scores]
 
     pending = start_background(partial(scores_of, pairs[0]))
     try:

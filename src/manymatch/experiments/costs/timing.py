@@ -17,6 +17,7 @@ from torch import Tensor
 from manymatch.batch.batch import Batch
 from manymatch.config.preset import Training
 from manymatch.methods.shared.method import Method
+from manymatch.networks.device import tf32
 from manymatch.training.machine import training_precision
 from manymatch.training.optimizer import make_optimizer
 from manymatch.training.run_context import deterministic
@@ -91,6 +92,7 @@ def training_step(
     optimizer = make_optimizer(method, training, fused=True)
     mixed = training_precision(device.type, training.precision) == "bf16-mixed"
 
+    @tf32(mixed)
     def step(batch: Batch) -> Tensor:
         with torch.autocast(device.type, torch.bfloat16, enabled=mixed):
             images, texts = method.encode_images(batch), method.encode_texts(batch)

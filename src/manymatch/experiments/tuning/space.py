@@ -214,6 +214,8 @@ def read_space(path: Path) -> Space:
     Raises:
         ConfigError: a file is missing or faulty.
     """
+    if not path.is_file():
+        raise ConfigError(f"{path}: no such file. Write it: the line 'like: scenes' is enough")
     stated = read_yaml(path)
     like = stated.get("like")
     if like is not None:

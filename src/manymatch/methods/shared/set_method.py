@@ -14,8 +14,9 @@ from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Count, NonNegative, Positive, Probability
 from manymatch.config.strict import Strict
-from manymatch.losses import info_nce, mmd, triplet
-from manymatch.losses.triplets import Mining, mining_of_epoch
+from manymatch.losses.contrastive import info_nce
+from manymatch.losses.distributions import mmd
+from manymatch.losses.triplets import Mining, mining_of_epoch, triplet
 from manymatch.methods.shared.matching import check_weights, weighted
 from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.methods.shared.products import ProductForm, set_form

@@ -12,6 +12,7 @@ from manymatch.config.preset import Count, Probability
 from manymatch.config.strict import Strict
 from manymatch.networks.encoders.cnn import CNN, CNNSettings
 from manymatch.networks.encoders.encoding import Encoding
+from manymatch.networks.layers.batch_norm import SharedBatchNorm
 from manymatch.networks.layers.dropout import Dropout
 from manymatch.networks.layers.linear import glorot_linear, precise
 from manymatch.networks.layers.position_code import sine_code
@@ -137,7 +138,7 @@ class RegionEncoder(nn.Module):
         self.dropout = Dropout(dropout)
         self.linear = glorot_linear(width, size)
         self.widen = nn.Sequential(
-            nn.Linear(width, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, size)
+            nn.Linear(width, hidden), SharedBatchNorm(hidden), nn.ReLU(), nn.Linear(hidden, size)
         )
         self.position = OrderCode(position_size, size) if position_size else None
         self.context = (
@@ -192,7 +193,7 @@ class ResidualEncoder(nn.Module):
         self.dropout = Dropout(dropout)
         self.linear = glorot_linear(width, size)
         self.widen = nn.Sequential(
-            nn.Linear(size, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, size)
+            nn.Linear(size, hidden), SharedBatchNorm(hidden), nn.ReLU(), nn.Linear(hidden, size)
         )
 
     def forward(self, features: Tensor, padding: PaddedRows) -> Tensor:

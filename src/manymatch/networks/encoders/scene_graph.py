@@ -114,8 +114,9 @@ class ConceptEncoder(nn.Module):
 class BertConceptEncoder(nn.Module):
     """Phrases to vectors: BERT, the mean of its last hidden states, and a linear layer to D.
 
-    Most phrases have one or two words, a few have eight. Phrases of similar length are read
-    together, which avoids most of the padding.
+    Most phrases have one or two words, a few have eight. On a CPU phrases of similar length are
+    read together, which avoids most of the padding. On a GPU one pass reads all phrases: padding
+    costs less there than the launches of several passes.
     """
 
     def __init__(self, bert: BertEncoder, size: int, dropout: float = 0.0) -> None:
@@ -126,6 +127,8 @@ class BertConceptEncoder(nn.Module):
 
     def forward(self, phrases: Tensor, words: Sequences) -> Tensor:
         """`phrases (P, T)` wordpiece ids, each with a wordpiece -> `(P, D)`."""
+        if phrases.device.type != "cpu":
+            return self.project(self.dropout(self.pool(*self.bert(phrases, words.mask))[:, 0]))
         width = phrases.shape[1]
         longest_first, means, rows_of_means = words.rows[: len(phrases)] // width, [], []
         for shorter, longest in pairwise((*_LENGTHS, max(_LENGTHS[-1], width))):

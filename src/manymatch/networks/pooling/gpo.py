@@ -45,7 +45,7 @@ class GPO(nn.Module):
         else:
             ordered = local.masked_fill(~padding.mask[:, :, None], -torch.inf)
             ordered = ordered.sort(1, descending=True).values
-            behind = (~padding.sizes.mask).index_select(0, padding.size_row)
+            behind = _behind(padding).index_select(0, padding.size_row)
             ordered = ordered.masked_fill(behind[:, :, None], 0.0)
         weights = self.weights(padding)[:, None].to(ordered.dtype)
         with torch.autocast(local.device.type, enabled=False):
@@ -53,10 +53,26 @@ class GPO(nn.Module):
 
     def weights(self, padding: Padding) -> Tensor:
         """`(n, R)` weights for sets of as many rows as are real; rows sum to 1 and are 0 behind
-        the size."""
-        real, weight = padding.sizes.mask, self.score.weight
-        codes = sine_code(real.shape[1], self.code_size, weight.device, weight.dtype)
-        states = self.gru(codes.expand(len(real), -1, -1), padding.sizes).states
-        scores = precise(self.score, states).squeeze(2) / self.temperature
-        weights = scores.masked_fill(~real, -torch.inf).softmax(1)
+        the size.
+
+        The GRU reads the codes of all S sizes at once as sequences without padding: a size's codes
+        stand at the end, behind rows without a meaning. These rows come last in the direction that
+        reads backwards, and cannot change its states of the codes. The states of the direction that
+        reads forwards do not depend on what follows: those of the largest size R serve all sizes.
+        """
+        (rows, sizes), weight = (padding.mask.shape[1], padding.sizes), self.score.weight
+        codes = sine_code(rows, self.code_size, weight.device, weight.dtype)
+        places = torch.arange(rows, device=sizes.device)[:, None]
+        reading = codes.index_select(0, ((places + sizes) % rows).flatten())
+        states, _ = self.gru.read(reading, (len(sizes),) * rows)
+        scores = precise(self.score, states.view(rows, len(sizes), 2, -1)).squeeze(3)
+        forward, backward = scores[:, -1:, 0], scores[..., 1].gather(0, (places - sizes) % rows)
+        scores = ((forward + backward) / (2 * self.temperature)).T
+        weights = scores.masked_fill(_behind(padding), -torch.inf).softmax(1)
         return weights.index_select(0, padding.size_row)
+
+
+def _behind(padding: Padding) -> Tensor:
+    """`(S, R)`: the places behind each size."""
+    sizes = padding.sizes
+    return torch.arange(padding.mask.shape[1], device=sizes.device) >= sizes[:, None]

@@ -102,7 +102,8 @@ class SlotAttention(SetModule):
         """The slots, and the weights of each pass, which have no meaning on padding."""
         local = zeroed(local, mask)
         inputs = self.block.read(local, mask, self._code(local, mask, boxes))
-        linear, attention = self.block.linear_layers(), list[Tensor]()
+        linear = self.block.linear_layers()
+        attention: list[Tensor] = []
         if self.random is None:
             slots = self.slots.expand(len(local), -1, -1)
         else:
@@ -206,7 +207,8 @@ class SlotBlock(nn.Module):
     def linear_layers(self) -> list[Linear]:
         """The layers of all passes, in the order of `forward`."""
         layers: list[Any] = [self.query, self.gather, self.mlp[0], self.mlp[3]]
-        if self.query.weight.device.type == "cpu":  # has no launches that could be saved
+        # A CPU has no launches that could be saved, and compiled code has no list of calls.
+        if self.query.weight.device.type == "cpu" or torch.compiler.is_compiling():
             return layers
         return [RepeatedLinear(layer) for layer in layers]
 

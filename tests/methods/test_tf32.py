@@ -1,0 +1,72 @@
+"""TF32 on a GPU: where it is, and what its rounding, made on the CPU, changes."""
+
+import pytest
+import torch
+from small_methods import NAMES, encode
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from manymatch.model.embed import inference
+from manymatch.networks.device import tf32
+
+CPU = torch.device("cpu")
+FACTORS = {"aten::mm": 0, "aten::bmm": 0, "aten::addmm": 1, "aten::baddbmm": 1}
+
+
+class Rounded(TorchDispatchMode):
+    """Matrix products keep 10 bits of their factors behind the point."""
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        first = FACTORS.get(function._schema.name)
+        if first is not None:
+            arguments = (*arguments[:first], *map(rounded, arguments[first:]))
+        return function(*arguments, **(options or {}))
+
+
+def rounded(factor: Tensor) -> Tensor:
+    bits = factor.contiguous().view(torch.int32)
+    return ((bits + 0xFFF + (bits >> 13 & 1)) & ~0x1FFF).view(torch.float32)
+
+
+def test_rounding_keeps_ten_bits():
+    given = torch.tensor([1 + 2**-10, 1 + 2**-12, -3.0, 0.1])
+    assert rounded(given).tolist() == pytest.approx([1 + 2**-10, 1, -3, 0.1], rel=2**-11)
+    assert rounded(given)[:3].tolist() == [1 + 2**-10, 1, -3]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rounded_products_in_a_loss_change_it_little(name, build, make_batch):
+    batch, results = make_batch([*range(8)]), []
+    for mode in (None, Rounded()):
+        method = build(name).train()
+        method.start_epoch(9)
+        method.start_step(9.0)
+        for part in method.modules():
+            if isinstance(part, nn.Dropout):
+                part.p = 0.0
+        torch.manual_seed(0)
+        images, texts = encode(method, batch)
+        with mode or torch.enable_grad():
+            loss = torch.stack(list(method.loss(images, texts, batch).values())).sum()
+            loss.backward()
+        gradients = [part.grad.flatten() for part in method.parameters() if part.grad is not None]
+        results.append((loss.item(), torch.cat(gradients).double()))
+    (loss, gradient), (other, turned) = results
+    assert other == pytest.approx(loss, rel=1e-3)
+    assert torch.cosine_similarity(gradient, turned, 0) > 0.999
+
+
+def flags() -> tuple[bool, bool]:
+    return torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+
+
+def test_it_is_for_products_and_cudnn_but_not_in_evaluation(build):
+    outside = flags()
+    assert outside[0] != outside[1]  # torch's defaults
+    with tf32(True):
+        assert flags() == (True, True)
+        with pytest.raises(KeyError), inference(build("vsepp"), CPU):
+            assert flags() == (False, False)
+            raise KeyError
+        assert flags() == (True, True)
+    assert flags() == outside

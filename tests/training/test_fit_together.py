@@ -1,0 +1,89 @@
+"""The loop in two processes: what they wait for, and what they exchange."""
+
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+import torch
+from counted_waits import counted_waits
+from forked import in_processes
+from small_methods import CLIP_METHODS, NAMES, small
+from torch import nn
+
+from manymatch.batch.vocabulary import Vocabulary
+from manymatch.config.preset import Preset, Training
+from manymatch.methods import build_method, method_class
+from manymatch.networks.layers import gru
+from manymatch.networks.layers.dropout import Dropout
+from manymatch.training import helpers
+from manymatch.training.checkpoint_writer import Writer
+from manymatch.training.checkpoints import Checkpoints, History
+from manymatch.training.data import Data
+from manymatch.training.loop import fit
+from manymatch.training.machine import Machine
+
+MACHINE = Machine("cpu", 2, "32-true")
+METHODS = ["vse_infinity"] + [
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in NAMES
+    if name not in ("vse_infinity", *CLIP_METHODS)
+]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_two_processes_wait_for_no_device(tiny, tmp_path, name, monkeypatch):
+    """In the loop itself, from batch to batch."""
+    # The GRU and dropout have code of their own on a CPU.
+    monkeypatch.setattr(gru, "read_on_cpu", lambda *inputs: gru.read_by_torch(*inputs[:3]))
+    monkeypatch.setattr(Dropout, "forward", nn.Dropout.forward)
+    found = []
+
+    def counted(batches, title, total):
+        for batch in batches:
+            if isinstance(batch, tuple):  # in training
+                with counted_waits() as waits:
+                    yield batch
+                found.append(waits)
+            else:
+                yield batch
+
+    monkeypatch.setattr("manymatch.training.loop.tracked", counted)
+    vocabulary = Vocabulary.load(tiny.vocabulary)
+    training = {"epochs": 1, "images_per_batch": 8, "captions_per_image": 1, "devices": 2}
+    settings = {"method": name, "features": "grid", "model": small(name), "training": training}
+    preset = Preset.model_validate(settings)
+
+    def work(rank):
+        monkeypatch.setattr(helpers, "_rank", rank)
+        torch.manual_seed(0)
+        method = build_method(name, preset.model, vocabulary=vocabulary, feature_width=24)
+        store = Checkpoints(tmp_path / "checkpoints", {})
+        curves = SimpleNamespace(add=lambda row: None)
+        with Writer(store, preset.training.checkpoint_every, 0, name) as writer:
+            data = Data(tiny.shards, vocabulary)
+            fit(method, preset, data, MACHINE, History(), writer, curves)
+        return found, sum(parameter.requires_grad for parameter in method.parameters())
+
+    for waits, parameters in in_processes(2, work, tmp_path):
+        allowed = Counter(tolist=2)  # sizes that the hosts exchange
+        if method_class(name).reads_graphs:  # DDP's list of unused parameters, on the host
+            allowed["aten._local_scalar_dense.default"] = parameters
+        assert waits[1:] == [allowed] * 5
+
+
+def test_gradients_are_exchanged_in_bfloat16(tmp_path, monkeypatch):
+    def gradient(rank):
+        monkeypatch.setattr(helpers, "_rank", rank)
+        torch.manual_seed(0)
+        layer, rows = nn.Linear(5, 3), torch.randn(2, 4, 5)[rank]
+        fabric = MACHINE.fabric(Training(exchange="bfloat16"), SimpleNamespace(reads_graphs=False))
+        fabric.launch()
+        parallel = fabric.setup_module(layer)
+        fabric.backward(parallel(rows).square().sum())
+        return layer.weight.grad, torch.autograd.grad(layer(rows).square().sum(), layer.weight)[0]
+
+    (one, first), (other, second) = in_processes(2, gradient, tmp_path)
+    mean = (first + second) / 2
+    assert torch.equal(one, other) and not torch.equal(one, mean)
+    assert torch.equal(one.bfloat16().float(), one)
+    torch.testing.assert_close(one, mean, rtol=0.01, atol=0.02)
