@@ -21,6 +21,7 @@ from manymatch.features.store import FeatureStore
 from manymatch.util.errors import ConfigError
 from manymatch.util.images import read_image
 from manymatch.util.parts import Parts
+from manymatch.util.prefetch import map_ahead
 
 SMALL = Sizes(blocks=(1, 2, 1, 2), stem=4, proposal_hidden=8, objects=7, attributes=5)
 LIMITS = Limits(anchors=400, proposals=40)
@@ -342,6 +343,10 @@ def test_images_of_any_size_give_the_same_together_and_alone(detector, tmp_path)
     run = Detection("butd", detector, torch.device("cpu"))
     together = {image.image_id: (features, result) for image, features, result in run.run(images)}
     assert list(together) == [image.image_id for image in images]
+    in_threads = map_ahead(run._detect, map(run._decode, images), depth=1, threads=2)  # on a GPU
+    for image, features, result in in_threads:
+        np.testing.assert_array_equal(features, together[image.image_id][0])
+        np.testing.assert_array_equal(result, together[image.image_id][1])
     for image in reversed(images):
         _, features, result = next(run.run([image]))
         np.testing.assert_array_equal(features, together[image.image_id][0])
