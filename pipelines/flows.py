@@ -26,8 +26,8 @@ from pydantic import Field
 from manymatch.cli.deployment_names import earlier_runs, run_title
 from manymatch.cli.run_watch import PROGRESS
 from manymatch.config.layout import Layout
+from manymatch.config.names import preset_path
 from manymatch.config.params import Name, read_params
-from manymatch.config.preset import preset_path
 from manymatch.util.errors import ConfigError, ManyMatchError, nearest
 from pipelines import artifacts, experiment, gpus, settings, sharing
 from pipelines.artifacts import METRICS

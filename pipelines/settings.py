@@ -20,8 +20,9 @@ from filelock import FileLock
 
 from manymatch.config.edit import edited
 from manymatch.config.layout import Layout
+from manymatch.config.names import preset_path
 from manymatch.config.params import Params, read_params
-from manymatch.config.preset import Preset, preset_path, read_preset
+from manymatch.config.preset import Preset, read_preset
 from manymatch.config.strict import yaml_value
 from manymatch.methods import check_model
 from manymatch.util import files

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from manymatch.config.names import preset_path
 from manymatch.config.params import Params, read_params
-from manymatch.config.preset import preset_path, read_preset
+from manymatch.config.preset import read_preset
 from manymatch.config.strict import read_yaml, validate
 from manymatch.methods import check_model
 from manymatch.util.errors import ConfigError
@@ -158,6 +159,7 @@ def test_no_override_makes_a_preset_reproduced(tmp_path: Path) -> None:
     ("overrides", "message"),
     [
         ({"seed": 1, "seed.deep": 2}, "'seed' is a value"),
+        ({"training.images_per_batch": 1}, "images_per_batch: .*equal to 2"),
         ({"training.clipnorm": 1.0}, "did you mean 'clip_norm'"),
         ({"training.parameter_groups": [{"match": "("}]}, r"0\.match: not a regular expression"),
         ({"warm_start": {"model": "vsepp"}}, r"warm_start\.model: .* match pattern"),
@@ -174,8 +176,18 @@ def test_a_faulty_override_is_one_line(
     one_line(error)
 
 
-def test_a_preset_survives_its_own_yaml(tmp_path: Path) -> None:
-    preset = read_preset(preset_file(tmp_path))
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"compile": False, "exchange": "bfloat16", "shared_statistics": True},
+        {"compile": True, "checkpoint_every": {"epochs": 2}, "strategy": "ddp", "logger": "csv"},
+    ],
+)
+def test_a_preset_survives_its_own_yaml(tmp_path: Path, changes: dict[str, object]) -> None:
+    preset = read_preset(
+        preset_file(tmp_path), {f"training.{key}": value for key, value in changes.items()}
+    )
     again = tmp_path / "again.yaml"
     again.write_text(preset.to_yaml())
     assert read_preset(again) == preset

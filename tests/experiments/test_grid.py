@@ -11,7 +11,8 @@ from plans import plan_of
 from tiny_checkout import Checkout
 
 from manymatch.config.layout import Layout
-from manymatch.config.preset import preset_path, read_preset
+from manymatch.config.names import preset_path
+from manymatch.config.preset import read_preset
 from manymatch.experiments.engine import key_of
 from manymatch.experiments.grid import (
     Options,

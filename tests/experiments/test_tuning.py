@@ -16,7 +16,8 @@ from made_searches import EPOCHS, LR, SPACE, made_up_training, write_space
 from one_by_one import run_one_by_one
 from tiny_checkout import Checkout
 
-from manymatch.config.preset import preset_path, read_preset
+from manymatch.config.names import preset_path
+from manymatch.config.preset import read_preset
 from manymatch.experiments import workers
 from manymatch.experiments.engine import perform
 from manymatch.results.tuning import TunedTrial, Tuning

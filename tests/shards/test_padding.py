@@ -29,6 +29,6 @@ def test_rows_are_real_at_any_position():
     mask = torch.tensor([[True, False, True], [False, False, True], [False, True, True]])
     padding = padded_rows(mask)
     assert torch.equal(torch.arange(9).view(3, 3)[mask], padding.rows)
-    assert torch.equal(padding.sizes.mask[padding.size_row].sum(1), mask.sum(1))
+    assert torch.equal(padding.sizes[padding.size_row], mask.sum(1))
     whole = padded_rows(torch.ones(2, 3, dtype=torch.bool))
     torch.testing.assert_close(asdict(all_real(2, 3, torch.device("cpu"))), asdict(whole))

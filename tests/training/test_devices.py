@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from functools import partial
 from pathlib import Path
 
@@ -181,6 +182,8 @@ def test_a_training_that_is_ended_leaves_no_process_and_goes_on(checkout, name, 
         family = first.children(recursive=True)
         assert not open_to_the_network([first, *family])
         helpers = (child for child in family if "spawn_main" in str(child.cmdline()))
+        while not list(checkout.layout.checkpoints("tiny", preset).glob("epoch-*.json")):
+            time.sleep(0.1)  # a thread writes the checkpoint after the line of the epoch
         end(first, next(helpers, first))
         output, _ = process.communicate(timeout=SECONDS)
         assert process.returncode == code, output

@@ -18,7 +18,8 @@ from manymatch.networks.layers.dropout import Dropout
 from manymatch.training import helpers
 from manymatch.training.checkpoint_writer import Writer
 from manymatch.training.checkpoints import Checkpoints, History
-from manymatch.training.data import Data
+from manymatch.training.data import Data, TrainingBatches, features_memory
+from manymatch.training.host_memory import SHARED, all_of
 from manymatch.training.loop import fit
 from manymatch.training.machine import Machine
 
@@ -87,3 +88,27 @@ def test_gradients_are_exchanged_in_bfloat16(tmp_path, monkeypatch):
     assert torch.equal(one, other) and not torch.equal(one, mean)
     assert torch.equal(one.bfloat16().float(), one)
     torch.testing.assert_close(one, mean, rtol=0.01, atol=0.02)
+
+
+@pytest.mark.skipif(not SHARED, reason="no memory without a name")
+def test_processes_share_the_features_in_memory(tiny, tmp_path):
+    """Each fills the same batches, and a change in one process is seen in the other."""
+    settings = {"images_per_batch": 8, "captions_per_image": 1, "features_in": "memory"}
+    preset = Preset.model_validate({"method": "vsepp", "features": "grid", "training": settings})
+    data = Data(tiny.shards, Vocabulary.load(tiny.vocabulary))
+
+    def sums(*share):
+        stream = TrainingBatches(preset, data, *share)
+        return [part.features.double().sum((1, 2)) for (part,) in stream]
+
+    def work(rank):
+        memory = features_memory(preset, tiny.shards, torch.device("cpu"), here=2)
+        parts = sums(rank, 2)
+        if rank:
+            memory._features.fill_(7)
+        all_of(None)
+        return parts, memory._features.unique().tolist()
+
+    (one, seen), (other, same) = in_processes(2, work, tmp_path)
+    torch.testing.assert_close(list(map(torch.cat, zip(one, other, strict=True))), sums())
+    assert seen == same == [7.0]

@@ -109,11 +109,11 @@ def test_features_are_in_memory_where_they_fit(tiny, monkeypatch):
 def test_features_are_on_the_gpu_where_they_fit(tiny, monkeypatch, setting, gpu, host, place):
     """A split of 48 images takes 9,216 bytes; `gpu` and `host` are multiples of that."""
     needed, places = 48 * 4 * 24 * 2, []
-    monkeypatch.setattr("manymatch.training.data.free_memory", lambda: 2 * int(host * needed))
+    monkeypatch.setattr("manymatch.training.data.free_memory", lambda: int(host * needed))
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (int(gpu * needed), 0))
     monkeypatch.setattr(
         "manymatch.training.data.FeatureMemory",
-        lambda folder, split, device, pinned: places.append(torch.device(device).type),
+        lambda folder, split, device, *_: places.append(torch.device(device).type),
     )
     features_memory(preset(features_in=setting), tiny.shards, torch.device("cuda"), here=2)
     assert places == ([place] if place else [])

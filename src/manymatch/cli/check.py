@@ -12,8 +12,9 @@ import typer
 from manymatch.cli import killed_dvc, project
 from manymatch.cli.needs import has_images, needs
 from manymatch.cli.project import LAYOUT
+from manymatch.config.names import preset_path
 from manymatch.config.params import Params, WarmStarted
-from manymatch.config.preset import Preset, preset_path
+from manymatch.config.preset import Preset
 from manymatch.util.errors import ConfigError, ManyMatchError, nearest
 from manymatch.util.progress import say
 

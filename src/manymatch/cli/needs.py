@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from manymatch.cli import project
 from manymatch.cli.project import LAYOUT
+from manymatch.config.names import preset_path
 from manymatch.config.params import Params
-from manymatch.config.preset import preset_path
 from manymatch.datasets.fetching.needs import Need, missing_file
 from manymatch.util.errors import ConfigError
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manymatch.config.layout import Layout
+from manymatch.config.names import preset_path
 from manymatch.config.params import Params, read_params
-from manymatch.config.preset import Preset, preset_path, read_preset
+from manymatch.config.preset import Preset, read_preset
 from manymatch.config.strict import yaml_value
 from manymatch.methods import check_model
 from manymatch.util.errors import ConfigError

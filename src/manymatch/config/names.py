@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from manymatch.util.errors import ConfigError
+from manymatch.util.errors import ConfigError, nearest
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 MAX_LENGTH = 200
@@ -58,3 +59,20 @@ def checked_name(text: str, where: str) -> str:
             f"letter or digit, at most {MAX_LENGTH} characters, and does not end with "
             f"{' or '.join(_OURS)}."
         ) from None
+
+
+def preset_path(presets: Path, dataset: str, name: str) -> Path:
+    """The file of a preset.
+
+    Raises:
+        ConfigError: the preset or the data set does not exist; the message names the nearest name.
+    """
+    folder = presets / checked_name(dataset, "dataset")
+    path = folder / f"{checked_name(name, 'preset')}.yaml"
+    if not folder.is_dir():
+        folders = [folder.name for folder in presets.glob("*/")]
+        raise ConfigError(f"{path}: no presets for dataset '{dataset}'{nearest(dataset, folders)}")
+    if not path.is_file():
+        known = [file.stem for file in folder.glob("*.yaml")]
+        raise ConfigError(f"{path}: no such preset for dataset '{dataset}'{nearest(name, known)}")
+    return path

@@ -7,6 +7,7 @@ from another preset's model belongs to the stage `warm_train@DATASET-NAME`.
 from __future__ import annotations
 
 import copy
+import operator
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,9 +16,9 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import AfterValidator, Field
 
-from manymatch.config.names import ModelPath, Name, checked_name
+from manymatch.config.names import ModelPath, Name
 from manymatch.config.strict import Strict, read_yaml, validate
-from manymatch.util.errors import ConfigError, nearest
+from manymatch.util.errors import ConfigError
 
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
@@ -62,7 +63,7 @@ class CheckpointEvery(Strict):
 
 def _is_default(value: str | bool | CheckpointEvery) -> bool:
     """Whether a preset leaves the key out of its file, as presets before this key do."""
-    return value in ("auto", "dvclive", "float32", False, CheckpointEvery())
+    return value in ("auto", "dvclive", "float32", CheckpointEvery())
 
 
 class Optimizer(Strict):
@@ -135,7 +136,8 @@ class Training(Strict):
     """The settings of training: epochs, batches, optimiser, precision and devices."""
 
     epochs: Count = 30
-    images_per_batch: Count = 64
+    images_per_batch: Annotated[int, Field(ge=2)] = 64
+    """At least 2: a single image has no other images' captions to be told from."""
     captions_per_image: Count | None = None
     """Captions that are drawn for each image in an epoch; null: all captions."""
     accumulate: Count = 1
@@ -168,17 +170,17 @@ class Training(Strict):
     Results change by rounding, and compiled dropout draws other numbers."""
     exchange: Annotated[Literal["float32", "bfloat16"], Field(exclude_if=_is_default)] = "float32"
     """The numbers in which devices exchange gradients; bfloat16 halves the bytes."""
-    shared_statistics: Annotated[bool, Field(exclude_if=_is_default)] = False
+    shared_statistics: Annotated[bool, Field(exclude_if=operator.not_)] = False
     """Whether the batch norms of a CNN use the statistics of all devices together. The papers' code
     used those of each GPU. All other batch norms use those of all devices."""
     features_in: Literal["auto", "shards", "memory", "device"] = "auto"
     """Where the training split's features are between epochs. The results are the same.
 
     `shards`: on the disk; worker processes read and decode them in each epoch.
-    `memory`: in the memory of each training process, 2 bytes a number: Flickr30K's regions take 4.3
-    GB, COCO's 16.7 GB. `device`: the same on each GPU, which nothing is copied to.
-    `auto`: on the device if a quarter of the GPU's free memory is enough; else in memory if all
-    processes of this host together need at most a quarter of what is free; else in shards.
+    `memory`: in memory that the processes of a host share, 2 bytes a number: Flickr30K's regions
+    take 4.3 GB, COCO's 16.7 GB. `device`: the same on each GPU, which nothing is copied to.
+    `auto`: on the device if a quarter of the GPU's free memory is enough; else in memory if a
+    quarter of what the host has free is enough; else in shards.
     """
     logger: Annotated[Logger, Field(exclude_if=_is_default)] = "dvclive"
     """The library that writes the curves. All but `csv` belong to an extra: `pipeline` for dvclive,
@@ -229,23 +231,6 @@ class Preset(Strict):
 
 WholeModel = Callable[[str, dict[str, Any]], Any]
 """The mapping `model` of a preset of a method as all settings, the defaults filled in."""
-
-
-def preset_path(presets: Path, dataset: str, name: str) -> Path:
-    """The file of a preset.
-
-    Raises:
-        ConfigError: the preset or the data set does not exist; the message names the nearest name.
-    """
-    folder = presets / checked_name(dataset, "dataset")
-    path = folder / f"{checked_name(name, 'preset')}.yaml"
-    if not folder.is_dir():
-        folders = [folder.name for folder in presets.glob("*/")]
-        raise ConfigError(f"{path}: no presets for dataset '{dataset}'{nearest(dataset, folders)}")
-    if not path.is_file():
-        known = [file.stem for file in folder.glob("*.yaml")]
-        raise ConfigError(f"{path}: no such preset for dataset '{dataset}'{nearest(name, known)}")
-    return path
 
 
 def read_preset(

@@ -10,9 +10,9 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from manymatch.config.layout import Layout
-from manymatch.config.names import Name
+from manymatch.config.names import Name, preset_path
 from manymatch.config.params import Elements, read_params
-from manymatch.config.preset import Preset, preset_path, read_preset
+from manymatch.config.preset import Preset, read_preset
 from manymatch.evaluation.embedded_model import setting_of
 from manymatch.evaluation.protocols import protocol_modules
 from manymatch.experiments.engine import Experiment, Numbers, Row, Run, key_of

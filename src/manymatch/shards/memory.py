@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from manymatch.batch.batch import Batch
 from manymatch.shards.fetch import RawSample, fetch
@@ -15,7 +17,7 @@ from manymatch.shards.sample import BOXES, FEATURES, JSON, decode, npy_bytes
 from manymatch.util.progress import track
 
 _BLOCK = 512
-"""The images that are copied to a GPU at once."""
+"""The images that are copied to a GPU at once. The host waits for each copy."""
 
 
 class FeatureMemory:
@@ -27,43 +29,44 @@ class FeatureMemory:
     Args:
         device: where the features are.
         pinned: whether features on the host are given to a GPU.
+        tensor: makes the tensor of a shape and type, and says whether this process is to fill the
+            tensor; None: a tensor of this process alone.
 
     Raises:
         DataError: a shard is missing or damaged.
     """
 
     def __init__(
-        self, folder: Path, split: str, device: torch.device | str = "cpu", pinned: bool = False
+        self,
+        folder: Path,
+        split: str,
+        device: torch.device | str = "cpu",
+        pinned: bool = False,
+        tensor: Callable[[Sequence[int], torch.dtype], tuple[Tensor, bool]] | None = None,
     ) -> None:
         index = read_index(folder)
         shards, where = index.split(split), f"{folder} ({split})"
-        self._features = torch.zeros(
-            (shards.images, index.max_regions, index.width),
-            dtype=getattr(torch, index.dtype),
-            device=device,
-        )
+        shape = shards.images, index.max_regions, index.width
+        kind, fills = getattr(torch, index.dtype), True
+        if tensor is None:
+            self._features = torch.zeros(shape, dtype=kind, device=device)
+        else:
+            self._features, fills = tensor(shape, kind)
         self._pinned = pinned
         self._rows: dict[str, int] = {}
         self.samples: list[RawSample] = []
         """The samples in table order."""
         order = shard_order(len(shards.shards), None)
-        # On its way to a GPU, a block of images is copied at once.
-        block, first = self._features, 0
-        if torch.device(device) != torch.device("cpu"):
-            block = torch.zeros_like(self._features[:_BLOCK], device="cpu")
         stored = fetch(folder, shards, order, range(shards.images), {JSON, FEATURES, BOXES})
+        block = torch.zeros_like(self._features[:_BLOCK], device="cpu")
         for row, raw in track(stored, f"features of {where}", shards.images, quiet=True):
             sample = decode(raw, index.width, where, index.dtype, draw=lambda _: ())
-            features = torch.tensor(sample.features)
-            if row - first == len(block):
-                self._features[first:row] = block
-                block.zero_()
-                first = row
-            block[row - first, : len(features)] = features
+            place, real = row % _BLOCK, len(sample.features)
+            block[place, :real], block[place, real:] = torch.tensor(sample.features), 0
+            if fills and (place == _BLOCK - 1 or row == shards.images - 1):
+                self._features[row - place : row + 1] = block[: place + 1]
             self._rows[sample.image_id] = row
             self.samples.append({**raw, FEATURES: npy_bytes(sample.features[:, :0])})
-        if block is not self._features:
-            self._features[first:] = block[: shards.images - first]
 
     def fill(self, batch: Batch) -> Batch:
         """The `batch`, on the CPU, with its features, zero where `region_mask` is False.

@@ -13,6 +13,7 @@ import torch
 
 from manymatch.batch.batch import Batch
 from manymatch.batch.padding import OnDevice
+from manymatch.batch.shared_rows import world_size
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Preset
 from manymatch.methods import check_model, method_class
@@ -22,6 +23,7 @@ from manymatch.shards.loader import Loader
 from manymatch.shards.memory import FeatureMemory
 from manymatch.shards.read import Batches, batches, classes_of, read_index
 from manymatch.training.helpers import first_process
+from manymatch.training.host_memory import SHARED, all_of, host_tensor
 from manymatch.util.errors import ConfigError
 from manymatch.util.prefetch import map_ahead
 from manymatch.util.progress import say
@@ -61,20 +63,36 @@ class TrainingBatches:
         device: torch.device | str = "cpu",
         here: int = 1,
     ) -> None:
-        self._preset = preset
-        self._data = data
-        self._rank = rank
-        self._world = world
+        training, self._device = preset.training, torch.device(device)
         settings = check_model(preset.method, preset.model)
-        self._graphs = method_class(preset.method).graph_reader(settings)
+        graphs = method_class(preset.method).graph_reader(settings)
+        classes = classes_of(data.shards, "train") if training.one_per_class else None
+        memory = features_memory(preset, data.shards, self._device, here)
+
+        # Without `self`: the workers of a loader that belongs to a cycle end after five seconds.
+        def epoch_batches(epoch: int) -> Batches:
+            return batches(
+                data.shards,
+                "train",
+                data.vocabulary,
+                training.images_per_batch // world,
+                captions_per_image=training.captions_per_image,
+                augmentation=preset.augmentation,
+                shuffle=(preset.seed, epoch),
+                rank=rank,
+                world=world,
+                drop_last=True,
+                parts=training.accumulate,
+                classes=classes,
+                held=memory.samples if memory else None,
+                graphs=graphs,
+            )
+
         self.epoch = 0
-        one_per_class = preset.training.one_per_class
-        self._classes = classes_of(data.shards, "train") if one_per_class else None
-        self._device = torch.device(device)
-        self._memory = features_memory(preset, data.shards, self._device, here)
-        self._length = -(-len(self._epoch_batches(0)) // preset.training.accumulate)
+        self._memory, self._parts = memory, training.accumulate
+        self._length = -(-len(epoch_batches(0)) // training.accumulate)
         gpu = self._device.type != "cpu"
-        self._loader = Loader(self._epoch_batches, _workers(here) if gpu else 0, pin_memory=gpu)
+        self._loader = Loader(epoch_batches, _workers(here) if gpu else 0, pin_memory=gpu)
 
     def __len__(self) -> int:
         return self._length
@@ -82,7 +100,7 @@ class TrainingBatches:
     def __iter__(self) -> Iterator[tuple[Batch, ...]]:
         """Each batch on the device, in as many parts as `training.accumulate` says."""
         with contextlib.closing(self._moved()) as stream:
-            while parts := tuple(islice(stream, self._preset.training.accumulate)):
+            while parts := tuple(islice(stream, self._parts)):
                 yield parts
 
     def _moved(self) -> Generator[Batch, None, None]:
@@ -111,25 +129,6 @@ class TrainingBatches:
                 for tensor in batch.tensors():
                     tensor.record_stream(computing)
                 yield batch
-
-    def _epoch_batches(self, epoch: int) -> Batches:
-        training = self._preset.training
-        return batches(
-            self._data.shards,
-            "train",
-            self._data.vocabulary,
-            training.images_per_batch // self._world,
-            captions_per_image=training.captions_per_image,
-            augmentation=self._preset.augmentation,
-            shuffle=(self._preset.seed, epoch),
-            rank=self._rank,
-            world=self._world,
-            drop_last=True,
-            parts=training.accumulate,
-            classes=self._classes,
-            held=self._memory.samples if self._memory else None,
-            graphs=self._graphs,
-        )
 
 
 class ValidationBatches:
@@ -195,24 +194,32 @@ def features_memory(
 ) -> FeatureMemory | None:
     """The features of the training split, if the preset asks for them or if they fit.
 
+    All processes of a training call this function together. On Linux those of a host share the
+    memory. There are features in memory only if all processes have room for them.
+
     Raises:
         ConfigError: the preset asks for them, and they do not fit.
     """
     setting, needed = preset.training.features_in, _needed(shards, "train")
-    free = _free(device, here)
+    free = _free(device, 1 if SHARED else here)
     place = _place(setting, needed, free)
-    if place == "shards":
-        return None
-    if needed > free[place]:
+    if needed > free.get(place, needed):
         raise ConfigError(
-            f"training.features_in: {setting}: the features of {shards} take {needed / 1e9:.1f} GB "
-            f"in each process, but {free[place] / 1e9:.1f} GB are free. Set it to shards."
+            f"training.features_in: {setting}: the features of {shards} take "
+            f"{needed / 1e9:.1f} GB, but {free[place] / 1e9:.1f} GB are free. Set it to shards."
         )
+    places = set(all_of(place))
+    if place == "shards" or (place == "memory" and len(places) > 1):
+        return None
     if needed >= _WORTH_A_LINE and first_process():
-        kept = "on each GPU" if place == "device" else "in the memory of each process"
+        kept = "on each GPU" if place == "device" else "in memory"
         say(f"features of {shards}: {needed / 1e9:.1f} GB {kept}")
-    where = device if place == "device" else "cpu"
-    return FeatureMemory(shards, "train", where, pinned=device.type == "cuda")
+    if place == "device":
+        return FeatureMemory(shards, "train", device)
+    tensor = host_tensor if SHARED and world_size() > 1 else None
+    memory = FeatureMemory(shards, "train", "cpu", device.type == "cuda", tensor)
+    all_of(None)  # now the first process of each host has filled the tensor
+    return memory
 
 
 def _needed(shards: Path, split: str) -> int:
@@ -222,7 +229,7 @@ def _needed(shards: Path, split: str) -> int:
 
 
 def _free(device: torch.device, here: int) -> dict[str, int]:
-    """The bytes that this process, one of `here`, may take in each place; the best place first."""
+    """The bytes that are free for this process, one of `here`; the best place is first."""
     free = {"device": torch.cuda.mem_get_info(device)[0]} if device.type == "cuda" else {}
     return {**free, "memory": free_memory() // here}
 

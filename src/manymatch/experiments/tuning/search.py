@@ -17,7 +17,8 @@ from optuna.trial import TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
 from manymatch.config.layout import Layout
-from manymatch.config.preset import Preset, preset_path, read_preset
+from manymatch.config.names import preset_path
+from manymatch.config.preset import Preset, read_preset
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.experiments.engine import Run, key_of
 from manymatch.experiments.grid import Settings
