@@ -121,7 +121,7 @@ class ExactScores:
         scores, count = torch.cat(parts), len(self._gallery)
         finite = scores.isfinite()
         if included is not None:
-            wanted, count = torch.from_numpy(included).to(device), int(included.sum())
+            wanted, count = torch.tensor(included, device=device), int(included.sum())
             finite |= ~wanted
             scores = scores.where(wanted, -torch.inf)
         ordered, rows = scores.sort(descending=True, stable=True)
