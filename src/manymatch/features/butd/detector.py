@@ -20,7 +20,7 @@ SHORT, LONG, LEAST = 600, 1000, 16
 """Lengths of sides in pixels. The short side of a very long image is at least `LEAST`."""
 STRIDE, POOLED = 16, 14
 CHUNK, CHUNK_ON_GPU = 32, 100
-"""Regions per batch of the last stage. More regions on the CPU take more memory, but no less time."""
+"""Regions per batch of the last stage. On the CPU more take more memory, but not less time."""
 
 
 @dataclass(frozen=True)
