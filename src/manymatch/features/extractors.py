@@ -23,7 +23,7 @@ from manymatch.features.backbone import Backbone, Detector
 from manymatch.features.image_list import Picture
 from manymatch.features.store import FeatureStore
 from manymatch.networks.backbones.normalised import channels_last
-from manymatch.util.images import read_crops, read_image
+from manymatch.util.images import read_image
 from manymatch.util.prefetch import map_ahead
 
 _CROP_THREADS = 4
@@ -51,15 +51,16 @@ class Extractor:
         decoded = map_ahead(self._decode, images, 2 * self.batch_size, _CROP_THREADS)
         with contextlib.closing(decoded):
             while batch := list(itertools.islice(decoded, self.batch_size)):
-                crops = [pixels for _, pixels in batch]
+                crops = [pixels for _, pixels, _ in batch]
                 cells = self._forward(np.concatenate(crops))
                 ends = np.cumsum([len(pixels) for pixels in crops])
-                for (image, _), vectors in zip(batch, np.split(cells, ends[:-1]), strict=True):
-                    boxes = self.given_boxes(image.image_id)
+                for (image, _, boxes), vectors in zip(
+                    batch, np.split(cells, ends[:-1]), strict=True
+                ):
                     yield image, vectors.reshape(-1, self.backbone.width), boxes
 
     def given_boxes(self, image_id: str) -> NDArray[np.float32] | None:
-        """(k, 4) the boxes of an image, which its features depend on; None without boxes."""
+        """(k, 4) the boxes that an image's features depend on; None without boxes."""
         return self.backbone.boxes(image_id)
 
     @property
@@ -67,10 +68,11 @@ class Extractor:
         """Device and batch, which the features depend on as well."""
         return f"{self.device.type} {self.crops_at_once}"
 
-    def _decode(self, image: Picture) -> tuple[Picture, NDArray[np.uint8]]:
-        """The image with its crops (c, S, S, 3)."""
-        crops = self.backbone.crops(image.image_id)
-        return image, read_crops(image.source, crops, self.backbone.size)
+    def _decode(
+        self, image: Picture
+    ) -> tuple[Picture, NDArray[np.uint8], NDArray[np.float32] | None]:
+        """The image with its crops (c, S, S, 3) and the boxes of its regions."""
+        return image, *self.backbone.read(image)
 
     def _forward(self, pixels: NDArray[np.uint8]) -> NDArray[Any]:
         """(c, S, S, 3) -> (c, cells, F), with `crops_at_once` crops in every pass."""

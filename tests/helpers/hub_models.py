@@ -1,0 +1,63 @@
+"""Tiny vision models of transformers with random weights, saved into folders."""
+
+import json
+
+import torch
+import transformers
+
+SIZE = 32
+_VIT = {
+    "hidden_size": 16,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "image_size": SIZE,
+    "patch_size": 8,
+}
+_STAGES = {"depths": [1, 1, 1, 1], "hidden_sizes": [8, 8, 16, 16]}
+_WINDOWS = {"image_size": SIZE, "patch_size": 2, "embed_dim": 8, "depths": [1, 1, 1]}
+_TEXT = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 99}
+_TOWERS = {"text_config": _TEXT | {"intermediate_size": 32}, "vision_config": _VIT}
+
+FAMILIES = {
+    "vit": ("ViT", _VIT, 1),
+    "deit": ("DeiT", _VIT, 2),
+    "beit": ("Beit", _VIT, 1),
+    "data2vec-vision": ("Data2VecVision", _VIT, 1),
+    "vit_msn": ("ViTMSN", _VIT, 1),
+    "clip": ("CLIP", _TOWERS | {"projection_dim": 12}, 1),
+    "siglip": ("Siglip", _TOWERS, 0),
+    "dinov2": ("Dinov2", _VIT, 1),
+    "dinov2_with_registers": ("Dinov2WithRegisters", _VIT, 5),
+    "dinov3_vit": ("DINOv3ViT", _VIT | {"num_register_tokens": 4}, 5),
+    "ijepa": ("IJepa", _VIT, 0),
+    "swin": ("Swin", _WINDOWS | {"num_heads": [1, 2, 2], "window_size": 4}, 0),
+    "focalnet": ("FocalNet", _WINDOWS | {"focal_levels": [1] * 3, "focal_windows": [3] * 3}, 0),
+    "convnext": ("ConvNext", _STAGES, 0),
+    "resnet": ("ResNet", _STAGES | {"embedding_size": 8}, 0),
+    "regnet": ("RegNet", _STAGES | {"embedding_size": 8, "groups_width": 4}, 0),
+    "mobilenet_v2": ("MobileNetV2", {"depth_multiplier": 0.25, "image_size": SIZE}, 0),
+    "pvt_v2": ("PvtV2", _STAGES | {"num_attention_heads": [1, 1, 2, 2], "image_size": SIZE}, 0),
+}
+"""Model type -> name of its classes, settings, and tokens before the patches."""
+SQUASH = {"size": {"height": SIZE, "width": SIZE}, "image_mean": [0.5, 0.4, 0.3]}
+RECIPE = SQUASH | {"image_std": [0.2, 0.3, 0.25], "image_processor_type": "ViTImageProcessor"}
+CROP = RECIPE | {
+    "image_processor_type": "CLIPImageProcessor",
+    "size": {"shortest_edge": 36},
+    "crop_size": {"height": SIZE, "width": SIZE},
+}
+
+
+def save(folder, family="vit", recipe=RECIPE, **settings):
+    """Save a model; return the folder and the model."""
+    name, given, _ = FAMILIES[family]
+    torch.manual_seed(1)
+    config = getattr(transformers, f"{name}Config")(**given, **settings)
+    model = transformers.AutoModel.from_config(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():  # also norms and biases, which begin as 1 and 0
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    model.save_pretrained(folder)
+    (folder / "preprocessor_config.json").write_text(json.dumps(recipe))
+    return folder, model
