@@ -20,26 +20,37 @@ _TEXT = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "v
 _TOWERS = {"text_config": _TEXT | {"intermediate_size": 32}, "vision_config": _VIT}
 
 FAMILIES = {
-    "vit": ("ViT", _VIT, 1),
-    "deit": ("DeiT", _VIT, 2),
-    "beit": ("Beit", _VIT, 1),
-    "data2vec-vision": ("Data2VecVision", _VIT, 1),
-    "vit_msn": ("ViTMSN", _VIT, 1),
-    "clip": ("CLIP", _TOWERS | {"projection_dim": 12}, 1),
-    "siglip": ("Siglip", _TOWERS, 0),
-    "dinov2": ("Dinov2", _VIT, 1),
-    "dinov2_with_registers": ("Dinov2WithRegisters", _VIT, 5),
-    "dinov3_vit": ("DINOv3ViT", _VIT | {"num_register_tokens": 4}, 5),
-    "ijepa": ("IJepa", _VIT, 0),
-    "swin": ("Swin", _WINDOWS | {"num_heads": [1, 2, 2], "window_size": 4}, 0),
-    "focalnet": ("FocalNet", _WINDOWS | {"focal_levels": [1] * 3, "focal_windows": [3] * 3}, 0),
-    "convnext": ("ConvNext", _STAGES, 0),
-    "resnet": ("ResNet", _STAGES | {"embedding_size": 8}, 0),
-    "regnet": ("RegNet", _STAGES | {"embedding_size": 8, "groups_width": 4}, 0),
-    "mobilenet_v2": ("MobileNetV2", {"depth_multiplier": 0.25, "image_size": SIZE}, 0),
-    "pvt_v2": ("PvtV2", _STAGES | {"num_attention_heads": [1, 1, 2, 2], "image_size": SIZE}, 0),
+    "vit": ("ViT", _VIT, 1, "first"),
+    "deit": ("DeiT", _VIT, 2, "first"),
+    "beit": ("Beit", _VIT, 1, "pooler"),
+    "data2vec-vision": ("Data2VecVision", _VIT, 1, "first"),
+    "vit_msn": ("ViTMSN", _VIT, 1, "first"),
+    "clip": ("CLIP", _TOWERS | {"projection_dim": 12}, 1, "first"),
+    "siglip": ("Siglip", _TOWERS, 0, "pooler"),
+    "dinov2": ("Dinov2", _VIT, 1, "first"),
+    "dinov2_with_registers": ("Dinov2WithRegisters", _VIT, 5, "first"),
+    "dinov3_vit": ("DINOv3ViT", _VIT | {"num_register_tokens": 4}, 5, "first"),
+    "ijepa": ("IJepa", _VIT, 0, "mean"),
+    "swin": ("Swin", _WINDOWS | {"num_heads": [1, 2, 2], "window_size": 4}, 0, "mean"),
+    "focalnet": (
+        "FocalNet",
+        _WINDOWS | {"focal_levels": [1] * 3, "focal_windows": [3] * 3},
+        0,
+        "mean",
+    ),
+    "convnext": ("ConvNext", _STAGES, 0, "pooler"),
+    "resnet": ("ResNet", _STAGES | {"embedding_size": 8}, 0, "pooler"),
+    "regnet": ("RegNet", _STAGES | {"embedding_size": 8, "groups_width": 4}, 0, "pooler"),
+    "mobilenet_v2": ("MobileNetV2", {"depth_multiplier": 0.25, "image_size": SIZE}, 0, "pooler"),
+    "pvt_v2": (
+        "PvtV2",
+        _STAGES | {"num_attention_heads": [1, 1, 2, 2], "image_size": SIZE},
+        0,
+        "mean",
+    ),
 }
-"""Model type -> name of its classes, settings, and tokens before the patches."""
+"""Model type -> name of its classes, settings, tokens before the patches, and its pooled vector:
+the first token, the mean of the cells or the pooler's output."""
 SQUASH = {"size": {"height": SIZE, "width": SIZE}, "image_mean": [0.5, 0.4, 0.3]}
 RECIPE = SQUASH | {"image_std": [0.2, 0.3, 0.25], "image_processor_type": "ViTImageProcessor"}
 CROP = RECIPE | {
@@ -51,7 +62,7 @@ CROP = RECIPE | {
 
 def save(folder, family="vit", recipe=RECIPE, **settings):
     """Save a model; return the folder and the model."""
-    name, given, _ = FAMILIES[family]
+    name, given = FAMILIES[family][:2]
     torch.manual_seed(1)
     config = getattr(transformers, f"{name}Config")(**given, **settings)
     model = transformers.AutoModel.from_config(config).eval()

@@ -59,6 +59,11 @@ class HubBackbone(Backbone):
             shape = _probe(network, recipe.side)
         except ConfigError as error:
             raise ConfigError(f"{model.name}: {error}") from None
+        except Exception as error:  # the code of hundreds of models, on sizes of the user
+            raise ConfigError(
+                f"{model.name}: no features of {recipe.side} x {recipe.side} pixels "
+                f"({first_line(error)}). Set another size, or name another model"
+            ) from None
         super().__init__(
             network,
             size=recipe.side,
@@ -177,15 +182,15 @@ class HubNetwork(nn.Module):
             raise ConfigError(f"grid: {self.grid}, but the model has {height} x {width} cells")
 
     def forward(self, pixels: Tensor) -> Tensor:
-        # transformers multiplies in float64 and rounds, then subtracts and divides in float32.
-        scaled = ((pixels.double() * self.factor).float() - self.mean) / self.std
+        scaled = self.scaled(pixels)
         if self.output == "projected":
             features = self.network.get_image_features(pixel_values=scaled, **self._arguments)
             vectors: Tensor = getattr(features, "pooler_output", features)
             return vectors.unsqueeze(1)
         result = self._run(scaled)
         if self.output == "pooled" and self._pools:
-            return result.pooler_output.flatten(1).unsqueeze(1)  # type: ignore[no-any-return]
+            pooled: Tensor = result.pooler_output
+            return pooled.flatten(1).unsqueeze(1)
         hidden = _last(result)
         tokens = hidden.flatten(2).transpose(1, 2) if self._is_map else hidden
         if self._norm is not None:
@@ -200,15 +205,13 @@ class HubNetwork(nn.Module):
         maps = cells.transpose(1, 2).unflatten(2, (self._side, self._side))
         return adaptive_avg_pool2d(maps, self.grid).flatten(2).transpose(1, 2)
 
+    def scaled(self, pixels: Tensor) -> Tensor:
+        """The input (b, 3, S, S) of the model, bit for bit as transformers computes it."""
+        # A product in float64 that is rounded to float32, in which the rest is computed.
+        return ((pixels.double() * self.factor).float() - self.mean) / self.std
+
     def _run(self, scaled: Tensor) -> Any:
-        try:
-            return self.network(pixel_values=scaled, **self._arguments)
-        except Exception as error:  # the code of hundreds of models, on sizes of the user
-            side = scaled.shape[-1]
-            raise ConfigError(
-                f"the model does not take pictures of {side} x {side} ({first_line(error)}). Set "
-                "another size or another model"
-            ) from None
+        return self.network(pixel_values=scaled, **self._arguments)
 
 
 def _last(result: Any) -> Tensor:
@@ -236,7 +239,7 @@ def _prefix(tokens: int, patch: Any, size: int) -> tuple[int, int]:
 
 def _cut(tower: Any, layer: int) -> None:
     """Remove the layers after `layer`, counted from the end: -1 keeps all."""
-    depth = getattr(tower.config, "num_hidden_layers", None)
+    depth: int = getattr(tower.config, "num_hidden_layers", None) or 0
     stacks = [m for m in tower.modules() if isinstance(m, nn.ModuleList) and len(m) == depth]
     if len(stacks) != 1 or hasattr(tower.config, "depths"):
         raise ConfigError(f"layer: {layer}, but only the last layer of the model can be used")

@@ -88,14 +88,14 @@ def open_model(name: str) -> HubModel:
         described = transformers.AutoConfig.from_pretrained(folder, **arguments)
         with torch.device("meta"):
             empty = transformers.AutoModel.from_config(described, trust_remote_code=False)
+        if getattr(empty, "vision_model", empty).main_input_name != "pixel_values":
+            raise ConfigError(f"{folder}: '{config['model_type']}' is no model of pictures")
         parameters = sum(parameter.numel() for parameter in empty.parameters())
         if parameters > size:  # before memory is taken for them
             raise ConfigError(
                 f"{folder / CONFIG}: a network of {parameters:,} parameters, but the weights have "
                 f"{size:,} bytes. Name a folder whose files belong to one model"
             )
-        if getattr(empty, "vision_model", empty).main_input_name != "pixel_values":
-            raise ConfigError(f"{folder}: '{config['model_type']}' is no model of pictures")
         loaded: Any = transformers.AutoModel.from_pretrained(
             folder,
             use_safetensors=True,
