@@ -1,11 +1,22 @@
 """Tiny vision models of transformers with random weights, saved into folders."""
 
 import json
+from pathlib import Path
 
+import numpy as np
 import torch
 import transformers
+from picture_place import picture
 
-SIZE = 32
+from manymatch.config.params import Extraction
+from manymatch.features import build_backbone
+from manymatch.features.backbone import Sources
+from manymatch.features.extractors import Extractor
+from manymatch.features.image_list import Picture
+
+SIZE, PROCESSOR = 32, "preprocessor_config.json"
+SIZES = [(60, 48), (33, 90), (64, 64)]
+PICTURES = [Picture(str(n), picture(n).resize(size)) for n, size in enumerate(SIZES)]
 _VIT = {
     "hidden_size": 16,
     "num_hidden_layers": 3,
@@ -70,5 +81,27 @@ def save(folder, family="vit", recipe=RECIPE, **settings):
         for parameter in model.parameters():  # also norms and biases, which begin as 1 and 0
             parameter.add_(0.1 * torch.randn_like(parameter))
     model.save_pretrained(folder)
-    (folder / "preprocessor_config.json").write_text(json.dumps(recipe))
+    (folder / PROCESSOR).write_text(json.dumps(recipe))
     return folder, model
+
+
+def settings(folder, **given):
+    return Extraction(kind="hf", model=str(folder), **given)
+
+
+def built(folder, **given):
+    return build_backbone("hf", Sources(Path(), None, hub=settings(folder, **given)))
+
+
+def extracted(backbone, batch=2):
+    run = Extractor("hf", backbone, torch.device("cpu"), batch).run(PICTURES)
+    return np.stack([features for _, features, _ in run])
+
+
+def pixel_values(recipe, pictures=PICTURES):
+    """What transformers' own class for Pillow makes of the pictures."""
+    name = recipe["image_processor_type"]
+    own = {key: value for key, value in recipe.items() if key != "image_processor_type"}
+    processor = getattr(transformers, f"{name}Pil")(**own)
+    images = [image.source for image in pictures]
+    return torch.from_numpy(np.stack(processor(images)["pixel_values"]))

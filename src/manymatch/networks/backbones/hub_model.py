@@ -30,6 +30,13 @@ _FILES = [CONFIG, *PROCESSORS, WEIGHTS, "model-*.safetensors", INDEX]
 _MOST_BYTES = 2**23
 """Limit of a JSON file. The index of a large model has about 200 KB."""
 _MOST_LAYERS = 1000
+_UNSUPPORTED = (
+    "kernel_config",
+    "quantization_config",
+    "transformers_weights",
+    "use_pretrained_backbone",
+)
+"""Keys of a configuration by which transformers reads further files or runs other code."""
 _ATTENTIONS = (None, "eager", "sdpa")
 """Other names of attention can stand for kernels, which are code from the hub."""
 _TRAINED_ELSEWHERE = ("pooler.", "pooler_")
@@ -185,7 +192,7 @@ def checked_config(folder: Path) -> dict[str, Any]:
         raise ConfigError(f"{folder}: the model type '{kind}' {reason}. Name another model")
     for key, value in _members(config):
         attention = key.strip("_").startswith("attn_implementation") and value not in _ATTENTIONS
-        if attention or (key in ("quantization_config", "kernel_config") and value):
+        if attention or (key in _UNSUPPORTED and value):
             raise ConfigError(f"{path}: '{key}' is not supported. Name the model without it")
         if key.endswith(("layers", "depths", "depth")):
             depths = value if isinstance(value, list) else [value]
@@ -213,13 +220,16 @@ def read_bounded(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{error}. Name another model") from None
 
 
-def _members(value: Any) -> Iterator[tuple[str, Any]]:
+def _members(value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """The keys and values of `value` and of all objects in it."""
-    if isinstance(value, dict):
-        yield from value.items()
-    for part in value.values() if isinstance(value, dict) else value:
-        if isinstance(part, dict | list):
-            yield from _members(part)
+    waiting: list[Any] = [value]
+    while waiting:  # no recursion: a stranger's lists may be nested deeply
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield from part.items()
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
 
 
 def _weight_files(folder: Path) -> list[Path]:
