@@ -20,6 +20,7 @@ from manymatch.model.model import Model, load
 from manymatch.search.index.manifest import CODES, Manifest
 from manymatch.search.index.stored import Stored
 from manymatch.search.scan.codes import Codes
+from manymatch.search.scan.exact import resident
 from manymatch.search.scan.scanner import Scanner
 from manymatch.util.errors import CheckpointError, DataError
 
@@ -112,13 +113,14 @@ def scanners(
         DataError: the codes or the embeddings are damaged, or do not fit each other or the model.
     """
     folder = stored.folder
+    embeddings = resident(stored.embeddings(), model.device)
     codes = None
-    if (folder / CODES).is_dir():
+    if embeddings.vectors.device.type == "cpu" and (folder / CODES).is_dir():
         manifest.check_files(folder, codes=True)  # so that an answer is exact if it says so
         codes = Codes(folder / CODES)
     if Manifest.read(folder) != manifest:
         raise DataError(f"{folder}: was replaced while it was opened. Open it again")
-    gallery = stored.embeddings(), codes, manifest.side
+    gallery = embeddings, codes, manifest.side
     plain = Scanner(model, *gallery)
     texts = plain if beta is None else Scanner(model, *gallery, beta)
     return {"images": plain, "texts": texts}
