@@ -46,7 +46,6 @@ def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     settings["extraction"] |= {
         "words": {"kind": "hf", "model": "clip", "output": "patches", "grid": 2, "layer": -2},
         "windows": {"kind": "hf", "model": "swin", "geometry": "squash", "size": 48},
-        "small": {"kind": "lite0", "batch_size": 4},
     }
     settings |= {"datasets": ["scenes"], "presets": ["first", "second"], "ensembles": []}
     settings |= {"features": ["words", "windows"], "experiments": {}, "warm_starts": {}}
@@ -87,6 +86,8 @@ def test_features_of_the_hub_go_the_whole_way(checkout: Path) -> None:
     item = next(iter(model._pictures.items([picture])))
     np.testing.assert_array_equal(item.features, features[0])
     np.testing.assert_array_equal(item.boxes, boxes[0])
+    why = model.explain(picture, "a red ball")
+    assert why.boxes == item.boxes.tolist() and np.shape(why.image_attention) == (2, 4)
     assert np.isfinite(model.encode_images(["pictures/new.png"]).vectors.numpy()).all()
 
     (checkout / "clip").rename("moved")

@@ -42,7 +42,7 @@ class Backbone(ABC):
     """
 
     full_size = False
-    """Whether `read` takes a picture in its own size only, because a crop is no fixed point."""
+    """Whether `read` needs a picture in its full size: a second crop would cut off more."""
 
     def __init__(
         self,

@@ -89,7 +89,7 @@ def open_model(name: str) -> HubModel:
     identity, size = _identity(folder)
     arguments: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     verbosity = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity(transformers.logging.CRITICAL)  # we say ourselves what lacks
+    transformers.logging.set_verbosity(transformers.logging.CRITICAL)  # see `lacking`
     transformers.logging.disable_progress_bar()
     try:
         described = transformers.AutoConfig.from_pretrained(folder, **arguments)
