@@ -14,6 +14,7 @@ from picture_place import Place, picture, write_captions
 from PIL import Image
 from transformers import ResNetConfig, ResNetModel
 
+from manymatch.config.params import Extraction
 from manymatch.datasets.image_folder import ImageFolder
 from manymatch.features import build_backbone
 from manymatch.features.backbone import Sources
@@ -70,6 +71,13 @@ def test_lite0_is_the_packages_own_map_row_by_row(dataset, network):
     assert features.shape == (1, 49, 1280) and n_regions.tolist() == [49] and boxes is not None
     np.testing.assert_allclose(features[0, 2 * 7 + 4], expected[:, 2, 4], rtol=2e-3, atol=2e-3)
     np.testing.assert_allclose(boxes[0, 2 * 7 + 4], np.array([4, 2, 5, 3]) / 7, rtol=1e-6)
+
+
+def test_an_extraction_may_name_its_kind(dataset):
+    dataset.extract()
+    named_lite0 = dataset.store.read_bytes()
+    dataset.extract("small", settings=Extraction(kind="lite0"))
+    assert dataset.store.read_bytes() == named_lite0
 
 
 def test_batches_and_neighbours_change_nothing(dataset):
