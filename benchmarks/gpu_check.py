@@ -38,7 +38,7 @@ from measuring import arguments
 from training_step import METHODS_OF_IMAGES
 
 from manymatch.experiments.costs.timing import hardware
-from manymatch.util.json_file import write_json
+from manymatch.util.files import write_json
 
 Line = tuple[str, float, str, Callable[[float], bool] | None]
 """What was measured, the value, what was wanted in words, and whether a value is good."""

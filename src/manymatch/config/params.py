@@ -66,7 +66,8 @@ class Extraction(Strict):
     def _keys_of_kind(self) -> Self:
         hub = {"model", "output", "grid", "layer", "size", "geometry"}
         if self.kind != "hf":
-            if found := sorted(hub & self.model_fields_set):
+            defaults = {name: type(self).model_fields[name].default for name in hub}
+            if found := sorted(name for name in hub if getattr(self, name) != defaults[name]):
                 raise ValueError(f"{found[0]}: only 'kind: hf' has this key")
         elif self.model is None and not self.published:
             raise ValueError("model: kind hf needs a folder or a name on the hub")
