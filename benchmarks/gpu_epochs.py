@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,11 +29,10 @@ from manymatch.config.preset import Preset
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.experiments.costs.timing import seconds
 from manymatch.methods.shared.embeddings import Embeddings
-from manymatch.methods.shared.method import Method
 from manymatch.model.embed import inference
 from manymatch.shards.read import batches
 from manymatch.training.data import Data, TrainingBatches, ValidationBatches
-from manymatch.training.gather import gather
+from manymatch.training.loop import Losses
 from manymatch.training.train import train
 from manymatch.training.validation import validate
 
@@ -210,33 +208,23 @@ def _rank(rank: int, world: int, name: str, shards: Path, folder: str) -> None:
     vocabulary = made_up_words()
     gpu = torch.cuda.device_count() >= world
     device = torch.device("cuda", rank) if gpu else torch.device("cpu")
-    whole = Whole(without_dropout(built(published(name), vocabulary)).eval()).to(device)
+    losses = Losses(without_dropout(built(published(name), vocabulary)).eval()).to(device)
 
     def batch(images: int, *share: int) -> Batch:
         stream = batches(shards, "train", vocabulary, images, rank=share[0], world=share[1])
         return next(iter(stream)).to(device)
 
+    def total(terms: dict[str, torch.Tensor]) -> torch.Tensor:
+        return torch.stack(list(terms.values())).sum()
+
     if rank == 0:
-        torch.save(whole(batch(world * COMPARED, 0, 1)).detach().cpu(), f"{folder}/alone.pt")
+        alone = total(losses((batch(world * COMPARED, 0, 1),)))
+        torch.save(alone.detach().cpu(), f"{folder}/alone.pt")
     distributed.init_process_group(
         "nccl" if gpu else "gloo", f"file://{folder}/meeting", rank=rank, world_size=world
     )
-    model = DistributedDataParallel(whole, find_unused_parameters=whole.method.reads_graphs)
-    loss = model(batch(COMPARED, rank, world))
+    model = DistributedDataParallel(losses, find_unused_parameters=losses.method.reads_graphs)
+    loss = total(model((batch(COMPARED, rank, world),)))
     loss.backward()
     torch.save(loss.detach().cpu(), f"{folder}/rank-{rank}.pt")
     distributed.destroy_process_group()
-
-
-class Whole(nn.Module):
-    """The loss of the batches of all processes together."""
-
-    def __init__(self, method: Method) -> None:
-        super().__init__()
-        self.method = method
-
-    def forward(self, batch: Batch) -> torch.Tensor:
-        images, texts = self.method.encode_images(batch), self.method.encode_texts(batch)
-        images, texts, image_index = gather(images, texts, batch.image_index)
-        terms = self.method.loss(images, texts, replace(batch, image_index=image_index))
-        return torch.stack(list(terms.values())).sum()

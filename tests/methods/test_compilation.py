@@ -2,8 +2,7 @@
 
 import pytest
 import torch
-from small_methods import CLIP_METHODS, NAMES, losses
-from torch import nn
+from small_methods import CLIP_METHODS, NAMES, losses, settled
 
 from manymatch.methods.shared.set_method import SetSettings, set_module
 from manymatch.training.compilation import WORTH, compile_parts
@@ -16,12 +15,7 @@ CASES = [(name, {}) for name in NAMES if name not in CLIP_METHODS] + [("msrm", B
 
 def numbers(method, batches):
     """The losses of batches of different sizes, and the gradients of their sum."""
-    method.start_epoch(9)
-    method.start_step(9.0)
-    for part in method.modules():
-        if isinstance(part, nn.Dropout):
-            part.p = 0.0
-    torch.manual_seed(0)
+    settled(method)
     terms = [losses(method, batch) for batch in batches]
     torch.stack([term for each in terms for term in each.values()]).sum().backward()
     return terms, [part.grad for part in method.parameters() if part.grad is not None]

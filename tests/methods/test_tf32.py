@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from small_methods import NAMES, encode
-from torch import Tensor, nn
+from small_methods import NAMES, encode, settled
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from manymatch.model.embed import inference
@@ -38,13 +38,7 @@ def test_rounding_keeps_ten_bits():
 def test_rounded_products_in_a_loss_change_it_little(name, build, make_batch):
     batch, results = make_batch([*range(8)]), []
     for mode in (None, Rounded()):
-        method = build(name).train()
-        method.start_epoch(9)
-        method.start_step(9.0)
-        for part in method.modules():
-            if isinstance(part, nn.Dropout):
-                part.p = 0.0
-        torch.manual_seed(0)
+        method = settled(build(name).train())
         images, texts = encode(method, batch)
         with mode or torch.enable_grad():
             loss = torch.stack(list(method.loss(images, texts, batch).values())).sum()

@@ -32,7 +32,7 @@ _MOST_CELLS, _GRID = 100, 7
 _MOST_PREFIX = 64
 """The most tokens before the patches: of the picture, of a distillation, registers."""
 _TOLERANCE = 1e-3
-"""Of a picture's features alone and in a batch, relative to the largest feature."""
+"""The most that a picture's features alone and in a batch may differ, relative to the largest."""
 
 
 def build(name: str, sources: Sources) -> HubBackbone:

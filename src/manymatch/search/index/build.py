@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +39,7 @@ from manymatch.search.index.stored import (
 )
 from manymatch.search.scan.code_writer import write_codes
 from manymatch.util.code_hash import code_hash
-from manymatch.util.errors import DataError, StorageError
+from manymatch.util.errors import DataError, StorageError, repeated
 from manymatch.util.files import beside, replacing, write_json
 from manymatch.util.parts import Parts, identity_of
 from manymatch.util.progress import say, track
@@ -106,8 +105,7 @@ def build(
         ):
             _write(target, model, manifest, items, [rows[entry.path] for entry in kept])
     unfinished.remove()
-    before = earlier.entries if earlier else []
-    return Changes.from_items(before, kept, embedded, manifest.broken)
+    return Changes.from_items(earlier.entries if earlier else [], kept, embedded, manifest.broken)
 
 
 def build_part(source: Source, model: Model, parts: Parts) -> None:
@@ -148,10 +146,8 @@ def _identity(source: Source, model: Model, entries: Sequence[Entry]) -> str:
 def _listed(source: Source) -> list[Entry]:
     """All items of the source, each with a path of its own."""
     entries = list(source.entries())
-    counts = Counter(entry.path for entry in entries)
-    for path, count in counts.most_common(1):
-        if count > 1:
-            raise DataError(f"{source.path}: two items are called '{path}'. Rename one of them")
+    if (path := repeated(entry.path for entry in entries)) is not None:
+        raise DataError(f"{source.path}: two items are called '{path}'. Rename one of them")
     return entries
 
 
@@ -164,8 +160,7 @@ def _rows(
     unfinished: UnfinishedParts,
 ) -> tuple[dict[str, Row], int]:
     """The rows of all items that can be read, by path, and how many this run embedded."""
-    rows = _known_rows(source, entries, earlier, finished)
-    embedded = 0
+    rows, embedded = _known_rows(source, entries, earlier, finished), 0
     missing = [entry for entry in entries if entry.path not in rows]
     for part in _embedded(source, model, missing, unfinished):
         rows |= {entry.path: (part, row) for row, entry in enumerate(part.entries)}
