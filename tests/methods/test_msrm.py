@@ -16,7 +16,7 @@ from manymatch.losses.probabilistic import soft_match
 from manymatch.methods import check_model
 from manymatch.methods.msrm import Hypergraph, MSRMSettings
 from manymatch.methods.shared.method import Embeddings
-from manymatch.similarities.gaussians import mahalanobis
+from manymatch.similarities.vectors import mahalanobis
 from manymatch.util.errors import ConfigError
 
 PRESETS = sorted((Path(__file__).parents[2] / "presets").glob("*/msrm*.yaml"))

@@ -27,8 +27,13 @@ from manymatch.batch.batch import Batch, Graphs
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Count, NonNegative, Positive, Probability
-from manymatch.losses.contrastive import entity_contrastive, entity_positives, info_nce
-from manymatch.losses.terms import positive_pairs, positive_scores
+from manymatch.losses.contrastive import (
+    entity_contrastive,
+    entity_positives,
+    info_nce,
+    positive_pairs,
+    positive_scores,
+)
 from manymatch.losses.triplets import specificity, triplet
 from manymatch.methods.shared.matching import check_weights, weighted
 from manymatch.methods.shared.method import Embeddings, Method
@@ -45,7 +50,7 @@ from manymatch.networks.encoders.scene_graph import (
 from manymatch.networks.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.networks.layers.gru import Directions
 from manymatch.networks.layers.segments import scattered
-from manymatch.networks.pooling.gpo import GPO
+from manymatch.networks.pooling.global_pooling import GPO
 from manymatch.scene_graphs.verbs import GraphReader, add_verbs, as_parsed
 from manymatch.similarities.vectors import cosine, unit
 from manymatch.util.errors import DataError

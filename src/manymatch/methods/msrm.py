@@ -25,8 +25,8 @@ from manymatch.batch.batch import Batch
 from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import NonNegative, Positive
+from manymatch.losses.contrastive import positive_pairs
 from manymatch.losses.probabilistic import soft_match
-from manymatch.losses.terms import positive_pairs
 from manymatch.methods.shared.gaussian_tower import (
     GaussianSettings,
     PositiveScalar,
@@ -41,8 +41,7 @@ from manymatch.methods.shared.products import (
     largest_product,
 )
 from manymatch.networks.pooling.hypergraph import Activation, HypergraphConvolution, soft_incidence
-from manymatch.similarities.gaussians import mahalanobis
-from manymatch.similarities.vectors import cosine, unit
+from manymatch.similarities.vectors import cosine, mahalanobis, unit
 
 
 class MSRMSettings(GaussianSettings):

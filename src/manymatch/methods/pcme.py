@@ -21,9 +21,9 @@ from manymatch.batch.batch import Batch
 from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Count, NonNegative, Positive
+from manymatch.losses.contrastive import positive_pairs
 from manymatch.losses.diversity import uniformity
 from manymatch.losses.probabilistic import log_mean_probability, soft_contrastive
-from manymatch.losses.terms import positive_pairs
 from manymatch.methods.shared.gaussian_tower import (
     GaussianSettings,
     PositiveScalar,
@@ -33,8 +33,7 @@ from manymatch.methods.shared.matching import weighted
 from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.methods.shared.products import ROUNDED, ProductForm, ProductQuery
 from manymatch.networks.pooling.gaussian import kl_to_standard, samples
-from manymatch.similarities.gaussians import pair_distances
-from manymatch.similarities.vectors import cosine
+from manymatch.similarities.vectors import cosine, pair_distances
 
 _DISTANCES_AT_ONCE = 8_000_000
 """Distances between samples that retrieval holds at once: 32 MB."""

@@ -5,9 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from manymatch.scenes.kinds import CLOTHES, KINDS, PEOPLE
+from manymatch.scenes.kinds import (
+    BACKGROUND_PHRASES,
+    CLOTHES,
+    KINDS,
+    PEOPLE,
+    VERBS,
+    article,
+    words_of,
+)
 from manymatch.scenes.phrases import Draft, Inapplicable, Mention
-from manymatch.scenes.words import BACKGROUND_PHRASES, VERBS, article, words_of
 from manymatch.scenes.world import Tie
 
 _WEIGHTS = {

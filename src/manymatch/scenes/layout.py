@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from manymatch.scenes.geometry import all_relations
 from manymatch.scenes.kinds import KINDS, PEOPLE, SIZES
-from manymatch.scenes.world import Blueprint, Box, Scene, Spec, Spot, Thing, Tie, around
+from manymatch.scenes.world import (
+    Blueprint,
+    Box,
+    Scene,
+    Spec,
+    Spot,
+    Thing,
+    Tie,
+    all_relations,
+    around,
+)
 
 HANGS_ON_OBJECT = ("ride", "on", "in", "below")
 STANDS_BESIDE = {"chase": 0.10, "pull": -0.07, "push": 0.005, "kick": 0.01, "walk": 0.06}

@@ -17,11 +17,13 @@ from typing import NamedTuple
 
 from manymatch.batch.scene_graph import Relation, SceneGraph
 from manymatch.scenes.forms import ATTRIBUTES, Form, FormObject
-from manymatch.scenes.kinds import CLOTHES, KINDS, PEOPLE
-from manymatch.scenes.words import (
+from manymatch.scenes.kinds import (
     ACTIVITIES,
+    CLOTHES,
     COLOUR_WORDS,
+    KINDS,
     NUMERALS,
+    PEOPLE,
     PREPOSITIONS,
     SIZE_WORDS,
     VERBS,

@@ -18,8 +18,8 @@ from manymatch.scenes.choice import (
     with_place_last,
 )
 from manymatch.scenes.forms import ATTRIBUTES
+from manymatch.scenes.kinds import ACTIVITIES, VERBS, article
 from manymatch.scenes.phrases import Draft, Inapplicable
-from manymatch.scenes.words import ACTIVITIES, VERBS, article
 
 
 def clause(draft: Draft) -> str:

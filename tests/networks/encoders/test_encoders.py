@@ -24,7 +24,7 @@ from manymatch.networks.encoders.image import (
 from manymatch.networks.encoders.scene_graph import ConceptEncoder, EdgeContext
 from manymatch.networks.encoders.text import TextSettings, text_encoder
 from manymatch.networks.encoders.word_vectors import word_embedding
-from manymatch.networks.pooling.pie_net import PIENet
+from manymatch.networks.pooling.set_modules import PIENet
 
 LENGTHS = torch.tensor([4, 1, 6, 6])
 MASK = torch.arange(8) < LENGTHS[:, None]

@@ -22,9 +22,7 @@ from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.methods.shared.products import ProductForm, set_form
 from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
 from manymatch.networks.encoders.text import TextSettings, text_encoder
-from manymatch.networks.pooling.decoder import TransformerDecoder
-from manymatch.networks.pooling.pie_net import PIENet
-from manymatch.networks.pooling.prediction import SetModule
+from manymatch.networks.pooling.set_modules import PIENet, SetModule, TransformerDecoder
 from manymatch.networks.pooling.slot_attention import PositionCode, SlotAttention, Start, Update
 from manymatch.similarities.set_similarity import SetSimilarity, SimilaritySettings
 from manymatch.similarities.vectors import unit

@@ -11,14 +11,13 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Count, Probability
 from manymatch.config.strict import Strict
+from manymatch.networks.encoders import Encoding
 from manymatch.networks.encoders.bert import ENDS, BertEncoder, BertSettings
-from manymatch.networks.encoders.encoding import Encoding
 from manymatch.networks.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.networks.layers.dropout import Dropout
 from manymatch.networks.layers.gru import BiGRU, Directions, Read
 from manymatch.networks.layers.linear import glorot_linear
-from manymatch.networks.pooling.global_pooling import MaxPooling, PoolingName, pooling
-from manymatch.networks.pooling.masked import zeroed
+from manymatch.networks.pooling.global_pooling import MaxPooling, PoolingName, pooling, zeroed
 
 TextPooling = Literal["final"] | PoolingName
 

@@ -15,8 +15,8 @@ from manymatch.networks.layers.position_code import (
     relative_sine_code,
     square_grid_ends,
 )
-from manymatch.networks.pooling.masked import Mask, real_rows, zeroed
-from manymatch.networks.pooling.prediction import (
+from manymatch.networks.pooling.global_pooling import Mask, real_rows, zeroed
+from manymatch.networks.pooling.set_modules import (
     Given,
     GlobalResidual,
     SetModule,
