@@ -18,7 +18,7 @@ from manymatch.losses import (
     triplet,
 )
 from manymatch.methods import check_model
-from manymatch.networks.pooling import PIENet, SlotAttention
+from manymatch.networks.pooling import SlotAttention
 from manymatch.similarities.sets import mil, smooth_chamfer
 from manymatch.util.errors import ConfigError
 
@@ -181,13 +181,6 @@ def test_defaults_are_each_papers_own():
     ]
 
 
-def test_pvse_with_maxmatch_is_maxmatch_with_pie_net(build, make_batch):
-    settings = {"sets": {"module": "pie_net", "size": 2}, "image": {"encoder": "raw"}}
-    method, batch = build("maxmatch", settings), make_batch(range(4))
-    assert isinstance(method.image.sets, PIENet) and isinstance(method.text.sets, PIENet)
-    assert {"global_discriminative", "intra_set_divergence"} < set(losses(method, batch))
-
-
 def test_the_place_is_told_to_images_and_words_apart(build):
     for of_images in (False, True):
         for of_words in (False, True):
@@ -263,8 +256,3 @@ def test_padding_of_sets_is_not_scored_and_not_trained_on(build, make_batch, nam
     for sides in ((padded, texts), (images, replace(texts, mask=none))):
         with pytest.raises(ValueError, match="sets of one size"):
             method.loss(*sides, batch)
-
-
-def test_heads_that_do_not_divide_are_one_line(build):
-    with pytest.raises(ConfigError, match="attention_size 10 is not a multiple of 4 heads"):
-        build("dive", {"sets": {"attention_size": 10, "heads": 4}})
