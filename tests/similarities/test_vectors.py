@@ -8,7 +8,8 @@ from same_gradients import assert_same, normal
 from torch.nn import functional
 from torch.nn.functional import normalize
 
-from manymatch.similarities.vectors import mahalanobis, pair_distances, unit
+from manymatch.similarities.gaussians import mahalanobis, pair_distances
+from manymatch.similarities.vectors import unit
 
 
 def test_units_have_values_and_gradients_of_normalize():

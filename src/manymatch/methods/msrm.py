@@ -41,7 +41,8 @@ from manymatch.methods.shared.products import (
     largest_product,
 )
 from manymatch.networks.pooling.hypergraph import Activation, HypergraphConvolution, soft_incidence
-from manymatch.similarities.vectors import cosine, mahalanobis, unit
+from manymatch.similarities.gaussians import mahalanobis
+from manymatch.similarities.vectors import cosine, unit
 
 
 class MSRMSettings(GaussianSettings):

@@ -33,7 +33,8 @@ from manymatch.methods.shared.matching import weighted
 from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.methods.shared.products import ROUNDED, ProductForm, ProductQuery
 from manymatch.networks.pooling.gaussian import kl_to_standard, samples
-from manymatch.similarities.vectors import cosine, pair_distances
+from manymatch.similarities.gaussians import pair_distances
+from manymatch.similarities.vectors import cosine
 
 _DISTANCES_AT_ONCE = 8_000_000
 """Distances between samples that retrieval holds at once: 32 MB."""

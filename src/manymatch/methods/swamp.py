@@ -28,7 +28,7 @@ from manymatch.config.preset import Count, Positive, Probability
 from manymatch.losses.pseudo_labels import LabelSettings, objective
 from manymatch.methods.shared.matching import Matching, MatchingSettings
 from manymatch.methods.shared.method import Embeddings, Method
-from manymatch.networks.encoders import Encoding
+from manymatch.networks.encoders.encoding import Encoding
 from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
 from manymatch.networks.encoders.text import TextSettings, text_encoder
 from manymatch.networks.pooling.set_modules import PrototypeAttention

@@ -24,7 +24,7 @@ from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Probability
 from manymatch.methods.shared.matching import Matching, MatchingSettings
 from manymatch.methods.shared.method import Embeddings, Method
-from manymatch.networks.encoders import Encoding
+from manymatch.networks.encoders.encoding import Encoding
 from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
 from manymatch.networks.encoders.text import TextSettings, text_encoder
 from manymatch.networks.pooling.global_pooling import GPO

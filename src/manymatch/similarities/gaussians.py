@@ -1,0 +1,57 @@
+"""Distances to and between samples of Gaussians."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from manymatch.similarities.vectors import full_precision
+
+
+def mahalanobis(query_mean: Tensor, query_log_variance: Tensor, candidates: Tensor) -> Tensor:
+    """Squared Mahalanobis distance `d2(q, c) = sum_d (c_d - mu_qd)^2 / var_qd` of all pairs.
+
+    The square is expanded to `c^2 / var - 2 c mu / var + mu^2 / var`: two matrix products, and no
+    `(q, c, D)` tensor. The computation is never in half precision, and the result never below 0.
+    The rounding error is about 1e-6 times `sum_d (c_d^2 + mu_qd^2) / var_qd` in float32.
+
+    Args:
+        query_mean, query_log_variance: `(q, D)` of diagonal Gaussians.
+        candidates: `(c, D)`.
+
+    Returns:
+        `(q, c)`; half of it is the candidate's negative log likelihood, up to a term that depends
+        on the query alone.
+
+    References:
+        Wang et al., Multilateral Semantic Relations Modeling for Image Text Retrieval (MSRM),
+        CVPR 2023, eq. 4.
+    """
+    with torch.autocast(candidates.device.type, enabled=False):
+        mean, points = full_precision(query_mean), full_precision(candidates)
+        precision = (-full_precision(query_log_variance)).exp()
+        weighted = mean * precision
+        constant = (weighted * mean).sum(1, keepdim=True)
+        squares = torch.addmm(constant, precision, points.square().T)
+        return torch.addmm(squares, weighted, points.T, alpha=-2).clamp(min=0)
+
+
+def pair_distances(images: Tensor, texts: Tensor) -> Tensor:
+    """`||x - y||` of the elements x of `images (n, K, D)` and y of `texts (m, L, D)`.
+
+    The computation is never in half precision. Large blocks expand the square into one matrix
+    product.
+
+    Returns:
+        `(n, m, K, L)`; the gradient is 0 where two elements are equal.
+
+    Relations:
+        `pair_cosines` compares elements of length 1. Here elements may have any length, as the
+        samples of PCME's Gaussians.
+    """
+    n, m = images.shape[0], texts.shape[0]
+    with torch.autocast(images.device.type, enabled=False):
+        distances = torch.cdist(
+            full_precision(images).flatten(0, 1), full_precision(texts).flatten(0, 1)
+        )
+    return distances.view(n, images.shape[1], m, texts.shape[1]).transpose(1, 2)
