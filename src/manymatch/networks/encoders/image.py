@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from manymatch.batch.padding import PaddedRows
 from manymatch.config.preset import Count, Probability
 from manymatch.config.strict import Strict
-from manymatch.networks.encoders.encoding import Encoding
 from manymatch.networks.encoders.cnn import CNN, CNNSettings
+from manymatch.networks.encoders.encoding import Encoding
 from manymatch.networks.layers.batch_norm import SharedBatchNorm
 from manymatch.networks.layers.dropout import Dropout
 from manymatch.networks.layers.linear import glorot_linear, precise

@@ -11,8 +11,8 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Count, Probability
 from manymatch.config.strict import Strict
-from manymatch.networks.encoders.encoding import Encoding
 from manymatch.networks.encoders.bert import ENDS, BertEncoder, BertSettings
+from manymatch.networks.encoders.encoding import Encoding
 from manymatch.networks.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.networks.layers.dropout import Dropout
 from manymatch.networks.layers.gru import BiGRU, Directions, Read
