@@ -95,17 +95,11 @@ class MSRM(Method):
         if settings.hypergraph_weight:
             self.hypergraph = Hypergraph(settings)
 
-    def encode_images(self, batch: Batch) -> Embeddings:
-        return self._add_candidates(self.image(batch.features, batch.region_padding))
-
-    def encode_texts(self, batch: Batch) -> Embeddings:
-        return self._add_candidates(self.text(batch.words, batch.word_padding))
-
-    def _add_candidates(self, embeddings: Embeddings) -> Embeddings:
+    def embedded(self, encoded: Embeddings) -> Embeddings:
         if self.settings.inference != "hypergraph":
-            return embeddings
+            return encoded
         with torch.no_grad():  # the losses have the candidates of a whole batch
-            return replace(embeddings, candidate=self.hypergraph.alone(embeddings.vectors[:, 0]))
+            return replace(encoded, candidate=self.hypergraph.alone(encoded.vectors[:, 0]))
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         return self._rank(images, texts)

@@ -83,12 +83,6 @@ class PCME(Method):
         noise = torch.randn(2, settings.samples, settings.size, generator=fixed)
         self.register_buffer("noise", noise)
 
-    def encode_images(self, batch: Batch) -> Embeddings:
-        return self.image(batch.features, batch.region_padding)
-
-    def encode_texts(self, batch: Batch) -> Embeddings:
-        return self.text(batch.words, batch.word_padding)
-
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         if self.settings.inference == "mean":
             return cosine(images.vectors, texts.vectors)

@@ -145,6 +145,9 @@ def _spot_allowed(blueprint: Blueprint, root: int, row: str) -> bool:
 
 
 _SIZE_WEIGHTS = {"small": 0.3, "medium": 0.4, "large": 0.3}
+_SCENERY = ["house", "tree", "tree", "car", "bus", "truck", "bench", "horse", "cow"]
+_INDOOR_SCENERY = ["chair", "table", "lamp", "bench"]
+"""Kinds of objects in the back row."""
 _SAME_AGAIN = 0.35
 """Probability that an object has a kind that the scene has already."""
 
@@ -175,9 +178,15 @@ class _Draft:
         for root, share in zip(roots, shares, strict=False):
             self.spots.append(Spot(root, "front", share / sum(shares)))
         if self.background != "sea":
-            self._set_back(rng.choice((0, 1, 1, 2)))
+            scenery = _INDOOR_SCENERY if self.background == "room" else _SCENERY
+            for _ in range(rng.choice((0, 1, 1, 2))):
+                root = self._add(self._kind(scenery))
+                self.spots.append(Spot(root, "back", rng.uniform(0.1, 0.9)))
         if self.background != "room":
-            self._set_sky(rng.choice((0, 0, 1, 1, 2)))
+            for _ in range(rng.choice((0, 0, 1, 1, 2))):
+                kind = self._kind(list(FLYERS))
+                root = self._add(kind, (FLYERS[kind],))
+                self.spots.append(Spot(root, "sky", rng.uniform(0.1, 0.9), rng.uniform(0.16, 0.32)))
         parts = tuple(self.specs), tuple(self.ties), tuple(self.spots)
         return Blueprint(self.background, *parts, rng.randrange(1 << 30))
 
@@ -247,23 +256,6 @@ class _Draft:
             elif spec.state and "hold" not in relations and self.rng.random() < 0.4:
                 held = self.rng.choice(("ball", "cup", "book", "balloon", "flower", "bottle"))
                 self.ties.append(Tie(index, "hold", self._add(held)))
-
-    # Positions
-
-    def _set_back(self, count: int) -> None:
-        scenery = ["house", "tree", "tree", "car", "bus", "truck", "bench", "horse", "cow"]
-        if self.background == "room":
-            scenery = ["chair", "table", "lamp", "bench"]
-        for _ in range(count):
-            root = self._add(self._kind(scenery))
-            self.spots.append(Spot(root, "back", self.rng.uniform(0.1, 0.9)))
-
-    def _set_sky(self, count: int) -> None:
-        for _ in range(count):
-            kind = self._kind(list(FLYERS))
-            root = self._add(kind, (FLYERS[kind],))
-            x, y = self.rng.uniform(0.1, 0.9), self.rng.uniform(0.16, 0.32)
-            self.spots.append(Spot(root, "sky", x, y))
 
 
 def _possible(kind: str, states: tuple[str | None, ...]) -> tuple[str | None, ...]:

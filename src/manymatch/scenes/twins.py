@@ -81,21 +81,18 @@ def _swaps(blueprint: Blueprint, rng: Random) -> list[tuple[int, int, str]]:
         for values in [{getattr(blueprint.specs[k], attribute) for k in (i, j)}]
         if len(values) == 2 and None not in values
     ]
+    of_attribute = Counter(attribute for *_, attribute in swaps)
+    acting = [{tie.subject, tie.object} for tie in blueprint.ties]
+
+    def weight(i: int, j: int, attribute: str) -> float:
+        """The weight of an exchange; of whole objects it is larger if one acts on the other."""
+        ease = _ACTING if attribute == _WHOLE and {i, j} in acting else 1.0
+        return _WEIGHTS[attribute] * ease
+
     # Weighted order without replacement (Efraimidis and Spirakis): each attribute
     # gets its share.
-    of_attribute = Counter(attribute for *_, attribute in swaps)
-    keys = {
-        swap: rng.random() ** (of_attribute[swap[2]] / (_WEIGHTS[swap[2]] * _ease(blueprint, swap)))
-        for swap in swaps
-    }
+    keys = {swap: rng.random() ** (of_attribute[swap[2]] / weight(*swap)) for swap in swaps}
     return sorted(swaps, key=keys.__getitem__, reverse=True)
-
-
-def _ease(blueprint: Blueprint, swap: tuple[int, int, str]) -> float:
-    """Return a factor that favours exchanging whole objects if one acts on the other."""
-    i, j, attribute = swap
-    acting = any({i, j} == {t.subject, t.object} for t in blueprint.ties)
-    return _ACTING if attribute == _WHOLE and acting else 1.0
 
 
 def _contrasts(
@@ -148,19 +145,16 @@ def pair(seed: int, split: str, number: int, twins: float) -> tuple[CaptionedSce
     Image i depends only on `seed`, `split` and i.
     """
     rng = Random(f"scenes/{seed}/{split}/{number}")
-    if rng.random() < twins:
+    if twin := rng.random() < twins:
         both = compose_twins(rng)
-        first, second = (
-            _captioned(scene, contrasts, rng)
-            for scene, contrasts in zip(both.scenes, both.contrasts, strict=True)
-        )
-        return (
-            CaptionedScene(both.scenes[0], first, False),
-            CaptionedScene(both.scenes[1], second, True),
-        )
-    scenes = compose(rng)[1], compose(rng)[1]
-    one, two = (CaptionedScene(scene, _captioned(scene, [], rng), False) for scene in scenes)
-    return one, two
+        scenes, contrasts = both.scenes, both.contrasts
+    else:
+        scenes, contrasts = (compose(rng)[1], compose(rng)[1]), ([], [])
+    first, second = (
+        CaptionedScene(scene, _captioned(scene, own, rng), again)
+        for scene, own, again in zip(scenes, contrasts, (False, twin), strict=True)
+    )
+    return first, second
 
 
 def _captioned(scene: Scene, contrasts: list[Sentence], rng: Random) -> tuple[Sentence, ...]:

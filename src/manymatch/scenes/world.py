@@ -184,29 +184,14 @@ def spatial(a: Thing, b: Thing) -> Iterator[str]:
     """Yield the names of the spatial relations a -> b, one direction of each inverse pair."""
     if a.box.x2 <= b.box.x1:
         yield "left of"
-    if _above(a, b):
+    over = a.row is None and a.box.overlap_x(b.box) >= SHARED_ABOVE
+    if over and a.box.y2 <= b.box.y1 + TOUCHING:
         yield "above"
     if a.row == "front" and b.row == "back" and a.box.overlap_x(b.box) >= SHARED_DEPTH:
         yield "in front of"
-    if _next_to(a, b):
-        yield "next to"
-        if _watches(a, b):
-            yield "look at"
-
-
-def _above(a: Thing, b: Thing) -> bool:
-    return (
-        a.row is None and a.box.overlap_x(b.box) >= SHARED_ABOVE and a.box.y2 <= b.box.y1 + TOUCHING
-    )
-
-
-def _next_to(a: Thing, b: Thing) -> bool:
-    if a.row is None or a.row != b.row:
-        return False
     gap = max(a.box.x1 - b.box.x2, b.box.x1 - a.box.x2)
-    return 0 <= gap <= NEXT_TO
-
-
-def _watches(a: Thing, b: Thing) -> bool:
-    awake = a.spec.kind in (*PEOPLE, *BEASTS) and a.spec.state != "sleeping"
-    return awake and (b.box.cx - a.box.cx) * a.spec.facing > 0
+    if a.row is not None and a.row == b.row and 0 <= gap <= NEXT_TO:
+        yield "next to"
+        awake = a.spec.kind in (*PEOPLE, *BEASTS) and a.spec.state != "sleeping"
+        if awake and (b.box.cx - a.box.cx) * a.spec.facing > 0:
+            yield "look at"
