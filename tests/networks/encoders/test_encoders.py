@@ -56,7 +56,7 @@ def test_padding_changes_neither_training_nor_batch_statistics(options):
     features = values(4, 8, 10)
     garbage = features.masked_fill(~MASK[:, :, None], 1e3)
     torch.manual_seed(0)
-    encoder = RegionEncoder(10, 16, **options)
+    encoder = RegionEncoder(ImageSettings(encoder="regions", **options), 10, 16)
     result, with_garbage = encoder(features, PADDING), encoder(garbage, PADDING)
     torch.testing.assert_close(result, with_garbage)
     norm = encoder.widen[1]
@@ -217,7 +217,7 @@ def test_what_the_global_features_are():
 
 
 def test_a_residual_region_is_mlp_plus_itself_and_is_dropped_in_the_end():
-    encoder, x = ResidualEncoder(10, 16, dropout=0.5), values(3, 8, 10)
+    encoder, x = ResidualEncoder(ImageSettings(dropout=0.5), 10, 16), values(3, 8, 10)
     dropped, batch = encoder(x, everything(3, 8)), x.flatten(0, 1)
     encoder.dropout.p = 0.0
     whole, h = encoder(x, everything(3, 8)), encoder.linear(batch)
@@ -234,7 +234,7 @@ def test_options_of_another_encoder_are_refused():
 
 def test_global_features_keep_their_precision_under_autocast():
     image = ImageEncoder(ImageSettings(encoder="raw"), feature_width=10, size=16)
-    sets, residual = PIENet(10, 16, 2), ResidualEncoder(10, 16)
+    sets, residual = PIENet(10, 16, 2), ResidualEncoder(ImageSettings(), 10, 16)
     kinds = set()
     residual.widen[0].register_forward_pre_hook(lambda _, given: kinds.add(given[0].dtype))
     with torch.autocast("cpu", torch.bfloat16):
