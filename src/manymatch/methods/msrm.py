@@ -106,11 +106,9 @@ class MSRM(Method):
 
     @property
     def t2i_score(self) -> Callable[[Embeddings, Embeddings], Tensor] | None:
-        return None if self.settings.inference == "mu" else self._score_of_caption_queries
-
-    def _score_of_caption_queries(self, images: Embeddings, texts: Embeddings) -> Tensor:
-        """`(n, m)` scores with the captions as queries."""
-        return self._rank(texts, images).T
+        if self.settings.inference == "mu":
+            return None
+        return lambda images, texts: self._rank(texts, images).T
 
     def _rank(self, queries: Embeddings, candidates: Embeddings) -> Tensor:
         """`(q, c)` scores by which a query ranks candidates."""
@@ -150,13 +148,9 @@ class MSRM(Method):
         return terms
 
 
-def _linear(vectors: Tensor) -> Tensor:
-    return vectors
-
-
 _ACTIVATIONS: dict[str, tuple[Activation, Activation]] = {
     "sigmoid": (torch.sigmoid, torch.sigmoid),
-    "relu": (torch.relu, _linear),
+    "relu": (torch.relu, torch.positive),
 }
 """The activation between layers, and that of the last layer."""
 

@@ -86,8 +86,8 @@ class PCME(Method):
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         if self.settings.inference == "mean":
             return cosine(images.vectors, texts.vectors)
-        image_samples = _sampled(images, self.noise[0])
-        text_samples = _sampled(texts, self.noise[1])
+        image_samples = samples(*_gaussian(images), self.noise[0])
+        text_samples = samples(*_gaussian(texts), self.noise[1])
         rows_at_once = max(1, _DISTANCES_AT_ONCE // (len(text_samples) * self.settings.samples**2))
         return torch.cat(
             [
@@ -108,8 +108,8 @@ class PCME(Method):
         )
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        image_samples = _sampled(images, self._noise(images))
-        text_samples = _sampled(texts, self._noise(texts))
+        image_samples = samples(*_gaussian(images), self._noise(images))
+        text_samples = samples(*_gaussian(texts), self._noise(texts))
         match = positive_pairs(image_samples, batch.image_index)
         n_terms = 2 * match.numel()
 
@@ -136,10 +136,6 @@ class PCME(Method):
 def _gaussian(embeddings: Embeddings) -> tuple[Tensor, Tensor]:
     """The means `(n, D)` and the log variances `(n, D)`."""
     return embeddings.vectors[:, 0], embeddings.part("log_variance")
-
-
-def _sampled(embeddings: Embeddings, noise: Tensor) -> Tensor:
-    return samples(*_gaussian(embeddings), noise)
 
 
 def _exact_samples(noise: Tensor, items: Embeddings) -> Tensor:

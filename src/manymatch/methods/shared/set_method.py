@@ -224,12 +224,18 @@ def set_module(
     """
     if settings.module == "pie_net":
         return PIENet(width, size, settings.size, settings.hidden, settings.dropout)
-    if settings.module == "decoder":
-        _check_heads(settings.heads, size, "the embedding's size")
+    decoder = settings.module == "decoder"
+    shared = size if decoder else settings.attention_size or size
+    if shared % settings.heads:
+        what = "the embedding's size" if decoder else "attention_size"
+        raise ConfigError(
+            f"sets: {what} {shared} is not a multiple of {settings.heads} heads. Set heads to a "
+            "divisor."
+        )
+    if decoder:
         return TransformerDecoder(
             width, size, settings.size, settings.iterations, settings.heads, settings.dropout
         )
-    _check_heads(settings.heads, settings.attention_size or size, "attention_size")
     return SlotAttention(
         width,
         size,
@@ -242,10 +248,3 @@ def set_module(
         settings.slots,
         settings.update,
     )
-
-
-def _check_heads(heads: int, shared: int, what: str) -> None:
-    if shared % heads:
-        raise ConfigError(
-            f"sets: {what} {shared} is not a multiple of {heads} heads. Set heads to a divisor."
-        )
