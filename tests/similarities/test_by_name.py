@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from torch.nn.functional import normalize
@@ -28,16 +30,9 @@ def similarity(name, **settings):
     return SetSimilarity(SimilaritySettings(name=name, **settings))
 
 
-def soft(images, texts):
-    return smooth_chamfer(images, texts, alpha=4.0)
-
-
-def best(images, texts):
-    return top_match(images, texts, k=1)
-
-
-def probability(images, texts):
-    return match_probability(images, texts, 1.0, 0.0)
+soft = partial(smooth_chamfer, alpha=4.0)
+best = partial(top_match, k=1)
+probability = partial(match_probability, scale=1.0, shift=0.0)
 
 
 @pytest.mark.parametrize(

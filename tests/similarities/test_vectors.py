@@ -5,28 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 from same_gradients import assert_same, normal
-from torch.nn import functional
 from torch.nn.functional import normalize
 
 from manymatch.similarities.gaussians import mahalanobis, pair_distances
-from manymatch.similarities.vectors import unit
-
-
-def test_units_have_values_and_gradients_of_normalize():
-    vectors = normal(5, 3, 4).detach()
-    vectors[1, 2] = 0.0
-    vectors[2, 1] = 1e-14
-    vectors.requires_grad_()
-    weights, expected = normal(5, 3, 4, seed=1).detach(), functional.normalize(vectors, dim=2)
-    assert torch.equal(unit(vectors), expected)
-    gradients = [
-        torch.autograd.grad((result * weights).sum(), vectors)[0]
-        for result in (unit(vectors), expected)
-    ]
-    real = torch.ones(5, 3, dtype=torch.bool)
-    real[2, 1] = False  # shorter than any length that counts: the gradient has no meaning
-    torch.testing.assert_close(*(gradient[real] for gradient in gradients))
-    assert unit(vectors.to(torch.bfloat16)).dtype == torch.float32
 
 
 def gaussians(q, c, size, dtype=torch.float64):

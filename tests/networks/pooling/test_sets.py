@@ -12,7 +12,6 @@ from torch.nn import functional
 
 from manymatch.methods.shared.set_method import SetSettings, set_module
 from manymatch.networks.pooling import PIENet, PrototypeAttention, SlotAttention, TransformerDecoder
-from manymatch.networks.pooling.slot_attention import competing_weights
 from manymatch.util.errors import ConfigError, DataError
 
 WIDTH, SIZE = 6, 8
@@ -115,16 +114,6 @@ def test_slot_attention_drops_where_the_released_code_does():
     slots, inputs = torch.zeros(50, 4, SIZE), block.read(torch.randn(50, 3, WIDTH), None, None)
     gathered, _ = block(slots, inputs, block.linear_layers())
     assert set(gathered.flatten().tolist()) == {0.0, 2.0}
-
-
-def test_the_gradient_of_competing_weights():
-    real = torch.tensor([[True] * 4, [True, True, False, False]])
-    block = build("slots").block
-    inputs = block.read(torch.randn(2, 4, WIDTH).double(), real, None)
-    scores = torch.randn(2, 2, 3, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(
-        lambda values: competing_weights(values, inputs, block.least), scores
-    )
 
 
 @pytest.mark.parametrize("name", [name for name in SETS if "slot" in name or "pass" in name])
