@@ -19,7 +19,13 @@ from pydantic import Field
 from manymatch.batch.caption_text import caption_fault, placeholders_as_words
 from manymatch.datasets.base import Caption
 from manymatch.datasets.fetching.archives import extract, whole_archive
-from manymatch.datasets.fetching.gather import PublishedDataset, Sources, SourceSettings, Usual
+from manymatch.datasets.fetching.gather import (
+    Gatherer,
+    PublishedDataset,
+    Sources,
+    SourceSettings,
+    Usual,
+)
 from manymatch.datasets.image_files import is_hidden, single_spaced
 from manymatch.datasets.image_folder import IMAGES
 from manymatch.datasets.rows import tab_rows
@@ -56,7 +62,7 @@ class ConceptualCaptions(PublishedDataset):
     usual: ClassVar[Usual] = {"shards": ("[0-9]*.tar", "*.tar")}
     advice: ClassVar[dict[str, str]] = {"shards": _ADVICE}
 
-    def download(self, settings: ConceptualCaptionsSettings, raw: Path) -> None:
+    def collect(self, gatherer: Gatherer, settings: ConceptualCaptionsSettings, raw: Path) -> None:
         """Put the images of the usable samples under `raw/images`, and their captions beside.
 
         Shards are unpacked one after another until there are `limit` training images. Unusable
@@ -65,7 +71,6 @@ class ConceptualCaptions(PublishedDataset):
         Raises:
             SourceError, ConfigError: a shard is missing or damaged, or no sample is usable.
         """
-        gatherer = self.gatherer(settings, raw)
         samples = _Samples(settings)
         with (raw / TABLE).open("w", encoding="utf-8", newline="\n") as table:
             for number, shard in enumerate(gatherer.each("shards", whole_archive)):

@@ -124,6 +124,7 @@ class Cub(PublishedDataset):
     """Files have the names in the releases, or those common in text-to-image work."""
 
     settings_model = CubSettings
+    may_lack = (_OPTIONAL,)
     usual: ClassVar[Usual] = {
         "images": ("CUB_200_2011/images", "images", "CUB_200_2011.tgz", "cub_mini*.tar"),
         "captions": (
@@ -141,13 +142,9 @@ class Cub(PublishedDataset):
         "images": "set it to CUB_200_2011.tgz or its unpacked folder"
     }
 
-    def optional(self, gatherer: Gatherer, settings: CubSettings) -> list[str]:
-        return [_OPTIONAL]
-
-    def download(self, settings: CubSettings, raw: Path) -> None:
+    def collect(self, gatherer: Gatherer, settings: CubSettings, raw: Path) -> None:
         """Put the captions and lists under `raw`, and the images or a record of where they are."""
-        gatherer = self.gatherer(settings, raw)
-        gatherer.copy(LISTS, raw, [_OPTIONAL])
+        gatherer.copy(LISTS, raw, self.may_lack)
         _copy_captions(gatherer.one("captions", whole_archive), raw)
         settle_images(gatherer.each("images", whole_archive), raw, settings.only_present)
 

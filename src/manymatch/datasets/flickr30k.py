@@ -17,7 +17,13 @@ from typing import ClassVar
 from manymatch.datasets.base import Caption
 from manymatch.datasets.fetching.archives import whole_archive
 from manymatch.datasets.fetching.disk import copy_file
-from manymatch.datasets.fetching.gather import ImageSettings, PublishedDataset, Sources, Usual
+from manymatch.datasets.fetching.gather import (
+    Gatherer,
+    ImageSettings,
+    PublishedDataset,
+    Sources,
+    Usual,
+)
 from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.image_files import Image, Line, caption_rows, settle_images
 from manymatch.datasets.karpathy import PUBLISHED, copy_karpathy, read_by_split, whole_karpathy
@@ -67,9 +73,8 @@ class Flickr30k(PublishedDataset):
     def has_all(self, path: Path) -> bool:
         return has_all_splits(path)
 
-    def download(self, settings: Flickr30kSettings, raw: Path) -> None:
+    def collect(self, gatherer: Gatherer, settings: Flickr30kSettings, raw: Path) -> None:
         """Put the captions under `raw`, and the images or a record of where they are."""
-        gatherer = self.gatherer(settings, raw)
         source = gatherer.one("captions", whole_karpathy(KARPATHY))
         if is_precomp(source):
             copy_precomp(source, raw / PRECOMP)

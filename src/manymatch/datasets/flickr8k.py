@@ -70,6 +70,7 @@ class Flickr8kSettings(SourceSettings):
 
 class Flickr8k(PublishedDataset):
     settings_model = Flickr8kSettings
+    may_lack = (*_JUDGMENTS, *_LISTS)
     usual: ClassVar[Usual] = {
         "images": (
             "images_224.tar",
@@ -88,16 +89,12 @@ class Flickr8k(PublishedDataset):
         lists = LISTS.values()
         return path.name != TOKENS or all((path.parent / file).exists() for file in lists)
 
-    def optional(self, gatherer: Gatherer, settings: Flickr8kSettings) -> list[str]:
-        return [*_JUDGMENTS, *_LISTS]
-
-    def download(self, settings: Flickr8kSettings, raw: Path) -> None:
+    def collect(self, gatherer: Gatherer, settings: Flickr8kSettings, raw: Path) -> None:
         """Put the images under `raw/images` and the text files beside them.
 
         The small text files come first, so that a fault in them is reported before the long
         download.
         """
-        gatherer = self.gatherer(settings, raw)
         captions = gatherer.one("captions")
         is_json = captions.is_file() and _is_object(captions)
         copy_file(captions, raw / (KARPATHY if is_json else TOKENS))

@@ -110,6 +110,7 @@ class Coco(PublishedDataset):
     """Files have the names in the releases, or in the data of PCME, VSE-infinity or SCAN."""
 
     settings_model = CocoSettings
+    may_lack = ("caption_ids", "instances")
     usual: ClassVar[Usual] = {
         "images": (
             "images",
@@ -143,15 +144,11 @@ class Coco(PublishedDataset):
         "files, or set 'without_images: true' to use published features"
     }
 
-    def optional(self, gatherer: Gatherer, settings: CocoSettings) -> list[str]:
-        return ["caption_ids", "instances", *super().optional(gatherer, settings)]
-
-    def download(self, settings: CocoSettings, raw: Path) -> None:
+    def collect(self, gatherer: Gatherer, settings: CocoSettings, raw: Path) -> None:
         """Put the captions under `raw`, and the images or a record of where they are.
 
         The captions come first, so that a fault in them is reported before the long download.
         """
-        gatherer = self.gatherer(settings, raw)
         _collect_captions(gatherer, raw)
         if gatherer.has("instances"):
             _collect_categories(gatherer, raw)

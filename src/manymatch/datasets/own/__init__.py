@@ -14,10 +14,11 @@ from manymatch.datasets.base import (
     ROWS,
     Caption,
     Dataset,
+    Need,
+    missing_file,
     parser_of,
     write_rows,
 )
-from manymatch.datasets.fetching.needs import Need, missing_file
 from manymatch.datasets.image_folder import IMAGES, ImageFolder
 from manymatch.datasets.own.collect import collect
 from manymatch.datasets.own.forms import OwnSettings
