@@ -15,8 +15,7 @@ import yaml
 from manymatch.cli import commands
 from manymatch.config.params import Published, read_params
 from manymatch.datasets.base import CAPTIONS
-from manymatch.features.importers.importing import halves, import_features
-from manymatch.features.importers.published import read_image_table
+from manymatch.features.importers.importing import halves, import_features, read_image_table
 from manymatch.features.store import FeatureStore
 from manymatch.util.errors import DataError, SourceError
 
@@ -362,7 +361,7 @@ def test_one_file_an_image(data, mapped):
     np.save(folder / f"{data.numbers[2]}.npy", data.regions)
     assert "not (regions, width)" in data.refusal("npy_folder", folder)
     np.save(folder / "im2.npy", data.regions[2])
-    assert "a second file of" in data.refusal("npy_folder", folder)
+    assert "im2.npy: image 'im2' is already in" in data.refusal("npy_folder", folder)
     (folder / "im2.npy").unlink()
     (folder / f"{data.numbers[2]}.npy").unlink()
     assert "no features of image 'im2'" in data.refusal("npy_folder", folder)
