@@ -108,7 +108,7 @@ def test_any_hdf5_program_reads_and_writes_a_store(store, tmp_path, settings):
 
 
 def test_equal_content_gives_equal_bytes_and_one_hash(store):
-    hashes, contents = [], []
+    hashes, contents = [], [store.read_bytes()]
     for change in (0, 0, 1):
         features, boxes = arrays()
         features[1][0, 0] += change
@@ -118,7 +118,7 @@ def test_equal_content_gives_equal_bytes_and_one_hash(store):
         with FeatureStore(store) as result:
             hashes.append(result.sha256)
         contents.append(store.read_bytes())
-    assert hashes[0] == hashes[1] != hashes[2] and contents[0] == contents[1]
+    assert hashes[0] == hashes[1] != hashes[2] and len({*contents[:3]}) == 1
 
 
 def test_every_flipped_byte_is_found_or_harmless(store):
@@ -153,11 +153,7 @@ def changed(change):
 
 
 def replaced(values):
-    def change(file):
-        del file["features"]
-        file["features"] = values
-
-    return changed(change)
+    return changed(lambda file: (file.pop("features"), file.__setitem__("features", values)))
 
 
 @pytest.mark.parametrize(
@@ -288,7 +284,7 @@ def test_forked_processes_share_an_open_store(store):
         assert sums == [_sum_of_opened([0, 1]), _sum_of_opened([2, 3])] * 20
 
 
-@pytest.mark.parametrize("room", [0, 3000, 20_000])
+@pytest.mark.parametrize("room", [0, 20_000])
 def test_a_full_disk_is_one_line_and_leaves_the_old_store(store, room):
     def write_large():
         with FeatureWriter(store, [str(k) for k in range(100)], max_regions=4, width=64) as out:
