@@ -19,7 +19,7 @@ from torch import nn
 
 from manymatch.features.butd import detector as module
 from manymatch.features.butd import operations
-from manymatch.features.butd.detector import ButdDetector
+from manymatch.features.butd import ButdDetector
 from manymatch.features.butd.network import Convolution, Network, load_network
 
 SIZE = (480, 640, 3)
