@@ -8,7 +8,7 @@ import pytest
 from made_clips import made_clips, write_annotations, write_youcook2
 
 from manymatch.datasets import dataset
-from manymatch.datasets.image_folder import read_image_folder
+from manymatch.datasets.image_files import read_image_folder
 from manymatch.util.errors import ConfigError, DataError, SourceError
 
 PICKLE, OWN = "youcook_val.pkl", "youcookii_annotations_trainval.json"

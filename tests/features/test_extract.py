@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from transformers import ResNetConfig, ResNetModel
 
 from manymatch.config.params import Extraction
-from manymatch.datasets.image_folder import ImageFolder
+from manymatch.datasets.image_files import ImageFolder
 from manymatch.features import build_backbone
 from manymatch.features.backbone import Sources
 from manymatch.features.extract import Extractor

@@ -24,7 +24,7 @@ from manymatch.datasets.base import (
     batches,
     write_rows,
 )
-from manymatch.datasets.image_folder import image_path, read_image_folder
+from manymatch.datasets.image_files import image_path, read_image_folder
 from manymatch.util.errors import DataError
 from manymatch.util.parquet_file import table_writer
 from manymatch.util.progress import say, track

@@ -26,8 +26,7 @@ from manymatch.datasets.fetching.gather import (
     SourceSettings,
     Usual,
 )
-from manymatch.datasets.image_files import is_hidden, single_spaced
-from manymatch.datasets.image_folder import IMAGES
+from manymatch.datasets.image_files import IMAGES, is_hidden, single_spaced
 from manymatch.datasets.rows import tab_rows
 from manymatch.util.errors import DataError, SourceError
 from manymatch.util.files import remove

@@ -34,9 +34,9 @@ from manymatch.datasets.image_files import (
     caption_rows,
     image_files,
     is_hidden,
+    read_image_folder,
     settle_images,
 )
-from manymatch.datasets.image_folder import read_image_folder
 from manymatch.util.errors import DataError, SourceError
 from manymatch.util.files import remove
 from manymatch.util.progress import say

@@ -21,8 +21,14 @@ from manymatch.datasets.fetching.archives import whole_archive
 from manymatch.datasets.fetching.disk import copy_file
 from manymatch.datasets.fetching.gather import Gatherer, PublishedDataset, SourceSettings, Usual
 from manymatch.datasets.fetching.sources import Source
-from manymatch.datasets.image_files import Image, Line, caption_rows, copy_images, unpack_images
-from manymatch.datasets.image_folder import IMAGES
+from manymatch.datasets.image_files import (
+    IMAGES,
+    Image,
+    Line,
+    caption_rows,
+    copy_images,
+    unpack_images,
+)
 from manymatch.datasets.karpathy import read_karpathy
 from manymatch.datasets.rows import tab_rows
 from manymatch.util.errors import ConfigError, DataError

@@ -18,8 +18,7 @@ from manymatch.datasets.fetching.archives import whole_json
 from manymatch.datasets.fetching.disk import copy_file
 from manymatch.datasets.fetching.gather import Gatherer, PublishedDataset, SourceSettings, Usual
 from manymatch.datasets.fetching.sources import Source
-from manymatch.datasets.image_files import Line, single_spaced
-from manymatch.datasets.image_folder import ImageFolder
+from manymatch.datasets.image_files import ImageFolder, Line, single_spaced
 from manymatch.datasets.rows import csv_rows, list_rows, tab_rows
 from manymatch.util.errors import DataError
 from manymatch.util.files import write_json

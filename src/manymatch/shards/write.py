@@ -16,7 +16,7 @@ from pathlib import Path
 import PIL
 
 from manymatch.batch.scene_graph import PARSER
-from manymatch.datasets.image_folder import image_path, read_image_folder
+from manymatch.datasets.image_files import image_path, read_image_folder
 from manymatch.features.store import FeatureStore, Rows
 from manymatch.shards.index import INDEX, Index, Split, read_index
 from manymatch.shards.sample import Sample

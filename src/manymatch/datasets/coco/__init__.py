@@ -40,8 +40,7 @@ from manymatch.datasets.fetching.gather import (
 )
 from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.fetching.transfer import Check
-from manymatch.datasets.image_files import Image, caption_rows, settle_images
-from manymatch.datasets.image_folder import read_image_folder
+from manymatch.datasets.image_files import Image, caption_rows, read_image_folder, settle_images
 from manymatch.datasets.karpathy import (
     PUBLISHED,
     copy_karpathy,

@@ -19,7 +19,7 @@ from manymatch.datasets.base import (
     parser_of,
     write_rows,
 )
-from manymatch.datasets.image_folder import IMAGES, ImageFolder
+from manymatch.datasets.image_files import IMAGES, ImageFolder
 from manymatch.datasets.own.collect import collect
 from manymatch.datasets.own.forms import OwnSettings
 from manymatch.datasets.own.left_out import summary

@@ -13,8 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from manymatch.batch.caption_text import caption_fault, has_markup, placeholders_as_words
 from manymatch.datasets.base import SPLITS, Caption
-from manymatch.datasets.image_files import single_spaced
-from manymatch.datasets.image_folder import IMAGES
+from manymatch.datasets.image_files import IMAGES, single_spaced
 from manymatch.datasets.own import splits
 from manymatch.datasets.own.files import PictureFiles, TakenNames, composed, word
 from manymatch.datasets.own.forms import Form, OwnSettings, look
