@@ -108,7 +108,8 @@ class _Samples:
 
         The files of a sample are in one folder. A key in a second folder is another sample.
         """
-        extract(shard, folder, _is_sample_file)
+        endings = (*_IMAGES, _TEXT, _METADATA)
+        extract(shard, folder, lambda n: not is_hidden(PurePosixPath(n)) and _suffix(n) in endings)
         samples: dict[tuple[str, Path], dict[str, Path]] = {}
         for path in sorted(filter(Path.is_file, folder.rglob("*"))):
             samples.setdefault((key_of(path.name), path.parent), {})[_suffix(path.name)] = path
@@ -157,19 +158,13 @@ _MAX_BYTES = 2**20
 """The maximum size of a text or JSON file. Usual ones have some hundred bytes."""
 
 
-def _is_sample_file(name: str) -> bool:
-    """Return whether a member of a shard belongs to a sample."""
-    path = PurePosixPath(name)
-    return not is_hidden(path) and _suffix(path.name) in (*_IMAGES, _TEXT, _METADATA)
-
-
 def key_of(name: str) -> str:
     """Return a member's key: its name before the first dot, as in WebDataset."""
     return name.partition(".")[0]
 
 
 def _suffix(name: str) -> str:
-    return name.partition(".")[2].lower()
+    return PurePosixPath(name).name.partition(".")[2].lower()
 
 
 def _read_sample(key: str, files: Mapping[str, Path]) -> tuple[Path, str]:

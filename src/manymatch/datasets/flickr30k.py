@@ -78,7 +78,7 @@ class Flickr30k(PublishedDataset):
         source = gatherer.one("captions", whole_karpathy(KARPATHY))
         if is_precomp(source):
             copy_precomp(source, raw / PRECOMP)
-        elif is_multi30k(source):
+        elif (source / "train_images.txt").is_file():
             copy_multi30k(source, raw / MULTI30K)
         else:
             copy_karpathy(source, KARPATHY, raw / KARPATHY)
@@ -105,11 +105,6 @@ _SPLITS = {"train": "train", "validation": "val", "test": "test_2016"}
 _CAPTIONS = range(1, 6)
 
 
-def is_multi30k(folder: Path) -> bool:
-    """Return whether `folder` holds the lists and captions of task 2."""
-    return folder.is_dir() and (folder / "train_images.txt").is_file()
-
-
 def copy_multi30k(source: Path, target: Path) -> None:
     """Copy the lists and captions of the three splits."""
     target.mkdir()
@@ -129,16 +124,14 @@ def read_multi30k(folder: Path) -> Iterator[Image]:
     """
     for split, name in _SPLITS.items():
         files = list(numbered_lines(folder / f"{name}_images.txt"))
-        captions = [_captions(_caption_file(folder, name, k), len(files)) for k in _CAPTIONS]
-        for row, (_, file) in enumerate(files):
-            yield Image(file.strip(), split, [column[row] for column in captions])
-
-
-def _captions(path: Path, count: int) -> list[Line]:
-    lines = [Line(text, f"{path}:{number}") for number, text in numbered_lines(path)]
-    if len(lines) != count:
-        raise DataError(f"{path}: {len(lines)} captions, but the list has {count} images")
-    return lines
+        columns = []
+        for path in (_caption_file(folder, name, number) for number in _CAPTIONS):
+            columns.append([Line(text, f"{path}:{n}") for n, text in numbered_lines(path)])
+            if len(columns[-1]) != len(files):
+                counts = f"{len(columns[-1])} captions, but the list has {len(files)} images"
+                raise DataError(f"{path}: {counts}")
+        for (_, file), *captions in zip(files, *columns, strict=True):
+            yield Image(file.strip(), split, captions)
 
 
 def _caption_file(folder: Path, name: str, number: int) -> Path:

@@ -205,11 +205,11 @@ def _from_precomp(folder: Path) -> Iterator[Image]:
 
 
 def _collect_captions(gatherer: Gatherer, raw: Path) -> None:
-    def check(path: Path) -> None:
-        (whole_karpathy(KARPATHY) if is_karpathy(path) else _whole_annotations("captions"))(path)
-
     def is_karpathy(path: Path) -> bool:
         return not gatherer.has("caption_ids") or holds_karpathy(path, KARPATHY)
+
+    def check(path: Path) -> None:
+        (whole_karpathy(KARPATHY) if is_karpathy(path) else _whole_annotations("captions"))(path)
 
     sources = list(gatherer.each("captions", check))
     if is_precomp(sources[0]):
@@ -217,18 +217,11 @@ def _collect_captions(gatherer: Gatherer, raw: Path) -> None:
     elif is_karpathy(sources[0]):
         copy_karpathy(sources[0], KARPATHY, raw / KARPATHY)
     else:
-        _copy_ids(gatherer.one("caption_ids"), raw / IDS)
+        ids = gatherer.one("caption_ids")  # their folder, or one of them
+        (raw / IDS).mkdir()
+        for file in ID_FILES:
+            copy_file((ids if ids.is_dir() else ids.parent) / file, raw / IDS / file)
         _copy_annotations(sources, "captions", raw / CAPTIONS)
-
-
-def _copy_ids(source: Path, target: Path) -> None:
-    """Copy the arrays. `source` is their folder, or one of them."""
-    target.mkdir()
-    for file in ID_FILES:
-        path = (source if source.is_dir() else source.parent) / file
-        if not path.is_file():
-            raise SourceError(f"{path}: no such file; all of {', '.join(ID_FILES)} are needed")
-        copy_file(path, target / file)
 
 
 def _copy_annotations(sources: list[Path], kind: str, target: Path) -> None:
