@@ -12,7 +12,7 @@ from manymatch.cli import project
 from manymatch.cli.project import LAYOUT
 from manymatch.config.names import preset_path
 from manymatch.config.params import Params
-from manymatch.datasets.fetching.needs import Need, missing_file
+from manymatch.datasets.base import Need, missing_file
 from manymatch.util.errors import ConfigError
 
 _GLOVE = "a file of GloVe's vectors, such as glove.840B.300d.txt (5,650 MB; 2,180 MB as a zip)"
