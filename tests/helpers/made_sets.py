@@ -65,7 +65,9 @@ def _pairs(elements: int, alive: bool) -> dict[str, Any]:
     rows = range(elements)
     return {
         "share": [[round(share(k, other), 4) for other in rows] for k in rows],
-        "cosine": [[0.62 if k == other else -0.05 for other in rows] for k in rows],
+        "cosine": [
+            [0.62 if (k + 1) % elements == other else -0.05 for other in rows] for k in rows
+        ],
     }
 
 

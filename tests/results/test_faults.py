@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 from made_probes import write_probes
-from made_results import write_clusters, write_costs, write_experiment, write_synthetic, written
+from made_results import (
+    tuning,
+    write_clusters,
+    write_costs,
+    write_experiment,
+    write_synthetic,
+    written,
+)
 from made_sets import shown_sets
 
 from manymatch.results.base import Result
@@ -21,6 +28,7 @@ from manymatch.results.over_seeds import SyntheticExperiment
 from manymatch.results.probes import Probes
 from manymatch.results.samples import Samples
 from manymatch.results.sets import SetDetails
+from manymatch.results.tuning import Tuning
 from manymatch.util.errors import DataError
 
 JPEG = "/9j/AA=="
@@ -45,6 +53,7 @@ WRITERS: dict[type[Result], Callable[[Path], Path]] = {
     SetDetails: lambda reports: write_run(reports, "sets", shown_sets(SAMPLES, 4, True)),
     Probes: lambda reports: write_probes(reports, "scenes", "cora", [JPEG]),
     SyntheticExperiment: lambda reports: write_synthetic(reports, "swamp", {"a": [1.0]}),
+    Tuning: lambda reports: written(reports / "tuning/scenes/vsepp.json", tuning([1.0, None])),
 }
 Place = tuple[str | int, ...]
 RUN = ("points", 0, "runs", 0, "metrics")
@@ -90,6 +99,8 @@ FAULTS: list[tuple[type[Result], Place, Any, str]] = [
         "high",
         "points.0.runs.0.pair.r1",
     ),
+    (Tuning, ("trials", 0, "state"), "pruned", "no trial is complete"),
+    (Tuning, ("trials", 0, "rsum"), None, "a complete trial has no rsum"),
 ]
 
 
