@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from report_pages import edit, pages_of, plans_of, written_pages
 
-from manymatch.reporting import page, queries
+from manymatch.reporting import page
 from manymatch.reporting.report import report
+from manymatch.reporting.sections import samples as samples_section
 from manymatch.util.errors import DataError, ManyMatchError
 
 EVIL = "<script>alert(1)</script>\"'><img src=http://evil.example/x onerror=alert(1)> & {{ 7 * 7 }}"
@@ -171,9 +172,9 @@ def test_pages_are_bounded_however_many_queries_were_sampled(reports):
     edit(samples_of(reports, "cora"), multiply)
     document = Document(pages_of(reports)["scenes-queries"])
     shown = [name for name in document.ids if re.fullmatch(r"image-\d+", name)]
-    assert len(shown) == queries.MAX_QUERIES
-    assert f"of {queries.MAX_ANSWERS}" in document.text
-    assert f"of {10 * queries.MAX_ANSWERS}" not in document.text
+    assert len(shown) == samples_section.MAX_QUERIES
+    assert f"of {samples_section.MAX_ANSWERS}" in document.text
+    assert f"of {10 * samples_section.MAX_ANSWERS}" not in document.text
 
 
 FAULTS = {

@@ -23,19 +23,18 @@ class Sizes(Result):
 '''
 SECTION = '''"""The section on sizes."""
 
-from manymatch.reporting.blocks import Note, View
+from manymatch.reporting.blocks import Block, Note
 from manymatch.reporting.section import Section
 from manymatch.results.all_results import AllResults
 from manymatch.results.sizes import Sizes
 
 
-def section(results: AllResults) -> View | None:
-    texts = [f"{name}: {size} parameters" for one in results.current(Sizes)
-             for name, size in one.sizes.items()]
-    return View("Sizes", "Sizes", [Note(text) for text in texts]) if texts else None
+def section(results: AllResults) -> list[Block]:
+    return [Note(f"{name}: {size} parameters") for one in results.current(Sizes)
+            for name, size in one.sizes.items()]
 
 
-SECTIONS = [Section("Names", "sizes", 300, section, (Sizes,))]
+SECTIONS = [Section("Names", "sizes", 300, "Sizes", "Sizes", section, (Sizes,))]
 '''
 
 

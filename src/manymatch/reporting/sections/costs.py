@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from manymatch.reporting.blocks import Block, Grid, Heading, Note, View, gallery
+from manymatch.reporting.blocks import Block, Grid, Heading, Note, gallery
 from manymatch.reporting.chart import Chart, LogAxis, Series, line_chart
 from manymatch.reporting.published import PublishedCost, published_costs
 from manymatch.reporting.section import Section
@@ -146,7 +146,7 @@ Points = list[tuple[int, float]]
 """Numbers of images with milliseconds."""
 
 
-def section(results: AllResults) -> View | None:
+def section(results: AllResults) -> list[Block]:
     blocks: list[Block] = []
     for costs in results.current(Costs):
         ours, theirs = query_charts(costs)
@@ -160,7 +160,7 @@ def section(results: AllResults) -> View | None:
             Heading("A text query over the number of images", "milliseconds, published"),
             Grid(theirs, "small"),
         ]
-    return View("Efficiency", "Efficiency", blocks) if blocks else None
+    return blocks
 
 
 def query_charts(costs: Costs) -> tuple[list[Chart], list[Chart]]:
@@ -219,4 +219,4 @@ def _series(name: str, points: Points) -> Series:
     return Series(name, PARTS_OF_QUERY.index(name), points, summary, labels)
 
 
-SECTIONS = [Section("Efficiency", "costs", 210, section, (Costs,))]
+SECTIONS = [Section("Efficiency", "costs", 210, "Efficiency", "Efficiency", section, (Costs,))]

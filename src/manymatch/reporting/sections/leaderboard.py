@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from manymatch.reporting.blocks import Block, Heading, Note, Terms, View, gallery
+from manymatch.reporting.blocks import Block, Heading, Note, Terms, gallery
 from manymatch.reporting.chart import styles
 from manymatch.reporting.section import Section
 from manymatch.reporting.sections import published
@@ -86,22 +86,22 @@ _COMPACT = {
 """The columns of the Markdown and LaTeX tables, each with its metrics."""
 
 
-def group_datasets(runs: Sequence[Run]) -> list[tuple[str, list[Run]]]:
+def by_dataset(runs: Sequence[Run]) -> dict[str, list[Run]]:
     """The runs of each data set, in the given order (sorted by data set)."""
     groups = itertools.groupby(runs, key=lambda run: run.dataset)
-    return [(name, list(group)) for name, group in groups]
+    return {name: list(group) for name, group in groups}
 
 
-def tables(runs: Sequence[Run], compact: bool = False) -> list[Table]:
-    """One data set's leaderboard: one table for each setting and gallery, because numbers of
-    different settings or galleries are not comparable."""
+def tables(runs: Sequence[Run], compact: bool = False) -> list[tuple[str, str, Table]]:
+    """One data set's leaderboard: the setting, the gallery and the table of each setting and
+    gallery, because numbers of different settings or galleries are not comparable."""
     galleries = dict.fromkeys(gallery(run.provenance) for run in runs)
-    groups = [
-        [run for run in runs if (run.provenance.setting, gallery(run.provenance)) == kind]
+    groups = {
+        kind: [run for run in runs if (run.provenance.setting, gallery(run.provenance)) == kind]
         for kind in itertools.product(published.MARKS, galleries)
-    ]
+    }
     number = styles(runs)
-    return [_table(group, number, compact) for group in groups if group]
+    return [(*kind, _table(group, number, compact)) for kind, group in groups.items() if group]
 
 
 def _table(runs: list[Run], styles: dict[str, int], compact: bool) -> Table:
@@ -138,13 +138,12 @@ def _table(runs: list[Run], styles: dict[str, int], compact: bool) -> Table:
 
 def blocks(runs: Sequence[Run]) -> list[Block]:
     """The compact tables of all data sets for a terminal, each below its setting and sizes."""
-    blocks: list[Block] = []
-    for name, group in group_datasets(runs):
-        for table in tables(group, compact=True):
-            shown = _table_runs(group, table)
-            heading = Heading(f"{name}, {shown[0].provenance.setting}", sizes(shown))
-            blocks += [heading, table.without("Setting")]
-    return blocks
+    return [
+        block
+        for name, group in by_dataset(runs).items()
+        for setting, size, table in tables(group, compact=True)
+        for block in (Heading(f"{name}, {setting}", size), table.without("Setting"))
+    ]
 
 
 def both_ways(metrics: Metrics) -> Table:
@@ -191,9 +190,9 @@ def to_markdown(runs: list[Run]) -> str:
     """For each data set the compact tables, the tables beside the papers' numbers, and what the
     labels mean."""
     parts = []
-    for name, group in group_datasets(runs):
-        for table in tables(group, compact=True):
-            head = f"**{name}** ({sizes(_table_runs(group, table))})"
+    for name, group in by_dataset(runs).items():
+        for _, size, table in tables(group, compact=True):
+            head = f"**{name}** ({size})"
             parts.append("\n".join([head, "", *table.to_markdown(merge=True)]))
         parts += published.to_markdown(name, group)
     notes = [f"*{term}*: {meaning}." for term, meaning in terms(runs)]
@@ -204,20 +203,10 @@ def to_markdown(runs: list[Run]) -> str:
 def to_latex(runs: list[Run]) -> str:
     """The compact tables as LaTeX, each below a comment with the data set and the sizes."""
     return "\n\n".join(
-        f"% {name}: {sizes(_table_runs(group, table))}\n{table.to_latex(merge=True)}"
-        for name, group in group_datasets(runs)
-        for table in tables(group, compact=True)
+        f"% {name}: {size}\n{table.to_latex(merge=True)}"
+        for name, group in by_dataset(runs).items()
+        for _, size, table in tables(group, compact=True)
     )
-
-
-def _table_runs(runs: list[Run], table: Table) -> list[Run]:
-    presets = {row[0].text for row in table.rows}
-    return [run for run in runs if run.preset in presets]
-
-
-def sizes(runs: Sequence[Run]) -> str:
-    """The galleries on which the runs were scored: "test: 300 images, 1,500 captions"."""
-    return "; ".join(dict.fromkeys(gallery(run.provenance) for run in runs))
 
 
 def terms(runs: Sequence[Run]) -> list[tuple[str, str]]:
@@ -229,16 +218,18 @@ def terms(runs: Sequence[Run]) -> list[tuple[str, str]]:
     ]
 
 
-def section(results: AllResults) -> View | None:
+def section(results: AllResults) -> list[Block]:
     """The leaderboard of a data set."""
     runs = results.runs
     if not runs:
-        return None
-    blocks: list[Block] = [Note(f"Scored on {sizes(runs)}."), *tables(runs), Terms(terms(runs))]
+        return []
+    sizes = "; ".join(dict.fromkeys(gallery(run.provenance) for run in runs))
+    board = [table for *_, table in tables(runs)]
+    blocks: list[Block] = [Note(f"Scored on {sizes}."), *board, Terms(terms(runs))]
     if not results.judged:
         note = "This data set has no judgments beyond the pairs, so there is no multi-match metric."
         blocks.append(Note(note))
-    return View("Leaderboard", "Leaderboard", blocks)
+    return blocks
 
 
 SECTIONS = [
@@ -246,6 +237,8 @@ SECTIONS = [
         "Results",
         "leaderboard",
         10,
+        "Leaderboard",
+        "Leaderboard",
         section,
         overview=True,
         markdown=lambda results: [to_markdown(results.runs)],

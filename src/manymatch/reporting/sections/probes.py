@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from manymatch.reporting.blocks import Block, Heading, Note, View
+from manymatch.reporting.blocks import Block, Heading, Note
 from manymatch.reporting.chart import Chart, LinearAxis, Series, line_chart
 from manymatch.reporting.graph_drawing import draw
 from manymatch.reporting.queries import (
@@ -32,9 +32,8 @@ _DRAWN = ("reranking", "Validation")
 """The probe and the table that is drawn as a chart."""
 
 
-def section(results: AllResults) -> View | None:
-    blocks = [*left_out(results, Probes), *blocks_of(results.current(Probes))]
-    return View("Probes", "Probes", blocks) if blocks else None
+def section(results: AllResults) -> list[Block]:
+    return [*left_out(results, Probes), *blocks_of(results.current(Probes))]
 
 
 def left_out(results: AllResults, kind: type[Probes] | type[Clusters]) -> list[Block]:
@@ -197,4 +196,4 @@ _SAMPLES = {
 """What draws the samples of the probes that have samples."""
 
 
-SECTIONS = [Section("Probes", "probes", 190, section, (Probes,))]
+SECTIONS = [Section("Probes", "probes", 190, "Probes", "Probes", section, (Probes,))]
