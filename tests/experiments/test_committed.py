@@ -16,7 +16,7 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.layout import Layout
 from manymatch.config.preset import Preset, read_preset
 from manymatch.config.strict import read_yaml, validate
-from manymatch.experiments.costs.cost import multiply_adds, similarity_operations
+from manymatch.experiments.costs.timing import multiply_adds, similarity_operations
 from manymatch.experiments.grid import experiment_of_file, points
 from manymatch.experiments.presets import PresetPlan, datasets, preset_of
 from manymatch.methods import build_method, check_model, vocabulary_of

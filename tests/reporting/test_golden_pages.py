@@ -62,7 +62,7 @@ def outputs(complete_results):
 
 def _printed(results):
     """What the commands print of all results, 80 columns wide."""
-    blocks = leaderboard.blocks(results.runs) + [leaderboard.both_ways(results.runs[0].metrics)]
+    blocks = [*leaderboard.blocks(results.runs), leaderboard.both_ways(results.runs[0].metrics)]
     for kind, blocks_of in {
         Experiment: experiments.blocks,
         SyntheticExperiment: over_seeds.synthetic,

@@ -61,8 +61,8 @@ def look(image_map: ImageMap, weights: Sequence[float], element: int) -> Look:
     else:
         for (x1, y1, x2, y2), value in zip(image_map.boxes or [], relative, strict=True):
             if value >= _LEAST:
-                place = (round(100 * part, 1) for part in (x1, y1, x2 - x1, y2 - y1))
-                outlines.append(Outline(*place, strength=round(value, 2)))
+                x, y, width, height = (round(100 * n, 1) for n in (x1, y1, x2 - x1, y2 - y1))
+                outlines.append(Outline(x, y, width, height, round(value, 2)))
         outlines.sort(key=lambda outline: outline.strength)  # the strongest box is on top
     across, down = (round(100 * side / max(image_map.size), 2) for side in image_map.size)
     label = f"Element {element + 1}: most, {100 * most:.0f}%, at {region}"

@@ -94,5 +94,6 @@ def answer_of(
     if item.zeta is not None:
         labels = "1 label differs" if item.zeta == 1 else f"{item.zeta} labels differ"
         notes = (*notes, labels)
-    shown = (item.caption, None) if isinstance(item, RetrievedCaption) else (None, item.thumbnail)
-    return Answer(item.mark, item.score, *shown, item.id, rank, (*notes,))
+    text = item.caption if isinstance(item, RetrievedCaption) else None
+    picture = None if isinstance(item, RetrievedCaption) else item.thumbnail
+    return Answer(item.mark, item.score, text, picture, item.id, rank, (*notes,))

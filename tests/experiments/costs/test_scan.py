@@ -14,8 +14,8 @@ from torch.nn import functional
 
 from manymatch.batch.batch import Batch
 from manymatch.evaluation.embedded_model import EmbeddedModel, embed_split
-from manymatch.experiments.costs import cost
 from manymatch.experiments.costs import scan as module
+from manymatch.experiments.costs import timing
 from manymatch.experiments.costs.efficiency import Source, cross_attention_cost
 from manymatch.experiments.costs.scan import Scan, cross_attention
 from manymatch.methods.shared.method import Embeddings
@@ -85,17 +85,20 @@ def test_a_step_learns_from_the_hardest_negatives(trained: EmbeddedModel, scan: 
     assert all(bool(parameter.grad.abs().sum() > 0) for parameter in scan.parameters())
 
 
-def test_where_images_are_pixels_regions_are_made_up(trained: EmbeddedModel) -> None:
+def test_where_images_are_pixels_regions_are_made_up(
+    trained: EmbeddedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("manymatch.experiments.costs.efficiency._RANKING_SECONDS", 0.0)
+    monkeypatch.setattr(timing, "_FIRST_IMAGES", 2)
     pixels = replace(trained, index=trained.index.model_copy(update={"dtype": "uint8"}))
     row = cross_attention_cost(pixels, "test", 16, (10,), CPU)
     assert (row.name, row.setting, row.elements) == ("cross-attention", None, 36)
-    words = mask(embed_of(pixels)).sum(1).double().mean()
+    assert row.test.scaled_from == 2 and row.test.ranking > 0
+    stream = batches(trained.shards, "test", trained.vocabulary, 8)
+    words = (
+        mask(embed(Scan(trained.vocabulary, None, 16), stream, CPU).texts).sum(1).double().mean()
+    )
     assert row.multiply_adds == 2 * 36 * round(float(words)) * 16
-
-
-def embed_of(trained: EmbeddedModel) -> Embeddings:
-    scan = Scan(trained.vocabulary, None, 16)
-    return embed(scan, batches(trained.shards, "test", trained.vocabulary, 8), CPU).texts
 
 
 def test_a_long_ranking_is_scaled_from_a_part(
@@ -111,23 +114,14 @@ def test_a_long_ranking_is_scaled_from_a_part(
         work()
         return float(ranked[-1])
 
-    monkeypatch.setattr(cost, "rank", rank)
-    monkeypatch.setattr(cost, "seconds", seconds)
-    monkeypatch.setattr(cost, "_FIRST_IMAGES", 2)
-    assert cost.rank_seconds(scan, embedded, CPU, math.inf) == (8 * 24, None)
+    monkeypatch.setattr(timing, "rank", rank)
+    monkeypatch.setattr(timing, "seconds", seconds)
+    monkeypatch.setattr(timing, "_FIRST_IMAGES", 2)
+    assert timing.rank_seconds(scan, embedded, CPU, math.inf) == (8 * 24, None)
     assert ranked == [2 * 6, 8 * 24]
-    assert cost.rank_seconds(scan, embedded, CPU, 50.0) == (8 * 24, 4)
+    assert timing.rank_seconds(scan, embedded, CPU, 50.0) == (8 * 24, 4)
     assert ranked[2:] == [2 * 6, 4 * 12]  # about 50 seconds
-    assert cost.rank_seconds(scan, embedded, CPU, 1.0) == (8 * 24, 2)
-
-
-def test_a_scaled_time_is_said_to_be_so(
-    trained: EmbeddedModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("manymatch.experiments.costs.efficiency._RANKING_SECONDS", 0.0)
-    monkeypatch.setattr(cost, "_FIRST_IMAGES", 2)
-    row = cross_attention_cost(trained, "test", 16, (10,), CPU)
-    assert row.test.scaled_from == 2 and row.test.ranking > 0
+    assert timing.rank_seconds(scan, embedded, CPU, 1.0) == (8 * 24, 2)
 
 
 REGION_MASK = torch.tensor([[True, True, True, False], [True] * 4, [True] + [False] * 3])

@@ -89,12 +89,13 @@ def ranked_points(experiment: Experiment) -> list[ExperimentPoint]:
 def table(experiment: Experiment) -> Table:
     """One row for each point; measures that no run has are left out. Methods have intervals."""
     points = ranked_points(experiment)
+    measures = [*MEASURES, *_selected(experiment)]
+    if not experiment.compares_methods:
+        measures = [measure for measure in measures if measure.key != _INTERVAL]
     best = {
-        measure: best_value(
-            value and value.mean for point in points for value in [estimate(point, measure.key)]
-        )
-        for measure in [*MEASURES, *_selected(experiment)]
-        if experiment.compares_methods or measure.key != _INTERVAL
+        measure: best_value(value.mean if value else None for value in values)
+        for measure in measures
+        for values in [[estimate(point, measure.key) for point in points]]
     }
     heads = ["Method"] if experiment.compares_methods else experiment.keys or ["Setting"]
     columns = [Column(head, numeric=False) for head in heads]

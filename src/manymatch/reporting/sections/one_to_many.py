@@ -117,7 +117,7 @@ def _gains(title: str, presets: Presets, way: Direction) -> list[Chart]:
     single = [name for name in known if "+" not in name]  # which joins the members of an ensemble
     baselines = [name for start in _BASELINES for name in single if name.startswith(start)]
     baseline = known[baselines[0]] if baselines else {}
-    series = []
+    series: list[Series] = []
     for name, precisions in known.items():
         gains = {
             group: Estimate.of([a - b for a, b in zip(values, baseline[group], strict=False)])
