@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import yaml
 from made_searches import EPOCHS, LR, SPACE, write_space
-from tiny_checkout import Checkout
 
 from manymatch.config.layout import Layout
 from manymatch.util.errors import ConfigError
@@ -44,7 +43,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_faulty_space_is_one_line(checkout: Checkout, fault: str) -> None:
+def test_a_faulty_space_is_one_line(checkout, fault):
     change, message = FAULTS[fault]
     write_space(checkout, SPACE | change)
     base = checkout.layout.search_space("base")
@@ -53,7 +52,7 @@ def test_a_faulty_space_is_one_line(checkout: Checkout, fault: str) -> None:
         Search.of(checkout.layout, "tiny", "vsepp")
 
 
-def test_a_data_set_without_a_space_is_told_how_to_get_one(checkout: Checkout) -> None:
+def test_a_data_set_without_a_space_is_told_how_to_get_one(checkout):
     with pytest.raises(ConfigError, match=r"tiny\.yaml: no such file\. .*like: scenes"):
         Search.of(checkout.layout, "tiny", "vsepp")
     write_space(checkout, {"like": "scenes"})
@@ -62,7 +61,7 @@ def test_a_data_set_without_a_space_is_told_how_to_get_one(checkout: Checkout) -
 
 
 @pytest.mark.parametrize("dataset", ["scenes", "flickr8k"])
-def test_every_method_s_preset_lies_inside_of_its_space(dataset: str) -> None:
+def test_every_method_s_preset_lies_inside_of_its_space(dataset):
     space = read_space(Layout(ROOT).search_space(dataset))
     for name in space.methods:
         one = Search(Layout(ROOT), dataset, name, space, "", "", {})

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
-from typing import Any
 
 from made_probes import write_probes
 from made_results import (
@@ -30,7 +28,7 @@ claims:
 """
 
 
-def complete(reports: Path) -> None:
+def complete(reports):
     """Add to a folder of results what is missing."""
     _write_experiments(reports)
     _write_scenes(reports)
@@ -39,7 +37,7 @@ def complete(reports: Path) -> None:
     shutil.rmtree(reports / "curves" / "flickr8k" / "cora")
 
 
-def judge(metrics: dict[str, Any], gain: float) -> None:
+def judge(metrics, gain):
     """Give metrics the values of one-to-many; `gain` is that of queries with two true items."""
     for way in metrics["multi"].values():
         way["others"] = 12.25 + gain
@@ -50,11 +48,11 @@ def judge(metrics: dict[str, Any], gain: float) -> None:
         }
 
 
-def _write_experiments(reports: Path) -> None:
+def _write_experiments(reports):
     rsums = {"dive": [310.0, 312.0, 305.0], "pvse": [300.0, 90.0, 280.0]}
     path = write_experiment(reports, "scenes-study", {"preset": METHODS}, rsums=rsums)
 
-    def change(experiment: dict[str, Any]) -> None:
+    def change(experiment):
         for point in experiment["points"]:
             sets = point["label"] in ("dive", "maxmatch")
             for run in point["runs"]:
@@ -82,12 +80,12 @@ def _write_experiments(reports: Path) -> None:
     write_synthetic(reports, "a", {"x": [1.0], "y": [2.0]}, published={}, baseline=None)
 
 
-def _hits(seed: int) -> dict[str, str]:
+def _hits(seed):
     i2t = "".join(str((n + seed) % 4) for n in range(300))
     return {"i2t": i2t, "t2i": " ".join([f"{seed % 4}1023"] * 300)}
 
 
-def _write_scenes(reports: Path) -> None:
+def _write_scenes(reports):
     pictures = _answers_with_labels(reports / "runs/scenes/cora/samples.json")
     add_sets(reports, "scenes", "cora", 4, alive=True)
     add_sets(reports, "scenes", "vsepp", 2, alive=False)
@@ -120,14 +118,14 @@ def _write_scenes(reports: Path) -> None:
         write_provenance(reports, record | change | {"preset": preset})
 
 
-def _add_own_probe(record: dict[str, Any]) -> None:
+def _add_own_probe(record):
     table = {"title": "Own", "columns": ["What", "How much"], "rows": [["this", 77.25]]}
     own = {"title": "My probe", "about": "Mine.", "tables": [table], "samples": [{"a": 1}]}
     record["studies"]["rich_captions"].update(about="Another.")
     record["studies"].update(mine=own)
 
 
-def _answers_with_labels(path: Path) -> list[str]:
+def _answers_with_labels(path):
     """Let three answers say in how many labels they differ, and take a picture and a graph away.
 
     Returns:
@@ -144,11 +142,11 @@ def _answers_with_labels(path: Path) -> list[str]:
     return pictures
 
 
-def _keep_few(samples: dict[str, Any]) -> None:
+def _keep_few(samples):
     samples.update(images=samples["images"][1:4], captions=samples["captions"][:3])
 
 
-def _write_run_files(reports: Path) -> None:
+def _write_run_files(reports):
     """The run file of captions: ten queries, whose ranks fit the metrics of vsepp, not of cora."""
     lines = [
         f"{query:06d}#0 Q0 {query if rank == own else 900 + rank:06d} {rank} {1 - rank / 100} t"
@@ -161,7 +159,7 @@ def _write_run_files(reports: Path) -> None:
     edit(reports / "results/scenes/vsepp.json", lambda metrics: metrics["t2i"].update(values))
 
 
-def _write_coco(reports: Path) -> None:
+def _write_coco(reports):
     """Results of three models: of all protocols, of pairs, of another program; and on few images."""
     record = json.loads((reports / "provenance/scenes/cora.json").read_text())
     record |= {"dataset": "coco", "images": 5000, "captions": 25_010}
@@ -178,18 +176,18 @@ def _write_coco(reports: Path) -> None:
         write_provenance(reports, record | change | {"preset": preset})
 
 
-def recalls(best: float) -> dict[str, Any]:
+def recalls(best):
     """`i2t`, `t2i` and `rsum` with this R@1 in both directions."""
     way = {"r1": best, "r5": 80.0, "r10": 90.0, "medr": 1.0, "meanr": 3.0}
     return {"i2t": way, "t2i": way, "rsum": 2 * best + 340}
 
 
-def _pmrp(i2t: float, t2i: float) -> dict[str, Any]:
+def _pmrp(i2t, t2i):
     """The means over zeta, and values of zeta 0, 1, 2 around them."""
     alone = {f"zeta{z}": {"i2t": i2t + z - 1, "t2i": t2i + 10 * (z - 1)} for z in range(3)}
     return {"i2t": i2t, "t2i": t2i} | alone
 
 
-def write_provenance(reports: Path, record: dict[str, Any]) -> Path:
+def write_provenance(reports, record):
     """The provenance of a result."""
     return written(reports / "provenance" / record["dataset"] / f"{record['preset']}.json", record)

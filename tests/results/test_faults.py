@@ -41,7 +41,7 @@ SAMPLES: dict[str, Any] = {
 }
 
 
-def write_run(reports: Path, name: str, value: dict[str, Any]) -> Path:
+def write_run(reports, name, value):
     return written(reports / "runs" / "scenes" / "cora" / f"{name}.json", value)
 
 
@@ -105,9 +105,7 @@ FAULTS: list[tuple[type[Result], Place, Any, str]] = [
 
 
 @pytest.mark.parametrize(("kind", "location", "value", "words"), FAULTS)
-def test_a_fault_is_one_line(
-    kind: type[Result], location: Place, value: Any, words: str, tmp_path: Path
-) -> None:
+def test_a_fault_is_one_line(kind, location, value, words, tmp_path):
     path = WRITERS[kind](tmp_path)
     kind.read(path)
     content = part = json.loads(path.read_text())

@@ -7,16 +7,14 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 import yaml
 from small_methods import builder
-from tiny_data import TinyData
 
 from manymatch.batch.scene_graph import SceneGraph
 from manymatch.batch.vocabulary import Vocabulary
@@ -34,14 +32,14 @@ CPU = torch.device("cpu")
 GALLERIES = (10, 100, 10_000)
 
 
-def parse(caption: str) -> SceneGraph:
+def parse(caption):
     """No spaCy: words are objects."""
     words = tuple(caption.split())
     return SceneGraph(words, words, ((),) * len(words), ())
 
 
 @pytest.fixture(autouse=True, scope="module")
-def quick() -> Iterator[None]:
+def quick():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(efficiency, "GALLERIES", GALLERIES)
         patch.setattr(efficiency, "parser", lambda _: parse)
@@ -49,19 +47,19 @@ def quick() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def written(quick: None, sources: list[Source], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(quick, sources, tmp_path_factory):
     """The costs of all models."""
     output = tmp_path_factory.mktemp("measured") / "tiny.json"
     measured(sources, output)
     return output
 
 
-def measured(sources: list[Source], output: Path) -> dict[str, Any]:
+def measured(sources, output):
     efficiency.measure("tiny", sources, output, "test", "no-model")
     return json.loads(output.read_text())
 
 
-def test_a_model_a_row_and_scan_behind_them(written: Path) -> None:
+def test_a_model_a_row_and_scan_behind_them(written):
     record = json.loads(written.read_text())
     about = [record[key] for key in ("dataset", "split", "images", "captions")]
     assert about == ["tiny", "test", 8, 24]
@@ -88,7 +86,7 @@ def test_a_model_a_row_and_scan_behind_them(written: Path) -> None:
     assert Costs.read(written).rows[1].query.search[10] == rows["dive"]["query"]["search"]["10"]
 
 
-def _damaged(model: Path, shards: Path, folder: Path) -> Source:
+def _damaged(model, shards, folder):
     shutil.copytree(model, folder / "damaged")
     weights = folder / "damaged" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
@@ -106,8 +104,8 @@ FAULTS: dict[str, tuple[Callable[[Path, Path, Path], Source], type[ManyMatchErro
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_one_line_before_anything_is_measured(
-    sources: list[Source], output: Path, fault: str, tmp_path: Path, monkeypatch
-) -> None:
+    sources, output, fault, tmp_path, monkeypatch
+):
     spoil, kind, words = FAULTS[fault]
     monkeypatch.setattr(efficiency, "cost_of", lambda *_: pytest.fail("measured"))
     monkeypatch.setattr(efficiency, "parser", parser)
@@ -123,15 +121,13 @@ def test_a_fault_is_one_line_before_anything_is_measured(
     assert [path.read_text() for path in output.parent.iterdir()] == ["earlier"]
 
 
-def test_nothing_to_measure_is_refused(output: Path) -> None:
+def test_nothing_to_measure_is_refused(output):
     with pytest.raises(ConfigError, match="dvc repro"):
         efficiency.measure("tiny", [], output, "test", "no-model")
 
 
 @pytest.fixture
-def checkout(
-    sources: list[Source], data: TinyData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Layout:
+def checkout(sources, data, tmp_path, monkeypatch):
     """Models of `vse_infinity` and `dive`, of which params.yaml names the first."""
     layout = Layout(tmp_path / "checkout")
     for model, _ in sources[:2]:
@@ -143,9 +139,7 @@ def checkout(
     return layout
 
 
-def test_the_command_measures_what_is_trained_and_prints_the_table(
-    checkout: Layout, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_measures_what_is_trained_and_prints_the_table(checkout, monkeypatch, capfd):
     monkeypatch.setattr(sys, "argv", ["manymatch", "efficiency", "tiny"])
     with pytest.raises(SystemExit) as ended:
         commands.main()
@@ -157,7 +151,7 @@ def test_the_command_measures_what_is_trained_and_prints_the_table(
     assert table.splitlines()[-1] == "reports/efficiency/tiny.json"
 
 
-def test_training_steps_leave_the_model_alone_and_change_their_own(data: TinyData) -> None:
+def test_training_steps_leave_the_model_alone_and_change_their_own(data):
     vocabulary = Vocabulary.load(data.vocabulary)
     method = builder(vocabulary)("dive").eval()
     (batch,) = batches(data.shards, "test", vocabulary, 8)
@@ -173,7 +167,7 @@ def test_training_steps_leave_the_model_alone_and_change_their_own(data: TinyDat
     assert method.training and any(not torch.equal(old, new) for old, new in changed)
 
 
-def test_a_median_leaves_out_the_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_median_leaves_out_the_warm_up(monkeypatch):
     took = {1: 9.0, 2: 9.0, 3: 9.0, 4: 1.0, 5: 3.0, 6: 2.0}
     monkeypatch.setattr(timing, "seconds", lambda work, _: took[work()])
     assert timing.median_seconds(lambda item: item, took, CPU) == 2.0
