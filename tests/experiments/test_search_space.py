@@ -57,7 +57,7 @@ def test_a_data_set_without_a_space_is_told_how_to_get_one(checkout):
         Search.of(checkout.layout, "tiny", "vsepp")
     write_space(checkout, {"like": "scenes"})
     checkout.layout.search_space("scenes").write_text(yaml.safe_dump(SPACE))
-    assert Search.of(checkout.layout, "tiny", "vsepp").domains
+    assert Search.of(checkout.layout, "tiny", "vsepp").method
 
 
 @pytest.mark.parametrize("dataset", ["scenes", "flickr8k"])
@@ -65,7 +65,8 @@ def test_every_method_s_preset_lies_inside_of_its_space(dataset):
     space = read_space(Layout(ROOT).search_space(dataset))
     for name in space.methods:
         one = Search(Layout(ROOT), dataset, name, space, "", "", {})
-        assert one.first_parameters()[0].keys() >= one.domains.keys(), name
-        options = [domain.options or {} for domain in one.domains.values()]
+        domains = space.method_domains(name)
+        assert one.first_parameters()[0].keys() >= domains.keys(), name
+        options = [domain.options or {} for domain in domains.values()]
         for settings in (parts for option in options for parts in option.values()):
             one.preset({k: v for k, v in settings.items() if not hasattr(v, "draw")})
