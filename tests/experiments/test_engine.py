@@ -133,18 +133,14 @@ def folders(root):
     return sorted(path.parent for path in found)
 
 
-def test_results_of_other_code_count_only_if_told_so(tmp_path, worked):
+def test_other_code_counts_if_told_so_and_a_model_is_made_again_if_it_is_to_stay(tmp_path, worked):
     plan = {"over": {"a": [1]}}
     first = sums(tmp_path, **plan)
     worked.clear()
     assert sums(tmp_path, code="new", accept_stale=True, **plan) == first and not worked
     assert sums(tmp_path, code="new", **plan)["points"][0]["runs"][0]["code"] == "new"
     assert len(worked) == 1
-
-
-def test_a_model_is_made_again_if_it_is_to_stay(tmp_path, worked):
-    sums(tmp_path, over={"a": [1]})
-    sums(tmp_path, over={"a": [1, 2]}, keep=True)
+    sums(tmp_path, code="new", over={"a": [1, 2]}, keep=True)
     assert len(worked) == 3
     assert all((folder / "model").exists() for folder in folders(tmp_path))
 
@@ -208,38 +204,21 @@ def test_what_other_code_left_in_a_folder_is_removed(tmp_path):
     assert seen == [False, True, False]
 
 
-def test_a_run_that_another_process_finished_meanwhile_is_taken(tmp_path, monkeypatch, worked):
-    first = sums(tmp_path, over={"a": [1]})
-    read, looks = Run.numbers, []
-
-    def unfinished_at_the_first_look(run, *given, **named):
-        looks.append(run)
-        return read(run, *given, **named) if len(looks) > 1 else None
-
-    monkeypatch.setattr(Run, "numbers", unfinished_at_the_first_look)
-    monkeypatch.setattr(Sums, "run", None)
-    assert sums(tmp_path, over={"a": [1]}) == first and len(worked) == 2
-
-
-def test_workers_get_the_gpus_of_the_device(monkeypatch):
+def test_a_worker_for_each_gpu_of_the_device_or_core(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
     monkeypatch.setattr(workers, "pick_device", torch.device)
-    for device, visible, expected in (
-        ("cpu", "", []),
-        ("cuda", "", ["0", "1", "2"]),
-        ("cuda", "4,7", ["4", "7"]),
-        ("cuda:1", "4,7", ["7"]),
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    used = []
+    monkeypatch.setattr(workers, "side_by_side", lambda *given: used.append(given[2]) or [])
+    for device, visible, jobs, one_a_core, expected, processes in (
+        ("cpu", "", None, True, [], 8),
+        ("cpu", "", None, False, [], 1),
+        ("cuda", "", None, True, ["0", "1", "2"], 3),
+        ("cuda", "4,7", 3, True, ["4", "7"], 3),
+        ("cuda:1", "4,7", None, True, ["7"], 1),
     ):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
         assert gpus_of(device) == expected
-
-
-def test_a_worker_for_each_gpu_or_core(tmp_path, monkeypatch):
-    used: list[int] = []
-    monkeypatch.setattr("os.cpu_count", lambda: 8)
-    monkeypatch.setattr(workers, "side_by_side", lambda *given: used.append(given[2]) or [])
-    given = ((None, 20, 0, True), (None, 20, 0, False), (None, 20, 2, True), (3, 2, 2, True))
-    for jobs, items, gpus, one_a_core in given:
-        more: Any = {"jobs": jobs, "gpus": ["0", "1"][:gpus], "one_a_core": one_a_core}
-        finish_all(str, range(items), str, what="test", logs=tmp_path, **more)
-    assert used == [8, 1, 2, 2]
+        more = {"jobs": jobs, "gpus": expected, "one_a_core": one_a_core}
+        finish_all(str, range(20), str, what="test", logs=tmp_path, **more)
+        assert used.pop() == processes

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import yaml
 from plans import plan_of
@@ -14,7 +12,6 @@ from manymatch.config.preset import read_preset
 from manymatch.experiments.engine import key_of
 from manymatch.experiments.grid import (
     Options,
-    Point,
     experiment_of_file,
     experiment_of_options,
     points,
@@ -43,20 +40,15 @@ def test_labels_are_short_and_the_last_key_changes_fastest(over, labels, checkou
     assert [point.label for point in points(plan)] == labels
 
 
-def test_a_key_is_of_the_model_unless_the_preset_has_it(checkout):
-    plan = checkout.plan(set={"training.optimizer.lr": 0.5}, over={"size": [4]})
-    selected = preset_of(checkout.layout, plan, Point("", {"size": 4}), seed=3)
-    assert (selected.model["size"], selected.training.optimizer.lr, selected.seed) == (4, 0.5, 3)
-    assert selected.model["word_size"] == 4
-
-
-def test_a_key_within_a_group_changes_no_other_point(checkout):
+def test_a_key_is_of_the_model_unless_the_preset_has_it_and_changes_no_other_point(checkout):
     group = {"training.optimizer": {"lr": 0.5}}
-    changes = {"slow": {"training.optimizer.lr": 0.1}, "same": {}}
+    changes = {"slow": {"training.optimizer.lr": 0.1}, "small": {"size": 4}}
     plan = checkout.plan(set=group, points=changes)
     for _ in range(2):
-        presets = [preset_of(checkout.layout, plan, point, seed=0) for point in points(plan)]
-        assert [preset.training.optimizer.lr for preset in presets] == [0.1, 0.5]
+        slow, small = (preset_of(checkout.layout, plan, point, seed=3) for point in points(plan))
+        assert (slow.training.optimizer.lr, slow.model["size"], slow.seed) == (0.1, 8, 3)
+        assert (small.training.optimizer.lr, small.model["size"]) == (0.5, 4)
+        assert small.model["word_size"] == 4
 
 
 def test_a_tuned_preset_stands_for_the_preset_where_it_exists(checkout):
@@ -145,35 +137,37 @@ def test_points_of_a_paper_keep_the_mark_of_their_preset(checkout):
 
 
 SYNTHETIC = {"preset": None, "experiment": "synthetic", "points": {"a": {}, "b": {"weight": 0.0}}}
-FILES: dict[str, tuple[dict[str, Any], str]] = {
-    "nothing varies": ({}, "either 'over'"),
-    "both kinds": ({"over": {"size": [1]}, "points": {"a": {}}}, "either 'over'"),
-    "no preset": ({"preset": None, "over": {"size": [1]}}, "no preset"),
-    "a seed as a setting": ({"over": {"seed": [1]}}, "'seeds'"),
-    "a seed twice": ({"over": {"size": [1]}, "seeds": [1, 1]}, "a seed twice"),
-    "a value twice": ({"over": {"size": [1, 1]}}, "a value twice"),
-    "no value": ({"over": {"size": []}}, "over.size"),
-    "an unknown key": ({"ovr": {"size": [1]}}, "did you mean 'over'?"),
-    "an unknown kind": ({"experiment": "sketch"}, "did you mean 'sketches'?"),
-    "a setting of no point": ({"over": {"size": [1, 2]}, "set": {"size": 3}}, "'size' is set"),
-    "the same with a prefix": (
-        {"points": {"a": {"size": 1}, "b": {"model.size": 2}}, "set": {"model.size": 3}},
-        "'model.size' is set",
-    ),
-    "a seed that is none": ({"over": {"size": [1]}, "seeds": ["a"]}, "seeds.0"),
-    "a baseline": ({**SYNTHETIC, "baseline": "aa"}, "no point is called 'aa'; did you mean 'a'"),
-    "published": ({**SYNTHETIC, "published": {"aa": {"pair": 1.0}}}, "no point is called 'aa'"),
-    "a published number": ({**SYNTHETIC, "published": {"a": {"pairs": 1.0}}}, "published.a"),
-}
+GRID = {"over": {"size": [1]}}
+PREFIXED = {"points": {"a": {"size": 1}, "b": {"model.size": 2}}, "set": {"model.size": 3}}
+FILES = [
+    ({}, {}, "either 'over'"),
+    ({**GRID, "points": {"a": {}}}, {}, "either 'over'"),
+    ({**GRID, "preset": None}, {}, "no preset"),
+    ({"over": {"seed": [1]}}, {}, "'seeds'"),
+    ({**GRID, "seeds": [1, 1]}, {}, "a seed twice"),
+    ({"over": {"size": [1, 1]}}, {}, "a value twice"),
+    ({"over": {"size": []}}, {}, "over.size"),
+    ({"ovr": {"size": [1]}}, {}, "did you mean 'over'?"),
+    ({"experiment": "sketch"}, {}, "did you mean 'sketches'?"),
+    ({"over": {"size": [1, 2]}, "set": {"size": 3}}, {}, "'size' is set"),
+    (PREFIXED, {}, "'model.size' is set"),
+    ({**GRID, "seeds": ["a"]}, {}, "seeds.0"),
+    ({**SYNTHETIC, "baseline": "aa"}, {}, "no point is called 'aa'; did you mean 'a'"),
+    ({**SYNTHETIC, "published": {"aa": {"pair": 1.0}}}, {}, "no point is called 'aa'"),
+    ({**SYNTHETIC, "published": {"a": {"pairs": 1.0}}}, {}, "published.a"),
+    (SYNTHETIC, {"dataset": "coco"}, "--dataset: "),
+    (SYNTHETIC, {"device": "cpu"}, "--device: "),
+    (SYNTHETIC, {"keep": True}, "--keep: "),
+]
 
 
-@pytest.mark.parametrize("fault", FILES)
-def test_a_faulty_file_is_one_line_with_its_name(tmp_path, fault):
-    value, words = FILES[fault]
+@pytest.mark.parametrize(("value", "options", "words"), FILES)
+def test_a_faulty_file_or_option_is_one_line(tmp_path, value, options, words):
     path = tmp_path / "what.yaml"
     stated = {"preset": "vsepp", **value}
     path.write_text(yaml.safe_dump({k: v for k, v in stated.items() if v is not None}))
-    refuses(lambda: plan_of(path), words, str(path))
+    refuses(lambda: plan_of(path, **options), words, *([] if options else [str(path)]))
+    refuses(lambda: plan_of(path.with_name("wat.yaml")), "did you mean 'what.yaml'")
 
 
 def refuses(work, *words):
@@ -183,30 +177,18 @@ def refuses(work, *words):
     assert "\n" not in message and all(word in message for word in words), message
 
 
-def test_a_missing_file_gets_the_nearest(tmp_path):
-    (tmp_path / "dive-alpha.yaml").write_text("")
-    refuses(lambda: plan_of(tmp_path / "dive-alfa.yaml"), "did you mean 'dive-alpha.yaml'")
+OPTIONS = [
+    ([], "0", "--over KEY=V1,V2"),
+    (["size"], "0", "--over size: expected KEY=VALUE,VALUE"),
+    (["size=1,[2"], "0", "--over size=1,[2: not a YAML value"),
+    (["size=1", "size=2"], "0", "a key is given twice"),
+    (["size=1"], "0,a", "seeds.1"),
+    (["size=1"], "1:5", "seeds.0"),
+    (["size=2020-01-01"], "0", "'over': a value is neither a number, text"),
+]
 
 
-@pytest.mark.parametrize("option", [{"dataset": "coco"}, {"device": "cpu"}, {"keep": True}])
-def test_an_option_of_another_kind_is_refused(option, tmp_path):
-    path = tmp_path / "what.yaml"
-    path.write_text(yaml.safe_dump({k: v for k, v in SYNTHETIC.items() if v is not None}))
-    refuses(lambda: plan_of(path, **option), f"--{next(iter(option))}", "'synthetic'")
-
-
-@pytest.mark.parametrize(
-    ("over", "seeds", "words"),
-    [
-        ([], "0", "--over KEY=V1,V2"),
-        (["size"], "0", "--over size: expected KEY=VALUE,VALUE"),
-        (["size=1,[2"], "0", "--over size=1,[2: not a YAML value"),
-        (["size=1", "size=2"], "0", "a key is given twice"),
-        (["size=1"], "0,a", "seeds.1"),
-        (["size=1"], "1:5", "seeds.0"),
-        (["size=2020-01-01"], "0", "'over': a value is neither a number, text"),
-    ],
-)
+@pytest.mark.parametrize(("over", "seeds", "words"), OPTIONS)
 def test_faulty_options_are_one_line(over, seeds, words):
     refuses(lambda: experiment_of_options(["vsepp"], over, Layout(), Options(seeds=seeds)), words)
 
