@@ -192,7 +192,7 @@ FAULTS = {
     "curve without numbers": (
         "curves/scenes/cora/plots/metrics/train/loss.tsv",
         lambda path: path.write_text("step\tloss\n0\tmuch\n"),
-        "loss.tsv:2: expected the columns 'step' and 'loss'",
+        "loss.tsv: expected the columns 'step' and 'loss'",
     ),
     "wrong claim": (
         "../experiments/scenes-study.yaml",
@@ -202,7 +202,7 @@ FAULTS = {
     "curve that is not text": (
         "curves/scenes/cora/plots/metrics/train/loss.tsv",
         lambda path: path.write_bytes(b"\xff\xfe\x00"),
-        "not a table that dvclive wrote",
+        "loss.tsv: expected the columns",
     ),
 }
 
