@@ -1,7 +1,5 @@
 """The documentation is followed to the letter: files written, lines added, commands run."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """The page on fidelity against the code: its places, rows and counts."""
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache

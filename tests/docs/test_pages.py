@@ -1,8 +1,6 @@
 """The pages of the documentation against the code: what they name exists, their settings are
 settings, the programs take their commands."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

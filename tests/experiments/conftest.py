@@ -1,7 +1,5 @@
 """What the tests of experiments share: a tiny data set with features, and runs in this process."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

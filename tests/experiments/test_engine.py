@@ -1,7 +1,5 @@
 """The engine does each run once, also after a kill; the runs of these tests add numbers."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

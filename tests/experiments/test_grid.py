@@ -1,7 +1,5 @@
 """What varies: files and options, their points, and the presets that these become."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 from plans import plan_of

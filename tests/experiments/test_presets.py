@@ -1,7 +1,5 @@
 """A run of an experiment on presets is a training and an evaluation, and knows what it reads."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from typing import Any

@@ -1,7 +1,5 @@
 """Spaces of settings: every fault is one line before anything is trained."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs in processes of their own: the same numbers, and none outlives the command."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

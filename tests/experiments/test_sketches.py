@@ -1,7 +1,5 @@
 """Sketches: training on seen classes finds images of unseen ones; and every fault is one line."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Clusters of a small untrained SwAMP on a few made-up images, against loops over what they say."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections import Counter

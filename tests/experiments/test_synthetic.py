@@ -1,7 +1,5 @@
 """Synthetic pairs as the paper describes them; recalls by hand, learning, seeds, the warm start."""
 
-from __future__ import annotations
-
 import json
 import math
 import statistics

@@ -3,8 +3,6 @@
 Most trainings are made up: their rsum is a function of their settings and their seed.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Each fault of the database of a search is one line with its path, and nothing is lost."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from functools import partial

@@ -1,7 +1,5 @@
 """A made-up folder of results with everything that the report can show."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -1,7 +1,5 @@
 """Made-up probes of two models, in the form in which `manymatch probe` writes them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from made_results import CHECKPOINT, written

@@ -2,8 +2,6 @@
 between seeds; costs of all methods and of cross-attention; synthetic pairs; sketches; tuning;
 classes of a SwAMP."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import random

@@ -1,7 +1,5 @@
 """A space of settings, and trainings that are made up: the rsum is a function of the settings."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Made-up results of set methods: one whose elements share the work, one whose first wins all."""
 
-from __future__ import annotations
-
 import json
 import random
 

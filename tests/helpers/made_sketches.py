@@ -4,8 +4,6 @@ A class is a point in a small space; sketches and images see it, with noise, thr
 maps. What the maps have in common is learnt on seen classes and serves the unseen ones.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 CLASSES, LATENT, WIDTH = 24, 6, 20

@@ -1,7 +1,5 @@
 """Replaces worker processes, which start slowly, by one run after the other in this process."""
 
-from __future__ import annotations
-
 from manymatch.experiments.workers import caught
 
 

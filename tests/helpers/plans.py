@@ -1,7 +1,5 @@
 """The plan of a file of an experiment, as the command `experiment` runs the plan."""
 
-from __future__ import annotations
-
 from manymatch.config.layout import Layout
 from manymatch.experiments.grid import Options, experiment_of_file
 

@@ -1,7 +1,5 @@
 """The pages that the stage `report` writes, and changes of what it reads."""
 
-from __future__ import annotations
-
 import json
 
 from manymatch.reporting.report import report

@@ -1,7 +1,5 @@
 """A checkout with the tiny dataset and two tiny presets, for what trains many models."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import dataclass
 from typing import Any

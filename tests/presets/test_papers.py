@@ -19,8 +19,6 @@ it names for its settings.
   paper's 50 epochs are 250 of ours.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from fnmatch import fnmatchcase

@@ -1,7 +1,5 @@
 """Result files: a fault is one line with the file, the key and the remedy; bytes are kept."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Faulty values of every kind of file: one line with the file, the key and the remedy."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Ranks from run files."""
 
-from __future__ import annotations
-
 import pytest
 
 from manymatch.results.runs import read_positive_ranks

@@ -1,7 +1,5 @@
 """Untrained models on the tiny data set, laid out as in a checkout."""
 
-from __future__ import annotations
-
 import pytest
 from untrained import save_untrained
 

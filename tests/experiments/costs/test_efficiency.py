@@ -1,8 +1,6 @@
 """The command on a tiny data set: everything is there and adds up; a fault is one line, and what
 was written before stays."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """SCAN beside the methods: its scores and step are the paper's, and a long test is scaled."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

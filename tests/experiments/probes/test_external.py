@@ -1,7 +1,5 @@
 """Scores from files are probed as a model's own are, and stand beside them in the report."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """An error changes one thing of a graph, leaves one that networks can read, and is repeatable."""
 
-from __future__ import annotations
-
 from collections import Counter
 from random import Random
 

@@ -1,7 +1,5 @@
 """Probes of small untrained models on a few made-up images, against loops over what they say."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
