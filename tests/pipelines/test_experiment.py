@@ -88,7 +88,7 @@ def test_changes_that_are_not_committed_are_part_of_the_experiment(workspace: Pa
     lines: list[str] = []
     with experiment.opened("key", lines.append) as made:
         assert Path("params.yaml").read_text() == "n: 5\n" and Path("new").is_file()
-        made.save("dirty")
+        assert made.save("a..b/dirty 1.lock") == "a-b-dirty-1-lock"
     assert "new" in lines[0] and "params.yaml" in lines[0]
     assert call("git", "status", "--porcelain") == before
     saved = call("git", "for-each-ref", "--format=%(objectname)", "refs/exps").strip()
@@ -139,16 +139,3 @@ def test_without_a_commit_there_is_no_experiment(
         experiment.opened("key", print),
     ):
         pass
-
-
-@pytest.mark.parametrize(
-    ("run", "name"),
-    [
-        ("train-cora scenes/cora 1", "train-cora-scenes-cora-1"),
-        ("a..b.lock", "a-b-lock"),
-        ("/", "run"),
-    ],
-)
-def test_git_accepts_the_name_of_every_run(run: str, name: str) -> None:
-    assert experiment.experiment_name(run) == name
-    call("git", "check-ref-format", f"refs/exps/{name}")

@@ -97,7 +97,7 @@ def test_a_broken_file_that_is_to_be_changed_is_one_line() -> None:
 
 
 def test_a_check_that_is_killed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings.process, "run", lambda *_: 137)
+    monkeypatch.setattr(settings.process, "run", lambda *_, **__: (137, []))
     with pytest.raises(ConfigError, match="ended without a message"):
         settings.check(Path())
 
