@@ -9,8 +9,8 @@ from concurrent.futures import Future
 
 import pytest
 
-from manymatch.search.service import batcher
-from manymatch.search.service.batcher import LARGEST, Batcher
+from manymatch.search.service import served_index
+from manymatch.search.service.served_index import LARGEST, Batcher
 from manymatch.util.errors import DataError
 
 
@@ -60,7 +60,7 @@ def test_a_faulty_request_fails_alone_and_a_cancelled_one_costs_nothing() -> Non
 
 
 def test_too_many_requests_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batcher, "MOST_WAITING", 3)
+    monkeypatch.setattr(served_index, "MOST_WAITING", 3)
     held = Held()
     for number in range(3):
         held.submit("a", number)
