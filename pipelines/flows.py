@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -216,19 +215,14 @@ def _settled(
     def names() -> list[Change]:
         return settings.named(*model) if model else []
 
-    try:
-        texts = shlex.split(overrides) if isinstance(overrides, str) else overrides
-    except ValueError as error:
-        raise ConfigError(
-            f"overrides: {error} in {overrides!r}. Write KEY=VALUE with spaces between."
-        ) from None
-    if not texts:
+    preset = preset_path(LAYOUT.presets, *model) if model else None
+    changes = settings.overridden(overrides, preset)
+    if not changes:
         settings.add_names(names, tell, select)
         settings.tell_differences(tell)
         yield None
         return
-    preset = preset_path(LAYOUT.presets, *model) if model else None
-    changes = names() + settings.overridden(texts, preset)
+    changes = names() + changes
     # The same for runs of the same flow with the same parameters.
     facts = repr((runtime.flow_run.flow_name, sorted(runtime.flow_run.parameters.items())))
     with experiment.opened(hashlib.sha256(facts.encode()).hexdigest()[:12], tell) as made:

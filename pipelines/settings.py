@@ -7,6 +7,7 @@ Overrides are written only into the worktree of an experiment (`experiment.py`).
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -42,13 +43,19 @@ class Change(NamedTuple):
     value: Any
 
 
-def overridden(overrides: Sequence[str], preset: Path | None = None) -> list[Change]:
-    """The changes that texts `KEY=VALUE` or `FILE:KEY=VALUE` ask for.
+def overridden(overrides: Sequence[str] | str, preset: Path | None = None) -> list[Change]:
+    """The changes that texts `KEY=VALUE` or `FILE:KEY=VALUE` ask for, or one text with all of them.
 
     A key without a file belongs to `preset` if a preset has such a setting (`training.epochs`),
     else to `params.yaml` (`shards.images_per_shard`). An unknown key is a `ConfigError`.
     """
-    return [_change(text, preset) for text in overrides]
+    try:
+        texts = shlex.split(overrides) if isinstance(overrides, str) else overrides
+    except ValueError as error:
+        raise ConfigError(
+            f"overrides: {error} in {overrides!r}. Write KEY=VALUE with spaces between."
+        ) from None
+    return [_change(text, preset) for text in texts]
 
 
 def _change(text: str, preset: Path | None) -> Change:
