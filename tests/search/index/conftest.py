@@ -11,7 +11,7 @@ from PIL import Image
 
 from manymatch import Index, Model, load
 from manymatch.search.index import build as building
-from manymatch.search.index.items import Changes
+from manymatch.search.index.build import Changes
 from manymatch.search.index.sources import source_of
 from manymatch.util.parts import Part, Parts
 

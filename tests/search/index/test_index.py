@@ -17,7 +17,7 @@ from made_indexes import made_index
 
 from manymatch import Index
 from manymatch.evaluation.rerank import reranked
-from manymatch.search.index.items import PictureFolder
+from manymatch.search.index.sources import PictureFolder
 from manymatch.util.errors import ConfigError, DataError
 
 from .conftest import Album
