@@ -85,6 +85,13 @@ def bound(place: float, value: float) -> Change:
     return changed
 
 
+LIES: list[dict[str, Any]] = [
+    *({key: 0} for key in ("count", "elements", "size", "numbers")),
+    *({key: value} for key in ("count", "size") for value in ("1", 2**62)),
+    *({"longest": value} for value in ("nan", -1, 1e300, None, [1])),
+    *({"further": 1}, {"method": "maxmatch"}, {"side": "texts"}, {"side": "sounds"}),
+]
+"""Values of `codes.json` that are not those of the codes."""
 FAULTS: dict[str, list[Change]] = {
     "album.index": [
         *(column(name, first_null) for name in ("id", "path", "row", "size", "sha256")),
@@ -107,15 +114,7 @@ FAULTS: dict[str, list[Change]] = {
     "mask.npy": [array("mask", np.ones((5, 3), np.float32))],
     "log_variance.npy": [array("log_variance", np.ones((5, 3), np.float32))],
     "codes": [
-        *(lie(CODES, **{key: 0}) for key in ("count", "elements", "size", "numbers")),
-        *(lie(CODES, **{key: value}) for key in ("count", "size") for value in ("1", 2**62)),
-        *(lie(CODES, longest=value) for value in ("nan", -1, 1e300, None, [1])),
-        *(
-            lie(CODES, further=1),
-            lie(CODES, method="maxmatch"),
-            lie(CODES, side="texts"),
-            lie(CODES, side="sounds"),
-        ),
+        *(lie(CODES, **values) for values in LIES),
         *(lambda target, t=text: (target / CODES).write_text(t) for text in ("{}", "[]", "")),
         array("codes/basis", np.zeros((256, 2))),
         *(array("codes/basis", np.full((256, 256), value)) for value in (np.nan, np.inf)),
