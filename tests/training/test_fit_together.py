@@ -16,10 +16,8 @@ from manymatch.methods import build_method, method_class
 from manymatch.networks.layers import gru
 from manymatch.networks.layers.dropout import Dropout
 from manymatch.training import helpers
-from manymatch.training.checkpoint_writer import Writer
-from manymatch.training.checkpoints import Checkpoints, History
-from manymatch.training.data import Data, TrainingBatches, features_memory
-from manymatch.training.host_memory import SHARED, all_of
+from manymatch.training.checkpoints import Checkpoints, History, Writer
+from manymatch.training.data import SHARED, Data, TrainingBatches, all_of, features_memory
 from manymatch.training.loop import fit
 from manymatch.training.machine import Machine
 
@@ -39,7 +37,7 @@ def test_two_processes_wait_for_no_device(tiny, tmp_path, name, monkeypatch):
     monkeypatch.setattr(Dropout, "forward", nn.Dropout.forward)
     found = []
 
-    def counted(batches, title, total):
+    def counted(batches, title, total, passing):
         for batch in batches:
             if isinstance(batch, tuple):  # in training
                 with counted_waits() as waits:
@@ -48,7 +46,7 @@ def test_two_processes_wait_for_no_device(tiny, tmp_path, name, monkeypatch):
             else:
                 yield batch
 
-    monkeypatch.setattr("manymatch.training.loop.tracked", counted)
+    monkeypatch.setattr("manymatch.training.loop.track", counted)
     vocabulary = Vocabulary.load(tiny.vocabulary)
     training = {"epochs": 1, "images_per_batch": 8, "captions_per_image": 1, "devices": 2}
     settings = {"method": name, "features": "grid", "model": small(name), "training": training}
@@ -58,9 +56,9 @@ def test_two_processes_wait_for_no_device(tiny, tmp_path, name, monkeypatch):
         monkeypatch.setattr(helpers, "_rank", rank)
         torch.manual_seed(0)
         method = build_method(name, preset.model, vocabulary=vocabulary, feature_width=24)
-        store = Checkpoints(tmp_path / "checkpoints", {})
-        curves = SimpleNamespace(add=lambda row: None)
-        with Writer(store, preset.training.checkpoint_every, 0, name) as writer:
+        store = Checkpoints(tmp_path / "checkpoints", {}, name)
+        curves = SimpleNamespace(add=lambda: None)
+        with Writer(store, preset.training.checkpoint_every, 0) as writer:
             data = Data(tiny.shards, vocabulary)
             fit(method, preset, data, MACHINE, History(), writer, curves)
         return found, sum(parameter.requires_grad for parameter in method.parameters())

@@ -39,14 +39,14 @@ def test_precision_counts_judged_pairs(complete, judged, right, tiny, tmp_path):
     with table_writer(tmp_path / "relevance.parquet", table.schema) as writer:
         writer.write_table(table)
     found = precision_by_score(method, data, 3, device, tmp_path / "relevance.parquet")
-    assert (found.images, found.right) == (n, right)
+    assert found["precision_of"] == {"images": n, "right": right}
 
     true = {(int(i), j) for j, i in enumerate(split.image_index)} | set(extra)
     with torch.inference_mode():
         scores = method.score(split.images, split.texts)
     pairs = [(float(scores[i, j]), (i, j) in true) for i in range(n) for j in texts]
     expected = IsotonicRegression().fit_transform(*zip(*pairs, strict=True))
-    for curve in found.curves.values():  # fewer than 100 results a query: all pairs count
+    for curve in found["precision"].values():  # fewer than 100 results a query: all pairs count
         shares = np.interp([score for score, _ in pairs], *curve)
         assert shares == pytest.approx(expected, abs=1e-4)
 
