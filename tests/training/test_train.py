@@ -28,7 +28,7 @@ def test_model_folder_holds_the_best_epoch(new_run, tiny):
         "SEAL.json",
         "model.json",
         "model.safetensors",
-        "preset.yaml",
+        "preset.json",
         "vocabulary.json",
     ]
     method, run_preset, vocabulary = load_model(run.model)

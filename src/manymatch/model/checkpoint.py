@@ -1,7 +1,7 @@
-"""A trained model as a folder of safetensors, YAML and JSON: writing and reading.
+"""A trained model as a folder of safetensors and JSON: writing and reading.
 
 model.safetensors  the weights, and the name of their method
-preset.yaml        the resolved preset
+preset.json        the resolved preset
 vocabulary.json    the words or wordpieces, in the order of their ids
 model.json         feature width, the hashes of the other files, and the epoch of the weights:
                    `methods.facts`
@@ -23,18 +23,20 @@ from safetensors.torch import save
 from torch import Tensor
 
 from manymatch.batch.wordpieces import AnyVocabulary, load_vocabulary
-from manymatch.config.preset import Preset, read_preset
+from manymatch.config.preset import Preset
+from manymatch.config.strict import validate
 from manymatch.methods import build_method
 from manymatch.methods.shared.method import Method
 from manymatch.model.facts import FACTS, REMEDY, facts
 from manymatch.networks.encoders.pretrained import structure_only
 from manymatch.util.errors import CheckpointError, DataError, first_line
 from manymatch.util.files import replacing, sha256, write_json, write_text
+from manymatch.util.json_file import read_object
 from manymatch.util.regular_file import regular_path
 from manymatch.util.seal import NAME as SEAL
 from manymatch.util.seal import open_sealed, sealed
 
-WEIGHTS, PRESET, VOCABULARY = "model.safetensors", "preset.yaml", "vocabulary.json"
+WEIGHTS, PRESET, VOCABULARY = "model.safetensors", "preset.json", "vocabulary.json"
 CARD = "README.md"
 FILES = [WEIGHTS, PRESET, VOCABULARY, FACTS, CARD, SEAL]
 """All files of a model."""
@@ -57,7 +59,7 @@ def save_model(
     with sealed(folder, loose=[CARD]) as partial:
         partial.mkdir()
         save_weights(partial / WEIGHTS, method.state_dict(), preset.method)
-        write_text(partial / PRESET, preset.to_yaml())
+        write_json(partial / PRESET, preset.model_dump(mode="json"))
         vocabulary.save(partial / VOCABULARY)
         content = {
             "method": preset.method,
@@ -93,7 +95,7 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
                 f"{folder}: not a trained model, because {name} is missing. Run 'train' first."
             )
     check_files(folder)
-    preset = read_preset(folder / PRESET, foreign=True)
+    preset = validate(Preset, read_object(folder / PRESET), str(folder / PRESET))
     vocabulary = load_vocabulary(folder / VOCABULARY)
     build = partial(
         build_method,
@@ -222,7 +224,7 @@ by a picture.
 
 ## Training
 
-- Method: {method}. All settings are in `preset.yaml`.
+- Method: {method}. All settings are in `preset.json`.
 - Data: the training split of {dataset}.
 - Image features: {features} ({preprocessing}).
 - Scene graphs: {parser}.
