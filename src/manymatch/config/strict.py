@@ -118,20 +118,19 @@ def _shown(value: Any) -> str:
 def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
     """The known keys of the group at `path` below `model`; a whole number in `path` is a position
     in a list."""
-    current: type[BaseModel] | None = model
+    current: Any = model
     for part in path:
         if isinstance(part, str):
-            field = current.model_fields.get(part) if current is not None else None
-            current = _group_in(field.annotation) if field is not None else None
-    return list(current.model_fields) if current is not None else []
+            field = getattr(current, "model_fields", {}).get(part)
+            current = field and _group_in(field.annotation)
+    return list(getattr(current, "model_fields", ()))
 
 
 def _group_in(annotation: Any) -> type[BaseModel] | None:
     """The first group of settings in a type such as `Group | None` or `tuple[Group, ...]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    groups = (_group_in(part) for part in get_args(annotation))
-    return next((group for group in groups if group is not None), None)
+    return next(filter(None, map(_group_in, get_args(annotation))), None)
 
 
 class YamlFault(Exception):
