@@ -114,7 +114,7 @@ def decoding(source: Path | bytes | Image.Image, remedy: str = REMEDY) -> Iterat
         fault = f"cannot be decoded ({first_line(error)})"
         if isinstance(error, UnidentifiedImageError):  # whose text names no file
             empty = isinstance(source, Path) and not source.stat().st_size
-            fault = "is empty" if empty else "cannot be read as an image"
+            fault = "is empty" if empty else "cannot be read: not an image"
         raise DataError(f"{_name(source)}: {fault}. {remedy}") from None
 
 
