@@ -188,12 +188,16 @@ class Params(Strict):
         """
         wider = {"datasets": [*self.datasets, dataset], "features": [*self.features, features]}
         try:
-            self.model_copy(update=wider)._check_names()
+            self.model_copy(update=wider)._refuse_joined_names()
         except ValueError as fault:
             raise ConfigError(f"params.yaml: {fault}") from None
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
+        self._refuse_joined_names()
+        return self
+
+    def _refuse_joined_names(self) -> None:
         """DVC calls the stage of a pair DATASET-NAME. Of two stages with one name it keeps the
         last."""
         for key in ("presets", "features", "ensembles"):
@@ -206,7 +210,6 @@ class Params(Strict):
                         f"one name in DVC, '{joined}', and DVC would leave one of them out. Rename "
                         "one"
                     )
-        return self
 
 
 def _entry(group: dict[str, Any], name: str, where: str) -> Any:

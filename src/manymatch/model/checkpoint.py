@@ -12,7 +12,7 @@ SEAL.json          the seal of all files but the card
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -112,7 +112,10 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
             raise CheckpointError(
                 f"{folder / PRESET}: a network that cannot be built ({first_line(error)}). {REMEDY}"
             ) from None
-        _check_fit(weights, *_shapes(weights), expected, preset.method)
+        shapes, stored = _read(
+            weights, lambda file, key: torch.Size(file.get_slice(key).get_shape())
+        )
+        _check_fit(weights, shapes, stored, expected, preset.method)
         method = build()
     load_weights(folder / WEIGHTS, method, preset.method)
     method.precision = preset.training.precision
@@ -152,21 +155,15 @@ def load_weights(path: Path, method: Method, name: str) -> None:
 
 def read_weights(path: Path) -> tuple[dict[str, Tensor], str | None]:
     """The weights by name, and the name of their method as the file states it."""
-    try:
-        with regular_path(path) as name, safe_open(name, framework="pt") as file:
-            state = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  no mapping
-            return state, (file.metadata() or {}).get("method")
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{path}: not readable as safetensors ({error})") from None
+    return _read(path, lambda file, key: file.get_tensor(key))
 
 
-def _shapes(path: Path) -> tuple[dict[str, torch.Size], str | None]:
-    """As `read_weights`, with the shapes of the weights, which are not read."""
+def _read(path: Path, value: Callable[[Any, str], Any]) -> tuple[dict[str, Any], str | None]:
+    """A value of each weight in the file, and the name of their method."""
     try:
         with regular_path(path) as name, safe_open(name, framework="pt") as file:
-            keys = file.keys()  # `file` itself is no mapping
-            shapes = {key: torch.Size(file.get_slice(key).get_shape()) for key in keys}
-            return shapes, (file.metadata() or {}).get("method")
+            values = {key: value(file, key) for key in file.keys()}  # noqa: SIM118  no mapping
+            return values, (file.metadata() or {}).get("method")
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path}: not readable as safetensors ({error})") from None
 

@@ -52,7 +52,8 @@ class History:
     @property
     def best(self) -> int:
         """The epoch (0-based) of the highest validation rsum; the earliest of equal ones."""
-        return max(range(len(self.rows)), key=lambda epoch: self.rows[epoch][RSUM])
+        rsums = [row[RSUM] for row in self.rows]
+        return rsums.index(max(rsums))
 
     @property
     def improved(self) -> bool:
@@ -148,10 +149,8 @@ class Checkpoints:
         """
         path = self._best(epoch)
         if not has_sha256(path, self.hashes[path.name]):
-            raise CheckpointError(
-                f"{path}: damaged or removed while training. Run 'train' again: an earlier "
-                "checkpoint is used"
-            )
+            fault = "damaged or removed while training. Run 'train' again: an earlier checkpoint"
+            raise CheckpointError(f"{path}: {fault} is used")
         load_weights(path, method, self.name)
 
     def write(
@@ -233,7 +232,6 @@ class Writer:
 
     @property
     def resumed_from(self) -> Path:
-        """The file with the state of the last checkpoint."""
         return self._checkpoints.state(self._last)
 
     def late(self) -> bool:
@@ -247,12 +245,8 @@ class Writer:
     def save(
         self, fabric: Fabric, state: dict[str, Any], history: History, late: bool, last: bool
     ) -> None:
-        """Save the `state` after a whole epoch, if a checkpoint is due; every process calls this.
-
-        Args:
-            late: what `late` said in the first process.
-            last: whether this is the last epoch.
-        """
+        """Save the `state` after a whole epoch, if a checkpoint is due; every process calls this
+        with the answer of the first process to `late`. The `last` epoch is always saved."""
         epochs = len(history.rows)
         if not last and (epochs - self._last < self._every.epochs or not late):
             return
@@ -260,8 +254,8 @@ class Writer:
         before, best = self._last, self._best
         self._last, self._time, self._best = epochs, time.monotonic(), None
         if fabric.global_rank:
-            if sharded:
-                fabric.save(self._checkpoints.state(epochs), state)  # takes part, writes nothing
+            if sharded:  # this process takes part, but writes nothing
+                fabric.save(self._checkpoints.state(epochs), state)
             return
         self._wait()
         write, past = self._checkpoints.write, History(list(history.rows))
