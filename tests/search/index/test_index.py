@@ -16,7 +16,7 @@ import pytest
 from made_indexes import made_index
 
 from manymatch import Index
-from manymatch.evaluation.rerank import reranked
+from manymatch.evaluation.ensemble import reranked
 from manymatch.search.index.sources import PictureFolder
 from manymatch.util.errors import ConfigError, DataError
 
