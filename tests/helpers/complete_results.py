@@ -158,7 +158,7 @@ def _write_run_files(reports):
 
 
 def _write_coco(reports):
-    """Results of three models: of all protocols, of pairs, of another program; and on few images."""
+    """Results of three models: all protocols, pairs, another program; and results on few images."""
     record = json.loads((reports / "provenance/scenes/cora.json").read_text())
     record |= {"dataset": "coco", "images": 5000, "captions": 25_010}
     values = recalls(50.0)
