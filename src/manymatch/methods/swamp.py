@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from manymatch.batch.batch import Batch
 from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.wordpieces import AnyVocabulary
-from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Count, Positive, Probability
+from manymatch.config.strict import Grouped
 from manymatch.losses.pseudo_labels import LabelSettings, objective
 from manymatch.methods.shared.matching import Matching, MatchingSettings
 from manymatch.methods.shared.method import Embeddings, Method

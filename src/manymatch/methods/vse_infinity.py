@@ -20,8 +20,8 @@ from torch import Tensor, nn
 
 from manymatch.batch.batch import Batch
 from manymatch.batch.wordpieces import AnyVocabulary
-from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Probability
+from manymatch.config.strict import Grouped
 from manymatch.methods.shared.matching import Matching, MatchingSettings
 from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.networks.encoders.encoding import Encoding

@@ -98,7 +98,7 @@ class Method(nn.Module, ABC):
         Args:
             side: the side of the gallery, "images" or "texts".
             beta: the weight of the whole caption in a score that is re-ranked by entities
-                (`evaluation.rerank`); None: the score itself.
+                (`evaluation.ensemble`); None: the score itself.
         """
         return COSINE if beta is None else None
 

@@ -11,9 +11,8 @@ from manymatch.batch.batch import Batch
 from manymatch.batch.padding import Padding
 from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.wordpieces import AnyVocabulary
-from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Count, NonNegative, Positive, Probability
-from manymatch.config.strict import Strict
+from manymatch.config.strict import Grouped, Strict
 from manymatch.losses.contrastive import info_nce
 from manymatch.losses.distributions import mmd
 from manymatch.losses.triplets import Mining, mining_of_epoch, triplet
