@@ -11,10 +11,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from brute_force import all_scores, check, codes_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_galleries import KINDS, SCORES, SETS, MakeModel, made_up, with_entities
+from made_galleries import (
+    KINDS,
+    SCORES,
+    SETS,
+    MakeModel,
+    all_scores,
+    check,
+    codes_of,
+    made_up,
+    with_entities,
+)
 from torch import Tensor
 from torch.nn.functional import normalize
 
