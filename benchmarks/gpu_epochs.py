@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from data_path import Place
-from gpu_steps import COMPARED, Lines, without_dropout
+from gpu_steps import COMPARED, Lines, drop_nothing
 from torch import distributed, multiprocessing, nn
 from torch.nn.parallel import DistributedDataParallel
 from training_step import METHODS_OF_IMAGES, built, made_up_words, published
@@ -207,7 +207,7 @@ def _rank(rank: int, world: int, name: str, shards: Path, folder: str) -> None:
     vocabulary = made_up_words()
     gpu = torch.cuda.device_count() >= world
     device = torch.device("cuda", rank) if gpu else torch.device("cpu")
-    losses = Losses(without_dropout(built(published(name), vocabulary)).eval()).to(device)
+    losses = Losses(drop_nothing(built(published(name), vocabulary)).eval()).to(device)
 
     def batch(images: int, *share: int) -> Batch:
         stream = batches(shards, "train", vocabulary, images, rank=share[0], world=share[1])

@@ -108,7 +108,7 @@ def comparisons(
     """Loss and gradient of the first step against the CPU's in float32, without dropout."""
 
     def first(where: torch.device, reduced: bool, half: bool) -> tuple[float, Tensor]:
-        method = without_dropout(method_of(preset, vocabulary).train()).to(where)
+        method = drop_nothing(method_of(preset, vocabulary).train()).to(where)
         method.start_epoch(preset.training.epochs)
         method.start_step(preset.training.epochs)
         moved = batch.to(where)
@@ -188,7 +188,7 @@ class DrawnOnCPU(TorchFunctionMode):
         return function(*arguments, **options)
 
 
-def without_dropout(method: Method) -> Method:
+def drop_nothing(method: Method) -> Method:
     """`method` whose numbers a CPU and a GPU can share: nothing is dropped, and a CNN divides by no
     statistics of a batch. Through its random weights differences of 1e-7 would grow to 1e-1."""
     for module in method.modules():

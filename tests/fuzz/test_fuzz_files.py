@@ -10,6 +10,7 @@ from hostile_files import (
     FILES,
     IDS,
     VALUES,
+    add_checksums,
     csvs,
     hdf5_scores,
     hdf5s,
@@ -25,7 +26,6 @@ from hostile_files import (
     tars,
     torches,
     tsvs,
-    with_checksums,
     zips,
 )
 from hypothesis import given
@@ -123,12 +123,12 @@ def read_images(path):
 
 
 FORMATS = {
-    "tar": ("x.tar", tars, read_archive, with_checksums),
+    "tar": ("x.tar", tars, read_archive, add_checksums),
     "tar.gz": (
         "x.tgz",
         tars,
         read_archive,
-        lambda content: gzip.compress(with_checksums(content), 1),
+        lambda content: gzip.compress(add_checksums(content), 1),
     ),
     "damaged gzip": ("x.tgz", lambda: map(gzip.compress, tars()), read_archive, bytes),
     "zip": ("x.zip", zips, read_zip, bytes),

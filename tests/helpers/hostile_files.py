@@ -71,7 +71,7 @@ def special_tars():
         yield info.tobuf(tarfile.GNU_FORMAT) + tar(tarfile.GNU_FORMAT)
 
 
-def with_checksums(content):
+def add_checksums(content):
     """The tar with right checksums of all headers, or else `tarfile` reads no further."""
     fixed = bytearray(content)
     for at in range(0, len(fixed) - 511, 512):

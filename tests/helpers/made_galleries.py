@@ -77,7 +77,7 @@ def made_up(
     )
 
 
-def with_entities(texts: Embeddings) -> Embeddings:
+def add_entities(texts: Embeddings) -> Embeddings:
     """The texts with one to three entities each."""
     counts = torch.randint(1, 4, (len(texts),))
     owners: Tensor = torch.arange(len(texts)).repeat_interleave(counts)

@@ -156,7 +156,7 @@ def test_there_is_no_gradient():
     assert not sinkhorn(log_p, 5.0, tolerance=1e-3).requires_grad
 
 
-def with_impossible(n, n_classes):
+def half_possible(n, n_classes):
     """Log-probabilities and which classes a sample can have: about half, its own among them."""
     generator = torch.Generator().manual_seed(3)
     possible = torch.rand(n, n_classes, generator=generator) < 0.5
@@ -165,7 +165,7 @@ def with_impossible(n, n_classes):
 
 
 def test_impossible_classes_get_nothing():
-    log_p, possible = with_impossible(12, 4)
+    log_p, possible = half_possible(12, 4)
     for dtype, close in ((torch.float32, 1e-5), (torch.float64, 1e-9)):
         result = sinkhorn(log_p.to(dtype), 2.0, rounds=4)
         assert (result[~possible] == 0).all()

@@ -184,15 +184,15 @@ def test_training_starts_from_howto100m(tmp_path: Path, weight: float) -> None:
     assert torch.equal(method.text.words.weight[3:], before)
 
 
-def without(name: str) -> dict[str, torch.Tensor]:
+def lacking(name: str) -> dict[str, torch.Tensor]:
     return {key: value for key, value in released().items() if not key.startswith(name)}
 
 
 @pytest.mark.parametrize(
     ("state", "reason"),
     [
-        (without("GU_text.fc"), "no 'text_unit.project'"),
-        (without("text_pooling.fc.b"), "no 'text.linear'"),
+        (lacking("GU_text.fc"), "no 'text_unit.project'"),
+        (lacking("text_pooling.fc.b"), "no 'text.linear'"),
         (released() | {"other.weight": torch.ones(2)}, "'other.weight' is no parameter"),
         (released() | {"GU_text.fc.bias": torch.ones(3)}, "does not fit"),
         (released() | {"GU_text.fc.bias": "text"}, "is no parameter"),

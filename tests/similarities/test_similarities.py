@@ -176,7 +176,7 @@ def test_what_match_probability_learns_gets_its_gradient():
     assert scale.grad is not None and shift.grad is not None
 
 
-def by_all_permutations(image, text):
+def best_permutation(image, text):
     cosines = (image @ text.T).tolist()
     columns = permutations(range(len(text)), len(image))
     best = max(columns, key=lambda pi: sum(cosines[k][c] for k, c in enumerate(pi)))
@@ -188,7 +188,7 @@ def test_the_best_of_all_permutations(n_image, n_text):
     wide = unit(6, n_image, 16), unit(9, n_text, 16, seed=1)
     for dtype, tolerance in ((torch.float32, 1e-6), (torch.float64, 1e-12)):
         images, texts = (side.to(dtype) for side in wide)
-        rows = [[by_all_permutations(x, y) for y in texts.double()] for x in images.double()]
+        rows = [[best_permutation(x, y) for y in texts.double()] for x in images.double()]
         expected = torch.tensor(rows, dtype=torch.float64)
         for learning in (False, True):
             result = max_match(images.clone().requires_grad_(learning), texts)

@@ -143,7 +143,7 @@ def background(draft: Draft) -> tuple[str, str, int]:
     return f"{preposition} {the} {word}", preposition, draft.add_node(word, word, [])
 
 
-def with_place(
+def add_place(
     draft: Draft, sentence: str, mentions: list[Mention], verb: str = "", first: bool = False
 ) -> str:
     """Return `SENTENCE in a park`, or `In a park, SENTENCE` with the place `first`.

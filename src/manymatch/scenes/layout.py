@@ -14,7 +14,7 @@ from manymatch.scenes.world import (
     Thing,
     Tie,
     all_relations,
-    around,
+    enclosing_box,
 )
 
 HANGS_ON_OBJECT = ("ride", "on", "in", "below")
@@ -63,7 +63,7 @@ def _attach(relation: str, blueprint: Blueprint, anchor: int, other: int, at: Bo
         side = facing if gap >= 0 else -facing
         return _box(at.cx + side * (at.width / 2 + abs(gap) + size[0] / 2), at.y2, size)
     if relation == "hold":
-        return _in_hand(at, holder, spec)
+        return _held(at, holder, spec)
     if relation == "wear":
         return _worn(at, holder, spec)
     if relation == "fly":
@@ -89,7 +89,7 @@ def _box(cx: float, bottom: float, size: tuple[float, float]) -> Box:
     return Box(cx - size[0] / 2, bottom - size[1], cx + size[0] / 2, bottom)
 
 
-def _in_hand(at: Box, holder: Spec, spec: Spec) -> Box:
+def _held(at: Box, holder: Spec, spec: Spec) -> Box:
     x = at.cx + holder.facing * 0.46 * at.width
     y = at.y1 + (0.62 if holder.state == "sitting" else 0.5) * at.height
     width, height = extent(spec)
@@ -134,14 +134,14 @@ def lay_out(blueprint: Blueprint) -> Scene | None:
     things = []
     for index, spec in enumerate(blueprint.specs):
         root, boxes = next((root, boxes) for root, boxes in placed if index in boxes)
-        row = rows[root] if rows[root] != "sky" and _on_ground(blueprint, index) else None
+        row = rows[root] if rows[root] != "sky" and _grounded(blueprint, index) else None
         box = Box(*(round(edge, 4) for edge in boxes[index]))
         things.append(Thing(spec, box, row))
     relations = all_relations(things, blueprint.ties)
     return Scene(blueprint.background, tuple(things), blueprint.ties, relations, blueprint.decor)
 
 
-def _on_ground(blueprint: Blueprint, index: int) -> bool:
+def _grounded(blueprint: Blueprint, index: int) -> bool:
     """Return whether an object stands on the ground, as roots do and objects beside them."""
     for tie in blueprint.ties:
         if tie.relation in HANGS_ON_OBJECT and tie.subject == index:
@@ -156,7 +156,7 @@ Placed = list[tuple[int, dict[int, Box]]]
 
 def _place(spots: tuple[Spot, ...], clusters: list[dict[int, Box]]) -> Placed | None:
     front = [i for i, spot in enumerate(spots) if spot.row == "front"]
-    hulls = [around(list(boxes.values())) for boxes in clusters]
+    hulls = [enclosing_box(list(boxes.values())) for boxes in clusters]
     free = 1.0 - 2 * MARGIN - sum(hulls[i].width for i in front)
     if free < 0.02:
         return None
@@ -180,7 +180,7 @@ def _kept_inside(x: float, hull: Box) -> float:
 
 def _legible(blueprint: Blueprint, placed: Placed) -> bool:
     """Return whether all objects are inside the image, visible, and of a fitting size."""
-    hulls = [around(list(boxes.values())) for _, boxes in placed]
+    hulls = [enclosing_box(list(boxes.values())) for _, boxes in placed]
     if any(hull.y1 < MARGIN or hull.y2 > 1 or hull.x1 < 0 or hull.x2 > 1 for hull in hulls):
         return False
     rows = [spot.row for spot in blueprint.spots]

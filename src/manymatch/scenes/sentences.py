@@ -10,11 +10,11 @@ from __future__ import annotations
 from manymatch.batch.scene_graph import Relation
 from manymatch.scenes import choice
 from manymatch.scenes.choice import (
+    add_place,
     background,
     clothing,
     listed,
     subject_phrase,
-    with_place,
 )
 from manymatch.scenes.forms import ATTRIBUTES
 from manymatch.scenes.kinds import ACTIVITIES, VERBS, article
@@ -31,8 +31,8 @@ def clause(draft: Draft) -> str:
     if not draft.chance(0.3):
         return sentence
     if choice.transitive(tie) and draft.chance(0.4):
-        return with_place(draft, sentence, [subject])
-    return with_place(draft, sentence, [subject], predicate.activity, first=True)
+        return add_place(draft, sentence, [subject])
+    return add_place(draft, sentence, [subject], predicate.activity, first=True)
 
 
 def fragment(draft: Draft) -> str:
@@ -69,8 +69,8 @@ def presence(draft: Draft) -> str:
     be = "is" if len(mentions) == 1 else "are"
     sentence = f"there {be} {listed(mentions)}"
     if len(mentions) == 1:
-        return with_place(draft, sentence, mentions)
-    return with_place(draft, sentence, mentions, first=True) if draft.chance(0.5) else sentence
+        return add_place(draft, sentence, mentions)
+    return add_place(draft, sentence, mentions, first=True) if draft.chance(0.5) else sentence
 
 
 def inversion(draft: Draft) -> str:
@@ -94,7 +94,7 @@ def state_clause(draft: Draft) -> str:
     if state in ACTIVITIES and draft.chance(0.5):
         draft.form.objects[subject.form_object].state = state
         link = draft.rng.choice(("is ", ""))
-        return with_place(draft, f"{subject.text} {link}{state}", [subject], ACTIVITIES[state])
+        return add_place(draft, f"{subject.text} {link}{state}", [subject], ACTIVITIES[state])
     word = draft.describe(subject, "state")
     if draft.chance(0.5):
         return f"{subject.text} {draft.who(subject)} is {word}"
@@ -241,7 +241,7 @@ def count(draft: Draft) -> str:
         draft.form.objects[many.form_object].state = state
         sentence = f"{many.text} are {state}"
         if draft.chance(0.6):
-            return with_place(draft, sentence, [many], ACTIVITIES[state])
+            return add_place(draft, sentence, [many], ACTIVITIES[state])
         draft.attributes[many.node].append(state)
         return sentence
     common = [tie for tie in choice.relations(draft) if choice.distributes(draft, tie, group)]
@@ -250,7 +250,7 @@ def count(draft: Draft) -> str:
         words = draft.predicate(tie, many, finite=draft.chance(0.6)).text
         return f"{many.text} {words}"
     there = f"there are {many.text}"
-    return with_place(draft, there, [many]) if draft.chance(0.6) else there
+    return add_place(draft, there, [many]) if draft.chance(0.6) else there
 
 
 def _shared_attributes(draft: Draft, group: list[int]) -> dict[str, str]:

@@ -60,9 +60,9 @@ def exchange(blueprint: Blueprint, i: int, j: int, attribute: str) -> Blueprint:
     a, b = blueprint.specs[i], blueprint.specs[j]
     if attribute != _WHOLE:
         to_a, to_b = {attribute: getattr(b, attribute)}, {attribute: getattr(a, attribute)}
-        return blueprint.with_spec(i, replace(a, **to_a)).with_spec(j, replace(b, **to_b))
-    swapped = blueprint.with_spec(i, replace(b, facing=a.facing))
-    swapped = swapped.with_spec(j, replace(a, facing=b.facing))
+        return blueprint.replace_spec(i, replace(a, **to_a)).replace_spec(j, replace(b, **to_b))
+    swapped = blueprint.replace_spec(i, replace(b, facing=a.facing))
+    swapped = swapped.replace_spec(j, replace(a, facing=b.facing))
     # Clothes and hats stay with their wearers.
     wearer = {i: j, j: i}
     ties = tuple(

@@ -43,7 +43,7 @@ class Box(NamedTuple):
         return not (apart_x or apart_y)
 
 
-def around(boxes: list[Box]) -> Box:
+def enclosing_box(boxes: list[Box]) -> Box:
     """Return the smallest box that contains all `boxes`."""
     x1, y1, x2, y2 = zip(*boxes, strict=True)
     return Box(min(x1), min(y1), max(x2), max(y2))
@@ -92,7 +92,7 @@ class Blueprint:
     decor: int
     """Seed of details that captions never mention: hair, windows, blades of grass."""
 
-    def with_spec(self, index: int, spec: Spec) -> Blueprint:
+    def replace_spec(self, index: int, spec: Spec) -> Blueprint:
         specs = (*self.specs[:index], spec, *self.specs[index + 1 :])
         return replace(self, specs=specs)
 

@@ -122,7 +122,7 @@ class Embeddings:
         }
         return replace(self, **unread)
 
-    def as_items(self) -> Self:
+    def to_items(self) -> Self:
         """Queries as they are compared with items of their own side: what a sample is as an answer
         takes the place of what the sample is as a query."""
         if self.candidate is None:

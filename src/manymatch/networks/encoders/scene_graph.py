@@ -213,14 +213,14 @@ class SceneGraphEncoder(nn.Module):
         nodes = self._through(self.object_attribute, nodes, self._binding(graphs))
         entities = nodes[: len(graphs.objects)]
         objects = self._contextual(graphs, labels, entities)
-        objects = self._through(self.object_object, objects, self._between(graphs))
+        objects = self._through(self.object_object, objects, self._object_edges(graphs))
         return Encoded(entities, objects, graphs.caption_objects)
 
     def _joint(self, graphs: Graphs, concepts: Tensor) -> Encoded:
         """All nodes exchange along all edges at once."""
         (nodes, labels), n_objects = _nodes(graphs, concepts), len(graphs.objects)
         objects = self._contextual(graphs, labels, nodes[:n_objects])
-        edges = torch.cat([self._binding(graphs), self._between(graphs)], 1)
+        edges = torch.cat([self._binding(graphs), self._object_edges(graphs)], 1)
         nodes = self._through(self.object_object, torch.cat([objects, nodes[n_objects:]]), edges)
         return Encoded(nodes[:n_objects], nodes[:n_objects], graphs.caption_objects)
 
@@ -237,7 +237,7 @@ class SceneGraphEncoder(nn.Module):
         """`(2, E)` edges between objects and attributes; attributes are numbered after objects."""
         return graphs.edges.all_binding if self.settings.fully_connected else graphs.edges.binding
 
-    def _between(self, graphs: Graphs) -> Tensor:
+    def _object_edges(self, graphs: Graphs) -> Tensor:
         """`(2, E)` edges between objects."""
         if self.settings.fully_connected:
             return graphs.edges.all_objects

@@ -96,7 +96,7 @@ class GPO(nn.Module):
         else:
             ordered = local.masked_fill(~padding.mask[:, :, None], -torch.inf)
             ordered = ordered.sort(1, descending=True).values
-            behind = _behind(padding).index_select(0, padding.size_row)
+            behind = _surplus(padding).index_select(0, padding.size_row)
             ordered = ordered.masked_fill(behind[:, :, None], 0.0)
         weights = self.weights(padding)[:, None].to(ordered.dtype)
         with torch.autocast(local.device.type, enabled=False):
@@ -119,11 +119,11 @@ class GPO(nn.Module):
         scores = precise(self.score, states.view(rows, len(sizes), 2, -1)).squeeze(3)
         forward, backward = scores[:, -1:, 0], scores[..., 1].gather(0, (places - sizes) % rows)
         scores = ((forward + backward) / (2 * self.temperature)).T
-        weights = scores.masked_fill(_behind(padding), -torch.inf).softmax(1)
+        weights = scores.masked_fill(_surplus(padding), -torch.inf).softmax(1)
         return weights.index_select(0, padding.size_row)
 
 
-def _behind(padding: Padding) -> Tensor:
+def _surplus(padding: Padding) -> Tensor:
     """`(S, R)`: the places behind each size."""
     sizes = padding.sizes
     return torch.arange(padding.mask.shape[1], device=sizes.device) >= sizes[:, None]

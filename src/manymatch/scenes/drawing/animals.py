@@ -40,10 +40,10 @@ def beast(pen: Pen, kind: str, state: str | None) -> None:
     elif state == "sitting":
         _seated(pen, kind)
     else:
-        _on_legs(pen, kind, state or "standing")
+        _upright(pen, kind, state or "standing")
 
 
-def _on_legs(pen: Pen, kind: str, state: str) -> None:
+def _upright(pen: Pen, kind: str, state: str) -> None:
     shape = _BEASTS[kind]
     (bx, by), radii = shape.body
     _tail(pen, kind, (bx - radii[0] * 0.95, by - 0.05), up=state == "running" or kind != "cow")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -46,25 +46,19 @@ def _back_to_front(scene: Scene) -> list[int]:
     The back row comes before the front row. Riders, loads and held things are drawn after what
     carries them, contents before it.
     """
-    depth: dict[int, float] = {}
 
-    def of(index: int) -> float:
-        if index not in depth:
-            depth[index] = _depth(scene, index, of)
-        return depth[index]
+    @cache
+    def depth(index: int) -> float:
+        for tie in scene.ties:
+            if tie.subject == index and tie.relation in ("ride", "on"):
+                return depth(tie.object) + 0.1
+            if tie.subject == index and tie.relation in ("in", "below"):
+                return depth(tie.object) - 0.1
+            if tie.object == index and tie.relation in ("hold", "wear"):
+                return depth(tie.subject) + 0.01
+        return {"front": 2.0, "back": 1.0, None: 0.0}[scene.things[index].row]
 
-    return sorted(range(len(scene.things)), key=of)
-
-
-def _depth(scene: Scene, index: int, of: Callable[[int], float]) -> float:
-    for tie in scene.ties:
-        if tie.subject == index and tie.relation in ("ride", "on"):
-            return of(tie.object) + 0.1
-        if tie.subject == index and tie.relation in ("in", "below"):
-            return of(tie.object) - 0.1
-        if tie.object == index and tie.relation in ("hold", "wear"):
-            return of(tie.subject) + 0.01
-    return {"front": 2.0, "back": 1.0, None: 0.0}[scene.things[index].row]
+    return sorted(range(len(scene.things)), key=depth)
 
 
 def _paint_thing(draw: ImageDraw.ImageDraw, pixels: int, scene: Scene, index: int) -> None:

@@ -80,7 +80,7 @@ class Pen:
         own = {"main": 1.0, "shade": 0.72, "light": 1.45}
         return shaded(self.main, own[colour]) if colour in own else FIXED[colour]
 
-    def at(self, x: float, y: float) -> Point:
+    def point(self, x: float, y: float) -> Point:
         """Return a point of the box in pixels of the canvas."""
         if self.tilt:
             dx, dy = (x - 0.5) * self.box.width, (y - 0.5) * self.box.height
@@ -94,7 +94,7 @@ class Pen:
         )
 
     def poly(self, points: Iterable[Point], fill: str | RGB = "main", outline: bool = True) -> None:
-        path = [self.at(x, y) for x, y in points]
+        path = [self.point(x, y) for x, y in points]
         width = max(1, round(OUTLINE * self.pixels))
         self.draw.polygon(path, self.rgb(fill), INK if outline else None, width if outline else 1)
 
@@ -137,7 +137,7 @@ class Pen:
 
         The width is a fraction of the height of the box; 0 is the width of outlines.
         """
-        path = [self.at(x, y) for x, y in points]
+        path = [self.point(x, y) for x, y in points]
         thick = max(1, round(max(width * self.box.height, OUTLINE) * self.pixels))
         self.draw.line(path, self.rgb(colour), thick)
         if thick > 4:

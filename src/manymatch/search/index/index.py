@@ -223,7 +223,7 @@ class Index:
         start = time.perf_counter()
         embeddings = query.embeddings
         if query.side == self.manifest.side:
-            embeddings = embeddings.as_items()
+            embeddings = embeddings.to_items()
         hits = scanner.top(embeddings, min(k, len(self)), selected, least)
         times = Milliseconds(
             parse=round(1000 * query.parse, 3),
