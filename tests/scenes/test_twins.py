@@ -1,5 +1,7 @@
 """Twins differ in one binding, and their captions express the difference."""
 
+import hashlib
+import json
 from collections import Counter
 from random import Random
 
@@ -94,3 +96,13 @@ def test_exchanging_twice_gives_the_first_back():
 def test_the_share_of_twins(share, expected):
     pictures = [picture for number in range(20) for picture in pair(0, "train", number, share)]
     assert sum(picture.twin for picture in pictures) == expected
+
+
+def test_the_data_set_stays_as_it_is():
+    """Scenes, boxes, captions, forms and graphs of forty images."""
+    digest = hashlib.sha256()
+    for picture in (picture for number in range(20) for picture in pair(0, "train", number, 0.5)):
+        told = [(s.text, s.form.to_dict(), s.graph.to_dict()) for s in picture.captions]
+        boxes = [tuple(thing.box) for thing in picture.scene.things]
+        digest.update(json.dumps([picture.scene.graph(), boxes, told, picture.twin]).encode())
+    assert digest.hexdigest() == "efa8ad5dd850987a08a612ca7deba153eebada966058e2787c0203bd7baeedcc"
