@@ -71,17 +71,14 @@ def main() -> None:
             )
         if "epochs" in options.parts:
             writer.join()
-            report.add("made-up shards", lambda: _written(writer))
+            line = ("exit code of the writer", writer.exitcode, "0", lambda code: code == 0)
+            report.add("made-up shards", lambda: [line])
             for subject, lines in gpu_epochs.checks(folder, options, device):
                 report.add(subject, lines)
         for name in options.methods if gpus and "compiled" in options.parts else ():
             report.add(name, partial(gpu_steps.compiled, name, options.images, folder, device))
     bad = sum(line["verdict"] == "FAIL" for line in report.lines)
     print(f"{bad} of {len(report.lines)} lines are FAIL; all results: {options.json}")
-
-
-def _written(writer: Any) -> Iterable[gpu_steps.Line]:
-    yield "exit code of the writer", writer.exitcode, "0", lambda code: code == 0
 
 
 class Report:

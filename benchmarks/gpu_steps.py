@@ -64,7 +64,7 @@ def lines(name: str, images: int, folder: Path, device: torch.device, report: An
     step = training_step(copy.deepcopy(method), preset.training, device)
     pinned = batch.pin_memory()
     step(pinned.to(device))
-    places = waits(partial(_steps, step, pinned, device))
+    places = waits(lambda step=step: [step(pinned.to(device)) for _ in range(STEPS)])
     shown = ", ".join(f"{place} x {count}" for place, count in places.most_common(2))
     yield f"waits in {STEPS} steps", places.total(), f"0 {shown}", lambda count: count == 0
     del step  # and the memory of its optimiser
@@ -95,11 +95,6 @@ def compiled(name: str, images: int, folder: Path, device: torch.device) -> Line
     times = [seconds(partial(step, batch), device) for _ in range(8)]
     yield "compiled: step, ms", 1e3 * median(times[2:]), "", None
     yield "compiled: kernels", kernels_of(step, batch)[0].total(), "", None
-
-
-def _steps(step: Callable[[Batch], Tensor], batch: Batch, device: torch.device) -> None:
-    for _ in range(STEPS):
-        step(batch.to(device))
 
 
 def comparisons(

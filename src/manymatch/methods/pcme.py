@@ -116,12 +116,15 @@ class PCME(Method):
         def probabilities(rows: Tensor, match: Tensor) -> Tensor:
             return soft_contrastive(self._logits(rows, text_samples), match)[None]
 
+        def spread() -> Tensor:
+            """The uniformity of random samples without replacement."""
+            every = torch.cat([image_samples, text_samples]).flatten(0, 1)
+            order = torch.randperm(len(every), device=every.device)
+            return uniformity(every[order[:_SAMPLES_COMPARED]])
+
         return {"match": share_rows(probabilities, image_samples, match).mean()} | weighted(
             kl=(self.settings.kl_weight / n_terms, lambda: _kl(images) + _kl(texts)),
-            uniformity=(
-                self.settings.uniformity_weight / n_terms,
-                lambda: uniformity(_drawn(torch.cat([image_samples, text_samples]).flatten(0, 1))),
-            ),
+            uniformity=(self.settings.uniformity_weight / n_terms, spread),
         )
 
     def _logits(self, images: Tensor, texts: Tensor) -> Tensor:
@@ -163,9 +166,3 @@ def _sample_query(method: PCME, noise: Tensor, query: Embeddings, longest: float
 def _kl(embeddings: Embeddings) -> Tensor:
     """The sum over the batch of the KL divergences from the standard normal."""
     return kl_to_standard(*_gaussian(embeddings)).sum()
-
-
-def _drawn(samples: Tensor) -> Tensor:
-    """`_SAMPLES_COMPARED` random rows without replacement, or all rows if there are fewer."""
-    order = torch.randperm(len(samples), device=samples.device)
-    return samples[order[:_SAMPLES_COMPARED]]

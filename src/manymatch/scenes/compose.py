@@ -194,14 +194,15 @@ class _Draft:
 
     def _add(self, kind: str, states: tuple[str | None, ...] = ANY, facing: int = 0) -> int:
         rng, about = self.rng, KINDS[kind]
-        choices = (about.states or (None,)) if states == ANY else _possible(kind, states)
+        known = {*about.states, *about.extents}
+        possible = about.states if states == ANY else [s for s in states if s in known]
         sizes = list(_SIZE_WEIGHTS)
         self.specs.append(
             Spec(
                 kind,
                 rng.choice(list(COLOURS)) if about.coloured else None,
                 rng.choices(sizes, list(_SIZE_WEIGHTS.values()))[0] if about.sized else None,
-                rng.choice(choices),
+                rng.choice(possible or (None,)),
                 facing or rng.choice((-1, 1)),
             )
         )
@@ -256,10 +257,3 @@ class _Draft:
             elif spec.state and "hold" not in relations and self.rng.random() < 0.4:
                 held = self.rng.choice(("ball", "cup", "book", "balloon", "flower", "bottle"))
                 self.ties.append(Tie(index, "hold", self._add(held)))
-
-
-def _possible(kind: str, states: tuple[str | None, ...]) -> tuple[str | None, ...]:
-    """Return those of `states` that the kind has, or (None,) if it has none of them."""
-    about = KINDS[kind]
-    known = tuple(s for s in states if s and (s in about.states or s in about.extents))
-    return known or (None,)
