@@ -11,19 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from brute_force import all_scores, check, codes_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_galleries import (
-    KINDS,
-    SCORES,
-    SETS,
-    MakeModel,
-    add_entities,
-    all_scores,
-    check,
-    codes_of,
-    made_up,
-)
+from made_galleries import KINDS, SCORES, SETS, MakeModel, made_up, with_entities
 from torch import Tensor
 from torch.nn.functional import normalize
 
@@ -96,7 +87,7 @@ def test_entities_re_rank(small_model: MakeModel, side: Side) -> None:
     for seed in range(10):
         kind = KINDS[seed % len(KINDS)]
         images, texts = made_up(kind, 200, 1, 32, seed), made_up("random", 40, 1, 32, seed + 1)
-        texts = add_entities(texts)
+        texts = with_entities(texts)
         gallery, queries = (images, texts) if side == "images" else (texts, images)
         beta = seed / 9
         single = all_scores(model, gallery, queries, side, beta)
