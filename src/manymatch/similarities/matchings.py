@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
 from math import comb
@@ -189,7 +188,10 @@ def _best(numbers: Tensor) -> Tensor:
     best: dict[tuple[int, ...], Tensor] = {(at,): number for at, number in enumerate(rows[0])}
     for size, row in enumerate(rows[1:], 2):
         best = {
-            columns: reduce(_larger, (best[rest] + row[last] for rest, last in _splits(columns)))
+            columns: reduce(
+                _larger,
+                (best[columns[:at] + columns[at + 1 :]] + row[columns[at]] for at in range(size)),
+            )
             for columns in combinations(range(len(row)), size)
         }
     return reduce(torch.maximum, best.values())
@@ -199,33 +201,17 @@ def _larger(best: Tensor, other: Tensor) -> Tensor:
     return torch.maximum(best, other, out=best)
 
 
-def _splits(columns: tuple[int, ...]) -> list[tuple[tuple[int, ...], int]]:
-    """Each column and the others, in order."""
-    return [(columns[:at] + columns[at + 1 :], columns[at]) for at in range(len(columns))]
-
-
-@dataclass(frozen=True)
 class _Digits:
     """The format of a float64 that holds a sum of values and a digit for the column of each row."""
 
-    n_rows: int
-    n_columns: int
-
-    @property
-    def width(self) -> int:
-        """The number of bits of a digit."""
-        return (self.n_columns - 1).bit_length()
-
-    @property
-    def count(self) -> int:
-        """The number of rows with a digit: if R = C, the last row gets the remaining column."""
-        return self.n_rows - (self.n_rows == self.n_columns)
-
-    @property
-    def fraction(self) -> int:
-        """The number of bits behind the point, such that R values up to 4 can be summed."""
-        room = _MANTISSA - self.width * self.count - (self.n_rows - 1).bit_length() - 2
-        return min(_FINEST, room)
+    def __init__(self, n_rows: int, n_columns: int) -> None:
+        self.n_rows, self.n_columns = n_rows, n_columns
+        self.width = (n_columns - 1).bit_length()  # bits of a digit
+        # Rows with a digit: if R = C, the last row gets the remaining column.
+        self.count = n_rows - (n_rows == n_columns)
+        # Bits behind the point, such that R values up to 4 can be summed.
+        room = _MANTISSA - self.width * self.count - (n_rows - 1).bit_length() - 2
+        self.fraction = min(_FINEST, room)
 
     def write(self, values: Tensor) -> Tensor:
         """`values (R, C, *pairs)` as float64 whole numbers, each ending in its column's digit."""

@@ -115,14 +115,26 @@ class SlotAttention(SetModule):
 
     def _code(self, local: Tensor, mask: Mask, boxes: Tensor | None) -> Tensor | None:
         """`(n, R, W)` or `(1, R, W)`, the code of the positions in `local (n, R, W)`; None without
-        a position code."""
+        a position code.
+
+        Raises:
+            ConfigError: there are no boxes, and the cells are no square grid, or some are padding.
+        """
         # In float32 at least: under autocast the LayerNormed inputs are in float32.
         width, kind = local.shape[2], torch.promote_types(local.dtype, torch.float)
         if self.position_code == "sequence":
             return relative_sine_code(real_rows(local, mask), width, kind)
-        if self.position_code == "grid":
-            return grid_sine_code(_cell_ends(local, mask, boxes), width, kind)
-        return None
+        if self.position_code is None:
+            return None
+        if boxes is not None:
+            return grid_sine_code(boxes[..., 2:], width, kind)
+        if isinstance(mask, PaddedRows) and not mask.all_real:  # an image's side is not known
+            raise ConfigError(
+                "sets.position_code: the images have different numbers of features without boxes, "
+                "or some are dropped, so that rows and columns of the grid are not known. Store "
+                "the features with boxes, set region_drop to 0, or set sets.position_code to false."
+            )
+        return grid_sine_code(square_grid_ends(local.shape[1], local.device), width, kind)
 
 
 class RandomSlots(nn.Module):
@@ -232,24 +244,6 @@ class SlotBlock(nn.Module):
     def _split(self, vectors: Tensor) -> Tensor:
         """`(n, R, heads * d)` -> `(n, heads, R, d)`."""
         return vectors.unflatten(2, (self.heads, -1)).transpose(1, 2)
-
-
-def _cell_ends(local: Tensor, mask: Mask, boxes: Tensor | None) -> Tensor:
-    """`(n, R, 2)` or `(1, R, 2)`: where the cells `local (n, R, W)` end to the right and below.
-
-    Raises:
-        ConfigError: there are no boxes, and the cells are no square grid, or some are padding: then
-            the side of an image's own grid is not known.
-    """
-    if boxes is not None:
-        return boxes[..., 2:]
-    if isinstance(mask, PaddedRows) and not mask.all_real:
-        raise ConfigError(
-            "sets.position_code: the images have different numbers of features without boxes, or "
-            "some are dropped, so that rows and columns of the grid are not known. Store the "
-            "features with boxes, set region_drop to 0, or set sets.position_code to false."
-        )
-    return square_grid_ends(local.shape[1], local.device)
 
 
 def competing_weights(scores: Tensor, inputs: Inputs, least: Tensor) -> Tensor:
