@@ -106,7 +106,13 @@ def transport(
             samples.
         ValueError: `rounds` is less than 1.
     """
-    _check(log_p)
+    if not (log_p < torch.inf).all():
+        raise DataError("sinkhorn: log p holds NaN or infinity. Lower the learning rate.")
+    possible = log_p > -torch.inf
+    if not (possible.any(0).all() and possible.any(1).all()):
+        raise DataError(
+            "sinkhorn: log p excludes a class for all samples, or all classes for a sample"
+        )
     potentials, taken = class_potentials(log_p, eta, rounds, tolerance, potentials)
     q = assignments(log_p, eta, potentials)
     return Transport(q, potentials, taken, float(marginal_error(q)))
@@ -148,16 +154,6 @@ def marginal_error(q: Tensor) -> Tensor:
 
 def _share_error(sums: Tensor, share: float) -> Tensor:
     return (sums - share).abs().max() / min(1.0, share)
-
-
-def _check(log_p: Tensor) -> None:
-    if not (log_p < torch.inf).all():
-        raise DataError("sinkhorn: log p holds NaN or infinity. Lower the learning rate.")
-    possible = log_p > -torch.inf
-    if not (possible.any(0).all() and possible.any(1).all()):
-        raise DataError(
-            "sinkhorn: log p excludes a class for all samples, or all classes for a sample"
-        )
 
 
 def _round_potentials(

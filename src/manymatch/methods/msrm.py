@@ -113,7 +113,8 @@ class MSRM(Method):
     def _rank(self, queries: Embeddings, candidates: Embeddings) -> Tensor:
         """`(q, c)` scores by which a query ranks candidates."""
         if self.settings.inference == "intact":
-            return -distances(queries, candidates)
+            spread = queries.part("log_variance")
+            return -mahalanobis(queries.vectors[:, 0], spread, candidates.vectors[:, 0])
         if self.settings.inference == "mu":
             return cosine(queries.vectors, candidates.vectors)
         return cosine(queries.vectors, candidates.part("candidate")[:, None])
@@ -210,10 +211,3 @@ def _gaussian_query(query: Embeddings, longest: float) -> ProductQuery:
         return (products[0, 0] - constant).clamp_(max=0)
 
     return ProductQuery(vectors, reduce, constant + largest_product(vectors, longest))
-
-
-def distances(queries: Embeddings, candidates: Embeddings) -> Tensor:
-    """`(q, c)` squared Mahalanobis distances of queries' Gaussians and candidates' means."""
-    return mahalanobis(
-        queries.vectors[:, 0], queries.part("log_variance"), candidates.vectors[:, 0]
-    )
