@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError, safe_open
-from torch import Tensor
 
 from manymatch.batch.wordpieces import WordPieces
 from manymatch.networks.backbones.hub_model import model_folder
@@ -63,7 +61,10 @@ def bert_network(pieces: WordPieces) -> BertModel:
     from transformers import BertConfig, BertModel
 
     try:
-        _check_sizes(pieces.network)
+        for key, most in _MOST.items():
+            size = pieces.network.get(key, 1)
+            if type(size) is not int or not 1 <= size <= most:
+                raise ValueError(f"{key}: {size!r:.40} is not a whole number from 1 to {most:,}")
         config = BertConfig(**pieces.network)
         config._attn_implementation = "sdpa"
         if pieces.pretrained is not None:
@@ -79,13 +80,6 @@ def bert_network(pieces: WordPieces) -> BertModel:
     return network
 
 
-def _check_sizes(network: Mapping[str, Any]) -> None:
-    for key, most in _MOST.items():
-        size = network.get(key, 1)
-        if type(size) is not int or not 1 <= size <= most:
-            raise ValueError(f"{key}: {size!r:.40} is not a whole number from 1 to {most:,}")
-
-
 def _check_memory(config: BertConfig, path: Path) -> None:
     """Refuse a network that is much larger than the file of its weights, before memory is used."""
     width, inner = config.hidden_size, config.intermediate_size
@@ -97,30 +91,23 @@ def _check_memory(config: BertConfig, path: Path) -> None:
 
 def _load(network: BertModel, path: Path) -> None:
     """Load the weights of `network` from a BERT's file; heads and pooler are left out."""
-    expected = network.state_dict()
+    expected, names = network.state_dict(), dict[str, str]()
     try:
         with regular_path(path) as opened, safe_open(opened, framework="pt") as file:
-            names = {_our_name(key): key for key in file.keys()}  # noqa: SIM118  no mapping
+            for key in file.keys():  # noqa: SIM118  no mapping
+                name = key.removeprefix("bert.")
+                for old, new in _OLD_NAMES.items():
+                    name = name.replace(old, new)
+                names[name] = key
             state = {name: file.get_tensor(names[name]) for name in expected.keys() & names.keys()}
     except (OSError, SafetensorError) as error:
         raise ConfigError(f"{path}: not readable as safetensors ({error})") from None
-    _check_fit(path, state, expected)
-    network.load_state_dict(state)
-
-
-def _our_name(key: str) -> str:
-    """The name in `BertModel` of a weight in a checkpoint that may have heads or old names."""
-    for old, new in _OLD_NAMES.items():
-        key = key.replace(old, new)
-    return key.removeprefix("bert.")
-
-
-def _check_fit(path: Path, stored: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
     for name, value in expected.items():
-        if name not in stored:
+        if name not in state:
             raise ConfigError(f"{path}: lacks '{name}'. Set a folder with the weights of a BERT.")
-        if stored[name].shape != value.shape:
+        if state[name].shape != value.shape:
             raise ConfigError(
-                f"{path}: '{name}' is {tuple(stored[name].shape)}, but {tuple(value.shape)} by "
+                f"{path}: '{name}' is {tuple(state[name].shape)}, but {tuple(value.shape)} by "
                 "config.json. Set a folder whose two files belong to one BERT."
             )
+    network.load_state_dict(state)
