@@ -49,7 +49,13 @@ def main() -> None:
     captions = _lines(options.source) if options.source else [text for text, _ in generated]
     _print_cost_of_rules(model, captions[: options.captions])
     with tempfile.TemporaryDirectory() as folder:
-        _print_gain_of_processes(captions[: options.captions], Path(folder))
+        timed = captions[: options.captions]
+        one, two = (_stage_seconds(timed, Path(folder), processes) for processes in (1, 2))
+        for clock in ("wall clock", "processor"):
+            print(
+                f"{clock:10} one process {one[clock]:.1f} s, two {two[clock]:.1f} s: "
+                f"{one[clock] / two[clock]:.2f}x (with start)"
+            )
         if options.source:
             _print_whole_source(captions, Path(folder))
 
@@ -96,15 +102,6 @@ def _print_cost_of_rules(model: Language, captions: list[str]) -> None:
     times = compare(f"{len(starts)} batches of {BATCH}", candidates, len(starts), warm_up=0)
     for name, measured in times.items():
         print(f"  {name}: {len(captions) / sum(one.processor for one in measured):.0f} captions/s")
-
-
-def _print_gain_of_processes(captions: list[str], folder: Path) -> None:
-    one, two = (_stage_seconds(captions, folder, processes) for processes in (1, 2))
-    for clock in ("wall clock", "processor"):
-        print(
-            f"{clock:10} one process {one[clock]:.1f} s, two {two[clock]:.1f} s: "
-            f"{one[clock] / two[clock]:.2f}x (with start)"
-        )
 
 
 def _stage_seconds(captions: list[str], folder: Path, processes: int) -> dict[str, float]:

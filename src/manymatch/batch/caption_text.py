@@ -28,11 +28,8 @@ def has_markup(text: str) -> bool:
     """
     if "<" in text and _MARKUP.search(text):
         return True
-    return any(name is None or name in html5 for name in _entities(text))
-
-
-def _entities(text: str) -> list[str | None]:
-    return [match[1] for match in _ENTITY.finditer(text)] if "&" in text else []
+    entities = _ENTITY.finditer(text) if "&" in text else ()
+    return any(entity[1] is None or entity[1] in html5 for entity in entities)
 
 
 def placeholders_as_words(text: str) -> str:

@@ -145,21 +145,18 @@ class Gallery:
 
     def true_rows(self, form: Form) -> list[int]:
         """Return the rows of all images of which `form` is true, ascending."""
-        pattern = Pattern(form)
-        return [
-            row
-            for row in sorted(self._candidates(form))
-            if pattern.true_of(
-                self.graphs[row]["background"], self.graphs[row]["objects"], self.relations[row]
-            )
-        ]
-
-    def _candidates(self, form: Form) -> set[int]:
         conditions = [self._holding(wanted) for wanted in form.objects]
         conditions += [self._rows["relation", name] for _, name, _ in form.relations]
         if form.background is not None:
             conditions.append(self._rows["background", form.background])
-        return _common(conditions)
+        pattern, graphs = Pattern(form), self.graphs
+        return [
+            row
+            for row in sorted(_common(conditions))
+            if pattern.true_of(
+                graphs[row]["background"], graphs[row]["objects"], self.relations[row]
+            )
+        ]
 
     def _holding(self, wanted: FormObject) -> set[int]:
         """Return the rows with at least `wanted.count` objects that fit `wanted`."""

@@ -46,19 +46,15 @@ def fresh(name: str) -> nn.Sequential:
     width = 64
     for number, blocks in enumerate(BLOCKS):
         size = 256 * 2**number
-        layers[f"layer{number + 1}"] = _stage(width, size, blocks, stride=1 if number == 0 else 2)
+        rest = [_Block(size, size, 1) for _ in range(blocks - 1)]
+        first = _Block(width, size, stride=1 if number == 0 else 2)
+        layers[f"layer{number + 1}"] = nn.Sequential(first, *rest)
         width = size
     network = nn.Sequential(layers)
     for module in network.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
     return network
-
-
-def _stage(width: int, size: int, blocks: int, stride: int) -> nn.Sequential:
-    """Return blocks from `width` to `size` channels, the first with `stride`."""
-    rest = [_Block(size, size, 1) for _ in range(blocks - 1)]
-    return nn.Sequential(_Block(width, size, stride), *rest)
 
 
 class _Block(nn.Module):
