@@ -77,8 +77,11 @@ def test_it_writes_what_the_report_reads(models):
     assert len(shown.images) == len(shown.captions) == 3
 
 
-def test_members_of_other_galleries_are_refused(models):
+def test_one_model_and_members_of_other_galleries_are_refused(models):
     models.make("a"), models.make("narrow", width=6)
+    for names, words in ((["a"], "two trained models or more"), ("aa", "'a' is named twice")):
+        with pytest.raises(ConfigError, match=words):
+            models.ensemble(*names)
     other = models.out / "other"
     other.mkdir()
     data = make_data(other, {"train": 4, "validation": 4, "test": 7}, width=6)
@@ -88,12 +91,3 @@ def test_members_of_other_galleries_are_refused(models):
         models.ensemble("a", "narrow")
     assert "\n" not in str(fault.value)
     assert not models.written("a+narrow").full.exists()
-
-
-@pytest.mark.parametrize(
-    ("names", "words"), [(["a"], "two trained models or more"), (["a", "a"], "'a' is named twice")]
-)
-def test_an_ensemble_is_of_several_models(models, names, words):
-    models.make("a")
-    with pytest.raises(ConfigError, match=words):
-        models.ensemble(*names)

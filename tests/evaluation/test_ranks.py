@@ -14,9 +14,8 @@ from manymatch.model.blocks import blocks_by_image
 from manymatch.util.errors import DataError
 
 
-def _rank(table, index, depth=0, **blocks):
-    score, images, texts = looked_up(table)
-    return rank(score, images, texts, torch.tensor(index), depth, **blocks)
+def _rank(table, index, depth=0, **more):
+    return rank(*looked_up(table), torch.tensor(index), depth, **more)
 
 
 def test_hand_computed():
@@ -87,38 +86,24 @@ def test_blocks_may_have_different_types(blocks, order):
     _check_top(ranking.t2i.items, ranking.t2i.scores.double(), table.T)
 
 
-def test_equals_naive_with_uneven_blocks():
+@pytest.mark.parametrize("two", [False, True])
+def test_equals_naive_with_uneven_blocks(two):
+    """Captions may rank by another score."""
     for seed in range(12):
         generator = torch.Generator().manual_seed(seed)
         n = int(torch.randint(1, 12, (1,), generator=generator))
         counts = torch.randint(1, 7, (n,), generator=generator)
         index = torch.arange(n).repeat_interleave(counts).tolist()
-        table = torch.randint(0, 6, (n, len(index)), generator=generator).float()  # many ties
-        i2t, t2i = naive_ranks(table, index)
+        there, other = torch.randint(0, 6, (2, n, len(index)), generator=generator).float()
+        back = other if two else there  # with many ties
+        expected = naive_ranks(there, index)[0], naive_ranks(back, index)[1]
         for images, captions in [(1, 1), (2, 7), (3, 100), (100, 100)]:
-            ranking = _rank(
-                table, index, depth=4, images_per_block=images, captions_per_block=captions
-            )
-            assert ranking.i2t.ranks.tolist() == i2t
-            assert ranking.t2i.ranks.tolist() == t2i
-            _check_top(ranking.i2t.items, ranking.i2t.scores, table)
-            _check_top(ranking.t2i.items, ranking.t2i.scores, table.T)
-
-
-def test_captions_may_rank_by_another_score():
-    for blocks in ((1, 1), (2, 5), (100, 100)):
-        generator = torch.Generator().manual_seed(0)
-        index = [0, 0, 1, 2, 2, 2, 3, 4]
-        there, back = torch.randint(0, 6, (2, 5, 8), generator=generator).float()
-        score, images, texts = looked_up(there)
-        ranking = rank(
-            score, images, texts, torch.tensor(index), 4, t2i_score=looked_up(back)[0],
-            images_per_block=blocks[0], captions_per_block=blocks[1],
-        )  # fmt: skip
-        assert ranking.i2t.ranks.tolist() == naive_ranks(there, index)[0]
-        assert ranking.t2i.ranks.tolist() == naive_ranks(back, index)[1]
-        _check_top(ranking.i2t.items, ranking.i2t.scores, there)
-        _check_top(ranking.t2i.items, ranking.t2i.scores, back.T)
+            blocks = {"images_per_block": images, "captions_per_block": captions}
+            t2i_score = looked_up(back)[0] if two else None
+            ranking = _rank(there, index, depth=4, t2i_score=t2i_score, **blocks)
+            assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == expected
+            _check_top(ranking.i2t.items, ranking.i2t.scores, there)
+            _check_top(ranking.t2i.items, ranking.t2i.scores, back.T)
 
 
 def _check_top(items, scores, table):
@@ -135,10 +120,8 @@ def test_scores_that_are_not_finite_are_refused():
             table[position] = value
             with pytest.raises(DataError, match="not finite"):
                 _rank(table, [0, 1, 2], images_per_block=1)
-            score, images, texts = looked_up(torch.rand(3, 3))
-            other = looked_up(table)[0]
             with pytest.raises(DataError, match="not finite"):
-                rank(score, images, texts, torch.tensor([0, 1, 2]), t2i_score=other)
+                _rank(torch.rand(3, 3), [0, 1, 2], t2i_score=looked_up(table)[0])
 
 
 @pytest.mark.parametrize(("index", "message"), [([0, 0, 2], "image 1"), ([0, 2, 1], "order")])
