@@ -165,6 +165,7 @@ assert suite.protocol_metrics(["span"], split) == {"span": {"best": 2}}
 """
 
 
+@pytest.mark.slow
 def test_a_protocol_is_one_new_file(tmp_path, root):
     package = tmp_path / "src" / "manymatch"
     shutil.copytree(root / "src" / "manymatch", package)

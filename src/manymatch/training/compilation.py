@@ -42,7 +42,6 @@ def compile_parts(
     Args:
         method: the method, which is changed.
         setting: `training.compile`.
-        device: the device that trains.
         steps: the number of steps of the whole training.
         processes: the number of processes that train together.
         backend: the compiler that torch uses.
