@@ -32,7 +32,7 @@ ROOMS = {
     "losses": ("losses/*.py", ["losses/**/test_*.py"]),
     "similarities": ("similarities/*.py", ["similarities/**/test_*.py"]),
     "ranking": ("evaluation/ranking/*.py", ["evaluation/test_ranks.py", _PROTOCOLS]),
-    "protocols": ("evaluation/protocols/*.py", [_PROTOCOLS, "evaluation/test_c[lo]*s.py"]),
+    "protocols": ("evaluation/protocols/*.py", [_PROTOCOLS, "evaluation/test_[cs][alo]*s.py"]),
     "seal": ("util/seal.py", ["util/test_seal.py"]),
 }
 """Room -> its modules in the package, and the files of their tests, which need no conftest."""
