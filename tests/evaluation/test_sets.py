@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tiny_sets  # noqa: F401  registers the method
 import torch
-from naive_nearest import naive_nearest
+from made_scores import naive_nearest
 from PIL import Image
 from tiny_bert import make_bert
 from torch.nn.functional import normalize

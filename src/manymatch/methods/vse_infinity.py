@@ -27,7 +27,7 @@ from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.networks.encoders.encoding import Encoding
 from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
 from manymatch.networks.encoders.text import TextSettings, text_encoder
-from manymatch.networks.pooling.gpo import GPO
+from manymatch.networks.pooling.global_pooling import GPO
 from manymatch.similarities.vectors import unit
 from manymatch.util.errors import ConfigError
 

@@ -28,7 +28,7 @@ from manymatch.config.strict import validate
 from manymatch.methods import build_method
 from manymatch.methods.shared.method import Method
 from manymatch.model.facts import FACTS, REMEDY, facts
-from manymatch.networks.encoders.pretrained import structure_only
+from manymatch.networks.encoders.cnn import structure_only
 from manymatch.util.errors import CheckpointError, DataError, first_line
 from manymatch.util.files import replacing, sha256, write_json, write_text
 from manymatch.util.json_file import read_object

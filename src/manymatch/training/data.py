@@ -23,9 +23,8 @@ from manymatch.config.preset import Preset
 from manymatch.methods import check_model, method_class
 from manymatch.results.machine import free_memory
 from manymatch.scene_graphs.verbs import GraphReader
-from manymatch.shards.loader import Loader
 from manymatch.shards.memory import FeatureMemory
-from manymatch.shards.read import Batches, batches, classes_of, read_index
+from manymatch.shards.read import Batches, Loader, batches, classes_of, read_index
 from manymatch.training.helpers import first_process
 from manymatch.util.errors import ConfigError
 from manymatch.util.prefetch import map_ahead
