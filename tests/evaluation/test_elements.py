@@ -129,10 +129,10 @@ def test_circular_variance_is_the_formula(elements, squared):
 @pytest.mark.parametrize("blocks_of", [2, 1000])
 def test_nearest_items_of_each_element_are_those_of_a_loop(monkeypatch, k, l, items, blocks_of):  # noqa: E741
     monkeypatch.setattr(blocks, "CAPTIONS_PER_BLOCK", blocks_of)
-    monkeypatch.setattr(blocks.whole_rows, "__defaults__", (None, 10 * blocks_of))
+    monkeypatch.setattr(blocks, "SCORES_AT_ONCE", 10 * blocks_of)
     queries, gallery = 2 * _vectors(5, k, 6), 3 * _vectors(items, l, 6, seed=1)
-    nearest = nearest_items(queries, gallery, depth=4)
-    expected = naive_nearest(queries, gallery, 4)
+    nearest = nearest_items(queries, gallery)
+    expected = naive_nearest(queries, gallery, 3)
     assert nearest.items.tolist() == [[[i for _, i, _ in of] for of in item] for item in expected]
     torch.testing.assert_close(nearest.cosines, torch.tensor(expected, dtype=torch.float64)[..., 0])
     met = matching_elements(queries, gallery, nearest.items)

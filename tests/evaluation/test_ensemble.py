@@ -1,7 +1,5 @@
 """Several models together rank as the mean of their whole score matrices does."""
 
-from functools import partial
-
 import pytest
 import torch
 from hashed_files import edit
@@ -9,9 +7,9 @@ from made_scores import naive_ranks
 from tiny_data import make_data
 from untrained_models import make_models
 
-from manymatch.evaluation import split_results
 from manymatch.evaluation.ranking.metrics import recall_metrics
 from manymatch.methods.vsepp import VSEPP
+from manymatch.model import blocks
 from manymatch.results.metrics import Metrics
 from manymatch.results.provenance import Provenance
 from manymatch.results.samples import Samples
@@ -30,8 +28,8 @@ INDEX = torch.arange(8).repeat_interleave(3)
 def test_it_ranks_by_the_mean_of_the_whole_matrices(models, monkeypatch, members):
     models.make("a"), models.make("b", seed=1)
     models.make("narrow", width=6), models.make("cora", "cora")
-    small = partial(split_results.rank, images_per_block=3, captions_per_block=7)
-    monkeypatch.setattr(split_results, "rank", small)
+    monkeypatch.setattr(blocks, "IMAGES_PER_BLOCK", 3)
+    monkeypatch.setattr(blocks, "CAPTIONS_PER_BLOCK", 7)
     result = models.ensemble(*members)
     mean = sum(models.scores(name) for name in members) / len(members)
     i2t, t2i = naive_ranks(mean, INDEX.tolist())

@@ -28,19 +28,19 @@ _KINDS = re.compile(r"[<>|=]?[fiubSU]\d+")
 _PUTS = ("PUT", "BINPUT", "LONG_BINPUT")
 
 
-def read_pickle(path: Path, most: int = MAX_BYTES) -> Any:
+def read_pickle(path: Path) -> Any:
     """The content of the pickle at `path`. Arrays are `PickledArray`.
 
     Raises:
-        DataError: the file is missing, not a pickle, cut off, larger than `most` bytes, or contains
+        DataError: the file is missing, not a pickle, cut off, larger than `MAX_BYTES`, or contains
             something other than plain data.
     """
     try:
         with open_regular(path) as stream:
             size = os.fstat(stream.fileno()).st_size
-            if size > most:
+            if size > MAX_BYTES:
                 raise DataError(
-                    f"{path}: {size:,} B. Pickles are read as a whole, so at most {most:,} B"
+                    f"{path}: {size:,} B. Pickles are read as a whole, so at most {MAX_BYTES:,} B"
                 )
             _check_memo(stream)
             stream.seek(0)
