@@ -18,7 +18,7 @@ import pytest
 from report_pages import plans_of
 
 from manymatch.reporting.page import _TEMPLATES
-from manymatch.reporting.report import read, report
+from manymatch.reporting.report import read
 from manymatch.reporting.sections import (
     clusters,
     costs,
@@ -43,7 +43,6 @@ NAMES = sorted(path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*.*
 @pytest.fixture(scope="module")
 def outputs(complete_results):
     """The outputs of the stage by name, as the golden files hold them."""
-    report(complete_results, plans_of(complete_results))
     paths = [*complete_results.glob("*.*"), *(complete_results / "pages").iterdir()]
     paths.append(complete_results / "plots/scenes/validation/rsum.tsv")
     written = {
