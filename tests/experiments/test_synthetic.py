@@ -79,7 +79,7 @@ def test_the_loss_sums_the_hinges_and_averages_the_labels():
 
 def test_a_run_learns_and_equals_its_repetition():
     first, again = (without_clocks(run(SMALL, 0)) for _ in range(2))
-    alone = run(SMALL.model_copy(update={"weight": 0.0}), 1)
+    alone = run(SMALL.model_copy(update={"weight": 0.0}), 0)
     assert first == again
     for result in (first, alone):
         assert result["pair"]["r1"] > 1.0  # chance is 0.05
