@@ -148,8 +148,8 @@ def has_key(file, key):
     "reference",
     [
         "src/manymatch/networks/pooling/gone.py",
-        "src/manymatch/networks/pooling/gpo.py:Gone",
-        "src/manymatch/networks/pooling/gpo.py:GPO.gone",
+        "src/manymatch/networks/pooling/global_pooling.py:Gone",
+        "src/manymatch/networks/pooling/global_pooling.py:GPO.gone",
         "presets/scenes/dive.yaml:model.gone",
         "presets/*/dive.yaml:training.gone",
         "presets/gone/*.yaml",

@@ -195,8 +195,9 @@ def test_the_flow_takes_what_the_command_gives(words, monkeypatch):
     parameters = {**deployment.get("parameters", {}), **{k: _value(v) for k, v in given.items()}}
     flow = getattr(flows, deployment["entrypoint"].rpartition(".")[2])
     checked = flow.validate_parameters(parameters)
-    texts = flows._texts(checked.get("overrides", ""))
-    assert len(settings.overridden(texts, Path("presets/scenes/cora.yaml"))) == len(texts)
+    overrides = checked.get("overrides", "")
+    texts = overrides.split() if isinstance(overrides, str) else overrides
+    assert len(settings.overridden(overrides, Path("presets/scenes/cora.yaml"))) == len(texts)
 
 
 def _value(text):

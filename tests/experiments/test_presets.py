@@ -46,8 +46,8 @@ def test_every_point_is_trained_and_evaluated_as_the_stages_do(checkout, worked)
     means = sum(map(int, i2t)) / 8 + sum(map(int, "".join(t2i))) / 24
     assert run["metrics"]["rsum"] == pytest.approx(100 * means, abs=0.01)
 
-    presets = {read_preset(path / "model" / "preset.yaml").seed: path for path in checkout.runs}
-    preset = read_preset(presets[1] / "model" / "preset.yaml")
+    presets = {read_preset(path / "model" / "preset.json").seed: path for path in checkout.runs}
+    preset = read_preset(presets[1] / "model" / "preset.json")
     layout, out = checkout.layout, checkout.layout.root / "by-hand"
     shards = layout.shards("tiny", "grid")
     places = [out / name for name in ("model", "curves", "checkpoints")]

@@ -9,10 +9,10 @@ import pytest
 from untrained import save_untrained
 
 from manymatch.cli.commands import app
+from manymatch.evaluation.ensemble import reranked
 from manymatch.evaluation.external.external_scores import ExternalFiles
 from manymatch.evaluation.external.score import score
 from manymatch.evaluation.protocols.recall import recall
-from manymatch.evaluation.rerank import reranked
 from manymatch.experiments.probes import all_probes as probe
 from manymatch.experiments.probes.probed_model import ProbedModel
 from manymatch.experiments.probes.rank_probes import probe_scores, reranking

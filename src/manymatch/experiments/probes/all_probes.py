@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from manymatch.evaluation.rerank import check_entities
+from manymatch.evaluation.ensemble import check_entities
 from manymatch.experiments.probes.entity_retrieval import entity_retrieval
 from manymatch.experiments.probes.parse_errors import parse_errors
 from manymatch.experiments.probes.probed_model import ProbedModel
