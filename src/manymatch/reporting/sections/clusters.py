@@ -79,5 +79,5 @@ def _words(keywords: Sequence[Keyword]) -> str:
 
 
 SECTIONS = [
-    Section("Probes", "clusters", 200, "Classes without labels", "Classes", section, (Clusters,))
+    Section("Probes", "clusters", 200, "Classes without labels", section, (Clusters,), "Classes")
 ]

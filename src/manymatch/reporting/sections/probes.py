@@ -185,4 +185,4 @@ _SAMPLES = {
 """What draws the samples of the probes that have samples."""
 
 
-SECTIONS = [Section("Probes", "probes", 190, "Probes", "Probes", section, (Probes,))]
+SECTIONS = [Section("Probes", "probes", 190, "Probes", section, (Probes,))]

@@ -198,4 +198,6 @@ def charts_over_zeta(setting: str, runs: Sequence[Run], styles: dict[str, int]) 
     return charts
 
 
-SECTIONS = [Section("Results", "published", 30, "Beside the papers' numbers", "Published", section)]
+SECTIONS = [
+    Section("Results", "published", 30, "Beside the papers' numbers", section, link="Published")
+]

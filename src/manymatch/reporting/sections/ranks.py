@@ -104,6 +104,6 @@ def _rank(rank: int | None, depth: int) -> tuple[int, str]:
 
 
 SECTIONS = [
-    Section("Results", "recall-curve", 20, "Recall over K", "Recall", recall_curve),
-    Section("Queries", "hardest", 110, "Hardest queries", "Hardest", hardest),
+    Section("Results", "recall-curve", 20, "Recall over K", recall_curve, link="Recall"),
+    Section("Queries", "hardest", 110, "Hardest queries", hardest, link="Hardest"),
 ]

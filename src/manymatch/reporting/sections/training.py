@@ -70,4 +70,4 @@ def _series(name: str, style: int, curve: Curve, summary: str) -> Series:
     return Series(name, style, points, summary, labels)
 
 
-SECTIONS = [Section("Results", "training", 50, "Training", "Training", section)]
+SECTIONS = [Section("Results", "training", 50, "Training", section)]

@@ -74,4 +74,4 @@ def settings(tuning: Tuning) -> Table:
     return Table(f"{tuning.preset}: settings", columns, [[*map(Cell, row)] for row in rows])
 
 
-SECTIONS = [Section("Experiments", "tuning", 90, "Tuning", "Tuning", section, (Tuning,))]
+SECTIONS = [Section("Experiments", "tuning", 90, "Tuning", section, (Tuning,))]
