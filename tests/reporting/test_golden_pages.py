@@ -29,11 +29,10 @@ from manymatch.reporting.sections import (
     tuning,
 )
 from manymatch.reporting.terminal import show
-from manymatch.results.clusters import Clusters
 from manymatch.results.costs import Costs
 from manymatch.results.experiments import Experiment
 from manymatch.results.over_seeds import SketchExperiment, SyntheticExperiment
-from manymatch.results.probes import Probes
+from manymatch.results.probes import Clusters, Probes
 from manymatch.results.tuning import Tuning
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -11,10 +11,9 @@ from manymatch.reporting.sections.clusters import table as class_table
 from manymatch.reporting.sections.probes import blocks_of
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.reporting.terminal import show
-from manymatch.results.clusters import Clusters
 from manymatch.results.experiments import Experiment
 from manymatch.results.over_seeds import SyntheticExperiment
-from manymatch.results.probes import Probes
+from manymatch.results.probes import Clusters, Probes
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from manymatch.results.base import Result
-from manymatch.results.clusters import Clusters
 from manymatch.results.costs import Costs
 from manymatch.results.experiments import Experiment
 from manymatch.results.metrics import Headline, Metrics
@@ -15,7 +14,7 @@ from manymatch.results.over_seeds import (
     SyntheticRecall,
     SyntheticRun,
 )
-from manymatch.results.probes import Probes
+from manymatch.results.probes import Clusters, Probes
 from manymatch.results.provenance import Provenance
 from manymatch.results.retrieval import Recall
 from manymatch.results.samples import Samples
