@@ -164,7 +164,8 @@ class Space(Strict):
     @classmethod
     def _insert_domains(cls, value: Any) -> Any:
         """Domains in place of their names."""
-        domains, methods = value.get("domains") or {}, value.get("methods")
+        domains, methods = value.get("domains"), value.get("methods")
+        domains = domains if isinstance(domains, dict) else {}
 
         def inserted(group: Any) -> Any:
             if not isinstance(group, dict):
