@@ -79,8 +79,7 @@ def _outputs(stage: dict[str, Any]) -> Iterator[str]:
 
 
 def _overlap(one: str, other: str) -> bool:
-    one, other = Path(one), Path(other)
-    return one.is_relative_to(other) or other.is_relative_to(one)
+    return Path(one).is_relative_to(other) or Path(other).is_relative_to(one)
 
 
 def test_the_places_on_the_page_exist():
