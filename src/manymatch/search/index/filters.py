@@ -102,7 +102,9 @@ class Filters:
         table.execute(f"CREATE TABLE items ({columns})")
         for limit, most in _LIMITS.items():
             table.setlimit(limit, most)
-        table.set_progress_handler(self._step, _STEPS_BETWEEN_LOOKS)
+        table.set_progress_handler(
+            lambda: time.thread_time() - self._began > _SECONDS, _STEPS_BETWEEN_LOOKS
+        )
         table.set_authorizer(self._authorised)
         return table
 
@@ -145,9 +147,6 @@ class Filters:
         known = action == sqlite3.SQLITE_FUNCTION and second in _FUNCTIONS
         only = action == sqlite3.SQLITE_SELECT and self._selects == 1
         return sqlite3.SQLITE_OK if known or only else sqlite3.SQLITE_DENY
-
-    def _step(self) -> bool:
-        return time.thread_time() - self._began > _SECONDS
 
     def _translated(self, expression: str) -> str:
         """The expression in SQL."""
