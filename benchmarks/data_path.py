@@ -37,7 +37,7 @@ from measuring import Times, arguments, compare, drop_from_cache, peak_gib
 
 from manymatch.batch.scene_graph import SCHEMA
 from manymatch.datasets.base import CAPTIONS
-from manymatch.datasets.image_folder import ImageFolder
+from manymatch.datasets.image_files import ImageFolder
 from manymatch.features.importers.importing import import_features
 from manymatch.shards.write import write_shards
 from manymatch.util.files import remove

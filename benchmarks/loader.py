@@ -25,8 +25,7 @@ from training_step import caption, made_up_words
 from manymatch.batch.scene_graph import SCHEMA
 from manymatch.datasets.base import CAPTIONS
 from manymatch.scene_graphs.verbs import as_parsed
-from manymatch.shards.loader import Loader
-from manymatch.shards.read import batches
+from manymatch.shards.read import Loader, batches
 
 WORKERS = 8
 

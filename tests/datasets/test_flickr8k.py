@@ -14,6 +14,10 @@ from manymatch.datasets.fetching.archives import extract
 from manymatch.util.errors import ConfigError, DataError, SourceError, StorageError
 
 PAIRS = [("e", "f.jpg#0"), ("f", "e.jpg#0")]
+EXPERT, CROWD = "ExpertAnnotations.txt", "CrowdFlowerAnnotations.txt"
+TOKENS, TRAIN, TEST = (
+    f"Flickr{name}.txt" for name in ("8k.token", "_8k.trainImages", "_8k.testImages")
+)
 
 
 @pytest.fixture
@@ -71,14 +75,14 @@ def test_both_forms_give_the_same(folder, stages):
     assert (stages({"folder": str(folder.path)}), stages.pairs) == tokens
 
 
-@pytest.mark.parametrize("name", ["Flickr8k_Dataset.zip", "images_224.tar"])
-@pytest.mark.parametrize("inside", ["", "Flicker8k_Dataset/"])
+@pytest.mark.parametrize(
+    ("name", "inside"), [("Flickr8k_Dataset.zip", "Flicker8k_Dataset/"), ("images_224.tar", "")]
+)
 def test_pictures_in_an_archive(folder, stages, raw, name, inside):
     pictures(folder, name, inside)
     stages({"folder": str(folder.path)})
-    assert sorted(path.name for path in (raw / "images").iterdir()) == [
-        f"{image}.jpg" for image in "abcdefx"
-    ]
+    names = sorted(path.name for path in (raw / "images").iterdir())
+    assert names == [f"{image}.jpg" for image in "abcdefx"]
     assert not (raw / "unpacked").exists()
 
 
@@ -95,41 +99,15 @@ def test_every_file_from_its_own_source(folder, stages):
     assert len(rows) == 12 and stages.pairs == PAIRS[:1]
 
 
-def test_without_judgments_there_are_no_pairs(folder, stages):
-    for name in ("ExpertAnnotations.txt", "CrowdFlowerAnnotations.txt"):
-        (folder.path / name).unlink()
-    stages({"folder": str(folder.path)})
-    assert stages.pairs == []
-
-
-def test_windows_line_ends_and_a_byte_order_mark_are_taken(folder, stages):
+def test_windows_line_ends_and_a_byte_order_mark_are_taken_and_judgments_may_be_absent(
+    folder, stages
+):
     expected = stages({"folder": str(folder.path)})
-    for name in ("Flickr8k.token.txt", "Flickr_8k.trainImages.txt"):
+    for name in (TOKENS, TRAIN):
         folder.write(name, "\ufeff" + folder.read(name).replace("\n", "\r\n"))
-    assert stages({"folder": str(folder.path)}) == expected
-
-
-# Sources
-
-
-def test_nothing_configured_says_what_to_set(stages):
-    line = stages.refused({"folder": None}, ConfigError, "sources.flickr8k: no source")
-    assert line.startswith("params.yaml: ")
-
-
-@pytest.mark.parametrize(
-    ("gone", "key"),
-    [
-        ("Flickr8k.token.txt", "captions"),
-        ("Flickr_8k.devImages.txt", "validation_list"),
-        ("Images", "images"),
-    ],
-)
-def test_a_file_missing_from_the_folder(folder, stages, raw, gone, key):
-    (folder.path / gone).rename(folder.path / "elsewhere")
-    settings = {"folder": str(folder.path)}
-    stages.refused(settings, ConfigError, f"'{key}': not found under its usual name")
-    assert not raw.exists()
+    for name in (EXPERT, CROWD):
+        (folder.path / name).unlink()
+    assert stages({"folder": str(folder.path)}) == expected and stages.pairs == []
 
 
 def test_an_unsafe_archive_leaves_an_earlier_folder_whole(folder, stages, raw, tmp_path):
@@ -145,76 +123,93 @@ def test_an_unsafe_archive_leaves_an_earlier_folder_whole(folder, stages, raw, t
     assert not list(tmp_path.rglob("evil.jpg"))
 
 
-def test_pictures_that_are_none_or_of_one_name(folder, stages, tmp_path):
-    with tarfile.open(tmp_path / "x.tar", "w") as opened:
-        opened.add(folder.path / "Flickr8k.token.txt", "readme.txt")
-    settings = {"folder": str(folder.path), "images": str(tmp_path / "x.tar")}
-    stages.refused(settings, SourceError, "no .jpeg, .jpg, .png files")
-    (folder.path / "Images" / "more").mkdir()
-    (folder.path / "Images" / "more" / "g.jpg").symlink_to("nowhere.jpg")
-    stages.refused({"folder": str(folder.path)}, SourceError, "g.jpg: no such file, or a link")
-    (folder.path / "Images" / "more" / "a.jpg").write_bytes(b"another")
-    stages.refused({"folder": str(folder.path)}, SourceError, "two images are called a.jpg")
+def line(name, content, words):
+    """A faulty line at the end of a file, whose number the message has."""
+    return lambda folder: folder.add(name, content), DataError, f"{name}:{{}}: ", words
 
 
-# Content
+def image(change, words):
+    """A change of the list of images of Karpathy's file."""
+
+    def spoil(folder):
+        value = folder.to_karpathy()
+        change(value["images"])
+        folder.write("dataset_flickr8k.json", json.dumps(value))
+
+    return spoil, DataError, "", words
 
 
-EXPERT, CROWD = "ExpertAnnotations.txt", "CrowdFlowerAnnotations.txt"
-TOKENS, TEST = "Flickr8k.token.txt", "Flickr_8k.testImages.txt"
-LINES = [
-    (TOKENS, b"a.jpg#2\tcaf\xe9 .\n", "byte 0xe9 at column 12 is not UTF-8"),
-    (TOKENS, b"a.jpg#2 no tab\n", "expected 2 parts separated by tabs, found 1"),
-    (TOKENS, b"a.jpg\tno number\n", "expected FILE#NUMBER before the tab, found 'a.jpg'"),
-    (TOKENS, b"a.jpg#x\tno number\n", "expected FILE#NUMBER before the tab"),
-    (TOKENS, b"a.jpg#" + b"1" * 5000 + b"\tlong\n", "expected FILE#NUMBER before the tab"),
-    (TOKENS, b"a.jpg#1\tagain\n", "a second caption 'a.jpg#1'"),
-    (TOKENS, b"x" * 2**21, "a line of a million bytes"),
-    (TEST, b"z.jpg\n", "image z.jpg has no caption"),
-    (TEST, b"a.jpg\n", "Flickr_8k.trainImages.txt:1"),
-    (EXPERT, b"e.jpg\tf.jpg#0\t3\t3\n", "expected 5 parts"),
-    (EXPERT, b"e.jpg\tf.jpg#0\t3\t3\t5\n", "expected scores from 1 to 4"),
-    (EXPERT, b"e.jpg\tf.jpg#0\t3\t3\tx\n", "expected a whole number, found 'x'"),
-    (EXPERT, b"e.jpg\tf.jpg#0\t3\t3\t" + b"3" * 5000 + b"\n", "whole number"),
-    (CROWD, b"e.jpg\tf.jpg#0\t0\t0\t0\n", "a pair without a vote"),
-]
+def gone(name, key):
+    words = f"'{key}': not found under its usual name"
+    return lambda folder: (folder.path / name).rename(folder.path / "x"), ConfigError, "", words
 
 
-@pytest.mark.parametrize(("name", "line", "words"), LINES)
-def test_a_faulty_line_is_named(folder, stages, raw, name, line, words):
-    count = folder.read(name).count("\n")
-    folder.add(name, line)
-    result = stages.refused({"folder": str(folder.path)}, DataError, words)
-    assert result.startswith(f"{raw / name}:{count + 1}: ")
+def picture(name, words, make=lambda path: path.write_bytes(b"another")):
+    def spoil(folder):
+        (folder.path / "Images" / "more").mkdir()
+        make(folder.path / "Images" / "more" / name)
+
+    return spoil, SourceError, "", words
 
 
-def test_captions_of_a_split_without_their_image(folder, stages):
-    (folder.path / "Images" / "c.jpg").unlink()
-    settings = {"folder": str(folder.path)}
-    words = "caption 'c.jpg#0' has no image: images/c.jpg does not exist"
-    assert "Flickr8k.token.txt:8: " in stages.refused(settings, DataError, words)
+def no_pictures(folder):
+    with tarfile.open(folder.path / "x.tar", "w") as opened:
+        opened.add(folder.path / TOKENS, "readme.txt")
+    return {"images": str(folder.path / "x.tar")}
 
 
-KARPATHY = [
-    (lambda images: images.clear(), "no captions of training images"),
-    (lambda images: images.append(3), "images[6]: expected 'filename' of type str"),
-    (lambda images: images[1].pop("split"), "images[1]: expected 'split' of type str"),
-    (lambda images: images[1].update(split="dev"), "unknown split 'dev' (known: train"),
-    (lambda images: images[1].update(sentences=[]), "image b.jpg has no caption"),
+FAULTS = [
+    (lambda _: {"folder": None}, ConfigError, "params.yaml: ", "sources.flickr8k: no source"),
+    gone(TOKENS, "captions"),
+    gone("Flickr_8k.devImages.txt", "validation_list"),
+    gone("Images", "images"),
+    (no_pictures, SourceError, "", "no .jpeg, .jpg, .png files"),
+    picture("g.jpg", "no such file, or a link", lambda path: path.symlink_to("nowhere.jpg")),
+    picture("a.jpg", "two images are called a.jpg"),
     (
+        lambda folder: (folder.path / "Images" / "c.jpg").unlink(),
+        *(
+            DataError,
+            "",
+            "token.txt:8: caption 'c.jpg#0' has no image: images/c.jpg does not exist",
+        ),
+    ),
+    line(TOKENS, b"a.jpg#2\tcaf\xe9 .\n", "byte 0xe9 at column 12 is not UTF-8"),
+    line(TOKENS, b"a.jpg#2 no tab\n", "expected 2 parts separated by tabs, found 1"),
+    line(TOKENS, b"a.jpg\tno number\n", "expected FILE#NUMBER before the tab, found 'a.jpg'"),
+    line(TOKENS, b"a.jpg#x\tno number\n", "expected FILE#NUMBER before the tab"),
+    line(TOKENS, b"a.jpg#" + b"1" * 5000 + b"\tlong\n", "expected FILE#NUMBER before the tab"),
+    line(TOKENS, b"a.jpg#1\tagain\n", "a second caption 'a.jpg#1'"),
+    line(TOKENS, b"x" * 2**21, "a line of a million bytes"),
+    line(TEST, b"z.jpg\n", "image z.jpg has no caption"),
+    line(TEST, b"a.jpg\n", "Flickr_8k.trainImages.txt:1"),
+    line(EXPERT, b"e.jpg\tf.jpg#0\t3\t3\n", "expected 5 parts"),
+    line(EXPERT, b"e.jpg\tf.jpg#0\t3\t3\t5\n", "expected scores from 1 to 4"),
+    line(EXPERT, b"e.jpg\tf.jpg#0\t3\t3\tx\n", "expected a whole number, found 'x'"),
+    line(EXPERT, b"e.jpg\tf.jpg#0\t3\t3\t" + b"3" * 5000 + b"\n", "whole number"),
+    line(CROWD, b"e.jpg\tf.jpg#0\t0\t0\t0\n", "a pair without a vote"),
+    image(lambda images: images.clear(), "no captions of training images"),
+    image(lambda images: images.append(3), "images[6]: expected 'filename' of type str"),
+    image(lambda images: images[1].pop("split"), "images[1]: expected 'split' of type str"),
+    image(lambda images: images[1].update(split="dev"), "unknown split 'dev' (known: train"),
+    image(lambda images: images[1].update(sentences=[]), "image b.jpg has no caption"),
+    image(
         lambda images: images[1]["sentences"][1].update(raw=None),
         "images[1].sentences[1]: expected 'raw' of type str, found None",
     ),
-    (lambda images: images.append(images[0]), "a second image a.jpg"),
+    image(lambda images: images.append(images[0]), "a second image a.jpg"),
 ]
 
 
-@pytest.mark.parametrize(("spoil", "words"), KARPATHY)
-def test_a_faulty_karpathy_file_is_refused_with_the_place(folder, stages, spoil, words):
-    value = folder.to_karpathy()
-    spoil(value["images"])
-    folder.write("dataset_flickr8k.json", json.dumps(value))
-    stages.refused({"folder": str(folder.path)}, DataError, words)
+@pytest.mark.parametrize(("spoil", "kind", "start", "words"), FAULTS)
+def test_a_fault_is_one_line(folder, stages, raw, spoil, kind, start, words):
+    name = start.partition(":")[0]
+    count = folder.read(name).count("\n") + 1 if "{}" in start else 0
+    settings = {"folder": str(folder.path)}
+    changed = spoil(folder)
+    settings |= changed if isinstance(changed, dict) else {}
+    result = stages.refused(settings, kind, words)
+    assert result.startswith(f"{raw / start.format(count)}" if count else start)
 
 
 def test_judgments_outside_the_test_split_are_left_out(folder, stages):
@@ -223,9 +218,6 @@ def test_judgments_outside_the_test_split_are_left_out(folder, stages):
     assert stages.pairs == PAIRS
     folder.add("ExpertAnnotations.txt", "e.jpg\tf.jpg#9\t4\t4\t4\n")
     stages.refused({"folder": str(folder.path)}, DataError, "no caption 'f.jpg#9'")
-
-
-# From the web
 
 
 def test_a_disk_full_while_unpacking_keeps_the_download(folder, server, stages, raw, monkeypatch):

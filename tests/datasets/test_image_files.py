@@ -4,8 +4,14 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from manymatch.datasets.image_files import Image, Line, caption_rows, settle_images
-from manymatch.datasets.image_folder import image_path, read_image_folder
+from manymatch.datasets.image_files import (
+    Image,
+    Line,
+    caption_rows,
+    image_path,
+    read_image_folder,
+    settle_images,
+)
 from manymatch.util.errors import ConfigError, DataError, SourceError
 
 

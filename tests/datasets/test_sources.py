@@ -74,7 +74,7 @@ def test_other_addresses_are_refused_when_the_settings_are_read(address):
 @pytest.mark.parametrize("value", [{"captions": ""}, {"folder": " "}])
 def test_an_empty_path_is_not_the_current_folder(tmp_path, value):
     with pytest.raises(ConfigError, match="empty path or address"):
-        Coco().gatherer(validate(CocoSettings, value, "x"), tmp_path)
+        Coco().download(validate(CocoSettings, value, "x"), tmp_path)
 
 
 @pytest.mark.parametrize("end", ["/", "", "/..", f"/{'x' * 300}"])

@@ -1,6 +1,8 @@
 """The detector of bottom-up attention: names and shapes, operations against loops, regions."""
 
+import hashlib
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,97 +11,52 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import save_file
 
 from manymatch.features import build_backbone
 from manymatch.features.backbone import Sources
-from manymatch.features.butd import operations
-from manymatch.features.butd.detector import ButdDetector, Limits
+from manymatch.features.butd import ButdDetector, Limits, operations
 from manymatch.features.butd.network import Convolution, Network, Sizes, load_network
 from manymatch.features.extract import Detection, extract
 from manymatch.features.image_list import ImageFile
 from manymatch.features.store import FeatureStore
 from manymatch.util.errors import ConfigError
+from manymatch.util.files import sha256
 from manymatch.util.images import read_image
 from manymatch.util.parts import Parts
 from manymatch.util.prefetch import map_ahead
 
 SMALL = Sizes(blocks=(1, 2, 1, 2), stem=4, proposal_hidden=8, objects=7, attributes=5)
 LIMITS = Limits(anchors=400, proposals=40)
-
-
-def convolution(name, outputs, inputs, size):
-    norm = {f"{name}.norm.{part}": (outputs,) for part in ("weight", "bias")}
-    norm |= {f"{name}.norm.running_{part}": (outputs,) for part in ("mean", "var")}
-    return {f"{name}.weight": (outputs, inputs, size, size), **norm}
-
-
-def stage(name, blocks, inputs, outputs):
-    shapes = convolution(f"{name}.0.shortcut", outputs, inputs, 1)
-    for number in range(blocks):
-        block, inner = f"{name}.{number}", outputs // 4
-        shapes |= convolution(f"{block}.conv1", inner, outputs if number else inputs, 1)
-        shapes |= convolution(f"{block}.conv2", inner, inner, 3)
-        shapes |= convolution(f"{block}.conv3", outputs, inner, 1)
-    return shapes
-
-
-LAYERS = {
-    "roi_heads.box_predictor.cls_score": (1601, 2048),
-    "roi_heads.box_predictor.bbox_pred": (6400, 2048),
-    "roi_heads.box_predictor.fc_attr": (512, 2304),
-    "roi_heads.box_predictor.attr_score": (401, 512),
-    "proposal_generator.rpn_head.conv": (512, 1024, 3, 3),
-    "proposal_generator.rpn_head.objectness_logits": (12, 512, 1, 1),
-    "proposal_generator.rpn_head.anchor_deltas": (48, 512, 1, 1),
-}
-
-
-def published_shapes():
-    """Names and shapes of the public checkpoint."""
-    shapes = convolution("backbone.stem.conv1", 64, 3, 7)
-    shapes |= stage("backbone.res2", 3, 64, 256) | stage("backbone.res3", 4, 256, 512)
-    shapes |= stage("backbone.res4", 23, 512, 1024) | stage("roi_heads.res5", 3, 1024, 2048)
-    shapes["proposal_generator.anchor_generator.cell_anchors.0"] = (12, 4)
-    shapes["roi_heads.box_predictor.cls_embedding.weight"] = (1601, 256)
-    for name, shape in LAYERS.items():
-        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
-    return shapes
+CHECKPOINT = "100481290dbbca8b3b69fae006a56ca49f7bb3a5f24892141fbfc77b6229f61a"
+"""The SHA-256 of the lines `NAME SHAPE` of the public checkpoint, sorted, without counters."""
 
 
 def anchors():
     """Anchors of four sizes and three shapes around the origin."""
-    sides = [
-        (side / math.sqrt(ratio), side * math.sqrt(ratio))
-        for side in (64, 128, 256, 512)
-        for ratio in (0.5, 1, 2)
-    ]
-    return torch.tensor([[-w / 2, -h / 2, w / 2, h / 2] for w, h in sides])
-
-
-def random_weights(sizes=None):
-    """Return weights with which features keep their scale and regions differ."""
-    torch.manual_seed(0)
-    network = Network(sizes)
-    for name, module in network.named_modules():
-        if isinstance(module, Convolution):
-            torch.nn.init.kaiming_normal_(module.weight)
-            norm = module.norm
-            norm.weight.data.fill_(0.3 if name.endswith("conv3") else 1.0)
-            norm.bias.data.normal_(0, 0.1)
-            norm.running_mean.normal_(0, 0.1)
-            norm.running_var.uniform_(0.8, 1.2)
-    torch.nn.init.normal_(network.proposal_generator.rpn_head.anchor_deltas.weight, std=0.05)
-    torch.nn.init.normal_(network.roi_heads.box_predictor.cls_score.weight, std=1.0)
-    network.backbone.stem.conv1.norm.running_var.mul_(3e4)
-    state = network.state_dict()
-    state["proposal_generator.anchor_generator.cell_anchors.0"] = anchors()
-    return state
+    sizes = torch.tensor([64.0, 128, 256, 512])[:, None] * torch.tensor([0.5, 1, 2]).sqrt()
+    halves = torch.stack([sizes.flip(1), sizes], dim=-1).flatten(0, 1) / 2
+    return torch.cat([-halves, halves], dim=1)
 
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
+    """A file of weights with which features keep their scale and regions differ."""
+    torch.manual_seed(0)
+    network = Network(SMALL)
+    for name, module in network.named_modules():
+        if isinstance(module, Convolution):
+            torch.nn.init.kaiming_normal_(module.weight)
+            module.norm.weight.data.fill_(0.3 if name.endswith("conv3") else 1.0)
+            module.norm.bias.data.normal_(0, 0.1)
+            module.norm.running_mean.normal_(0, 0.1)
+            module.norm.running_var.uniform_(0.8, 1.2)
+    torch.nn.init.normal_(network.proposal_generator.rpn_head.anchor_deltas.weight, std=0.05)
+    torch.nn.init.normal_(network.roi_heads.box_predictor.cls_score.weight, std=1.0)
+    network.backbone.stem.conv1.norm.running_var.mul_(3e4)
+    anchors_ = {"proposal_generator.anchor_generator.cell_anchors.0": anchors()}
     path = tmp_path_factory.mktemp("weights") / "pytorch_model.bin"
-    torch.save(random_weights(SMALL), path)
+    torch.save(network.state_dict() | anchors_, path)
     return path
 
 
@@ -118,102 +75,61 @@ def write_images(folder, sizes):
     return images
 
 
-# Weights
-
-
 def test_names_and_shapes_are_the_public_checkpoints():
     with torch.device("meta"):
         state = Network().state_dict()
-    result = {name: tuple(value.shape) for name, value in state.items()}
-    counters = {name for name in result if name.endswith("num_batches_tracked")}
-    assert {name: result[name] for name in result.keys() - counters} == published_shapes()
+    shapes = {name: tuple(value.shape) for name, value in state.items() if value.ndim}
+    lines = "".join(f"{name} {shape}\n" for name, shape in sorted(shapes.items()))
+    assert hashlib.sha256(lines.encode()).hexdigest() == CHECKPOINT
 
 
-@pytest.mark.slow
-def test_weights_of_right_names_and_shapes_load_and_give_regions(tmp_path):
-    path = tmp_path / "pytorch_model.bin"
-    generator = torch.Generator().manual_seed(0)
-    tensors = {
-        name: torch.randn(shape, generator=generator) / math.sqrt(math.prod(shape[1:]) or 1)
-        for name, shape in published_shapes().items()
-    }
-    torch.save(tensors, path)
-    built = build_backbone("butd", Sources(tmp_path, str(path), (10, 100)))
-    assert isinstance(built, ButdDetector)
-    assert (built.width, built.max_regions) == (2048, 100)
-    folded = built.network.backbone.res2[0].conv1
-    name = "backbone.res2.0.conv1"
-    expected = (
-        tensors[f"{name}.norm.bias"]
-        - tensors[f"{name}.norm.running_mean"]
-        * tensors[f"{name}.norm.weight"]
-        / (tensors[f"{name}.norm.running_var"] + 1e-5).sqrt()
-    )
-    torch.testing.assert_close(folded.bias, expected, equal_nan=True)
+NAME = "roi_heads.box_predictor.fc_attr.bias"
+OTHERS = [
+    (lambda state: {key: value for key, value in state.items() if key != NAME}, f"lacks '{NAME}'"),
+    (lambda state: state | {"extra": torch.zeros(1)}, "has the unknown 'extra'"),
+    (lambda state: state | {NAME: torch.zeros(3)}, rf"'{NAME}' is \(3,\), not \(32,\)"),
+    (lambda state: state | {NAME: torch.full((32,), torch.nan)}, "contains NaN or infinity"),
+    (lambda state: {"a": Path("code")}, "not a file of torch.save"),
+    (lambda state: [1], "no tensors by name"),
+    (lambda state: {1: torch.zeros(1)}, "no tensors by name"),
+    (b"\x80\x02}q\x00h\x05.", "not a file of torch.save"),
+    (b"", "no such file"),
+    (None, "pytorch_model.bin of unc-nlp"),
+]
 
 
-def refusal(path):
-    with pytest.raises(ConfigError) as fault:
-        load_network("butd", None if path is None else str(path), SMALL)
-    assert "\n" not in str(fault.value)
-    return str(fault.value)
-
-
-def test_other_weights_are_refused(weights, tmp_path):
-    state = torch.load(weights, weights_only=True)
-    path, name = tmp_path / "other.bin", "roi_heads.box_predictor.fc_attr.bias"
-    torch.save({key: value for key, value in state.items() if key != name}, path)
-    assert f"lacks '{name}'" in refusal(path)
-    torch.save({**state, "extra": torch.zeros(1)}, path)
-    assert "has the unknown 'extra'" in refusal(path)
-    torch.save({**state, name: torch.zeros(3)}, path)
-    assert f"'{name}' is (3,), not (32,)" in refusal(path)
-    torch.save({**state, name: torch.full((32,), torch.nan)}, path)
-    assert f"'{name}' contains NaN or infinity" in refusal(path)
-    torch.save({"a": Path("code")}, path)
-    assert "not a file of torch.save" in refusal(path)
-    for content in ([1], {"a": 1}, {1: torch.zeros(1)}):
-        torch.save(content, path)
-        assert "no tensors by name" in refusal(path)
-    for content in (b"no weights", b"\x80\x02}q\x00h\x05."):
+@pytest.mark.parametrize(("content", "words"), OTHERS)
+def test_other_weights_are_refused(weights, tmp_path, content, words):
+    path = tmp_path / "other.bin"
+    if callable(content):
+        torch.save(content(torch.load(weights, weights_only=True)), path)
+    elif content:
         path.write_bytes(content)
-        assert "not a file of torch.save" in refusal(path)
-    assert "no such file" in refusal(tmp_path / "none.bin")
-    assert "pytorch_model.bin of unc-nlp" in refusal(None)
+    with pytest.raises(ConfigError, match=words) as fault:
+        load_network("butd", None if content is None else str(path), SMALL)
+    assert "\n" not in str(fault.value)
 
 
-def test_counters_and_safetensors_do_not_matter(weights, tmp_path):
-    from safetensors.torch import save_file
-
+@pytest.mark.parametrize("form", ["bin", "safetensors without counters"])
+def test_folding_the_norms_keeps_the_function(weights, tmp_path, form):
+    plain, path = Network(SMALL).eval(), weights
     state = torch.load(weights, weights_only=True)
-    plain = {key: value for key, value in state.items() if "num_batches" not in key}
-    save_file(plain, tmp_path / "model.safetensors")
-    one = load_network("butd", str(tmp_path / "model.safetensors"), SMALL).state_dict()
-    other = load_network("butd", str(weights), SMALL).state_dict()
-    assert one.keys() == other.keys()
-    assert all(torch.equal(one[key], other[key]) for key in one)
-
-
-def test_folding_the_norms_keeps_the_function(weights):
-    plain = Network(SMALL).eval()
-    plain.load_state_dict(torch.load(weights, weights_only=True))
-    folded = load_network("butd", str(weights), SMALL)
+    plain.load_state_dict(state)
+    if form != "bin":
+        path = tmp_path / "model.safetensors"
+        save_file({key: value for key, value in state.items() if "num_batches" not in key}, path)
+    folded = load_network("butd", str(path), SMALL)
     pixels = 50 * torch.randn(1, 3, 70, 99)
     with torch.inference_mode():
         maps = plain.backbone(pixels)
         torch.testing.assert_close(folded.backbone(pixels), maps, rtol=1e-4, atol=1e-4)
-    assert maps.shape == (1, 64, math.ceil(70 / 16), math.ceil(99 / 16))
-    assert maps.std() > 0.1
+    assert maps.shape == (1, 64, math.ceil(70 / 16), math.ceil(99 / 16)) and maps.std() > 0.1
 
 
 @pytest.mark.parametrize("regions", [(0, 36), (37, 36), (36, 301)])
-def test_impossible_numbers_of_regions_are_refused(weights, regions):
-    network = load_network("butd", str(weights), SMALL)
+def test_impossible_numbers_of_regions_are_refused(detector, regions):
     with pytest.raises(ConfigError, match="1 <= fewest <= most <= 300"):
-        ButdDetector(network, *regions, "0")
-
-
-# Operations against loops over their definitions
+        ButdDetector(detector.network, *regions, "0")
 
 
 def random_boxes(count, seed=0, width=130, height=90):
@@ -238,31 +154,29 @@ def suppressed_by_loop(result, scores, threshold):
     return kept
 
 
-@pytest.fixture
-def ours(monkeypatch):
-    """Our own functions, also if torchvision is there."""
-    monkeypatch.setattr(operations, "fast", None)
+@pytest.fixture(params=["ours", "torchvision"])
+def library(request, monkeypatch):
+    """Our own functions, and those of torchvision if it is there."""
+    theirs = None
+    if request.param == "torchvision":
+        theirs = pytest.importorskip("torchvision", exc_type=(ImportError, RuntimeError)).ops
+    monkeypatch.setattr(operations, "fast", theirs)
 
 
-@pytest.mark.usefixtures("ours")
+@pytest.mark.usefixtures("library")
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.7])
-def test_suppression_is_the_loop(threshold):
+def test_suppression_is_the_loop_also_in_every_class_at_once(threshold):
     result = random_boxes(60).double()
-    scores = torch.rand(60, generator=torch.Generator().manual_seed(1)).round(decimals=1)  # ties
-    expected = suppressed_by_loop(result, scores, threshold)
-    assert 1 < len(expected) < 60
-    assert operations.suppress(result, scores, threshold, 100).tolist() == expected
-    assert operations.suppress(result, scores, threshold, 3).tolist() == expected[:3]
-    assert operations.suppress(result[:0], scores[:0], threshold, 3).tolist() == []
-
-
-def test_suppression_in_every_class_is_the_loop_in_each():
-    result = random_boxes(40).double()
-    scores = torch.rand(40, 6, generator=torch.Generator().manual_seed(2)).round(decimals=1)
-    stays = operations.surviving(result, scores, 0.3)
+    scores = torch.rand(60, 6, generator=torch.Generator().manual_seed(1)).round(decimals=1)  # ties
+    stays = operations.surviving(result, scores, threshold)
     for number in range(6):
-        kept = suppressed_by_loop(result, scores[:, number], 0.3)
-        assert stays[:, number].nonzero().flatten().tolist() == sorted(kept)
+        expected = suppressed_by_loop(result, scores[:, number], threshold)
+        assert 1 < len(expected) < 60
+        assert stays[:, number].nonzero().flatten().tolist() == sorted(expected)
+        for most in (3, 100):
+            kept = operations.suppress(result, scores[:, number], threshold, most)
+            assert kept.tolist() == expected[:most]
+    assert operations.suppress(result[:0], scores[:0, 0], threshold, 3).tolist() == []
 
 
 def pooled_by_loop(maps, result, size, scale):
@@ -281,7 +195,7 @@ def pooled_by_loop(maps, result, size, scale):
     return out
 
 
-@pytest.mark.usefixtures("ours")
+@pytest.mark.usefixtures("library")
 @pytest.mark.parametrize(
     ("height", "width", "size"), [(6, 9, 4), (40, 30, 4), (1, 1, 7), (17, 5, 2)]
 )
@@ -292,25 +206,6 @@ def test_pooling_is_the_loop(height, width, size):
     expected = pooled_by_loop(maps, result, size, 1 / 16)
     pooled = torch.cat(list(operations.pool_regions(maps, result, size, 1 / 16, 10)))
     torch.testing.assert_close(pooled, expected, rtol=0, atol=0)
-
-
-def test_ours_are_torchvisions(monkeypatch):
-    theirs = pytest.importorskip("torchvision", exc_type=(ImportError, RuntimeError)).ops
-    maps = torch.randn(5, 38, 63, generator=torch.Generator().manual_seed(4))
-    result = random_boxes(300, width=1000, height=600)
-    scores = torch.rand(300, 20, generator=torch.Generator().manual_seed(5))
-    arguments = maps, result, 14, 1 / 16, 300
-    monkeypatch.setattr(operations, "fast", None)
-    pooled, survivors = (
-        *operations.pool_regions(*arguments),
-        operations.suppress(result, scores[:, 0], 0.7, 50),
-    )
-    assert torch.equal(pooled, theirs.roi_pool(maps[None], [result], 14, 1 / 16))
-    assert torch.equal(survivors, theirs.nms(result, scores[:, 0], 0.7)[:50])
-    stays = operations.surviving(result, scores, 0.3)
-    for number in range(20):
-        kept = theirs.nms(result, scores[:, number], 0.3)
-        assert torch.equal(stays[:, number].nonzero().flatten(), kept.sort().values)
 
 
 def test_anchors_stand_on_every_cell_and_move_by_their_deltas():
@@ -324,8 +219,8 @@ def test_anchors_stand_on_every_cell_and_move_by_their_deltas():
     assert operations.clipped(moved, 15, 40)[0].tolist() == pytest.approx([10, 7.5, 40, 15])
 
 
-@pytest.mark.usefixtures("ours")
-def test_on_a_gpu_a_missing_torchvision_is_said_in_one_line(weights, capsys):
+def test_on_a_gpu_a_missing_torchvision_is_said_in_one_line(weights, capsys, monkeypatch):
+    monkeypatch.setattr(operations, "fast", None)
     network = load_network("butd", str(weights), SMALL)
     for device in ("cpu", "meta"):
         Detection("butd", ButdDetector(network, 5, 20, "0", LIMITS), torch.device(device))
@@ -333,26 +228,23 @@ def test_on_a_gpu_a_missing_torchvision_is_said_in_one_line(weights, capsys):
         assert said.count("torchvision is missing") == said.count("\n") == (device == "meta")
 
 
-# Images to regions
-
 IMAGES = [(80, 60), (60, 80), (200, 30), (64, 64), (3, 400)]
 
 
 def test_images_of_any_size_give_the_same_together_and_alone(detector, tmp_path):
     images = write_images(tmp_path, IMAGES)
     run = Detection("butd", detector, torch.device("cpu"))
-    together = {image.image_id: (features, result) for image, features, result in run.run(images)}
-    assert list(together) == [image.image_id for image in images]
-    in_threads = map_ahead(run._detect, map(run._decode, images), depth=1, threads=2)  # on a GPU
-    for image, features, result in in_threads:
-        np.testing.assert_array_equal(features, together[image.image_id][0])
-        np.testing.assert_array_equal(result, together[image.image_id][1])
-    for image in reversed(images):
-        _, features, result = next(run.run([image]))
-        np.testing.assert_array_equal(features, together[image.image_id][0])
-        np.testing.assert_array_equal(result, together[image.image_id][1])
+    together = list(run.run(images))
+    assert [image for image, *_ in together] == images
+    threads = map_ahead(run._detect, map(run._decode, images), depth=1, threads=2)  # on a GPU
+    alone = [next(run.run([image])) for image in reversed(images)][::-1]
+    for (_, *expected), (_, *threaded), (_, *single) in zip(together, threads, alone, strict=True):
+        for one, other, another in zip(expected, threaded, single, strict=True):
+            np.testing.assert_array_equal(one, other)
+            np.testing.assert_array_equal(one, another)
+        features, boxes = expected
         assert features.shape[1] == 128 and 5 <= len(features) <= 20
-        assert result.min() >= 0 and result.max() <= 1 and (result[:, :2] < result[:, 2:]).all()
+        assert boxes.min() >= 0 and boxes.max() <= 1 and (boxes[:, :2] < boxes[:, 2:]).all()
 
 
 def test_a_region_has_the_features_of_its_box(detector, tmp_path):
@@ -368,15 +260,12 @@ def test_a_region_has_the_features_of_its_box(detector, tmp_path):
     np.testing.assert_allclose(regions.features[2], features[0], rtol=1e-3, atol=1e-3)
 
 
-def test_the_fewest_and_the_most_are_kept(detector, weights):
+def test_the_fewest_and_the_most_are_kept(detector):
     pixels = detector.prepare(np.random.default_rng(0).integers(0, 255, (60, 80, 3), np.uint8))
-    network = load_network("butd", str(weights), SMALL)
-    counts = {}
-    for score in (0.0, 0.999999):
-        limits = Limits(anchors=400, proposals=40, score=score)
-        result = ButdDetector(network, 5, 20, "0", limits).detect(pixels)
-        counts[score] = len(result.features)
-    assert counts == {0.0: 20, 0.999999: 5}
+    for score, count in ((0.0, 20), (0.999999, 5)):
+        limits = replace(LIMITS, score=score)
+        result = ButdDetector(detector.network, 5, 20, "0", limits).detect(pixels)
+        assert len(result.features) == count
 
 
 def test_pixels_are_blue_green_red_less_their_means(detector):
@@ -387,17 +276,23 @@ def test_pixels_are_blue_green_red_less_their_means(detector):
     assert pixels[:, 5, 5].tolist() == pytest.approx([-102.9801, -115.9465, 200 - 122.7717])
 
 
-def test_extraction_stores_regions_and_boxes(detector, tmp_path, monkeypatch):
+def test_extraction_stores_regions_and_boxes(weights, tmp_path, monkeypatch):
+    """Through the backbone as it is built by its name."""
     images = write_images(tmp_path, IMAGES[:3])
     rows = [{"image_id": image.image_id, "file": image.source.name} for image in images]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "captions.parquet")
-    monkeypatch.setattr("manymatch.features.extract.build_backbone", lambda *_: detector)
+    monkeypatch.setattr(
+        "manymatch.features.butd.load_network", lambda *of: load_network(*of, SMALL)
+    )
     places = tmp_path, tmp_path / "captions.parquet", tmp_path / "butd.h5"
-    extract("butd", *places, 1, "cpu", parts=Parts(tmp_path / "parts"))
+    of_weights = {"weights": str(weights), "regions": (5, 20)}
+    extract("butd", *places, 1, "cpu", **of_weights, parts=Parts(tmp_path / "parts"))
     with FeatureStore(tmp_path / "butd.h5") as store:
         features, counts, result = store.read([1])
         assert store.attributes["backbone"] == "butd" and store.max_regions == 20
-    _, expected, places = next(Detection("butd", detector, torch.device("cpu")).run(images[1:2]))
+        assert store.attributes["weights_sha256"] == sha256(weights)
+    built = build_backbone("butd", Sources(tmp_path, *of_weights.values()))
+    _, expected, places = next(Detection("butd", built, torch.device("cpu")).run(images[1:2]))
     assert counts.tolist() == [len(expected)] and result is not None
     np.testing.assert_allclose(features[0, : counts[0]], expected, rtol=1e-3, atol=1e-3)
     np.testing.assert_array_equal(result[0, : counts[0]], places)

@@ -135,7 +135,7 @@ def test_clips_without_features_are_counted_and_clips_in_two_files_are_refused(d
     assert "no features of image '-v_000_0'" in line and "(2 images have none)" in line
     write_saved(data.source / "a.pth", CLIPS)
     write_saved(data.source / "b.pth", CLIPS[:1])
-    assert "b.pth: clip '-v_000_0' has features in a.pth already" in data.refusal()
+    assert "b.pth: '-v_000_0': image '-v_000_0' is already in" in data.refusal()
 
 
 def spoilt(change):

@@ -12,10 +12,11 @@ import torch
 from killing import kill_during
 from picture_place import Place, picture, write_captions
 from PIL import Image
+from safetensors.torch import load_file, save_file
 from transformers import ResNetConfig, ResNetModel
 
 from manymatch.config.params import Extraction
-from manymatch.datasets.image_folder import ImageFolder
+from manymatch.datasets.image_files import ImageFolder
 from manymatch.features import build_backbone
 from manymatch.features.backbone import Sources
 from manymatch.features.extract import Extractor
@@ -32,17 +33,6 @@ WHOLE = np.array([[0, 0, 1, 1]], np.float32)
 @pytest.fixture
 def dataset(tmp_path):
     return Place(tmp_path, 5)
-
-
-def refusal(dataset, backbone="lite0", weights=None):
-    """The line with which extraction refuses, after checking that it is one and nothing changed."""
-    dataset.store.parent.mkdir(exist_ok=True)
-    dataset.store.write_bytes(b"earlier")
-    with pytest.raises((DataError, ConfigError)) as fault:
-        dataset.extract(backbone, weights=weights)
-    assert dataset.store.read_bytes() == b"earlier"
-    assert "\n" not in str(fault.value)
-    return str(fault.value)
 
 
 @pytest.fixture(scope="module")
@@ -126,20 +116,6 @@ def test_objects_have_a_vector_for_each_box(dataset):
     np.testing.assert_allclose(features[2, 0], maps[0].mean((1, 2)), rtol=2e-3, atol=2e-3)
 
 
-def test_objects_need_boxes_of_every_image(dataset):
-    assert "has no boxes" in (line := refusal(dataset, "objects")) and "lite0" in line
-    write_boxes(dataset, {"i0": [[0, 0, 1, 1]]})
-    assert "no boxes of image 'i1'" in refusal(dataset, "objects")
-    (dataset.raw / "boxes.parquet").write_bytes(b"not a table")
-    assert "not a table of image_id, boxes" in refusal(dataset, "objects")
-
-
-@pytest.mark.parametrize("box", [[0.5, 0, 0.5, 1], [0, 0, 1.1, 1], [float("nan"), 0, 1, 1], []])
-def test_impossible_boxes_are_refused(dataset, box):
-    write_boxes(dataset, {i: [box] if box else [] for i in dataset.files})
-    assert "image 'i0': boxes must be" in refusal(dataset, "objects")
-
-
 @pytest.mark.parametrize("size", [256, 512])
 def test_pixels_are_what_the_papers_tests_see(dataset, size):
     """The middle square at 256 pixels, the whole picture squashed at 512."""
@@ -161,17 +137,15 @@ def test_pixels_are_what_the_papers_tests_see(dataset, size):
     assert dataset.store.read_bytes() == whole
 
 
-def save_resnet(folder, depths, last=2048):
+def save_resnet50(folder):
     torch.manual_seed(0)
-    sizes = [8, 8, 8, last]
-    ResNetModel(ResNetConfig(embedding_size=8, hidden_sizes=sizes, depths=depths)).save_pretrained(
-        folder
-    )
+    sizes = {"hidden_sizes": [8, 8, 8, 2048], "depths": [3, 4, 6, 3]}
+    ResNetModel(ResNetConfig(embedding_size=8, **sizes)).save_pretrained(folder)
     return str(folder)
 
 
 def test_resnet_gives_the_map_of_its_weights(dataset, tmp_path):
-    weights = save_resnet(tmp_path / "weights", [3, 4, 6, 3])
+    weights = save_resnet50(tmp_path / "weights")
     dataset.extract("resnet50", weights=weights)
     network = ResNetModel.from_pretrained(weights).eval()
     pixels = torch.from_numpy(read_crops(dataset.raw / "images/i1.png", WHOLE, 224)) / 255
@@ -184,38 +158,43 @@ def test_resnet_gives_the_map_of_its_weights(dataset, tmp_path):
     np.testing.assert_allclose(features[0, 9], expected[:, 1, 2], rtol=2e-3, atol=2e-3)
 
 
-def test_resnet_weights_must_be_there_whole_and_of_the_right_network(dataset, tmp_path):
-    assert "weights to a folder" in refusal(dataset, "resnet50", str(tmp_path / "none"))
-    weights = save_resnet(tmp_path / "weights", [3, 4, 6, 3])
-    assert "another network" in refusal(dataset, "resnet101", weights)
-    from safetensors.torch import load_file, save_file
-
-    file = tmp_path / "weights" / "model.safetensors"
-    tensors = load_file(file)
-    tensors.pop(sorted(tensors)[0])
-    save_file(tensors, file, metadata={"format": "pt"})
-    assert "lack parts" in refusal(dataset, "resnet50", weights)
+# Faults: what is changed, whose result is the settings of the run; words of the line
 
 
-def test_lite0_weights_of_another_kind_are_refused(dataset, tmp_path):
-    assert "no such file" in refusal(dataset, weights=str(tmp_path / "none.pth"))
-    for content, words in (
-        ({"a": torch.zeros(1)}, "not the weights"),
-        ({"a": Path("code")}, "not a file of torch.save"),
-    ):
-        torch.save(content, tmp_path / "other.pth")
-        assert words in refusal(dataset, weights=str(tmp_path / "other.pth"))
+def other_weights(content):
+    def spoil(dataset):
+        torch.save(content, dataset.folder / "other.pth")
+        return {"weights": str(dataset.folder / "other.pth")}
+
+    return spoil
 
 
-def test_unknown_names_tell_the_nearest(dataset):
-    assert "did you mean 'resnet50'?" in refusal(dataset, "resnet5")
-    for device in ("gpu", "cuda:99", "mps", "cpu:0", "cpu:9999"):
-        with pytest.raises(ConfigError, match="device"):
-            pick_device(device)
+def of_resnet50(backbone, missing=0):
+    """The weights of a ResNet-50, of which the first are missing, given to a backbone."""
+
+    def spoil(dataset):
+        weights = save_resnet50(dataset.folder / "weights")
+        file = dataset.folder / "weights" / "model.safetensors"
+        tensors = dict(sorted(load_file(file).items())[missing:])
+        save_file(tensors, file, metadata={"format": "pt"})
+        return {"backbone": backbone, "weights": weights}
+
+    return spoil
 
 
-def empty(path):
-    path.write_bytes(b"")
+def with_boxes(boxes):
+    def spoil(dataset):
+        if isinstance(boxes, dict):
+            write_boxes(dataset, boxes)
+        elif boxes:
+            (dataset.raw / "boxes.parquet").write_bytes(boxes)
+        return {"backbone": "objects"}
+
+    return spoil
+
+
+def picture_of(damage):
+    return lambda dataset: damage(dataset.raw / "images/i2.png") and {}
 
 
 def truncated(path):
@@ -231,25 +210,71 @@ def bomb(path):
     path.write_bytes(data[:12] + header + struct.pack(">I", zlib.crc32(header)) + data[33:])
 
 
-def large(path):
-    Image.new("1", (9_000, 8_000)).save(path)
+def named(*files):
+    """A caption table of the image x in these files."""
+
+    def spoil(dataset):
+        picture(0).save(dataset.folder / "secret.png")
+        (dataset.raw / "images/x.png").symlink_to(dataset.folder / "secret.png")
+        tables = []
+        for file in files:
+            write_captions(dataset.captions, {"x": file})
+            tables.append(pq.read_table(dataset.captions))
+        pq.write_table(pa.concat_tables(tables), dataset.captions)
+
+    return spoil
 
 
-def script(path):
-    path.write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\nshowpage\n")
+BAD_PICTURE = r"i2.png.*run the stage 'download' again"
+FAULTS = [
+    (with_boxes(None), "has no boxes.*lite0"),
+    (with_boxes(b"not a table"), "not a table of image_id, boxes"),
+    (with_boxes({"i0": [[0, 0, 1, 1]]}), "no boxes of image 'i1'"),
+    *(
+        (with_boxes({"i0": boxes}), "image 'i0': boxes must be")
+        for boxes in ([[0.5, 0, 0.5, 1]], [[0, 0, 1.1, 1]], [[float("nan"), 0, 1, 1]], [])
+    ),
+    (lambda _: {"backbone": "resnet50", "weights": "/none"}, "weights to a folder"),
+    (of_resnet50("resnet101"), "another network"),
+    (of_resnet50("resnet50", missing=1), "lack parts"),
+    (lambda dataset: {"weights": "/none.pth"}, "no such file"),
+    (other_weights({"a": torch.zeros(1)}), "not the weights"),
+    (other_weights({"a": Path("code")}), "not a file of torch.save"),
+    (lambda dataset: {"backbone": "resnet5"}, "did you mean 'resnet50'?"),
+    (picture_of(truncated), BAD_PICTURE),
+    (picture_of(bomb), BAD_PICTURE),
+    (picture_of(lambda path: path.write_text("%!PS-Adobe-3.0 EPSF-3.0\nshowpage\n")), BAD_PICTURE),
+    (picture_of(lambda path: Image.new("1", (9_000, 8_000)).save(path)), BAD_PICTURE),
+    (named("../secret.png"), "lies outside"),
+    (named("images/../../secret.png"), "lies outside"),
+    (named("/etc/hostname"), "lies outside"),
+    (named("images/none.png"), "no such image"),
+    (named("images/x.png"), "a link out of"),
+    (named("images/i0.png", "images/i1.png"), "image 'x': two files"),
+    (lambda dataset: ImageFolder(absent=True).write(dataset.raw), "lite0.published.raw in params"),
+]
 
 
-@pytest.mark.parametrize("damage", [truncated, bomb, large, script])
-def test_bad_image_files_are_refused_by_name(dataset, damage):
-    damage(dataset.raw / "images/i2.png")
-    line = refusal(dataset)
-    assert "i2.png" in line and "run the stage 'download' again" in line
+@pytest.mark.parametrize(("spoil", "words"), FAULTS)
+def test_a_fault_is_one_line_and_an_earlier_store_stays(dataset, spoil, words):
+    dataset.store.parent.mkdir()
+    dataset.store.write_bytes(b"earlier")
+    with pytest.raises((DataError, ConfigError), match=words) as fault:
+        dataset.extract(**(spoil(dataset) or {}))
+    assert dataset.store.read_bytes() == b"earlier" and "\n" not in str(fault.value)
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:99", "mps", "cpu:0", "cpu:9999"])
+def test_an_unknown_device_is_refused(device):
+    with pytest.raises(ConfigError, match="device"):
+        pick_device(device)
 
 
 def test_partial_state_of_images_that_changed_is_not_used(dataset):
     mended = (dataset.raw / "images/i4.png").read_bytes()
-    empty(dataset.raw / "images/i4.png")
-    refusal(dataset)
+    (dataset.raw / "images/i4.png").write_bytes(b"")
+    with pytest.raises(DataError):
+        dataset.extract()
     assert dataset.store.with_name("lite0.h5.partial").exists()
     (dataset.raw / "images/i4.png").write_bytes(mended)
     picture(99).save(dataset.raw / "images/i0.png")
@@ -257,44 +282,6 @@ def test_partial_state_of_images_that_changed_is_not_used(dataset):
     resumed = dataset.store.read_bytes()
     dataset.extract()
     assert dataset.store.read_bytes() == resumed
-
-
-def linked(dataset):
-    (dataset.raw / "images/x.png").symlink_to(dataset.folder / "secret.png")
-    write_captions(dataset.captions, {"x": "images/x.png"})
-
-
-def two_files(dataset):
-    tables = []
-    for file in ("images/i0.png", "images/i1.png"):
-        write_captions(dataset.captions, {"x": file})
-        tables.append(pq.read_table(dataset.captions))
-    pq.write_table(pa.concat_tables(tables), dataset.captions)
-
-
-def named(file):
-    return lambda dataset: write_captions(dataset.captions, {"x": file})
-
-
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
-        (named("../secret.png"), "lies outside"),
-        (named("images/../../secret.png"), "lies outside"),
-        (named("/etc/hostname"), "lies outside"),
-        (named("images/none.png"), "no such image"),
-        (linked, "a link out of"),
-        (two_files, "image 'x': two files"),
-        (
-            lambda dataset: ImageFolder(absent=True).write(dataset.raw),
-            "extraction.lite0.published.raw in params.yaml",
-        ),
-    ],
-)
-def test_images_that_are_not_in_their_folder_are_refused(dataset, spoil, words):
-    picture(0).save(dataset.folder / "secret.png")
-    spoil(dataset)
-    assert words in refusal(dataset)
 
 
 def test_kill_and_resume_gives_the_same_file_and_repeats_no_image(dataset, capsys):

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.cli import commands, project
 from manymatch.config.preset import read_preset
-from manymatch.datasets.fetching.transfer import Unfinished
+from manymatch.datasets.fetching.transfer import Download, Expected
 from manymatch.datasets.rows import csv_rows
 from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.experiments.engine import Run
@@ -165,7 +165,7 @@ JSON = {
         [{"preset": "a", "method": "b", "seed": 1, "features": "c"}]}""",
     ),
     "archive.zip.json": (
-        lambda path: Unfinished(path.with_suffix(""), "http://host/x", False).resume_point(),
+        lambda path: Download("http://host/x", path.with_suffix(""), Expected()).resume_point(),
         '{"url": "http://host/x", "validator": null}',
     ),
     "object.json": (read_object, '{"images": [{"sentences": [{"raw": "a"}]}]}'),

@@ -8,6 +8,7 @@ import json
 import shutil
 import tarfile
 import unicodedata
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
+from manymatch.config.strict import validate
 from manymatch.datasets import captions, download
+from manymatch.datasets.own.collect import Collection, collect
+from manymatch.datasets.own.forms import OwnSettings
 
 
 class Birds:
@@ -62,6 +66,17 @@ class Birds:
         outputs = [raw.with_suffix(f".{name}") for name in ("table", "words", "pairs")]
         captions.write_captions("birds", raw, *outputs, minimum_count=1, kind="own")
         return outputs[0].read_bytes()
+
+    def collect(self, **settings: Any) -> Collection:
+        """The pictures of the source before the stages; those of tars and tables are copied."""
+        source = {"kind": "own", "images": str(self.photos), **settings}
+        listed = self.root / "left_out.tsv"
+        return collect(validate(OwnSettings, source, "test"), self.root / "copied", listed)
+
+
+def counts(collection: Collection) -> dict[str, int]:
+    """The pictures in each split."""
+    return dict(Counter(str(one.split) for one in collection.pictures.values()))
 
 
 Settings = dict[str, Any]

@@ -2,14 +2,11 @@
 
 import numpy as np
 import torch
-from hashed_files import reseal
 from tiny_data import make_data, paint
 
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.features.store import FeatureStore
 from manymatch.shards.read import batches, read_index, samples
-from manymatch.util.files import write_json
-from manymatch.util.json_file import read_object
 
 
 def test_pixels_pass_through_as_bytes(tmp_path):
@@ -27,16 +24,3 @@ def test_pixels_pass_through_as_bytes(tmp_path):
     np.testing.assert_array_equal(batch.features.numpy(), expected)
     stored = next(samples(data.shards, "train"))
     assert stored.features.dtype == np.uint8
-
-
-def test_shards_without_a_type_are_of_halves(tmp_path):
-    """As those are that were written before there were pixels."""
-    data = make_data(tmp_path)
-    data.write_shards()
-    path = data.shards / "index.json"
-    content = read_object(path)
-    assert content.pop("dtype") == "float16"
-    write_json(path, content)
-    reseal(data.shards)
-    assert read_index(data.shards).dtype == "float16"
-    assert next(samples(data.shards, "train")).features.dtype == np.float16

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from manymatch.evaluation.external.arrays import open_array
-from manymatch.features.importers.vector_files import open_vectors, vector
+from manymatch.features.importers.clip_vectors import open_vectors, vector
 from manymatch.features.store import FeatureStore
 from manymatch.util.errors import DataError
 

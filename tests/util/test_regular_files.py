@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from manymatch.config.strict import read_yaml
-from manymatch.datasets.fetching.archives import count_whole, extract, is_archive, member_names
+from manymatch.datasets.fetching.archives import extract, is_archive, member_names, whole_archive
 from manymatch.datasets.fetching.disk import copy_file
 from manymatch.datasets.fetching.sources import Source, obtain
 from manymatch.datasets.image_files import copy_images
@@ -19,9 +19,9 @@ from manymatch.experiments.engine import Run
 from manymatch.features import lite0
 from manymatch.features.butd import network
 from manymatch.features.importers.butd_tsv import open_butd_tsv
+from manymatch.features.importers.clip_vectors import open_vectors
+from manymatch.features.importers.importing import ImageTable
 from manymatch.features.importers.npy_rows import NpyRows
-from manymatch.features.importers.published import ImageTable
-from manymatch.features.importers.vector_files import open_vectors
 from manymatch.features.store import FeatureStore
 from manymatch.model.checkpoint import read_weights
 from manymatch.networks.backbones import resnext
@@ -66,7 +66,7 @@ def sealed_shard(path):
 
 READERS = {
     "archive": lambda path: extract(path, path.with_name("out")),
-    "archive, checked": count_whole,
+    "archive, checked": whole_archive,
     "archive, listed": member_names,
     "copy": lambda path: copy_file(path, path.with_name("out")),
     "copy of images.jpg": lambda path: copy_images(path.parent, path.with_name("out")),

@@ -13,7 +13,7 @@ from manymatch.cli import project
 from manymatch.cli.project import LAYOUT
 from manymatch.config.names import preset_path
 from manymatch.config.params import Params
-from manymatch.datasets.fetching.needs import Need, missing_file
+from manymatch.datasets.base import Need, missing_file
 from manymatch.methods import check_model
 from manymatch.util.errors import ConfigError
 

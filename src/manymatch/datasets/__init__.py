@@ -21,9 +21,9 @@ DATASETS = {
     "flickr30k": "Flickr30k",
     "coco": "Coco",
     "cub": "Cub",
-    "youcook2": "video.youcook2:Youcook2",
-    "msrvtt": "video.msrvtt:Msrvtt",
-    "lsmdc": "video.lsmdc:Lsmdc",
+    "youcook2": "video:Youcook2",
+    "msrvtt": "video:Msrvtt",
+    "lsmdc": "video:Lsmdc",
     "conceptual_captions": "ConceptualCaptions",
     "own": "Own",
 }

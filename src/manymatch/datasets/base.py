@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 import pyarrow as pa
 
 from manymatch.config.strict import Strict
-from manymatch.datasets.fetching.needs import Need
+from manymatch.util.errors import ManyMatchError, SourceError
 from manymatch.util.parquet_file import metadata_of, table_writer
 
 Item = TypeVar("Item")
@@ -87,6 +87,37 @@ class Relevance:
 
     pairs: Iterable[tuple[str, str]]
     complete: bool
+
+
+@dataclass(frozen=True)
+class Need:
+    """A file or folder that a run needs and this machine lacks: `manymatch check` lists it.
+
+    `size`: bytes, where known. `fault`: what the user must do; None: the run downloads it.
+    """
+
+    what: str
+    size: int | None = None
+    fault: ManyMatchError | None = None
+
+    def __str__(self) -> str:
+        if self.size is None:
+            return f"{self.what} (size unknown)"
+        size = f"{self.size / 10**6:,.0f}" if self.size >= 10**6 else "less than 1"
+        return f"{self.what} ({size} MB)"
+
+
+def missing_file(key: str, path: str | None, what: str) -> Need | None:
+    """The need of the file or folder that the setting `key` names; None if it is here.
+
+    Args:
+        path: the setting's value.
+        what: what belongs there, and where people get it.
+    """
+    if path is not None and Path(path).exists():
+        return None
+    found = "not set" if path is None else f"no such file or folder: {path}"
+    return Need(key, fault=SourceError(f"{key}: {found}. Set the key to {what}"))
 
 
 class Dataset(ABC):

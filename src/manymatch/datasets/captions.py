@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
@@ -24,13 +24,11 @@ from manymatch.datasets.base import (
     batches,
     write_rows,
 )
-from manymatch.datasets.image_folder import image_path, read_image_folder
+from manymatch.datasets.image_files import image_path, read_image_folder
 from manymatch.util.errors import DataError
 from manymatch.util.parquet_file import table_writer
 from manymatch.util.progress import say, track
 from manymatch.util.seal import sealed
-
-_KNOWN = ", ".join(SPLITS)
 
 
 def write_captions(
@@ -148,9 +146,8 @@ class Ledger:
             return f"image '{row.image_id}' is in split {row.split} and in split {known}"
         if known is not None:
             return f"captions of image '{row.image_id}' are not consecutive rows"
-        return None if self._folder.absent else self._fault_of_image_file(row)
-
-    def _fault_of_image_file(self, row: Caption) -> str | None:
+        if self._folder.absent:
+            return None
         try:
             path = image_path(self._raw, row.file, self._folder)
         except DataError as error:
@@ -162,43 +159,23 @@ class Ledger:
 
 
 def _row_fault(row: Caption) -> str | None:
-    return (
-        _id_fault("image_id", row.image_id)
-        or _id_fault("caption_id", row.caption_id)
-        or (None if row.split in SPLITS else f"unknown split '{row.split}' (known: {_KNOWN})")
-        or _file_fault(row.file)
-        or caption_fault(row.caption)
-    )
-
-
-def _id_fault(what: str, value: str) -> str | None:
-    """Run files separate ids by whitespace, and messages print them."""
-    if not value or not value.isprintable() or len(value.split()) != 1 or len(value) > 255:
-        return f"{what} {shown(value)} is not one word of 1 to 255 printable characters"
-    return None
-
-
-def _file_fault(file: str) -> str | None:
-    path = PurePosixPath(file)
+    for what, value in (("image_id", row.image_id), ("caption_id", row.caption_id)):
+        # Run files separate ids by whitespace, and messages print them.
+        if len(value.split()) != 1 or not value.isprintable() or len(value) > 255:
+            return f"{what} {shown(value)} is not one word of 1 to 255 printable characters"
+    if row.split not in SPLITS:
+        return f"unknown split '{row.split}' (known: {', '.join(SPLITS)})"
+    file, path = row.file, PurePosixPath(row.file)
     if not path.parts or path.is_absolute() or ".." in path.parts or not file.isprintable():
         return f"file name {shown(file)} leaves the dataset's folder or has unprintable characters"
-    return None
+    return caption_fault(row.caption)
 
 
 def _write_relevance(extra: Relevance | None, ledger: Ledger, path: Path, name: str) -> None:
-    complete = extra is not None and extra.complete
-    schema = RELEVANCE.with_metadata({"complete": "true" if complete else "false"})
-    pairs = extra.pairs if extra is not None else ()
+    extra = extra or Relevance((), complete=False)
+    schema = RELEVANCE.with_metadata({"complete": "true" if extra.complete else "false"})
     with table_writer(path, schema) as writer:
-        for batch in batches(_checked_pairs(pairs, ledger, name)):
+        for batch in batches(extra.pairs):
+            if fault := next(filter(None, (ledger.pair_fault(*pair) for pair in batch)), None):
+                raise DataError(f"{name}: judged pairs: {fault}")
             writer.write_table(pa.table(list(zip(*batch, strict=True)), schema=schema))
-
-
-def _checked_pairs(
-    pairs: Iterable[tuple[str, str]], ledger: Ledger, name: str
-) -> Iterator[tuple[str, str]]:
-    for image_id, caption_id in pairs:
-        fault = ledger.pair_fault(image_id, caption_id)
-        if fault:
-            raise DataError(f"{name}: judged pairs: {fault}")
-        yield image_id, caption_id

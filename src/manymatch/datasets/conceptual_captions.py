@@ -19,9 +19,14 @@ from pydantic import Field
 from manymatch.batch.caption_text import caption_fault, placeholders_as_words
 from manymatch.datasets.base import Caption
 from manymatch.datasets.fetching.archives import extract, whole_archive
-from manymatch.datasets.fetching.gather import PublishedDataset, Sources, SourceSettings, Usual
-from manymatch.datasets.image_files import is_hidden, single_spaced
-from manymatch.datasets.image_folder import IMAGES
+from manymatch.datasets.fetching.gather import (
+    Gatherer,
+    PublishedDataset,
+    Sources,
+    SourceSettings,
+    Usual,
+)
+from manymatch.datasets.image_files import IMAGES, is_hidden, single_spaced
 from manymatch.datasets.rows import tab_rows
 from manymatch.util.errors import DataError, SourceError
 from manymatch.util.files import remove
@@ -56,7 +61,7 @@ class ConceptualCaptions(PublishedDataset):
     usual: ClassVar[Usual] = {"shards": ("[0-9]*.tar", "*.tar")}
     advice: ClassVar[dict[str, str]] = {"shards": _ADVICE}
 
-    def download(self, settings: ConceptualCaptionsSettings, raw: Path) -> None:
+    def collect(self, gatherer: Gatherer, settings: ConceptualCaptionsSettings, raw: Path) -> None:
         """Put the images of the usable samples under `raw/images`, and their captions beside.
 
         Shards are unpacked one after another until there are `limit` training images. Unusable
@@ -65,7 +70,6 @@ class ConceptualCaptions(PublishedDataset):
         Raises:
             SourceError, ConfigError: a shard is missing or damaged, or no sample is usable.
         """
-        gatherer = self.gatherer(settings, raw)
         samples = _Samples(settings)
         with (raw / TABLE).open("w", encoding="utf-8", newline="\n") as table:
             for number, shard in enumerate(gatherer.each("shards", whole_archive)):
@@ -104,7 +108,8 @@ class _Samples:
 
         The files of a sample are in one folder. A key in a second folder is another sample.
         """
-        extract(shard, folder, _is_sample_file)
+        endings = (*_IMAGES, _TEXT, _METADATA)
+        extract(shard, folder, lambda n: not is_hidden(PurePosixPath(n)) and _suffix(n) in endings)
         samples: dict[tuple[str, Path], dict[str, Path]] = {}
         for path in sorted(filter(Path.is_file, folder.rglob("*"))):
             samples.setdefault((key_of(path.name), path.parent), {})[_suffix(path.name)] = path
@@ -153,19 +158,13 @@ _MAX_BYTES = 2**20
 """The maximum size of a text or JSON file. Usual ones have some hundred bytes."""
 
 
-def _is_sample_file(name: str) -> bool:
-    """Return whether a member of a shard belongs to a sample."""
-    path = PurePosixPath(name)
-    return not is_hidden(path) and _suffix(path.name) in (*_IMAGES, _TEXT, _METADATA)
-
-
 def key_of(name: str) -> str:
     """Return a member's key: its name before the first dot, as in WebDataset."""
     return name.partition(".")[0]
 
 
 def _suffix(name: str) -> str:
-    return name.partition(".")[2].lower()
+    return PurePosixPath(name).name.partition(".")[2].lower()
 
 
 def _read_sample(key: str, files: Mapping[str, Path]) -> tuple[Path, str]:

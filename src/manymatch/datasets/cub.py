@@ -34,9 +34,9 @@ from manymatch.datasets.image_files import (
     caption_rows,
     image_files,
     is_hidden,
+    read_image_folder,
     settle_images,
 )
-from manymatch.datasets.image_folder import read_image_folder
 from manymatch.util.errors import DataError, SourceError
 from manymatch.util.files import remove
 from manymatch.util.progress import say
@@ -124,6 +124,7 @@ class Cub(PublishedDataset):
     """Files have the names in the releases, or those common in text-to-image work."""
 
     settings_model = CubSettings
+    may_lack = (_OPTIONAL,)
     usual: ClassVar[Usual] = {
         "images": ("CUB_200_2011/images", "images", "CUB_200_2011.tgz", "cub_mini*.tar"),
         "captions": (
@@ -141,13 +142,9 @@ class Cub(PublishedDataset):
         "images": "set it to CUB_200_2011.tgz or its unpacked folder"
     }
 
-    def optional(self, gatherer: Gatherer, settings: CubSettings) -> list[str]:
-        return [_OPTIONAL]
-
-    def download(self, settings: CubSettings, raw: Path) -> None:
+    def collect(self, gatherer: Gatherer, settings: CubSettings, raw: Path) -> None:
         """Put the captions and lists under `raw`, and the images or a record of where they are."""
-        gatherer = self.gatherer(settings, raw)
-        gatherer.copy(LISTS, raw, [_OPTIONAL])
+        gatherer.copy(LISTS, raw, self.may_lack)
         _copy_captions(gatherer.one("captions", whole_archive), raw)
         settle_images(gatherer.each("images", whole_archive), raw, settings.only_present)
 
@@ -186,20 +183,21 @@ def _is_caption_file(name: PurePosixPath) -> bool:
 
 def _images(raw: Path) -> Iterator[Image]:
     """Yield the images of all splits; images of classes in no list are left out and counted."""
-    splits, counts = read_splits(raw), Counter[int]()
-    paths: dict[str, list[tuple[int, Path]]] = {split: [] for split in SPLITS}
-    unused = 0
+    splits, counts, present = read_splits(raw), Counter[int](), set[str | int]()
+    paths: dict[str | None, list[tuple[int, Path]]] = {split: [] for split in (*SPLITS, None)}
     for path in sorted((raw / TEXT).glob("*/*.txt")):
         number = _class_number(path.parent.name, str(path))
         split = splits.split_of(number, path.stem, counts[number])
         counts[number] += split in ("train", "validation")
-        if split is None:
-            unused += 1
-        else:
-            paths[split].append((number, path))
-    _check_lists(raw, splits)
-    if unused:
-        say(f"cub: left out {unused} images of classes that are in no list")
+        paths[split].append((number, path))
+        present |= {number, path.stem}
+    if not read_image_folder(raw).only_present:  # else the classes of a list may all be missing
+        lists = (splits.train, splits.validation, splits.test, splits.seen_test)
+        for name, members in zip(LISTS.values(), lists, strict=True):
+            if members and present.isdisjoint(members):
+                raise DataError(f"{raw / name}: names nothing that has captions. Check the list")
+    if paths[None]:
+        say(f"cub: left out {len(paths[None])} images of classes that are in no list")
     for split in SPLITS:
         for number, path in paths[split]:
             lines = [
@@ -207,21 +205,6 @@ def _images(raw: Path) -> Iterator[Image]:
                 for order, (line, text) in enumerate(numbered_lines(path))
             ]
             yield Image(f"{path.stem}.jpg", split, lines, labels=(number,))
-
-
-def _check_lists(raw: Path, splits: Splits) -> None:
-    """Check that each list names images with captions; `only_present` data may lack some."""
-    if read_image_folder(raw).only_present:
-        return
-    files = list((raw / TEXT).glob("*/*.txt"))
-    classes = {_class_number(path.parent.name, str(path)) for path in files}
-    lists = (splits.train, splits.validation, splits.test)
-    unmatched = [bool(numbers) and classes.isdisjoint(numbers) for numbers in lists]
-    stems = {path.stem for path in files}
-    unmatched.append(bool(splits.seen_test) and stems.isdisjoint(splits.seen_test))
-    for name, wrong in zip(LISTS.values(), unmatched, strict=True):
-        if wrong:
-            raise DataError(f"{raw / name}: names nothing that has captions. Check the list")
 
 
 # --- splits -----------------------------------------------------------------------------------
@@ -257,25 +240,19 @@ def read_splits(raw: Path) -> Splits:
     Raises:
         DataError: a class is in two lists.
     """
-    classes = {
-        key: _classes(raw / LISTS[key])
-        for key in ("train_classes", "validation_classes", "test_classes")
-    }
+    classes: list[frozenset[int]] = []
     list_of: dict[int, str] = {}
-    for key, numbers in classes.items():
-        for number in sorted(numbers):
-            if number in list_of:
-                raise DataError(f"{raw}: class {number} is in {list_of[number]} and {LISTS[key]}")
-            list_of[number] = LISTS[key]
-    train, validation, test = classes.values()
+    for name in list(LISTS.values())[:3]:
+        path, numbers = raw / name, set[int]()
+        for line, text in numbered_lines(path) if path.is_file() else ():
+            number = _class_number(text, f"{path}:{line}")
+            if list_of.setdefault(number, name) != name:
+                raise DataError(f"{raw}: class {number} is in {list_of[number]} and {name}")
+            numbers.add(number)
+        classes.append(frozenset(numbers))
+    train, validation, test = classes
     stems = {Path(text.strip()).stem for _, text in numbered_lines(raw / LISTS["seen_test"])}
     return Splits(train, validation, test, frozenset(stems))
-
-
-def _classes(path: Path) -> frozenset[int]:
-    if not path.is_file():
-        return frozenset()
-    return frozenset(_class_number(text, f"{path}:{n}") for n, text in numbered_lines(path))
 
 
 def _class_number(name: str, where: str) -> int:

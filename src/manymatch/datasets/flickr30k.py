@@ -17,7 +17,13 @@ from typing import ClassVar
 from manymatch.datasets.base import Caption
 from manymatch.datasets.fetching.archives import whole_archive
 from manymatch.datasets.fetching.disk import copy_file
-from manymatch.datasets.fetching.gather import ImageSettings, PublishedDataset, Sources, Usual
+from manymatch.datasets.fetching.gather import (
+    Gatherer,
+    ImageSettings,
+    PublishedDataset,
+    Sources,
+    Usual,
+)
 from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.image_files import Image, Line, caption_rows, settle_images
 from manymatch.datasets.karpathy import PUBLISHED, copy_karpathy, read_by_split, whole_karpathy
@@ -67,13 +73,12 @@ class Flickr30k(PublishedDataset):
     def has_all(self, path: Path) -> bool:
         return has_all_splits(path)
 
-    def download(self, settings: Flickr30kSettings, raw: Path) -> None:
+    def collect(self, gatherer: Gatherer, settings: Flickr30kSettings, raw: Path) -> None:
         """Put the captions under `raw`, and the images or a record of where they are."""
-        gatherer = self.gatherer(settings, raw)
         source = gatherer.one("captions", whole_karpathy(KARPATHY))
         if is_precomp(source):
             copy_precomp(source, raw / PRECOMP)
-        elif is_multi30k(source):
+        elif (source / "train_images.txt").is_file():
             copy_multi30k(source, raw / MULTI30K)
         else:
             copy_karpathy(source, KARPATHY, raw / KARPATHY)
@@ -100,11 +105,6 @@ _SPLITS = {"train": "train", "validation": "val", "test": "test_2016"}
 _CAPTIONS = range(1, 6)
 
 
-def is_multi30k(folder: Path) -> bool:
-    """Return whether `folder` holds the lists and captions of task 2."""
-    return folder.is_dir() and (folder / "train_images.txt").is_file()
-
-
 def copy_multi30k(source: Path, target: Path) -> None:
     """Copy the lists and captions of the three splits."""
     target.mkdir()
@@ -124,16 +124,14 @@ def read_multi30k(folder: Path) -> Iterator[Image]:
     """
     for split, name in _SPLITS.items():
         files = list(numbered_lines(folder / f"{name}_images.txt"))
-        captions = [_captions(_caption_file(folder, name, k), len(files)) for k in _CAPTIONS]
-        for row, (_, file) in enumerate(files):
-            yield Image(file.strip(), split, [column[row] for column in captions])
-
-
-def _captions(path: Path, count: int) -> list[Line]:
-    lines = [Line(text, f"{path}:{number}") for number, text in numbered_lines(path)]
-    if len(lines) != count:
-        raise DataError(f"{path}: {len(lines)} captions, but the list has {count} images")
-    return lines
+        columns = []
+        for path in (_caption_file(folder, name, number) for number in _CAPTIONS):
+            columns.append([Line(text, f"{path}:{n}") for n, text in numbered_lines(path)])
+            if len(columns[-1]) != len(files):
+                counts = f"{len(columns[-1])} captions, but the list has {len(files)} images"
+                raise DataError(f"{path}: {counts}")
+        for (_, file), *captions in zip(files, *columns, strict=True):
+            yield Image(file.strip(), split, captions)
 
 
 def _caption_file(folder: Path, name: str, number: int) -> Path:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
@@ -21,8 +21,14 @@ from manymatch.datasets.fetching.archives import whole_archive
 from manymatch.datasets.fetching.disk import copy_file
 from manymatch.datasets.fetching.gather import Gatherer, PublishedDataset, SourceSettings, Usual
 from manymatch.datasets.fetching.sources import Source
-from manymatch.datasets.image_files import Image, Line, caption_rows, copy_images, unpack_images
-from manymatch.datasets.image_folder import IMAGES
+from manymatch.datasets.image_files import (
+    IMAGES,
+    Image,
+    Line,
+    caption_rows,
+    copy_images,
+    unpack_images,
+)
 from manymatch.datasets.karpathy import read_karpathy
 from manymatch.datasets.rows import tab_rows
 from manymatch.util.errors import ConfigError, DataError
@@ -70,6 +76,7 @@ class Flickr8kSettings(SourceSettings):
 
 class Flickr8k(PublishedDataset):
     settings_model = Flickr8kSettings
+    may_lack = (*_JUDGMENTS, *_LISTS)
     usual: ClassVar[Usual] = {
         "images": (
             "images_224.tar",
@@ -88,18 +95,15 @@ class Flickr8k(PublishedDataset):
         lists = LISTS.values()
         return path.name != TOKENS or all((path.parent / file).exists() for file in lists)
 
-    def optional(self, gatherer: Gatherer, settings: Flickr8kSettings) -> list[str]:
-        return [*_JUDGMENTS, *_LISTS]
-
-    def download(self, settings: Flickr8kSettings, raw: Path) -> None:
+    def collect(self, gatherer: Gatherer, settings: Flickr8kSettings, raw: Path) -> None:
         """Put the images under `raw/images` and the text files beside them.
 
         The small text files come first, so that a fault in them is reported before the long
         download.
         """
-        gatherer = self.gatherer(settings, raw)
         captions = gatherer.one("captions")
-        is_json = captions.is_file() and _is_object(captions)
+        with captions.open("rb") as stream:
+            is_json = stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
         copy_file(captions, raw / (KARPATHY if is_json else TOKENS))
         if not is_json:
             gatherer.copy(_LISTS, raw)
@@ -114,63 +118,35 @@ class Flickr8k(PublishedDataset):
 
         In this order both forms of the files give the same table.
         """
-        images = sorted(_images(raw), key=lambda image: (SPLITS.index(image.split), image.file))
+        karpathy = raw / KARPATHY
+        images = list(read_karpathy(karpathy)) if karpathy.exists() else _read_tokens(raw)
+        images.sort(key=lambda image: (SPLITS.index(image.split), image.file))
         return caption_rows(raw, images, clean=str.strip)
 
     def relevance(self, raw: Path) -> Relevance | None:
-        """Return the positives of the test split, beyond own captions, that people judged true."""
-        if not any((raw / file).exists() for file in _JUDGMENTS.values()):
+        """Return the positives of the test split, beyond own captions, that people judged true.
+
+        Pairs outside the test split are left out and counted.
+        """
+        rules = {EXPERT: _experts_agree, CROWD: _crowd_agrees}
+        judged: set[tuple[str, str, str]] = set()
+        for name in filter(lambda name: (raw / name).exists(), rules):
+            for where, (image, caption_id, *votes) in tab_rows(raw / name, 5):
+                if rules[name](votes, where):
+                    judged.add((image, caption_id, caption_id.rpartition("#")[0]))
+        if not any((raw / name).exists() for name in rules):
             return None
-        pairs = _true_pairs(raw, _test_files(raw))
-        image_pairs = [(PurePosixPath(file).stem, caption_id) for file, caption_id in pairs]
-        return Relevance(image_pairs, complete=False)
-
-
-def _is_object(path: Path) -> bool:
-    with path.open("rb") as stream:
-        return stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
-
-
-def _images(raw: Path) -> list[Image]:
-    """Return the images from whichever form of the captions is under `raw`."""
-    karpathy = (raw / KARPATHY).exists()
-    return list(read_karpathy(raw / KARPATHY)) if karpathy else _read_tokens(raw)
-
-
-def _test_files(raw: Path) -> set[str]:
-    if (raw / KARPATHY).exists():
-        return {image.file for image in read_karpathy(raw / KARPATHY) if image.split == "test"}
-    return {file for file, (split, _) in _splits(raw).items() if split == "test"}
-
-
-Pair = tuple[str, str]
-"""Image file, caption id."""
-
-
-def _true_pairs(raw: Path, test: set[str]) -> list[Pair]:
-    """Return the pairs that experts or crowd workers judged true, sorted.
-
-    A pair consists of an image in `test` (file names) and the caption of another image in `test`.
-    Pairs outside the test split are left out and counted.
-    """
-    judged = set()
-    for name, is_true in ((EXPERT, _experts_agree), (CROWD, _crowd_agrees)):
-        if (raw / name).exists():
-            judged |= set(_judged_true(raw / name, is_true))
-    inside = {pair for pair in judged if pair[0] in test and _image_file(pair[1]) in test}
-    if len(inside) < len(judged):
-        say(f"judgments: left out {len(judged) - len(inside)} pairs outside the test split")
-    return sorted(pair for pair in inside if pair[0] != _image_file(pair[1]))
-
-
-def _image_file(caption_id: str) -> str:
-    return caption_id.rpartition("#")[0]
-
-
-def _judged_true(path: Path, is_true: Callable[[list[str], str], bool]) -> Iterator[Pair]:
-    for where, (image, caption_id, *votes) in tab_rows(path, 5):
-        if is_true(votes, where):
-            yield image, caption_id
+        if (raw / KARPATHY).exists():
+            test = {one.file for one in read_karpathy(raw / KARPATHY) if one.split == "test"}
+        else:
+            test = {file for file, (split, _) in _splits(raw).items() if split == "test"}
+        inside = {pair for pair in judged if {pair[0], pair[2]} <= test}
+        if len(inside) < len(judged):
+            say(f"judgments: left out {len(judged) - len(inside)} pairs outside the test split")
+        pairs = [
+            (PurePosixPath(file).stem, text) for file, text, own in sorted(inside) if file != own
+        ]
+        return Relevance(pairs, complete=False)
 
 
 def _experts_agree(votes: list[str], where: str) -> bool:
@@ -203,33 +179,22 @@ def _read_tokens(raw: Path) -> list[Image]:
     Raises:
         DataError: an image in a list has no caption.
     """
-    captions = _captions(raw / TOKENS)
-    splits = _splits(raw)
-    images = []
-    for file, (split, where) in splits.items():
-        if file not in captions:
-            raise DataError(f"{where}: image {file} has no caption in {TOKENS}")
-        lines = [
-            Line(text, line_where, f"{file}#{number}")
-            for number, text, line_where in sorted(captions[file])
-        ]
-        images.append(Image(file, split, lines))
-    _report_unused(captions, splits)
-    return images
-
-
-_NumberedCaptions = dict[str, list[tuple[int, str, str]]]
-"""File -> number, text and position (file:line) of each caption."""
-
-
-def _captions(path: Path) -> _NumberedCaptions:
     captions: defaultdict[str, list[tuple[int, str, str]]] = defaultdict(list)
-    for where, (key, caption) in tab_rows(path, 2):
+    for where, (key, caption) in tab_rows(raw / TOKENS, 2):
         file, hash_sign, order = key.rpartition("#")
         if not (file and hash_sign and _INTEGER.fullmatch(order)):
             raise DataError(f"{where}: expected FILE#NUMBER before the tab, found {key!a:.60}")
         captions[file].append((int(order), caption, where))
-    return captions
+    splits, images = _splits(raw), []
+    for file, (split, where) in splits.items():
+        if file not in captions:
+            raise DataError(f"{where}: image {file} has no caption in {TOKENS}")
+        lines = [Line(text, at, f"{file}#{number}") for number, text, at in sorted(captions[file])]
+        images.append(Image(file, split, lines))
+    if unused := captions.keys() - splits.keys():
+        count = sum(len(captions[file]) for file in unused)
+        say(f"{TOKENS}: left out {count} captions of {len(unused)} images that are in no split")
+    return images
 
 
 def _splits(raw: Path) -> dict[str, tuple[str, str]]:
@@ -242,10 +207,3 @@ def _splits(raw: Path) -> dict[str, tuple[str, str]]:
                 raise DataError(f"{where}: image {file} is listed already, in {splits[file][1]}")
             splits[file] = split, where
     return splits
-
-
-def _report_unused(captions: _NumberedCaptions, splits: dict[str, tuple[str, str]]) -> None:
-    unused = captions.keys() - splits.keys()
-    if unused:
-        count = sum(len(captions[file]) for file in unused)
-        say(f"{TOKENS}: left out {count} captions of {len(unused)} images that are in no split")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from manymatch.datasets.image_folder import image_path, read_image_folder
+from manymatch.datasets.image_files import image_path, read_image_folder
 from manymatch.util.errors import DataError
 from manymatch.util.parquet_file import open_table, table_faults
 

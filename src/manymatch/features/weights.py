@@ -7,7 +7,7 @@ from pathlib import Path
 from huggingface_hub import try_to_load_from_cache
 from huggingface_hub.errors import HFValidationError
 
-from manymatch.datasets.fetching.needs import Need, missing_file
+from manymatch.datasets.base import Need, missing_file
 from manymatch.networks.backbones import HUB
 from manymatch.util.errors import SourceError
 

@@ -53,7 +53,7 @@ class Index(Strict):
     features: str
     width: Count
     max_regions: Count
-    dtype: Literal["float16", "uint8"] = "float16"
+    dtype: Literal["float16", "uint8"]
     boxes: bool
     attributes: dict[str, str]
     parser: str | None = None

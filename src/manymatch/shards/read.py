@@ -1,14 +1,20 @@
-"""Batches from shards. They do not depend on the number of processes and workers that read."""
+"""Batches from shards, which worker processes can prepare while the network trains.
+
+The batches do not depend on the number of processes and workers that read.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+import gc
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-from torch.utils.data import IterableDataset, get_worker_info
+import orjson
+import torch
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from manymatch.batch.batch import Batch
 from manymatch.batch.collate import collate
@@ -25,12 +31,13 @@ from manymatch.shards.order import (
     shard_order,
 )
 from manymatch.shards.prepare import Preparation
-from manymatch.shards.sample import BOXES, FEATURES, JSON, THUMBNAIL, Sample, decode, labels_of
-from manymatch.util.errors import DataError
+from manymatch.shards.sample import BOXES, FEATURES, JSON, THUMBNAIL, Sample, decode
+from manymatch.util.errors import DataError, ManyMatchError
 
 __all__ = [
     "Batches",
     "Index",
+    "Loader",
     "batches",
     "caption_texts",
     "classes_of",
@@ -49,13 +56,18 @@ def samples(
 
     `graphs` reads the parsed scene graphs of the captions.
     """
-    index = read_index(folder)
-    shards = index.split(split)
-    selected = range(shards.images) if rows is None else rows
+    for raw in _in_table_order(folder, split, {JSON, FEATURES, BOXES, THUMBNAIL}, rows):
+        yield decode(raw, graphs=graphs)
+
+
+def _in_table_order(
+    folder: Path, split: str, suffixes: Set[str], rows: Iterable[int] | None = None
+) -> Iterator[RawSample]:
+    shards = read_index(folder).split(split)
     order = shard_order(len(shards.shards), None)
-    for _, raw in fetch(folder, shards, order, selected, {JSON, FEATURES, BOXES, THUMBNAIL}):
-        where = f"{folder} ({split})"
-        yield decode(raw, index.width, where, index.dtype, graphs=graphs)
+    selected = range(shards.images) if rows is None else rows
+    for _, raw in fetch(folder, shards, order, selected, suffixes):
+        yield raw
 
 
 def caption_texts(folder: Path) -> Iterator[str]:
@@ -71,18 +83,15 @@ def classes_of(folder: Path, split: str) -> np.ndarray:
     Raises:
         DataError: an image has no class or several.
     """
-    index = read_index(folder)
-    shards = index.split(split)
-    order = shard_order(len(shards.shards), None)
-    classes = []
-    for _, raw in fetch(folder, shards, order, range(shards.images), {JSON}):
-        image_id, labels = labels_of(raw, f"{folder} ({split})")
-        if len(labels) != 1:
+    classes: list[int] = []
+    for raw in _in_table_order(folder, split, {JSON}):
+        facts = orjson.loads(raw[JSON])
+        if len(facts["labels"]) != 1:
             raise DataError(
-                f"{folder} ({split}): image '{image_id}' has {len(labels)} classes, and "
-                "training.one_per_class needs exactly one. Turn this setting off"
+                f"{folder} ({split}): image '{facts['image_id']}' has {len(facts['labels'])} "
+                "classes, and training.one_per_class needs exactly one. Turn this setting off"
             )
-        classes += labels
+        classes += facts["labels"]
     return np.array(classes)
 
 
@@ -185,7 +194,6 @@ class Batches(IterableDataset[Batch]):
         self._plan = plan
         self._held = held
         self._graphs = graphs
-        self._width = index.width if held is None else 0
         self._prepare = prepare
 
     def __len__(self) -> int:
@@ -221,11 +229,63 @@ class Batches(IterableDataset[Batch]):
             yield self._collate([held.pop(position) for position in rows.tolist()])
 
     def _collate(self, samples: Iterable[RawSample]) -> Batch:
-        where, index = f"{self._folder} ({self._split})", self._index
         items = []
         for raw in samples:
-            rng = self._prepare.random(raw["__key__"].decode(errors="replace"))
+            rng = self._prepare.random(raw["__key__"].decode())
             draw = partial(self._prepare.draw, rng=rng)
-            sample = decode(raw, self._width, where, index.dtype, draw, self._graphs)
+            sample = decode(raw, draw, self._graphs)
             items.append(self._prepare(sample, rng))
         return collate(items)
+
+
+class Loader:
+    """The batches of epoch after epoch, prepared by `workers` processes (0: by this process).
+
+    The workers live as long as the loader: starting them takes as long as many batches.
+
+    Args:
+        batches: the batches of an epoch.
+        pin_memory: speeds up copies to a GPU.
+    """
+
+    def __init__(
+        self, batches: Callable[[int], Batches], workers: int = 0, pin_memory: bool = False
+    ) -> None:
+        self._epochs = _Epochs(batches)
+        self._loader = DataLoader(
+            self._epochs,
+            batch_size=None,
+            num_workers=workers,
+            pin_memory=pin_memory,
+            prefetch_factor=2 if workers else None,
+            persistent_workers=bool(workers),
+        )
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """The batches of one epoch."""
+        if self._loader.num_workers:
+            self._epochs.batches(number).check_shards()
+        self._epochs.number.fill_(number)
+        for batch in self._loader:
+            if isinstance(batch, ManyMatchError):
+                raise batch
+            yield batch
+
+
+class _Epochs(IterableDataset[Batch | ManyMatchError]):
+    """The batches of the epoch `number`, which the workers share with the training process.
+
+    It yields our errors as values: an error that a worker raises would arrive as a traceback.
+    """
+
+    def __init__(self, batches: Callable[[int], Batches]) -> None:
+        self.batches = batches
+        self.number = torch.zeros((), dtype=torch.int64).share_memory_()
+
+    def __iter__(self) -> Iterator[Batch | ManyMatchError]:
+        if get_worker_info():
+            gc.freeze()  # else each collection searches what the worker has of the training process
+        try:
+            yield from self.batches(int(self.number))
+        except ManyMatchError as error:
+            yield error

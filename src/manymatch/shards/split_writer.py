@@ -1,4 +1,4 @@
-"""The shards of one split, written by webdataset's own `TarWriter`."""
+"""The shards of all splits, written by webdataset's own `TarWriter`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import contextlib
 import hashlib
 import io
 import tarfile
+from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,63 +22,62 @@ _WRITE_BYTES = 2**20  # bytes that go to the operating system at once
 _UNDIVIDED = 2**30  # bytes of a member up to which `tarfile` does not copy the member in pieces
 
 
-class SplitWriter:
-    """Writes the images of one split to tar files, one file after another.
+class ShardWriter:
+    """Writes the images of all splits to tar files, one file of a split after another.
 
-    Equal samples give equal bytes: the tar files hold no times, users and groups.
+    Equal samples give equal bytes: the tar files hold no times, users and groups. A thread moves
+    finished files to the disk, so that the next file does not wait for the disk.
 
     Args:
-        syncing: the executor that moves finished files to the disk, so that the next file does not
-            wait for the disk.
         hashes: gets the SHA-256 of each finished shard.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        split: str,
-        images_per_shard: int,
-        syncing: Executor,
-        hashes: dict[str, str],
-    ) -> None:
-        self._folder = folder
-        self._split = split
-        self._images_per_shard = images_per_shard
-        self._syncing = syncing
+    def __init__(self, folder: Path, images_per_shard: int, hashes: dict[str, str]) -> None:
+        self._folder, self._images_per_shard, self._hashes = folder, images_per_shard, hashes
+        self._images: dict[str, dict[str, int]] = {}
+        """The images of each shard of each split."""
+        self._captions: Counter[str] = Counter()
+        self._tars: dict[str, TarWriter] = {}
         self._synced: list[Future[None]] = []
-        self._shard_images: dict[str, int] = {}
-        self._hashes = hashes
-        self._captions = 0
-        self._open = contextlib.ExitStack()
+        self._all = contextlib.ExitStack()
+        self._syncing = self._all.enter_context(ThreadPoolExecutor(1))
+        self._open: dict[str, contextlib.ExitStack] = {}
 
-    def write(self, number: int, sample: Sample) -> None:
+    def write(self, split: str, number: int, sample: Sample) -> None:
         """Add an image to the shard that its `number` in the split belongs to.
 
-        The numbers must be ascending.
+        The numbers of a split must be ascending.
         """
-        shard = f"{self._split}-{number // self._images_per_shard:06d}.tar"
-        if shard not in self._shard_images:
-            self._open.close()
-            self._shard_images[shard] = 0
-            self._tar = self._open.enter_context(self._tar_file(self._folder / shard))
-        self._tar.write({"__key__": sample.key, **encode(sample)})
-        self._shard_images[shard] += 1
-        self._captions += len(sample.captions)
+        images = self._images.setdefault(split, {})
+        shard = f"{split}-{number // self._images_per_shard:06d}.tar"
+        if shard not in images:
+            if split not in self._open:
+                self._open[split] = self._all.enter_context(contextlib.ExitStack())
+            self._open[split].close()
+            images[shard] = 0
+            tar = self._tar_file(self._folder / shard)
+            self._tars[split] = self._open[split].enter_context(tar)
+        self._tars[split].write({"__key__": sample.key, **encode(sample)})
+        images[shard] += 1
+        self._captions[split] += len(sample.captions)
 
     def close(self) -> None:
-        """Finish the last shard, and wait until all shards are on the disk."""
-        self._open.close()
+        """Finish the last shards, and wait until all shards are on the disk."""
+        self._all.close()
         for synced in self._synced:
             synced.result()
 
-    def summary(self) -> Split:
-        """The entry of the index for the split, after `close`."""
-        return Split(
-            shards=list(self._shard_images),
-            shard_images=list(self._shard_images.values()),
-            images=sum(self._shard_images.values()),
-            captions=self._captions,
-        )
+    def splits(self) -> dict[str, Split]:
+        """The entries of the index, after `close`."""
+        return {
+            split: Split(
+                shards=list(images),
+                shard_images=list(images.values()),
+                images=sum(images.values()),
+                captions=self._captions[split],
+            )
+            for split, images in self._images.items()
+        }
 
     @contextlib.contextmanager
     def _tar_file(self, path: Path) -> Iterator[TarWriter]:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import PIL
 
 from manymatch.batch.scene_graph import PARSER
-from manymatch.datasets.image_folder import image_path, read_image_folder
+from manymatch.datasets.image_files import image_path, read_image_folder
 from manymatch.features.store import FeatureStore, Rows
 from manymatch.shards.index import INDEX, Index, Split, read_index
 from manymatch.shards.sample import Sample
-from manymatch.shards.split_writer import SplitWriter
+from manymatch.shards.split_writer import ShardWriter
 from manymatch.shards.tables import Image, distinct, read_images
 from manymatch.util.code_hash import code_hash
 from manymatch.util.errors import DataError
@@ -72,10 +71,7 @@ def write_shards(
         pictures = Pictures(raw)
         shards = _Shards(captions, graphs, features, rows, pictures, images_per_shard, thumbnail)
 
-        @functools.cache
-        def identity() -> str:
-            return _identity(shards)
-
+        identity = functools.cache(shards.identity)
         if parts.wanted:
             with parts.making(lambda part: identity()) as path:
                 if path:
@@ -86,21 +82,6 @@ def write_shards(
                 join(joined, folder)
             else:
                 shards.write(folder, WHOLE)
-
-
-def _identity(shards: _Shards) -> str:
-    """Hash of everything that decides the shards; all parts have the same.
-
-    Pictures count with their size only, because they decide nothing but the thumbnails.
-    """
-    pictures = map(shards.pictures.path, distinct(shards.captions, "file"))
-    return identity_of(
-        code_hash(__name__),
-        [sha256(shards.captions), sha256(shards.graphs), shards.features.sha256],
-        [path and path.stat().st_size for path in pictures],
-        [shards.captions.stem, shards.features.path.stem],
-        [shards.images_per_shard, shards.thumbnail, PIL.__version__],
-    )
 
 
 @dataclass(frozen=True)
@@ -116,6 +97,20 @@ class _Shards:
     images_per_shard: int
     thumbnail: int
 
+    def identity(self) -> str:
+        """Hash of everything that decides the shards; all parts have the same.
+
+        Pictures count with their size only, because they decide nothing but the thumbnails.
+        """
+        pictures = map(self.pictures.path, distinct(self.captions, "file"))
+        return identity_of(
+            code_hash(__name__),
+            [sha256(self.captions), sha256(self.graphs), self.features.sha256],
+            [path and path.stat().st_size for path in pictures],
+            [self.captions.stem, self.features.path.stem],
+            [self.images_per_shard, self.thumbnail, PIL.__version__],
+        )
+
     def write(self, folder: Path, part: Part) -> None:
         """Write the shards of one part and their index."""
         hashes: dict[str, str] = {}
@@ -125,24 +120,22 @@ class _Shards:
                 read_images(self.captions, self.graphs), f"shards {folder}", len(self.rows)
             )
             blocks = self._blocks(_numbered(images, self.images_per_shard, part))
-            with (
-                _split_writers(partial, self.images_per_shard, hashes) as writers,
-                contextlib.closing(ahead(blocks, depth=1)) as prepared,
-            ):
-                for number, split, sample in itertools.chain.from_iterable(prepared):
-                    writers[split].write(number, sample)
-            part.refuse_empty(writers, "shards")
-            write_json(partial / INDEX, self._index(writers).model_dump())
+            writer = ShardWriter(partial, self.images_per_shard, hashes)
+            with closing(writer), closing(ahead(blocks, depth=1)) as prepared:
+                for split, number, sample in itertools.chain.from_iterable(prepared):
+                    writer.write(split, number, sample)
+            part.refuse_empty(writer.splits(), "shards")
+            write_json(partial / INDEX, self._index(writer.splits()).model_dump())
 
     def _blocks(
         self, images: Iterable[tuple[int, Image]]
-    ) -> Iterator[list[tuple[int, str, Sample]]]:
-        """Blocks of images: the number in the split, the split and the sample of every image."""
+    ) -> Iterator[list[tuple[str, int, Sample]]]:
+        """Blocks of images: the split, the number in the split and the sample of every image."""
         remaining = iter(images)
         while block := list(itertools.islice(remaining, _BLOCK)):
             rows = self.features.read([self.rows[image.image_id] for _, image in block])
             yield [
-                (number, image.split, self._sample(number, image, rows, at))
+                (image.split, number, self._sample(number, image, rows, at))
                 for at, (number, image) in enumerate(block)
             ]
 
@@ -160,7 +153,7 @@ class _Shards:
             thumbnail=self.pictures.thumbnail(image.file, self.thumbnail),
         )
 
-    def _index(self, writers: Mapping[str, SplitWriter]) -> Index:
+    def _index(self, splits: dict[str, Split]) -> Index:
         return Index(
             dataset=self.captions.stem,
             features=self.features.path.stem,
@@ -170,7 +163,7 @@ class _Shards:
             boxes=self.features.has_boxes,
             attributes=self.features.attributes,
             parser=metadata_of(self.graphs, PARSER, "scene_graphs"),
-            splits={name: writer.summary() for name, writer in writers.items()},
+            splits=splits,
         )
 
 
@@ -197,24 +190,6 @@ class Pictures:
             return small_jpeg(image, side, _JPEG_QUALITY)
 
 
-@contextlib.contextmanager
-def _split_writers(
-    folder: Path, images_per_shard: int, hashes: dict[str, str]
-) -> Iterator[Mapping[str, SplitWriter]]:
-    """One writer for each split, made when it is first asked for. All are closed at the end.
-
-    `hashes` gets the SHA-256 of each shard.
-    """
-
-    class Writers(dict[str, SplitWriter]):
-        def __missing__(self, split: str) -> SplitWriter:
-            self[split] = writer = SplitWriter(folder, split, images_per_shard, syncing, hashes)
-            return open_writers.enter_context(contextlib.closing(writer))
-
-    with ThreadPoolExecutor(1) as syncing, contextlib.ExitStack() as open_writers:
-        yield Writers()
-
-
 def join(parts: Sequence[Path], folder: Path) -> None:
     """Write all shards of `parts`, which have no shard in common, to `folder` with one index.
 
@@ -228,7 +203,10 @@ def join(parts: Sequence[Path], folder: Path) -> None:
         for part, index in indexes.items():
             seal = open_sealed(part, f"Remove {part} and make this part again", whole_bytes=None)
             for name in itertools.chain.from_iterable(s.shards for s in index.splits.values()):
-                _link(seal.check(name), partial / name)
+                try:
+                    os.link(seal.check(name), partial / name)
+                except OSError:  # another disk
+                    shutil.copyfile(seal.check(name), partial / name)
                 hashes[name] = seal.hashes[name]
         splits = {
             name: _joined([i.splits[name] for i in indexes.values() if name in i.splits])
@@ -236,14 +214,6 @@ def join(parts: Sequence[Path], folder: Path) -> None:
         }
         whole = indexes[parts[0]].model_copy(update={"splits": splits})
         write_json(partial / INDEX, whole.model_dump())
-
-
-def _link(source: Path, target: Path) -> None:
-    """Give a file a second name, or copy the file if `target` is on another disk."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
 
 
 def _joined(splits: Sequence[Split]) -> Split:

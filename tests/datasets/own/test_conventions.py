@@ -10,24 +10,14 @@ from pathlib import Path
 
 import pytest
 from own_conventions import FORMS, stray_files
-from own_forms import Birds, Settings
+from own_forms import Birds, counts
 from PIL import Image
-
-from manymatch.config.strict import validate
-from manymatch.datasets.own.collect import Collection, collect
-from manymatch.datasets.own.forms import OwnSettings
-
-
-def collected(birds: Birds, settings: Settings) -> Collection:
-    value = {"kind": "own", "images": str(birds.photos)} | settings
-    listed = birds.root / "left_out.tsv"
-    return collect(validate(OwnSettings, value, "test"), None, listed)
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_all_pictures_and_captions_are_found(name: str, birds: Birds) -> None:
     expected = Counter(text for texts in birds.captions.values() for text in texts)
-    collection = collected(birds, FORMS[name](birds))
+    collection = birds.collect(**FORMS[name](birds))
     pictures = collection.pictures.values()
     assert Counter(text for one in pictures for text in one.captions) == expected
     assert len(pictures) == 60 and not collection.left_out
@@ -36,20 +26,25 @@ def test_all_pictures_and_captions_are_found(name: str, birds: Birds) -> None:
 @pytest.mark.parametrize(
     ("caption", "expected"),
     [
-        ("A portrait of <PERSON> on the wall", "A portrait of person on the wall"),
-        ("<PERSON> and <PERSON_NAME>", "person and person name"),
-        ("a <unk> bird, <NUM> eggs", "a unk bird, num eggs"),
-        ("<s> a bird </s>", "a bird"),
-        ("1 < 2 birds > 0", "1 < 2 birds > 0"),
-        ("salt&pepper; birds", "salt&pepper; birds"),
-        ("\ufeffa bird", "a bird"),
-        ("a\u2028small\u0085bird", "a small bird"),
+        ("A portrait of <PERSON> on the wall", ["A portrait of person on the wall"]),
+        ("<PERSON> and <PERSON_NAME>", ["person and person name"]),
+        ("a <unk> bird, <NUM> eggs", ["a unk bird, num eggs"]),
+        ("<s> a bird </s>", ["a bird"]),
+        ("1 < 2 birds > 0", ["1 < 2 birds > 0"]),
+        ("salt&pepper; birds", ["salt&pepper; birds"]),
+        ("\ufeffa bird", ["a bird"]),
+        ("a\u2028small\u0085bird", ["a small bird"]),
+        # Without a visible sign:
+        ("\u200b", []),
+        ("\u200e \ufeff", []),
+        ("\u3000", []),
     ],
 )
-def test_conventions_of_published_captions(caption: str, expected: str, birds: Birds) -> None:
-    birds.captions["bird7.jpg"] = [caption]
+def test_conventions_of_published_captions(caption: str, expected: list[str], birds: Birds) -> None:
+    birds.captions["bird7.jpg"] = [caption, "a bird"]
     (birds.photos / "metadata.jsonl").write_text("\n".join(map(json.dumps, birds.rows)))
-    assert collected(birds, {}).pictures["bird7.jpg"].captions == [expected]
+    collection = birds.collect(allow=0.05)
+    assert collection.pictures["bird7.jpg"].captions == [*expected, "a bird"]
 
 
 def moved(birds: Birds, folder: Callable[[int], str]) -> None:
@@ -62,10 +57,6 @@ def moved(birds: Birds, folder: Callable[[int], str]) -> None:
         captions[f"{folder(n)}/{n}.jpg"] = texts
     birds.captions = captions
     birds.table(birds.photos / "metadata.csv")
-
-
-def counts(collection: Collection) -> dict[str, int]:
-    return dict(Counter(str(one.split) for one in collection.pictures.values()))
 
 
 THIRDS = {"train": 40, "validation": 10, "test": 10}
@@ -92,7 +83,7 @@ def test_folders_under_one_table(
     names: tuple[str, str, str], expected: dict[str, int], note: str, birds: Birds
 ) -> None:
     moved(birds, lambda n: names[0 if n < 40 else 1 if n < 50 else 2])
-    collection = collected(birds, {})
+    collection = birds.collect()
     assert counts(collection) == expected
     assert note in "; ".join(collection.notes)
 
@@ -103,7 +94,7 @@ def test_lists_name_pictures_with_and_without_endings(ending: str, birds: Birds)
     paths = [birds.root / f"{split}.txt" for split in ("train", "val", "test")]
     for path, numbers in zip(paths, (range(40), range(40, 50), range(50, 60)), strict=True):
         path.write_text("".join(f"{n}{ending}\n" for n in numbers))
-    assert counts(collected(birds, {"split": [str(path) for path in paths]})) == THIRDS
+    assert counts(birds.collect(split=[str(path) for path in paths])) == THIRDS
 
 
 def test_an_exact_name_in_a_list_comes_first(birds: Birds) -> None:
@@ -115,7 +106,7 @@ def test_an_exact_name_in_a_list_comes_first(birds: Birds) -> None:
     train, val = birds.root / "train.txt", birds.root / "val.txt"
     train.write_text("".join(f"{n}.jpg\n" for n in range(58)))
     val.write_text("7.png\n58\n59\n")
-    collection = collected(birds, {"split": [str(train), str(val)]})
+    collection = birds.collect(split=[str(train), str(val)])
     assert collection.pictures["photos/7.png"].split == "validation"
     assert collection.pictures["photos/7.jpg"].split != "validation"
 
@@ -124,12 +115,12 @@ def test_what_is_left_out_is_said(birds: Birds) -> None:
     for file, texts in list(birds.captions.items())[:20]:
         (birds.photos / file).with_suffix(".txt").write_text("\n".join(texts))
     (birds.photos / "phone.heic").write_bytes(b"x")
-    notes = "; ".join(collected(birds, {}).notes)
+    notes = "; ".join(birds.collect().notes)
     assert f"41 of 61 pictures in {birds.photos} have no caption" in notes
 
 
 def test_ignored_files_are_said(birds: Birds) -> None:
-    notes = "; ".join(collected(birds, stray_files(birds)).notes)
+    notes = "; ".join(birds.collect(**stray_files(birds)).notes)
     assert "4 other files are not read" in notes
 
 
@@ -140,7 +131,7 @@ def test_names_that_are_not_utf8_are_listed(birds: Birds) -> None:
     name = os.fsencode(birds.photos) + b"/caf\xe9"
     Path(os.fsdecode(name + b".jpg")).write_bytes((birds.photos / "bird1.jpg").read_bytes())
     Path(os.fsdecode(name + b".txt")).write_text("a bird")
-    collection = collected(birds, {"allow": 0.05})
+    collection = birds.collect(allow=0.05)
     assert len(collection.pictures) == 60
     assert "caf\\udce9.jpg" in (birds.root / "left_out.tsv").read_text("utf-8")
 

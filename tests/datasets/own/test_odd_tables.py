@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from own_forms import Birds, Settings, tar_of
+from own_forms import Birds, Settings, counts, tar_of
 
-from manymatch.config.strict import validate
-from manymatch.datasets.own.collect import Collection, collect
-from manymatch.datasets.own.forms import OwnSettings
 from manymatch.datasets.own.record import texts
 
 SPLITS = {"train": 40, "validation": 10, "test": 10}
 WORDS = ("train", "val", "test")
 
 
-def collected(birds: Birds, **settings: object) -> Collection:
-    value: Settings = {"kind": "own", "images": str(birds.photos)} | settings
-    target, listed = birds.root / "copied", birds.root / "left_out.tsv"
-    return collect(validate(OwnSettings, value, "test"), target, listed)
-
-
 def split_word(number: int) -> str:
     return WORDS[0 if number < 40 else 1 if number < 50 else 2]
-
-
-def counts(collection: Collection) -> dict[str, int]:
-    return dict(Counter(str(one.split) for one in collection.pictures.values()))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +62,7 @@ def test_the_case_of_the_column_of_splits_does_not_count(
         path = birds.root / "pictures.tar"
         tar_of(path, members)
         settings = {"images": str(path)}
-    assert counts(collected(birds, **settings)) == SPLITS
+    assert counts(birds.collect(**settings)) == SPLITS
 
 
 def folder_of_tables(birds: Birds, word: str, numbers: list[int], folder: Path) -> None:
@@ -108,14 +94,14 @@ def test_folders_of_captions_say_the_splits(write: object, birds: Birds) -> None
         (root / word).mkdir(parents=True)
         write(birds, word, [n for n in range(60) if split_word(n) == word], root / word)
     of_tars = {"images": str(root)} if write is folder_of_tars else {}
-    collection = collected(birds, **{"captions": str(root)} | of_tars)
+    collection = birds.collect(**{"captions": str(root)} | of_tars)
     assert counts(collection) == SPLITS
 
 
 def test_the_column_split_comes_before_others_of_the_name(birds: Birds) -> None:
     rows = [{"Split": "A", "split": split_word(n)} | row for n, row in enumerate(birds.rows)]
     (birds.photos / "metadata.json").write_text(json.dumps(rows))
-    assert counts(collected(birds)) == SPLITS
+    assert counts(birds.collect()) == SPLITS
 
 
 @pytest.mark.parametrize("folder", ["photos/labels", "photos/../labels"])
@@ -125,7 +111,7 @@ def test_paths_with_dots_lead_to_the_pictures(folder: str, birds: Birds) -> None
     up = "" if ".." in folder else "../"
     rows = [row | {"file_name": f"{up}./more/../{row['file_name']}"} for row in birds.rows]
     (birds.root / folder / "rows.json").write_text(json.dumps(rows))
-    assert len(collected(birds, captions=str(birds.root / folder)).pictures) == 60
+    assert len(birds.collect(captions=str(birds.root / folder)).pictures) == 60
 
 
 def pictures_called(birds: Birds, *names: str) -> None:
@@ -150,7 +136,7 @@ def pictures_called(birds: Birds, *names: str) -> None:
 )
 def test_names_that_no_file_can_have(names: tuple[str, ...], reason: str, birds: Birds) -> None:
     pictures_called(birds, *names)
-    collection = collected(birds, images=str(birds.root / "pictures.parquet"), allow=0.05)
+    collection = birds.collect(images=str(birds.root / "pictures.parquet"), allow=0.05)
     (left_out,) = collection.left_out
     assert reason in left_out.reason
     assert len(list((birds.root / "copied").rglob("*.*g"))) >= 59
@@ -159,19 +145,11 @@ def test_names_that_no_file_can_have(names: tuple[str, ...], reason: str, birds:
 def test_a_very_long_name_in_a_table_is_left_out(birds: Birds) -> None:
     rows = [*birds.rows, {"file_name": "a" * 5000 + ".jpg", "caption": ["a bird"]}]
     (birds.photos / "metadata.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    collection = collected(birds, allow=0.05)
+    collection = birds.collect(allow=0.05)
     assert [one.reason[:15] for one in collection.left_out] == ["no such picture"]
 
 
 def test_a_table_that_another_table_replaces_is_named(birds: Birds) -> None:
     birds.table(birds.photos / "metadata.csv")
     birds.table(birds.photos / "more.csv")
-    assert f"1 other files are not read, such as {birds.photos}/more.csv" in collected(birds).notes
-
-
-@pytest.mark.parametrize("caption", ["\u200b", "\u200e \ufeff", "\u3000"])
-def test_a_caption_without_a_visible_sign_is_empty(caption: str, birds: Birds) -> None:
-    birds.captions["bird7.jpg"] = [caption, "a bird"]
-    (birds.photos / "metadata.json").write_text(json.dumps(birds.rows))
-    collection = collected(birds, allow=0.05)
-    assert collection.pictures["bird7.jpg"].captions == ["a bird"]
+    assert f"1 other files are not read, such as {birds.photos}/more.csv" in birds.collect().notes

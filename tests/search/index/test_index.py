@@ -18,7 +18,7 @@ from hashed_files import edit
 from made_indexes import made_index
 
 from manymatch import Index
-from manymatch.evaluation.rerank import reranked
+from manymatch.evaluation.ensemble import reranked
 from manymatch.model.hub import fetched
 from manymatch.search.index.sources import PictureFolder
 from manymatch.util.errors import CheckpointError, ConfigError, DataError

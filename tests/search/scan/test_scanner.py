@@ -21,7 +21,7 @@ from torch.nn.functional import normalize
 
 import manymatch
 from manymatch import Model
-from manymatch.evaluation.rerank import reranked
+from manymatch.evaluation.ensemble import reranked
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Side
 from manymatch.search.scan import dots

@@ -40,8 +40,7 @@ from manymatch.datasets.fetching.gather import (
 )
 from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.fetching.transfer import Check
-from manymatch.datasets.image_files import Image, caption_rows, settle_images
-from manymatch.datasets.image_folder import read_image_folder
+from manymatch.datasets.image_files import Image, caption_rows, read_image_folder, settle_images
 from manymatch.datasets.karpathy import (
     PUBLISHED,
     copy_karpathy,
@@ -110,6 +109,7 @@ class Coco(PublishedDataset):
     """Files have the names in the releases, or in the data of PCME, VSE-infinity or SCAN."""
 
     settings_model = CocoSettings
+    may_lack = ("caption_ids", "instances")
     usual: ClassVar[Usual] = {
         "images": (
             "images",
@@ -143,15 +143,11 @@ class Coco(PublishedDataset):
         "files, or set 'without_images: true' to use published features"
     }
 
-    def optional(self, gatherer: Gatherer, settings: CocoSettings) -> list[str]:
-        return ["caption_ids", "instances", *super().optional(gatherer, settings)]
-
-    def download(self, settings: CocoSettings, raw: Path) -> None:
+    def collect(self, gatherer: Gatherer, settings: CocoSettings, raw: Path) -> None:
         """Put the captions under `raw`, and the images or a record of where they are.
 
         The captions come first, so that a fault in them is reported before the long download.
         """
-        gatherer = self.gatherer(settings, raw)
         _collect_captions(gatherer, raw)
         if gatherer.has("instances"):
             _collect_categories(gatherer, raw)
@@ -209,11 +205,11 @@ def _from_precomp(folder: Path) -> Iterator[Image]:
 
 
 def _collect_captions(gatherer: Gatherer, raw: Path) -> None:
-    def check(path: Path) -> None:
-        (whole_karpathy(KARPATHY) if is_karpathy(path) else _whole_annotations("captions"))(path)
-
     def is_karpathy(path: Path) -> bool:
         return not gatherer.has("caption_ids") or holds_karpathy(path, KARPATHY)
+
+    def check(path: Path) -> None:
+        (whole_karpathy(KARPATHY) if is_karpathy(path) else _whole_annotations("captions"))(path)
 
     sources = list(gatherer.each("captions", check))
     if is_precomp(sources[0]):
@@ -221,18 +217,11 @@ def _collect_captions(gatherer: Gatherer, raw: Path) -> None:
     elif is_karpathy(sources[0]):
         copy_karpathy(sources[0], KARPATHY, raw / KARPATHY)
     else:
-        _copy_ids(gatherer.one("caption_ids"), raw / IDS)
+        ids = gatherer.one("caption_ids")  # their folder, or one of them
+        (raw / IDS).mkdir()
+        for file in ID_FILES:
+            copy_file((ids if ids.is_dir() else ids.parent) / file, raw / IDS / file)
         _copy_annotations(sources, "captions", raw / CAPTIONS)
-
-
-def _copy_ids(source: Path, target: Path) -> None:
-    """Copy the arrays. `source` is their folder, or one of them."""
-    target.mkdir()
-    for file in ID_FILES:
-        path = (source if source.is_dir() else source.parent) / file
-        if not path.is_file():
-            raise SourceError(f"{path}: no such file; all of {', '.join(ID_FILES)} are needed")
-        copy_file(path, target / file)
 
 
 def _copy_annotations(sources: list[Path], kind: str, target: Path) -> None:

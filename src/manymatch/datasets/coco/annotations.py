@@ -40,7 +40,11 @@ def read_annotations(files: Iterable[Path], ids: Path, only_present: bool) -> It
     missing = 0
     for file, split in ID_FILES.items():
         selected = []
-        for number in _array(ids / file):
+        numbers = load_array(ids / file)
+        if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+            found = f"{numbers.dtype} {numbers.shape}"
+            raise DataError(f"{ids / file}: expected a vector of whole numbers, found {found}")
+        for number in numbers.tolist():
             if number in captions:
                 selected.append(captions[number])
             elif only_present:
@@ -122,15 +126,6 @@ def coco_id(file: str) -> int | None:
     """
     match = _NUMBER.search(file)
     return int(match[1]) if match else None
-
-
-def _array(path: Path) -> list[int]:
-    ids = load_array(path)
-    if ids.ndim != 1 or ids.dtype.kind not in "iu":
-        raise DataError(
-            f"{path}: expected a vector of whole numbers, found {ids.dtype} {ids.shape}"
-        )
-    return list(map(int, ids))
 
 
 def read_categories(files: Iterable[Path]) -> dict[int, list[int]]:

@@ -1,7 +1,6 @@
 """Unpacking tar, tar.gz and zip files from elsewhere. Nothing in the files is trusted.
 
-`tarfile.data_filter` would not replace the checks: it allows links and any size, it renames
-absolute paths instead of refusing them, and zip files need the same checks.
+`tarfile.data_filter` does not replace the checks: it allows links and any size.
 """
 
 from __future__ import annotations
@@ -140,14 +139,12 @@ def _tar_members(stream: BinaryIO | gzip.GzipFile) -> Iterator[Member]:
             at = opened.offset
             opened.members.clear()  # `tarfile` would keep every header
             guarded.reads_header = False
-            is_link, is_known = info.issym() or info.islnk(), info.isfile() or info.isdir()
-            fault = None if is_known else _NO_FILE
-            # Only files are opened, and the content of a file is never None.
+            fault = None if info.isfile() or info.isdir() else _NO_FILE
             yield Member(
                 info.name,
                 info.size if info.isfile() else 0,
                 info.isdir(),
-                _LINK if is_link else fault,
+                _LINK if info.issym() or info.islnk() else fault,
                 lambda info=info: opened.extractfile(info),  # type: ignore[misc]
             )
             guarded.reads_header = True
@@ -176,7 +173,7 @@ def _zip_member(info: zipfile.ZipInfo, opened: zipfile.ZipFile) -> Member:
 def is_archive(path: Path) -> bool:
     """Whether the content of the file looks like an archive that `extract` can unpack."""
     try:
-        return path.is_file() and len(member_names(path, 1)) <= 1
+        return path.is_file() and member_names(path, 1) is not None
     except SourceError:
         return False
 
@@ -204,9 +201,9 @@ def extract(archive: Path, folder: Path, wanted: Callable[[str], bool] = lambda 
             too many bytes. Names the archive and the member.
         StorageError: the disk is too small.
     """
-    with replacing(folder) as partial, opened_archive(archive) as members:
+    with replacing(folder) as partial, _checked(archive, "unpacking", wanted, partial) as members:
         partial.mkdir()
-        for member in _checked(archive, members, "unpacking", wanted, partial):
+        for member in members:
             target = partial / member.name
             try:
                 (target if member.is_folder else target.parent).mkdir(parents=True, exist_ok=True)
@@ -218,30 +215,17 @@ def extract(archive: Path, folder: Path, wanted: Callable[[str], bool] = lambda 
                 raise _refusal(archive, member.name, fault) from None
 
 
-def count_whole(archive: Path, wanted: Callable[[str], bool] = lambda name: True) -> int:
-    """How many files `extract` would write. Reads every file to its end, and raises the same."""
-    count = 0
-    with opened_archive(archive) as members:
-        for member in _checked(archive, members, "checking", wanted, archive.parent):
-            if not member.is_folder:
-                count += 1
-                with member.open() as source:
-                    while source.read(_READ_BYTES):
-                        pass
-    return count
-
-
+@contextlib.contextmanager
 def _checked(
-    archive: Path,
-    members: Iterator[Member],
-    doing: str,
-    wanted: Callable[[str], bool],
-    room: Path,
-) -> Iterator[Member]:
-    """Every folder and every `wanted` file that may be written to the disk of the folder `room`."""
-    count, left = 0, max(_SMALL, MAX_EXPANSION * archive.stat().st_size)
-    for member in track(members, f"{doing} {archive.name}"):
-        if member.fault or member.is_folder or wanted(member.name):
+    archive: Path, doing: str, wanted: Callable[[str], bool], folder: Path
+) -> Iterator[Iterator[Member]]:
+    """Every folder and every `wanted` file that may be written to the disk of `folder`."""
+
+    def checked() -> Iterator[Member]:
+        count, left = 0, max(_SMALL, MAX_EXPANSION * archive.stat().st_size)
+        for member in track(members, f"{doing} {archive.name}"):
+            if not (member.fault or member.is_folder or wanted(member.name)):
+                continue
             count, left = count + 1, left - member.size
             fault = member.fault or _name_fault(member)
             if count > MAX_MEMBERS:
@@ -250,8 +234,11 @@ def _checked(
                 fault = f"the archive unpacks to more than {MAX_EXPANSION} times its size"
             if fault:
                 raise _refusal(archive, member.name, fault)
-            require_space(room, member.size, archive.name)
+            require_space(folder, member.size, archive.name)
             yield member
+
+    with opened_archive(archive) as members:
+        yield checked()
 
 
 def _name_fault(member: Member) -> str | None:
@@ -279,8 +266,15 @@ def _refusal(archive: Path, name: str, fault: str) -> SourceError:
 
 def whole_archive(path: Path, wanted: Callable[[str], bool] = lambda name: True) -> None:
     """Check a tar, tar.gz or zip archive with `wanted` files: each can be read to its end."""
-    require_archive(path)
-    if not count_whole(path, wanted):
+    count = 0
+    with _checked(path, "checking", wanted, path.parent) as members:
+        for member in members:
+            if not member.is_folder:
+                count += 1
+                with member.open() as source:
+                    while source.read(_READ_BYTES):
+                        pass
+    if not count:
         raise SourceError(f"{path}: the archive does not contain the wanted file")
 
 

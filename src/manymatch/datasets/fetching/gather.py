@@ -8,7 +8,9 @@ The published addresses are the defaults of the settings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import re
+from abc import abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -17,8 +19,8 @@ from pydantic import BeforeValidator
 from manymatch.config.strict import Strict
 from manymatch.datasets.base import Dataset
 from manymatch.datasets.fetching.disk import copy_file
-from manymatch.datasets.fetching.needs import Need
 from manymatch.datasets.fetching.sources import (
+    Need,
     Source,
     downloads,
     file_name,
@@ -41,26 +43,12 @@ choice that exists counts. A file without a usual name has no choices."""
 
 
 class Gatherer:
-    """Gets the files of the data set `name` by the names of their settings.
+    """Gets the files of a data set by the names of their settings. `raw`: the folder to fill."""
 
-    Args:
-        usual: the keys of `settings` that name files, with the files' usual names.
-        advice: what to do if there is no source, for each setting with advice of its own.
-        has_all: whether a file has everything that its setting needs. Such a file is preferred if
-            the folder has several candidates.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        settings: SourceSettings,
-        raw: Path,
-        usual: Usual,
-        advice: Mapping[str, str] | None = None,
-        has_all: Callable[[Path], bool] = lambda path: True,
-    ) -> None:
-        self._name, self._folder, self._usual = name, settings.folder, usual
-        self._advice = advice or {}
+    def __init__(self, dataset: PublishedDataset, settings: SourceSettings, raw: Path) -> None:
+        self._dataset, self._folder = dataset, settings.folder
+        # ConceptualCaptions -> conceptual_captions, as in params.yaml
+        self._name = name = re.sub(r"\B(?=[A-Z])", "_", type(dataset).__name__).lower()
         self._waiting = downloads(raw, name)
         self._sources: dict[str, Sequence[Source]] = {}
         path = None if settings.folder is None else local_path(settings.folder)
@@ -68,8 +56,8 @@ class Gatherer:
             if path is None or not path.is_dir():
                 where = f"params.yaml: sources.{name}.folder"
                 raise SourceError(f"{where}: {settings.folder} is not a folder here")
-            self._sources |= _search_folder(path, usual, has_all)
-        for key in usual:
+            self._sources |= _search_folder(path, dataset)
+        for key in dataset.usual:
             value: Sequence[Source] | Source | None = getattr(settings, key)
             sources = (value,) if isinstance(value, Source) else value or ()
             if sources and (key not in self._sources or _is_local(sources)):
@@ -88,7 +76,7 @@ class Gatherer:
     def needs(self, optional: Collection[str] = ()) -> Iterator[Need]:
         """What is not on this machine, the images first. `optional`: settings that may have no
         file."""
-        for key in sorted(self._usual, key=lambda key: key != "images"):
+        for key in sorted(self._dataset.usual, key=lambda key: key != "images"):
             if key in self._sources:
                 what = f"{self._name} {key}"
                 needs = [need for source in self._sources[key] if (need := needed(source, what))]
@@ -102,7 +90,7 @@ class Gatherer:
 
     def _no_source(self, key: str) -> ConfigError:
         looked = f"not found under its usual name in {self._folder}; " if self._folder else ""
-        advice = self._advice.get(key, "set this key to the path of the file")
+        advice = self._dataset.advice.get(key, "set this key to the path of the file")
         return ConfigError(f"params.yaml: sources.{self._name}: '{key}': {looked}{advice}")
 
     def each(self, key: str, check: Check | None = None) -> Iterator[Path]:
@@ -137,22 +125,27 @@ class PublishedDataset(Dataset):
     """The keys of the settings that name files, with the files' usual names."""
     advice: ClassVar[Mapping[str, str]] = {}
     """What to do if there is no source, for each setting with advice of its own."""
-
-    def gatherer(self, settings: Any, raw: Path) -> Gatherer:
-        """What gets the files; `raw` is the folder that `download` fills."""
-        name = type(self).__module__.rpartition(".")[2]
-        return Gatherer(name, settings, raw, self.usual, self.advice, self.has_all)
+    may_lack: ClassVar[Sequence[str]] = ()
+    """The settings that may have no file."""
 
     def has_all(self, path: Path) -> bool:
-        """Whether a file has everything that its setting needs."""
+        """Whether a file has everything that its setting needs. Such a file is preferred if the
+        folder has several candidates."""
         return True
 
     def optional(self, gatherer: Gatherer, settings: Any) -> Collection[str]:
-        """The settings that may have no file."""
-        return ["images"] if getattr(settings, "without_images", False) else []
+        """The settings that may have no file, for these settings."""
+        return (*self.may_lack, *(["images"] if getattr(settings, "without_images", False) else []))
+
+    def download(self, settings: Any, raw: Path) -> None:
+        self.collect(Gatherer(self, settings, raw), settings, raw)
+
+    @abstractmethod
+    def collect(self, gatherer: Gatherer, settings: Any, raw: Path) -> None:
+        """Fill `raw` with the files that the gatherer gets; see `download`."""
 
     def needs(self, name: str, settings: Any) -> Iterator[Need]:
-        gatherer = self.gatherer(settings, Path())
+        gatherer = Gatherer(self, settings, Path())
         return gatherer.needs(self.optional(gatherer, settings))
 
 
@@ -169,14 +162,12 @@ def _local_copy(source: Source, folder: Path | None, what: str) -> Source:
     return source.model_copy(update={"url": str(path), "mirrors": ()}) if path.exists() else source
 
 
-def _search_folder(
-    path: Path, usual: Usual, has_all: Callable[[Path], bool]
-) -> dict[str, Sequence[Source]]:
+def _search_folder(path: Path, dataset: PublishedDataset) -> dict[str, Sequence[Source]]:
     sources: dict[str, Sequence[Source]] = {}
-    for key, choices in usual.items():
+    for key, choices in dataset.usual.items():
         hits = [hit for hit in (_matches(path, choice) for choice in choices) if hit]
         if hits:
-            best = max(hits, key=lambda hit: all(map(has_all, hit)))  # the first of equals
+            best = max(hits, key=lambda hit: all(map(dataset.has_all, hit)))  # the first of equals
             sources[key] = tuple(Source(url=str(match)) for match in best)
     return sources
 

@@ -7,25 +7,26 @@ speed.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import functools
 import re
 import socket
 import ssl
-import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Coroutine, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from manymatch import __version__
 
 if TYPE_CHECKING:
-    from httpx import Client, Request, Response
+    from httpx import AsyncClient, Request, Response
 
+Value = TypeVar("Value")
 DEADLINE = 60.0
 """Seconds for the connection, all redirects and all headers together."""
 WINDOW = 20.0
@@ -54,10 +55,6 @@ class Final(Exception):
 
 class Stale(Exception):
     """The present bytes do not belong to the file that the server has now."""
-
-
-class Complete(Exception):
-    """The server has no more bytes than the present ones."""
 
 
 class Pace:
@@ -94,7 +91,7 @@ class Answer:
     start: int
     total: int | None
     version: str | None
-    blocks: Iterator[bytes]
+    blocks: Iterable[bytes] = ()
 
 
 @contextlib.contextmanager
@@ -106,83 +103,61 @@ def opened(url: str, start: int, validator: str | None) -> Iterator[Answer]:
 
     Raises:
         Passing, Final: the request failed, or the answer is not the file.
-        Complete, Stale: the file ends before `start`, or is another version.
+        Stale: the file is another version.
     """
     import httpx  # takes 0.3 s, and most commands download nothing
 
     headers = {"User-Agent": f"manymatch/{__version__}", "Accept-Encoding": "identity"}
     if start:
         headers |= {"Range": f"bytes={start}-"} | ({"If-Range": validator} if validator else {})
-    with contextlib.ExitStack() as stack:
-        watch = stack.enter_context(_Watch())
-        with _faults(watch):
+    with asyncio.Runner() as runner, contextlib.ExitStack() as stack:
+        with _faults():
             timeout = httpx.Timeout(WINDOW)
-            client = httpx.Client(headers=headers, timeout=timeout, verify=_trusted())
-            stack.enter_context(client)
-            request = client.build_request("GET", url, extensions={"trace": watch.trace})
-            response = _follow(client, request)
-            stack.callback(response.close)
-        yield Answer(*_span(url, response, start, validator), _blocks(response, watch))
+            client = httpx.AsyncClient(headers=headers, timeout=timeout, verify=_trusted())
+            stack.callback(lambda: runner.run(client.aclose()))
+            request = client.build_request("GET", url)
+        response = _within(runner, DEADLINE, _follow(client, request))
+        stack.callback(lambda: runner.run(response.aclose()))
+        answer = _answer(url, response, start, validator)
+        yield (
+            answer
+            if answer.start == answer.total
+            else replace(answer, blocks=_blocks(runner, response))
+        )
 
 
-class _Watch:
-    """A thread that ends the connection when the time `until` has passed."""
+def _within(runner: asyncio.Runner, seconds: float, work: Coroutine[None, None, Value]) -> Value:
+    """The result of `work`, which may take so many seconds in all."""
 
-    def __init__(self) -> None:
-        self.until = time.monotonic() + DEADLINE
-        self.is_late = False
-        self._connections: list[socket.socket] = []
-        self._ended = threading.Event()
+    async def limited() -> Value:
+        async with asyncio.timeout(seconds):
+            return await work
 
-    def __enter__(self) -> _Watch:
-        threading.Thread(target=self._wait, daemon=True).start()
-        return self
-
-    def __exit__(self, *fault: object) -> None:
-        self._ended.set()
-        for connection in self._connections:
-            connection.close()
-
-    def trace(self, event: str, details: dict[str, Any]) -> None:
-        """Note the connection that httpx has made. TLS would take the original socket away."""
-        if event == "connection.connect_tcp.complete":
-            connection = details["return_value"].get_extra_info("socket")
-            self._connections.append(connection.dup())
-            if self.is_late:
-                self._end()
-
-    def _wait(self) -> None:
-        while (left := self.until - time.monotonic()) > 0:
-            if self._ended.wait(left):
-                return
-        self.is_late = True
-        self._end()
-
-    def _end(self) -> None:
-        for connection in self._connections:
-            with contextlib.suppress(OSError):  # the server was faster
-                connection.shutdown(socket.SHUT_RDWR)
+    with _faults():
+        return runner.run(limited())
 
 
-def _follow(client: Client, request: Request) -> Response:
+async def _follow(client: AsyncClient, request: Request) -> Response:
     """The answer after all redirects, whose bodies, which may be endless, are not read."""
     for _ in range(_REDIRECTS + 1):
-        response = client.send(request, stream=True)
+        response = await client.send(request, stream=True)
         if response.next_request is None:
             return response
-        response.close()
+        await response.aclose()
         request = response.next_request
     raise Final(f"more than {_REDIRECTS} redirects")
 
 
-def _blocks(response: Response, watch: _Watch) -> Iterator[bytes]:
-    """The body. The watch sees bytes that belong to no block, such as the sizes of chunks."""
-    pace, stream, data = Pace(), response.iter_raw(), b"first"
+def _blocks(runner: asyncio.Runner, response: Response) -> Iterator[bytes]:
+    """The body. Bytes that belong to no block, such as the sizes of chunks, have a deadline."""
+    pace, stream, data = Pace(), response.aiter_raw(), b"first"
+
+    async def following() -> bytes:
+        return await anext(stream, b"")
+
     while data:
         begun = time.monotonic()
-        watch.until = begun + 2 * WINDOW
-        with _faults(watch):
-            data = next(stream, b"")
+        data = _within(runner, 2 * WINDOW, following())
         pace.add(len(data), time.monotonic() - begun)
         if data:
             yield data
@@ -194,7 +169,7 @@ def _trusted() -> ssl.SSLContext:
 
 
 @contextlib.contextmanager
-def _faults(watch: _Watch) -> Iterator[None]:
+def _faults() -> Iterator[None]:
     """Turn the errors of httpx into faults."""
     import httpx
 
@@ -202,36 +177,44 @@ def _faults(watch: _Watch) -> Iterator[None]:
         yield
     except (httpx.UnsupportedProtocol, httpx.InvalidURL, ValueError, ImportError) as error:
         raise Final(f"the address, a redirect or a proxy is not valid ({_reason(error)})") from None
+    except (TimeoutError, httpx.TimeoutException):
+        raise Passing("timed out: the server does not answer in time") from None
     except (httpx.HTTPError, OSError) as error:
-        if watch.is_late or isinstance(error, httpx.TimeoutException):
-            raise Passing("timed out: the server does not answer in time") from None
-        raise (Unreachable if _has_no_way(error) else Passing)(_reason(error)) from None
+        causes = _causes(error)
+        offline = any(
+            isinstance(cause, socket.gaierror) or cause.errno in _NO_WAY for cause in causes
+        )
+        raise (Unreachable if offline else Passing)(
+            _reason(causes[-1] if causes else error)
+        ) from None
 
 
-def _has_no_way(error: BaseException | None) -> bool:
-    """Whether `error`, or an error that caused it, says that no network leads to the host."""
-    while error is not None:
-        if isinstance(error, socket.gaierror) or getattr(error, "errno", None) in _NO_WAY:
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+def _causes(error: BaseException | None) -> list[OSError]:
+    """The faults of the system that caused `error`, of each address of the host."""
+    if error is None:
+        return []
+    parts = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    inner = [
+        cause for part in (*parts, error.__cause__ or error.__context__) for cause in _causes(part)
+    ]
+    return inner or ([error] if isinstance(error, OSError) else [])
 
 
 def _reason(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _span(
-    url: str, response: Response, start: int, validator: str | None
-) -> tuple[int, int | None, str | None]:
-    """The first byte of the answer, the bytes of the whole file, and the version of the file.
+def _answer(url: str, response: Response, start: int, validator: str | None) -> Answer:
+    """What the answer says about the file, without the bytes.
 
     Successes that are no file are refused: nothing (204, 205), work for later (202), a changed file
     (203), and web pages, which many dead links give.
     """
     status, headers = response.status_code, response.headers
-    if start and status == 416:
-        raise Complete if headers.get("Content-Range") == f"bytes */{start}" else Stale
+    if start and status == 416:  # nothing is left after the present bytes, or the file has changed
+        if headers.get("Content-Range") == f"bytes */{start}":
+            return Answer(start, start, validator)
+        raise Stale
     if status >= 400:
         kind = Passing if status in _PASSING else Final
         raise kind(f"HTTP {status} {response.reason_phrase}")
@@ -249,13 +232,13 @@ def _span(
     etag = headers.get("ETag")
     version = etag if etag and not etag.startswith("W/") else headers.get("Last-Modified")
     if status == 200:
-        return 0, length, version
+        return Answer(0, length, version)
     part = _part(headers.get("Content-Range", ""))
     changed = None not in (version, validator) and version != validator
     if changed or part is None or part[0] != start:
         raise Stale if start else Final("the server sends another range than the wanted one")
     total = part[1]
-    return start, start + length if total is None and length is not None else total, version
+    return Answer(start, start + length if total is None and length is not None else total, version)
 
 
 def _part(stated: str) -> tuple[int, int | None] | None:

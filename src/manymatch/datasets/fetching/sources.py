@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import Field, model_validator
 
 from manymatch.config.strict import Strict
-from manymatch.datasets.fetching.needs import Need
+from manymatch.datasets.base import Need
 from manymatch.datasets.fetching.transfer import Check, Expected, fetch
 from manymatch.util.errors import ConfigError, SourceError
 from manymatch.util.regular_file import open_regular

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 from manymatch.datasets.fetching.disk import require_space
 from manymatch.datasets.fetching.http import (
     Answer,
-    Complete,
     Final,
     Pace,
     Passing,
@@ -55,20 +54,17 @@ class Expected:
         if self.size is not None and size != self.size:
             return f"it has {size} bytes, expected {self.size}"
         if self.sha256 is None:
-            return _refusal(self.check, path) if self.check else None
+            try:
+                if self.check:
+                    self.check(path)
+            except StorageError:
+                raise
+            except ManyMatchError as error:
+                return str(error).replace(str(path), path.name.removesuffix(".partial"))
+            return None
         with working(f"check the sha256 of {path.name}"):
             digest = files.sha256(path)
         return None if digest == self.sha256 else f"its sha256 is {digest}, expected {self.sha256}"
-
-
-def _refusal(check: Check, path: Path) -> str | None:
-    try:
-        check(path)
-    except StorageError:
-        raise
-    except ManyMatchError as error:
-        return str(error).replace(str(path), path.name.removesuffix(".partial"))
-    return None
 
 
 def fetch(urls: Sequence[str], target: Path, expected: Expected, what: str) -> None:
@@ -95,7 +91,7 @@ def fetch(urls: Sequence[str], target: Path, expected: Expected, what: str) -> N
     for number, pause in enumerate((*_PAUSES, None), start=1):
         for url in tuple(mirrors):
             try:
-                _fetch_from(url, target, expected)
+                Download(url, target, expected).run()
                 return
             except (Passing, Final, StorageError) as fault:
                 faults[url] = fault
@@ -119,20 +115,16 @@ def fetch(urls: Sequence[str], target: Path, expected: Expected, what: str) -> N
 
 
 @dataclass(frozen=True)
-class Unfinished:
-    """The unfinished download of the file `target` from `url`."""
+class Download:
+    """The download of `target` from `url`, and the bytes of an earlier, unfinished one."""
 
-    target: Path
     url: str
-    has_checksum: bool
+    target: Path
+    expected: Expected
 
     @property
-    def path(self) -> Path:
+    def _path(self) -> Path:
         return files.partial_path(self.target)
-
-    @property
-    def size(self) -> int:
-        return _size(self.path)
 
     @property
     def _note(self) -> Path:
@@ -153,96 +145,90 @@ class Unfinished:
         # A request cannot send other signs back.
         usable = isinstance(version, str) and version.isascii() and version.isprintable()
         version = version if known and usable else None
-        return (self.size if version or self.has_checksum else 0), version
+        return (_size(self._path) if version or self.expected.sha256 else 0), version
 
-    def note(self, version: str | None) -> None:
-        files.write_json(self._note, {"url": self.url, "validator": version})
+    def run(self) -> None:
+        """Download the file, and compare it with what is expected.
 
-    def remove(self) -> None:
-        files.remove(self.path)
+        Raises:
+            Passing, Final: this mirror does not serve the file.
+            StorageError: the disk is too small.
+        """
+        with files.storage_errors(self.target):
+            for _ in range(2):
+                resumed = self._fill()
+                fault = self.expected.fault(self._path)
+                if fault is None:
+                    self._path.replace(self.target)
+                    return
+                self._remove()
+                if not resumed:
+                    raise Final(fault)
+            # Each time the file was resumed and may mix the bytes of two versions.
+            raise Passing(fault)
+
+    def _remove(self) -> None:
+        files.remove(self._path)
         files.remove(self._note)
 
+    def _fill(self) -> bool:
+        """Fill the partial file. Connects again as long as every connection brings new bytes.
 
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
-
-
-def _fetch_from(url: str, target: Path, expected: Expected) -> None:
-    unfinished = Unfinished(target, url, expected.sha256 is not None)
-    with files.storage_errors(target):
-        for _ in range(2):
-            resumed = _download(unfinished, expected)
-            fault = expected.fault(unfinished.path)
-            if fault is None:
-                unfinished.path.replace(target)
-                return
-            unfinished.remove()
-            if not resumed:
-                raise Final(fault)
-        # Each time the file was resumed and may mix the bytes of two versions.
-        raise Passing(fault)
-
-
-def _download(unfinished: Unfinished, expected: Expected) -> bool:
-    """Fill the partial file. Connects again as long as every connection brings new bytes.
-
-    Returns:
-        Whether the bytes may be of more than one version of the file.
-    """
-    resumed = changed_before = False
-    pace, name = Pace(), unfinished.target.name
-    while True:
-        before, begun = unfinished.size, time.monotonic()
-        start, version = unfinished.resume_point()
-        try:
-            with opened(unfinished.url, start, version) as answer:
-                _save(answer, unfinished, expected.size)
-                return answer.start > 0 or resumed
-        except Complete:
-            return True
-        except Stale:
-            unfinished.remove()
-            if changed_before:  # several hosts behind one name may have different versions
-                raise Passing("the file differs each time") from None
-            say(f"{name}: the file has changed on the server; starting again")
-            changed_before = True
-        except Passing as fault:
-            if unfinished.size <= before:
-                raise
-            say(f"{name}: {fault}; continuing after {unfinished.size} bytes")
-            resumed = True
-            time.sleep(_PAUSES[0])
-            pace.add(unfinished.size - before, time.monotonic() - begun)
-
-
-def _save(answer: Answer, unfinished: Unfinished, size: int | None) -> None:
-    """Write the body into the partial file. A body that is too short is a `Passing` fault."""
-    partial, total, name = unfinished.path, answer.total, unfinished.target.name
-    if None not in (size, total) and size != total:
-        raise Final(f"it has {total} bytes, expected {size}")
-    missing = 0 if total is None else total - answer.start
-    require_space(partial.parent, missing, name)
-    with os.fdopen(files.open_partial(partial), "r+b") as stream:
-        stream.truncate(answer.start)
-        stream.seek(answer.start)
-        unfinished.note(answer.version)
-        steps = None if total is None else -(-missing // _MEBIBYTE)
-        limit = size if total is None else total
-        for _ in track(_copy(answer.blocks, stream), f"{name} (MiB)", total=steps):
-            if limit is not None and stream.tell() > limit:
-                files.remove(partial)
-                raise Final(f"it has more than the expected {limit} bytes")
-            if total is None:
-                try:
-                    require_space(partial.parent, _MEBIBYTE, name)
-                except StorageError:  # leave the disk to the next mirror
-                    files.remove(partial)
+        Returns:
+            Whether the bytes may be of more than one version of the file.
+        """
+        resumed = changed_before = False
+        pace, name = Pace(), self.target.name
+        while True:
+            before, begun = _size(self._path), time.monotonic()
+            try:
+                with opened(self.url, *self.resume_point()) as answer:
+                    self._save(answer)
+                    return answer.start > 0 or resumed
+            except Stale:
+                self._remove()
+                if changed_before:  # several hosts behind one name may have different versions
+                    raise Passing("the file differs each time") from None
+                say(f"{name}: the file has changed on the server; starting again")
+                changed_before = True
+            except Passing as fault:
+                size = _size(self._path)
+                if size <= before:
                     raise
-    if total is not None and unfinished.size < total:
-        raise Passing(f"connection cut after {unfinished.size} of {total} bytes")
+                say(f"{name}: {fault}; continuing after {size} bytes")
+                resumed = True
+                time.sleep(_PAUSES[0])
+                pace.add(size - before, time.monotonic() - begun)
+
+    def _save(self, answer: Answer) -> None:
+        """Write the body into the partial file. A body that is too short is a `Passing` fault."""
+        size, total, name = self.expected.size, answer.total, self.target.name
+        if None not in (size, total) and size != total:
+            raise Final(f"it has {total} bytes, expected {size}")
+        missing = 0 if total is None else total - answer.start
+        require_space(self.target.parent, missing, name)
+        with os.fdopen(files.open_partial(self._path), "r+b") as stream:
+            stream.truncate(answer.start)
+            stream.seek(answer.start)
+            files.write_json(self._note, {"url": self.url, "validator": answer.version})
+            steps = None if total is None else -(-missing // _MEBIBYTE)
+            limit = size if total is None else total
+            for _ in track(_copy(answer.blocks, stream), f"{name} (MiB)", total=steps):
+                if limit is not None and stream.tell() > limit:
+                    self._remove()
+                    raise Final(f"it has more than the expected {limit} bytes")
+                if total is None:
+                    try:
+                        require_space(self.target.parent, _MEBIBYTE, name)
+                    except StorageError:  # leave the disk to the next mirror
+                        self._remove()
+                        raise
+            received = stream.tell()
+        if total is not None and received < total:
+            raise Passing(f"connection cut after {received} of {total} bytes")
 
 
-def _copy(blocks: Iterator[bytes], stream: BinaryIO) -> Iterator[None]:
+def _copy(blocks: Iterable[bytes], stream: BinaryIO) -> Iterator[None]:
     """Write the body to `stream`; yield after every mebibyte. The bytes before a cut are kept."""
     written = 0
     for block in blocks:
@@ -252,3 +238,7 @@ def _copy(blocks: Iterator[bytes], stream: BinaryIO) -> Iterator[None]:
             written -= _MEBIBYTE
             yield
     yield
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

@@ -14,14 +14,15 @@ from manymatch.datasets.base import (
     ROWS,
     Caption,
     Dataset,
+    Need,
+    missing_file,
     parser_of,
     write_rows,
 )
-from manymatch.datasets.fetching.needs import Need, missing_file
-from manymatch.datasets.image_folder import IMAGES, ImageFolder
+from manymatch.datasets.image_files import IMAGES, ImageFolder
 from manymatch.datasets.own.collect import collect
 from manymatch.datasets.own.forms import OwnSettings
-from manymatch.datasets.own.left_out import summary
+from manymatch.datasets.own.record import summary
 from manymatch.util.files import write_text
 from manymatch.util.parquet_file import read_table
 from manymatch.util.progress import say

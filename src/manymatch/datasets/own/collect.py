@@ -13,14 +13,20 @@ from pathlib import Path, PurePosixPath
 
 from manymatch.batch.caption_text import caption_fault, has_markup, placeholders_as_words
 from manymatch.datasets.base import SPLITS, Caption
-from manymatch.datasets.image_files import single_spaced
-from manymatch.datasets.image_folder import IMAGES
+from manymatch.datasets.image_files import IMAGES, single_spaced
 from manymatch.datasets.own import splits
 from manymatch.datasets.own.files import PictureFiles, TakenNames, composed, word
 from manymatch.datasets.own.forms import Form, OwnSettings, look
-from manymatch.datasets.own.left_out import LeftOut, refuse, summary, write_list
 from manymatch.datasets.own.near import Signature, duplicate_groups, signature
-from manymatch.datasets.own.record import Record, Unusable, split_of_folders
+from manymatch.datasets.own.record import (
+    LeftOut,
+    Record,
+    Unusable,
+    refuse,
+    split_of_folders,
+    summary,
+    write_list,
+)
 from manymatch.util.errors import DataError
 from manymatch.util.images import REMEDY
 from manymatch.util.progress import say, track
@@ -38,6 +44,7 @@ class Picture:
     digest: bytes = b""
     captions: list[str] = field(default_factory=list)
     signature: Signature | None = None
+    fault: str = ""
 
 
 @dataclass
@@ -157,30 +164,24 @@ class Collection:
             self.notes.append(f"{len(ignored):,} other files are not read, such as {ignored[0]}")
 
     def _settle_splits(self) -> None:
-        if self._lists is not None:
-            given = self._lists.splits(list(self.pictures))
-            for picture, split in zip(self.pictures.values(), given, strict=True):
+        pictures, lists = list(self.pictures.values()), self._lists
+        if lists is not None:
+            for picture, split in zip(pictures, lists.splits(list(self.pictures)), strict=True):
                 picture.split = split
-            self._explicit = True
-        without = [picture for picture in self.pictures.values() if not picture.split]
-        if self._lists is not None:
+            self.pictures = {picture.file: picture for picture in pictures if picture.split}
             self.notes.append(
-                f"splits: from the lists, which lack {len(without):,} pictures, and name "
-                f"{self._lists.unused:,} without a caption"
+                f"splits: from the lists, which lack {len(pictures) - len(self.pictures):,} "
+                f"pictures, and name {lists.unused:,} without a caption"
             )
-            self.pictures = {file: one for file, one in self.pictures.items() if one.split}
-        elif self._explicit and without:
+        elif self._explicit and (without := [one for one in pictures if not one.split]):
             raise DataError(
                 f"{without[0].where}: {without[0].file} has no split, but others have. Write one "
                 "split for each picture, or remove the splits"
             )
         said = [picture.split for picture in self.pictures.values()]
-        usable = True
-        if not self._explicit:
-            said, usable = splits.folder_splits(list(self.pictures), said)
-        given = splits.given_splits(said if usable else [None] * len(said), self._explicit)
-        if self._lists is None:
-            self.notes += splits.origin(said, given, self._explicit)
+        explicit = self._explicit or lists is not None
+        given, notes = splits.settled(list(self.pictures), said, explicit)
+        self.notes += notes if lists is None else []
         for picture, split in zip(self.pictures.values(), given, strict=True):
             picture.split = split
         splits.check_sizes(given, self.settings.images)
@@ -188,37 +189,33 @@ class Collection:
     def _decode(self) -> None:
         waiting = [picture for picture in self.pictures.values() if picture.signature is None]
 
-        def decoded(picture: Picture) -> Signature | Unusable:
+        def decode(picture: Picture) -> None:
             try:
-                return _signature(picture.source or b"")
+                picture.signature = _signature(picture.source or b"")
             except Unusable as reason:
-                return reason
+                picture.fault = str(reason)
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            results = track(pool.map(decoded, waiting), "pictures", len(waiting))
-            for picture, result in zip(waiting, results, strict=True):
-                if isinstance(result, Unusable):
-                    fault = LeftOut("pictures", picture.where, picture.file, str(result))
+            decoded = track(pool.map(decode, waiting), "pictures", len(waiting))
+            for picture, _ in zip(waiting, decoded, strict=True):
+                if picture.fault:
+                    fault = LeftOut("pictures", picture.where, picture.file, picture.fault)
                     self.left_out.append(fault)
                     del self.pictures[picture.file]
-                else:
-                    picture.signature = result
 
     def _draw_splits(self) -> None:
         """Draw the splits that are not given, and report near-duplicates."""
         pictures = [self.pictures[file] for file in sorted(self.pictures)]
-        groups = duplicate_groups([picture.signature for picture in pictures if picture.signature])
-        given = [picture.split for picture in pictures]
+        found = duplicate_groups([one.signature for one in pictures if one.signature])
+        given, groups = [picture.split for picture in pictures], found.tolist()
         splits.check_sizes(given, self.settings.images)
-        files, seed = [picture.file for picture in pictures], self.settings.seed
-        drawn = splits.draw(files, given, groups.tolist(), seed)
+        seed = self.settings.seed
+        drawn = splits.draw([picture.file for picture in pictures], given, groups, seed)
         for picture, split in zip(pictures, drawn, strict=True):
             picture.split = split
-        missing = [split for split in SPLITS if split not in given]
-        if missing:
+        if missing := [split for split in SPLITS if split not in given]:
             self.notes.append(f"seed {seed} draws the splits: {', '.join(missing)}")
-        copies = len(pictures) - len(set(groups.tolist()))
-        crossing = splits.crossing(drawn, groups.tolist())
+        copies, crossing = len(pictures) - len({*groups}), splits.crossing(drawn, groups)
         self.notes.append(
             f"{copies:,} near-duplicates of other pictures, {crossing:,} groups in several splits"
             if copies

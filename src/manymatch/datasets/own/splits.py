@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -126,55 +126,36 @@ def _stem(path: str) -> str:
     return str(name.with_suffix("")) if name.suffix in (*PICTURES, *UNREADABLE) else path
 
 
-def folder_splits(
-    files: Sequence[str], said: Sequence[str | None]
-) -> tuple[list[str | None], bool]:
-    """Return a split for each file, and whether the splits of folders may be used.
+def settled(
+    files: Sequence[str], said: Sequence[str | None], explicit: bool
+) -> tuple[list[str | None], list[str]]:
+    """Return the given splits, None for each file unless every file has one, and notes on them.
 
-    A file without a split in `said` has the split at the end of the name of its nearest such
-    folder. These splits may be used if the other words of all these folders are the same, as in
-    `birds_train` and `birds_test`.
-    """
-    ends = [
-        next(filter(all, map(split_at_end, reversed(PurePosixPath(file).parts[:-1]))), (None, []))
-        for file, split in zip(files, said, strict=True)
-        if split is None
-    ]
-    found = (split for split, _ in ends)
-    whole = [split or next(found) for split in said]
-    return whole, len({tuple(rest) for split, rest in ends if split}) <= 1
-
-
-def given_splits(splits: Sequence[str | None], explicit: bool) -> list[str | None]:
-    """Return the given splits, or None for each picture unless every picture has one.
-
-    Splits that are not `explicit`, but said by names, count only if some say train.
-    """
-    complete = None not in splits and (explicit or "train" in splits)
-    return list(splits) if complete else [None] * len(splits)
-
-
-def origin(
-    said: Sequence[str | None], given: Sequence[str | None], explicit: bool
-) -> Iterator[str]:
-    """Yield a note on where the `given` splits come from, and one on names that are not used.
-
-    Args:
-        said: the split of each picture that the captions, or names of folders and files, say.
+    Splits that are not `explicit`, but said by names of folders and files, count only if some say
+    train. A file without a split in `said` has the split at the end of the name of its nearest such
+    folder, if the other words of all these folders are the same, as in `birds_train` and
+    `birds_test`.
     """
     if explicit:
-        yield "splits: as the captions' files say"
-    elif any(given):
-        yield "splits: as the names of folders and files say"
-    elif any(said):
-        words = ", ".join(sorted({split for split in said if split}))
-        count = len(said) - said.count(None)
-        yield (
-            f"splits: the names of folders and files say {words} for {count:,} "
-            f"of {len(said):,} pictures. They are not used, because they do not give every picture "
-            "a split, or no picture that of training, or have other words that differ. To use "
-            "them, give lists by --split"
-        )
+        whole = None not in said
+        return [*said] if whole else [None] * len(said), ["splits: as the captions' files say"]
+    rests = set()
+    names = list(said)
+    for number, file in enumerate(files):
+        if names[number] is None:
+            ends = map(split_at_end, reversed(PurePosixPath(file).parts[:-1]))
+            names[number], rest = next(filter(all, ends), (None, []))
+            rests |= {tuple(rest)} if names[number] else set()
+    if len(rests) <= 1 and None not in names and "train" in names:
+        return names, ["splits: as the names of folders and files say"]
+    count, words = len(names), ", ".join(sorted({split for split in names if split}))
+    note = (
+        f"splits: the names of folders and files say {words} for {count - names.count(None):,} "
+        f"of {count:,} pictures. They are not used, because they do not give every picture a "
+        "split, or no picture that of training, or have other words that differ. To use them, give "
+        "lists by --split"
+    )
+    return [None] * len(said), [note] if words else []
 
 
 def check_sizes(splits: Sequence[str | None], where: str) -> None:

@@ -1,7 +1,7 @@
 """Import features that others have extracted and published.
 
 To add a format, write a function `open_FORMAT(path, images, max_regions) -> Published` (see
-`published.py`), and add one line to `FORMATS`.
+`importing.py`), and add one line to `FORMATS`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from manymatch.util.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
-    from manymatch.features.importers.published import ImageTable, Published
+    from manymatch.features.importers.importing import ImageTable, Published
 
 FORMATS = {
     "butd_tsv": "butd_tsv",

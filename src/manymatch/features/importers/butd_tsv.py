@@ -20,7 +20,7 @@ import numpy as np
 import pybase64
 from numpy.typing import NDArray
 
-from manymatch.features.importers.published import ImageTable, Published, Row, Wanted
+from manymatch.features.importers.importing import ImageTable, Published, Row
 from manymatch.util.errors import DataError
 from manymatch.util.regular_file import open_regular
 
@@ -28,7 +28,6 @@ MAX_LINE_BYTES = 64 * 2**20
 """100 regions of 2,048 numbers take 1.1 MB."""
 MAX_NUMBER = 10**6
 _COLUMNS = ("image_id", "image_w", "image_h", "num_boxes", "boxes", "features")
-_FIELDS = len(_COLUMNS)
 _OTHER_FORMS = {2: ", as VinVL's files have", 10: ", as LXMERT's files have"}
 _EDGE = 2.0
 """Detectors exceed the image's edges by a fraction of a pixel, rounding by a whole one."""
@@ -51,6 +50,9 @@ class _Line:
     features: memoryview
     where: str
 
+    def read(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        return _features(self), _boxes(self)
+
 
 def open_butd_tsv(path: Path, images: ImageTable, max_regions: int | None) -> Published:
     """Open a file or folder of parts; see `importers.open_published`.
@@ -61,69 +63,44 @@ def open_butd_tsv(path: Path, images: ImageTable, max_regions: int | None) -> Pu
     first = next(_lines(files, images), None)
     if first is None:
         raise DataError(f"{path}: no line of an image of {images.path}")
+
+    def rows() -> Iterator[Row]:
+        lines = (Row(line.number, line.where, line.read) for line in _lines(files, images))
+        return images.each_once(lines, files[0])
+
     return Published(
         files=files,
         width=_features(first).shape[1],
-        max_regions=max_regions or max(line.count for line in _complete(files, images)),
+        max_regions=max_regions or max(line.count for line in _lines(files, images)),
         has_boxes=True,
-        rows=lambda wanted: _rows(files, images, wanted),
+        rows=rows,
     )
-
-
-def _rows(files: tuple[Path, ...], images: ImageTable, wanted: Wanted) -> Iterator[Row]:
-    for line in _complete(files, images):
-        if wanted(line.number):
-            yield Row(line.number, _features(line), _boxes(line), line.where)
-
-
-def _complete(files: tuple[Path, ...], images: ImageTable) -> Iterator[_Line]:
-    """Yield one line for each image of the caption table.
-
-    Raises:
-        DataError: an image has two lines, or at the end, no line.
-    """
-    seen: dict[int, str] = {}
-    for line in _lines(files, images):
-        if line.number in seen:
-            image_id, first = images.image_ids[line.number], seen[line.number]
-            raise DataError(f"{line.where}: image '{image_id}' is already in {first}")
-        seen[line.number] = line.where
-        yield line
-    images.require_all(seen, files[0])
 
 
 def _lines(files: tuple[Path, ...], images: ImageTable) -> Iterator[_Line]:
     """Yield the lines of images in the caption table."""
     for path in files:
-        for where, line in _raw_lines(path):
-            parsed = _parse(line, images, where)
-            if parsed is not None:
-                yield parsed
-
-
-def _raw_lines(path: Path) -> Iterator[tuple[str, bytes]]:
-    with open_regular(path, buffering=2**20) as file:
-        number = 0
-        while line := file.readline(MAX_LINE_BYTES):
-            number += 1
-            if not line.endswith(b"\n") and len(line) == MAX_LINE_BYTES:
-                raise DataError(f"{path}:{number}: a line of more than {MAX_LINE_BYTES} B")
-            yield f"{path}:{number}", line
+        with open_regular(path, buffering=2**20) as file:
+            lines = iter(lambda: file.readline(MAX_LINE_BYTES), b"")
+            for number, line in enumerate(lines, start=1):
+                where = f"{path}:{number}"
+                if not line.endswith(b"\n") and len(line) == MAX_LINE_BYTES:
+                    raise DataError(f"{where}: a line of more than {MAX_LINE_BYTES} B")
+                if parsed := _parse(line, images, where):
+                    yield parsed
 
 
 def _parse(line: bytes, images: ImageTable, where: str) -> _Line | None:
     """Parse a line; None if its image is not in the caption table. Long fields are not copied."""
-    tabs = [-1]
-    for _ in range(_FIELDS - 1):
-        tabs.append(line.find(b"\t", tabs[-1] + 1))
-        if tabs[-1] < 0:
-            break
     count = line.count(b"\t") + 1
-    if count != _FIELDS:
+    if count != len(_COLUMNS):
         raise DataError(
             f"{where}: {count} columns between tabs{_OTHER_FORMS.get(count, ', or cut off')}. "
-            f"Write {_FIELDS} columns: {', '.join(_COLUMNS)}"
+            f"Write {len(_COLUMNS)} columns: {', '.join(_COLUMNS)}"
         )
+    tabs = [-1]
+    for _ in _COLUMNS[1:]:
+        tabs.append(line.find(b"\t", tabs[-1] + 1))
     name = line[: tabs[1]].decode(errors="replace")
     number = images.row_named(name)
     if number is None:

@@ -1,4 +1,11 @@
-"""Features of video clips: one vector each, in a file (see `vector_files.py`) or a folder of files.
+"""Features of video clips: one vector each, in a file or a folder of files.
+
+    .pkl, .pickle    HowTo100M's list of {"id", "2d", "3d"}; or a mapping
+    .pth, .pt        a mapping, saved by torch
+    .npz, .h5, .hdf5 an array for each name
+
+A mapping goes from names to vectors, or consists of two such mappings, "2d" and "3d". Nothing in a
+file is executed, and reading a file takes no more memory than the file is long.
 
 HowTo100M (Miech et al., ICCV 2019) publishes 2,048 numbers of frames (`2d`, ResNet-152) and 2,048
 of motion (`3d`, ResNeXt-101), each the maximum over time. As in HowTo100M's code, both vectors are
@@ -7,76 +14,244 @@ L2-normalised and concatenated. Vectors in one piece are used unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+import math
+import zipfile
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import h5py
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from manymatch.features.importers.published import ImageTable, Published, Row, Wanted
-from manymatch.features.importers.vector_files import Streams, is_vector_file, open_vectors, vector
-from manymatch.util.errors import DataError
+from manymatch.features.importers.importing import ImageTable, Published, Row
+from manymatch.features.importers.npy_rows import MAX_ROW_BYTES, array_header
+from manymatch.networks.torch_file import load_tensors
+from manymatch.util import hdf5_file, zip_file
+from manymatch.util.errors import DataError, first_line
+from manymatch.util.hdf5_file import FAULTS, open_hdf5
+from manymatch.util.pickles import PickledArray, read_pickle
+from manymatch.util.regular_file import open_regular
 
-Contents = dict[Path, dict[str, int]]
-"""File -> name of a clip in it -> row of the store."""
+PARTS = ("2d", "3d")
+"""The keys of frame features and motion features, if they are separate."""
+Streams = tuple[Mapping[str, Any], ...]
+"""A mapping from names to values that `vector` reads, or one such mapping for each of `PARTS`."""
+
+
+@contextmanager
+def open_vectors(path: Path) -> Iterator[Streams]:
+    """Open a file and yield its vectors by name.
+
+    Raises:
+        DataError: the file is damaged or has another form.
+    """
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise DataError(f"{path}: not one of {', '.join(sorted(_READERS))}")
+    with reader(path) as streams:
+        yield streams
+
+
+def vector(value: Any, where: str) -> NDArray[np.float32]:
+    """Return the vector (D,) of `value`, the maximum over rows if `value` is (T, D).
+
+    Raises:
+        DataError: `value` is not an array of finite numbers of such a shape, or is too large.
+    """
+    array = _READS.get(type(value), _refused)(value, where)
+    if array.ndim not in (1, 2) or 0 in array.shape or array.dtype.kind not in "fiu":
+        raise DataError(f"{where}: {array.dtype} {array.shape} is neither (D,) nor (T, D) numbers")
+    pooled = (array if array.ndim == 1 else array.max(0)).astype(np.float32)
+    if not np.isfinite(pooled).all():
+        raise DataError(f"{where}: contains NaN or infinity")
+    return pooled
+
+
+def _streams(value: Any, path: Path) -> Streams:
+    if isinstance(value, list):
+        value = _clip_parts(value, path)
+    if not isinstance(value, Mapping) or not value:
+        raise DataError(f"{path}: expected vectors by name")
+    if not value.keys() ^ set(PARTS) and all(isinstance(part, Mapping) for part in value.values()):
+        return tuple(value[name] for name in PARTS)
+    return (value,)
+
+
+def _clip_parts(entries: list[Any], path: Path) -> dict[str, dict[str, Any]]:
+    """Return one mapping per part from HowTo100M's list of clips."""
+    parts: dict[str, dict[str, Any]] = {name: {} for name in PARTS}
+    for number, entry in enumerate(entries):
+        if not isinstance(entry, Mapping) or not {"id", *PARTS} <= entry.keys():
+            raise DataError(f"{path}: clip {number}: without 'id', '2d' and '3d'")
+        name = str(entry["id"])
+        if name in parts[PARTS[0]]:
+            raise DataError(f"{path}: clip {number}: a second clip with the id '{name}'")
+        for part in PARTS:
+            parts[part][name] = entry[part]
+    return parts
+
+
+@contextmanager
+def _zipped(path: Path) -> Iterator[Streams]:
+    try:
+        with open_regular(path) as stream, zipfile.ZipFile(stream) as archive:
+            members = [_Member(archive, member) for member in archive.infolist()]
+            arrays = {part.info.filename.removesuffix(".npy"): part for part in members}
+            if len(arrays) < len(members):
+                raise DataError(f"{path}: several arrays have the same name. Write the file again")
+            yield _split(arrays)
+    except (*zip_file.FAULTS, OSError, RuntimeError) as error:
+        raise DataError(f"{path}: not a complete .npz file ({first_line(error)})") from None
+
+
+@contextmanager
+def _hdf5(path: Path) -> Iterator[Streams]:
+    try:
+        with open_hdf5(path) as file:
+            whole = _Group(file, path)
+            parts = [whole[name] for name in PARTS] if set(whole) == set(PARTS) else []
+            separate = parts and all(isinstance(part, h5py.Group) for part in parts)
+            yield tuple(_Group(part, path) for part in parts) if separate else (whole,)
+    except FAULTS as error:
+        reason = first_line(error)
+        raise DataError(f"{path}: damaged or not an HDF5 file ({reason})") from None
+
+
+def _split(members: dict[str, _Member]) -> Streams:
+    """Split members by folder if all are in the folders `PARTS`; else return one mapping."""
+    parts: tuple[dict[str, _Member], ...] = tuple({} for _ in PARTS)
+    for name, member in members.items():
+        part, slash, rest = name.partition("/")
+        if not slash or part not in PARTS:
+            return (members,)
+        parts[PARTS.index(part)][rest] = member
+    return parts
+
+
+class _Group(Mapping[str, Any]):
+    """The arrays of an HDF5 group."""
+
+    def __init__(self, group: h5py.Group, path: Path) -> None:
+        self._group, self._path = group, path
+
+    def __getitem__(self, name: str) -> Any:
+        return hdf5_file.member(self._group, name, f"{self._path}: '{name}'")
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._group
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._group)
+
+    def __len__(self) -> int:
+        return len(self._group)
+
+
+class _Member:
+    """An array of a zip archive that is not read yet."""
+
+    def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+        self.archive, self.info = archive, info
+
+
+def _read_member(member: _Member, where: str) -> NDArray[Any]:
+    _bounded(member.info.file_size, where)
+    with member.archive.open(member.info) as stream:
+        data = io.BytesIO(stream.read(MAX_ROW_BYTES))
+    try:
+        shape, dtype = array_header(data)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{where}: not an array of floats ({first_line(error)})") from None
+    values = data.read()
+    if len(values) != math.prod(shape) * dtype.itemsize:
+        raise DataError(f"{where}: {len(values)} B do not fit an array of shape {shape}")
+    return np.frombuffer(values, dtype).reshape(shape)
+
+
+def _read_dataset(dataset: h5py.Dataset, where: str) -> NDArray[Any]:
+    # A chunk may be larger than the array and is decompressed completely.
+    chunk = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
+    _bounded(max(dataset.nbytes, chunk), where)
+    array: NDArray[Any] = dataset[()]
+    return np.asarray(array)
+
+
+def _read_tensor(tensor: Tensor, where: str) -> NDArray[Any]:
+    _bounded(tensor.numel() * tensor.element_size(), where)
+    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_complex():
+        raise DataError(f"{where}: not a plain tensor")
+    array: NDArray[Any] = tensor.detach().float().numpy()
+    return array
+
+
+def _refused(value: Any, where: str) -> NDArray[Any]:
+    raise DataError(f"{where}: {type(value).__name__} is not an array of numbers")
+
+
+def _bounded(size: int, where: str) -> None:
+    if size > MAX_ROW_BYTES:
+        raise DataError(f"{where}: {size:,} B is too large for one clip")
+
+
+_READERS: dict[str, Callable[[Path], AbstractContextManager[Streams]]] = {
+    **dict.fromkeys(
+        (".pkl", ".pickle"), lambda path: nullcontext(_streams(read_pickle(path), path))
+    ),
+    **dict.fromkeys((".pth", ".pt"), lambda path: nullcontext(_streams(load_tensors(path), path))),
+    ".npz": _zipped,
+    ".h5": _hdf5,
+    ".hdf5": _hdf5,
+}
+_READS: dict[type, Any] = {
+    PickledArray: lambda array, where: np.asarray(array),
+    Tensor: _read_tensor,
+    _Member: _read_member,
+    h5py.Dataset: _read_dataset,
+}
 
 
 def open_clips(path: Path, images: ImageTable, max_regions: int | None) -> Published:
     """Open a file or folder of vectors; see `importers.open_published`.
 
-    Each file is opened twice, for its names and for its vectors. Only one file is open at a time.
+    Clips that are not in the caption table are skipped. Only one file is open at a time.
     """
-    files = sorted(filter(is_vector_file, path.iterdir())) if path.is_dir() else [path]
-    contents = _contents(files, images)
-    images.require_all({row for names in contents.values() for row in names.values()}, path)
-    first = next(_rows(contents, lambda row: True))
-    return Published(
-        files=tuple(contents),
-        width=first.features.shape[1],
-        max_regions=1,
-        has_boxes=False,
-        rows=lambda wanted: _rows(contents, wanted),
-    )
-
-
-def _contents(files: list[Path], images: ImageTable) -> Contents:
-    """Return the clips of the caption table in each file; other clips are skipped."""
     rows = {name: row for row, name in enumerate(images.image_ids)}
-    contents: Contents = {}
-    file_of: dict[str, Path] = {}
-    for file in files:
-        with open_vectors(file) as streams:
-            names = [name for name in streams[0] if name in rows]
-        repeated = next((name for name in names if name in file_of), None)
-        if repeated is not None:
-            raise DataError(
-                f"{file}: clip '{repeated}' has features in {file_of[repeated].name} already"
-            )
-        file_of |= dict.fromkeys(names, file)
-        if names:
-            contents[file] = {name: rows[name] for name in names}
-    return contents
+    files = [path]
+    if path.is_dir():
+        files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in _READERS]
+
+    def vectors() -> Generator[Row, None, None]:
+        for file in files:
+            with open_vectors(file) as streams:
+                for name in filter(rows.__contains__, streams[0]):
+                    where = f"{file}: '{name}'"
+                    yield Row(rows[name], where, partial(_concatenated, streams, name, where))
+
+    for _ in images.each_once(vectors(), path):  # only names are read
+        pass
+    first = vectors()
+    features, _ = next(first).read()
+    first.close()
+    return Published(tuple(files), features.shape[1], 1, has_boxes=False, rows=vectors)
 
 
-def _rows(contents: Contents, wanted: Wanted) -> Iterator[Row]:
-    for file, names in contents.items():
-        remaining = {name: row for name, row in names.items() if wanted(row)}
-        if not remaining:
-            continue
-        with open_vectors(file) as streams:
-            for name, row in remaining.items():
-                features = _concatenated(streams, name, file)[None]
-                yield Row(row, features, None, f"{file}: '{name}'")
-
-
-def _concatenated(streams: Streams, name: str, file: Path) -> NDArray[np.float32]:
-    """(D,) the clip's vector; the vectors of two streams normalised and concatenated."""
-    where = f"{file}: '{name}'"
+def _concatenated(streams: Streams, name: str, where: str) -> tuple[NDArray[np.float32], None]:
+    """(1, D) the clip's vector; the vectors of two streams normalised and concatenated."""
     if any(name not in stream for stream in streams):
         raise DataError(f"{where}: only one of the features 2d and 3d")
-    vectors = [vector(stream[name], where) for stream in streams]
+    try:
+        vectors = [vector(stream[name], where) for stream in streams]
+    except (*zip_file.FAULTS, *FAULTS, OSError, RuntimeError) as error:
+        raise DataError(f"{where}: the file is damaged ({first_line(error)})") from None
     if len(vectors) == 1:
-        return vectors[0]
+        return vectors[0][None], None
     # The squares of very small and very large numbers do not fit float32.
     wide = [part.astype(np.float64) for part in vectors]
-    return np.concatenate([part / (np.linalg.norm(part) or 1.0) for part in wide], dtype=np.float32)
+    unit = [part / (np.linalg.norm(part) or 1.0) for part in wide]
+    return np.concatenate(unit, dtype=np.float32)[None], None

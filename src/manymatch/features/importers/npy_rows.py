@@ -42,6 +42,7 @@ class NpyRows:
             reason = first_line(error)
             raise DataError(f"{path}: not a .npy file of floats ({reason})") from None
         self._start = self._file.tell()
+        self._row_bytes = math.prod(self.shape[1:]) * self.dtype.itemsize
         self._check_size()
         os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
 
@@ -62,21 +63,14 @@ class NpyRows:
         return self._read(self._start, self.shape)
 
     def _read(self, offset: int, shape: tuple[int, ...]) -> NDArray[Any]:
-        out = np.empty(shape, self.dtype)
-        view = out.reshape(-1).view(np.uint8).data
-        while view:
-            count = os.preadv(self._file.fileno(), [view], offset)
-            if count == 0:
-                raise DataError(f"{self.path}: cut off while reading")
-            view, offset = view[count:], offset + count
-        return out
+        self._file.seek(offset)
+        values = np.fromfile(self._file, self.dtype, math.prod(shape))
+        if values.size != math.prod(shape):
+            raise DataError(f"{self.path}: cut off while reading")
+        return values.reshape(shape)
 
     def close(self) -> None:
         self._file.close()
-
-    @property
-    def _row_bytes(self) -> int:
-        return math.prod(self.shape[1:]) * self.dtype.itemsize
 
     def _check_size(self) -> None:
         if len(self.shape) < 2 or 0 in self.shape or self._row_bytes > MAX_ROW_BYTES:

@@ -17,14 +17,19 @@ has `id_mapping.json`, from ids to file names, beside SCAN's folder under the na
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from manymatch.datasets.precomp import CAPTIONS_PER_IMAGE as CAPTIONS
 from manymatch.datasets.precomp import MAPPING, caption_lines, image_ids, read_mapping
+from manymatch.features.importers.importing import ImageTable, Published, Row
 from manymatch.features.importers.npy_rows import NpyRows
-from manymatch.features.importers.published import ImageTable, Published, Row, Wanted
 from manymatch.util.errors import DataError
 
 SPLITS = ("train", "dev", "test", "testall")
@@ -53,6 +58,15 @@ class Split:
 
     def caption_lines(self, image: int) -> str:
         return f"{self.folder / self.name}_caps.txt:{CAPTIONS * image + 1}"
+
+    def read(self, image: int) -> tuple[NDArray[Any], None]:
+        """Return the features of an image, whose rows must all begin with the same region."""
+        rows = range(self.copies * image, self.copies * (image + 1))
+        first = self.rows.read(rows[0], first=1).tobytes()
+        for row in rows[1:]:
+            if self.rows.read(row, first=1).tobytes() != first:
+                raise DataError(f"{self.rows.path}: row {row}: not a copy of row {rows[0]}")
+        return self.rows.read(rows[0]), None
 
 
 FindRow = Callable[[Split, int], int]
@@ -134,9 +148,6 @@ def _open(folder: Path, name: str) -> Split:
     return Split(folder, name, rows, captions, copies)
 
 
-# --- from the files' rows to the store's --------------------------------------------------------
-
-
 def _published(
     folder: Path, splits: list[Split], images: ImageTable, find_row: FindRow
 ) -> Published:
@@ -144,51 +155,14 @@ def _published(
     if len(shapes) > 1:
         raise DataError(f"{folder}: splits with features of different shapes {sorted(shapes)}")
     max_regions, width = shapes.pop()
-    store_rows = _store_rows(folder, splits, images, find_row)
-    return Published(
-        files=tuple(split.rows.path for split in splits),
-        width=width,
-        max_regions=max_regions,
-        has_boxes=False,
-        rows=lambda wanted: _rows(splits, store_rows, wanted),
+    rows = (
+        Row(find_row(split, image), split.where(image), partial(split.read, image))
+        for split in splits
+        for image in range(split.images)
     )
-
-
-def _store_rows(
-    folder: Path, splits: list[Split], images: ImageTable, find_row: FindRow
-) -> list[dict[int, int]]:
-    """Return for each split: image -> row of the store. Every row must get features, once."""
-    store_rows = [
-        {image: find_row(split, image) for image in range(split.images)} for split in splits
-    ]
-    sources: dict[int, str] = {}
-    for split, rows in zip(splits, store_rows, strict=True):
-        for image, row in rows.items():
-            if row in sources:
-                image_id = images.image_ids[row]
-                where = split.where(image)
-                raise DataError(f"{where}: image '{image_id}' again, after {sources[row]}")
-            sources[row] = split.where(image)
-    images.require_all(sources, folder)
-    return store_rows
-
-
-def _rows(splits: list[Split], store_rows: list[dict[int, int]], wanted: Wanted) -> Iterator[Row]:
-    for split, rows in zip(splits, store_rows, strict=True):
-        for image, row in rows.items():
-            if wanted(row):
-                _check_copies(split, image)
-                features = split.rows.read(split.copies * image)
-                yield Row(row, features, None, split.where(image))
-
-
-def _check_copies(split: Split, image: int) -> None:
-    """Check that all rows of an image begin with the same region."""
-    rows = range(split.copies * image, split.copies * (image + 1))
-    first = split.rows.read(rows[0], first=1).tobytes()
-    for row in rows[1:]:
-        if split.rows.read(row, first=1).tobytes() != first:
-            raise DataError(f"{split.rows.path}: row {row}: not a copy of row {rows[0]}")
+    known = list(images.each_once(rows, folder))
+    files = tuple(split.rows.path for split in splits)
+    return Published(files, width, max_regions, has_boxes=False, rows=lambda: known)
 
 
 # --- one file for each image ----------------------------------------------------------------------
@@ -200,50 +174,36 @@ def open_npy_folder(path: Path, images: ImageTable, max_regions: int | None) -> 
     The files are named by the image's id, file or number. If `id_mapping.json` is in the folder or
     its parent, the names are ids of that file.
     """
-    files = _files(path, images)
-    images.require_all(files, path)
-    shapes = [_shape(file) for file in files.values()]
+    mappings = [folder / MAPPING for folder in (path, path.parent)]
+    mapping = next((read_mapping(file) for file in mappings if file.is_file()), {})
+    named = ((images.row_named(mapping.get(f.stem, f.stem)), f) for f in sorted(path.glob("*.npy")))
+    found = (
+        Row(row, str(file), partial(_read_file, file)) for row, file in named if row is not None
+    )
+    rows = list(images.each_once(found, path))
+    files = [Path(row.where) for row in rows]
+    shapes = list(map(_shape, files))
     return Published(
-        files=tuple(files.values()),
+        files=tuple(files),
         width=shapes[0][1],
         max_regions=max_regions or max(regions for regions, _ in shapes),
         has_boxes=False,
-        rows=lambda wanted: _file_rows(files, wanted),
+        rows=lambda: rows,
     )
 
 
-def _files(folder: Path, images: ImageTable) -> dict[int, Path]:
-    """Return the file of each row of the store."""
-    mappings = [path for path in (folder / MAPPING, folder.parent / MAPPING) if path.is_file()]
-    mapping = read_mapping(mappings[0]) if mappings else {}
-    files: dict[int, Path] = {}
-    for file in sorted(folder.glob("*.npy")):
-        row = images.row_named(mapping.get(file.stem, file.stem))
-        if row is None:
-            continue
-        if row in files:
-            image_id = images.image_ids[row]
-            raise DataError(f"{file}: a second file of image '{image_id}', after {files[row].name}")
-        files[row] = file
-    return files
-
-
-def _open_file(file: Path) -> NpyRows:
+def _open_file(file: Path) -> closing[NpyRows]:
     rows = NpyRows(file)
     if len(rows.shape) != 2:
         raise DataError(f"{file}: shape {rows.shape}, not (regions, width)")
-    return rows
+    return closing(rows)
 
 
 def _shape(file: Path) -> tuple[int, ...]:
-    rows = _open_file(file)
-    rows.close()
-    return rows.shape
+    with _open_file(file) as rows:
+        return rows.shape
 
 
-def _file_rows(files: dict[int, Path], wanted: Wanted) -> Iterator[Row]:
-    for number, file in files.items():
-        if wanted(number):
-            rows = _open_file(file)
-            yield Row(number, rows.read_all(), None, str(file))
-            rows.close()
+def _read_file(file: Path) -> tuple[NDArray[Any], None]:
+    with _open_file(file) as rows:
+        return rows.read_all(), None
