@@ -23,8 +23,6 @@ _RULES = {
     for rule in ("matching", "topk", "max", "smooth_chamfer")
 }
 SETS = [*_OF_SETS, *_RULES, "pvse"]
-SINGLE = ["vsepp", "vse_infinity", "swamp", "swamp_video", "cora", "msrm mu", "pcme"]
-GAUSSIAN = ["msrm", "pcme samples"]
 SCORES: dict[str, tuple[str, dict[str, Any]]] = {
     **_OF_SETS,
     **_RULES,
