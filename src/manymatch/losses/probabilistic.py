@@ -1,4 +1,4 @@
-"""Losses of the probability that a pair matches: PCME's and MSRM's."""
+"""Losses of the probability that a pair matches: those of PCME, PCME++ and MSRM."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
 
 from manymatch.losses.contrastive import contrastive_terms
 from manymatch.losses.terms import mean
@@ -37,6 +37,46 @@ def soft_contrastive(logits: Tensor, match: Tensor) -> Tensor:
 def log_mean_probability(logits: Tensor) -> Tensor:
     """`log mean_s sigmoid(logits_s)` over the last dimension."""
     return logsigmoid(logits).logsumexp(-1) - math.log(logits.shape[-1])
+
+
+def match_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """The mean over all pairs of `-y log p - (1 - y) log(1 - p)` with `p = sigmoid(logit)`.
+
+    Args:
+        logits: `(n, m)`; in PCME++ `-a d + b` of the closed-form distance d.
+        labels: `(n, m)`, the y in [0, 1].
+
+    Relations:
+        `soft_contrastive` has several samples of a pair, and labels of 0 and 1 alone.
+
+    References:
+        Chun, Improved Probabilistic Image-Text Representations (PCME++), ICLR 2024, eq. 2.
+    """
+    return mean(binary_cross_entropy_with_logits(logits, labels, reduction="none"))
+
+
+def pseudo_positives(logits: Tensor, labels: Tensor) -> Tensor:
+    """The labels in which each query's pseudo-positives have the label of its true candidates.
+
+    A candidate is a pseudo-positive of a query if it is at least as near as one of the true
+    candidates: those with the query's largest label.
+
+    Args:
+        logits: `(q, c)`, larger for nearer candidates; transposed, the captions are the queries.
+        labels: `(q, c)` in [0, 1].
+
+    Returns:
+        `(q, c)` labels, without a gradient.
+
+    References:
+        Chun, Improved Probabilistic Image-Text Representations (PCME++), ICLR 2024, section 2.3,
+        whose queries have one true candidate.
+    """
+    if not logits.numel():
+        return labels
+    largest = labels.amax(1, keepdim=True)
+    farthest = logits.detach().masked_fill(labels < largest, torch.inf).amin(1, keepdim=True)
+    return largest.where(logits >= farthest, labels)
 
 
 def soft_match(logits: Tensor, match: Tensor) -> Tensor:
