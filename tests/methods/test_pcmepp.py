@@ -29,11 +29,14 @@ def entropy(logits, labels):
 
 
 def pseudo(logits, labels):
-    """The labels of each row with pseudo-positives."""
+    """The labels of each row with pseudo-positives, the mean over the row's true candidates."""
     rows = []
     for row, own in zip(logits, labels, strict=True):
         true = [z for z, y in zip(row, own, strict=True) if y == max(own)]
-        rows.append([max(own) if z >= min(true) else y for z, y in zip(row, own, strict=True)])
+        passed = [sum(z >= near for near in true) / len(true) for z in row]
+        rows.append(
+            [share * max(own) + (1 - share) * y for share, y in zip(passed, own, strict=True)]
+        )
     return rows
 
 
@@ -106,7 +109,8 @@ def test_mixed_features_are_those_of_two_images_by_the_share() -> None:
     for i, own in enumerate(mask.sum(1).tolist()):
         partner, both = features[199 - i], min(own, int(mask[199 - i].sum()))
         span = features[i] - partner
-        weights = [float(((result[i, r] - partner[r]) / span[r]).mean()) for r in range(both)]
+        moved = ((result[i] - partner)[:both] * span[:both]).sum(1)
+        weights = (moved / span[:both].square().sum(1)).tolist()
         torch.testing.assert_close(result[i, both:], features[i, both:])
         assert float(shares[i]) == pytest.approx((sum(weights) + own - both) / own, abs=1e-4)
         for r, weight in enumerate(weights):

@@ -56,10 +56,12 @@ def match_entropy(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def pseudo_positives(logits: Tensor, labels: Tensor) -> Tensor:
-    """The labels in which each query's pseudo-positives have the label of its true candidates.
+    """Labels in which the pseudo-positives of a query count as true.
 
-    A candidate is a pseudo-positive of a query if it is at least as near as one of the true
-    candidates: those with the query's largest label.
+    A pseudo-positive of a query and one of its true candidates is at least as near as the true one.
+    The true candidates are those with the query's largest label. With one true candidate its
+    pseudo-positives have the largest label too. With several, a label is the mean over the true
+    candidates. The matching loss is linear in the labels, so that the loss is the mean too.
 
     Args:
         logits: `(q, c)`, larger for nearer candidates; transposed, the captions are the queries.
@@ -70,13 +72,16 @@ def pseudo_positives(logits: Tensor, labels: Tensor) -> Tensor:
 
     References:
         Chun, Improved Probabilistic Image-Text Representations (PCME++), ICLR 2024, section 2.3,
-        whose queries have one true candidate.
+        where a query has one true candidate in a batch.
     """
     if not logits.numel():
         return labels
     largest = labels.amax(1, keepdim=True)
-    farthest = logits.detach().masked_fill(labels < largest, torch.inf).amin(1, keepdim=True)
-    return largest.where(logits >= farthest, labels)
+    is_true, nearness = labels == largest, logits.detach().contiguous()
+    nearest_last = nearness.masked_fill(~is_true, torch.inf).sort(1).values
+    passed = torch.searchsorted(nearest_last, nearness, right=True)
+    share = passed.to(labels.dtype) / is_true.sum(1, keepdim=True)
+    return share * largest + (1 - share) * labels
 
 
 def soft_match(logits: Tensor, match: Tensor) -> Tensor:
