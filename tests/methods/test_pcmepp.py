@@ -8,7 +8,9 @@ import pytest
 import torch
 from small_methods import encode, losses
 
+from manymatch.losses.probabilistic import match_entropy
 from manymatch.methods.pcmepp import mixed
+from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.util.errors import ConfigError
 
 
@@ -136,6 +138,24 @@ def test_images_are_mixed_in_training_alone(build, make_batch) -> None:
     assert images.parts().keys() == {"vectors", "log_variance"}
     alone = method.encode_images(make_batch([1]))
     torch.testing.assert_close(images.vectors[1:2], alone.vectors)
+
+
+def test_partners_are_right_after_parts_of_a_batch_are_joined(build, make_batch) -> None:
+    """As `training.gather` joins the parts that processes or steps of one batch encode."""
+    method, parts = build("pcmepp", {"mixing": 0.9}), [make_batch([0, 1]), make_batch([2, 3, 4])]
+    encoded = [encode(method, part) for part in parts]
+    images, texts = (Embeddings.join(sides) for sides in zip(*encoded, strict=True))
+    index = torch.cat([parts[0].image_index, 2 + parts[1].image_index])
+    method.settings = method.settings.model_copy(update={"pseudo_weight": 0.0, "vib_weight": 0.0})
+    loss = method.loss(images, texts, replace(parts[0], image_index=index))["match"]
+    partners, shares = [1, 0, 4, 3, 2], images.own_share.tolist()
+    labels = [
+        [shares[i] * (j == i) + (1 - shares[i]) * (j == partners[i]) for j in index.tolist()]
+        for i in range(5)
+    ]
+    labels = 0.0001 + 0.9998 * torch.tensor(labels)
+    logits = method.shift + method.scale() * method.score(images, texts)
+    torch.testing.assert_close(loss, 2 * match_entropy(logits, labels))
 
 
 def test_the_score_is_minus_the_distance(build, make_batch) -> None:
