@@ -131,7 +131,10 @@ class PCMEPP(Method):
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         settings, read = self.settings, _gaussian(texts)
-        distances = share_rows(lambda *rows: closed_form_distance(*rows, *read), *_gaussian(images))
+        distances = share_rows(
+            lambda mean, log_variance: closed_form_distance(mean, log_variance, *read),
+            *_gaussian(images),
+        )
         logits = self.shift - self.scale() * distances
         labels = self._labels(images, batch.image_index).to(logits.dtype)
 
