@@ -159,6 +159,7 @@ def test_no_override_makes_a_preset_reproduced(tmp_path: Path) -> None:
     ("overrides", "message"),
     [
         ({"seed": 1, "seed.deep": 2}, "'seed' is a value"),
+        ({"training.images_per_batch": 1}, "images_per_batch: .*equal to 2"),
         ({"training.clipnorm": 1.0}, "did you mean 'clip_norm'"),
         ({"training.parameter_groups": [{"match": "("}]}, r"0\.match: not a regular expression"),
         ({"warm_start": {"model": "vsepp"}}, r"warm_start\.model: .* match pattern"),

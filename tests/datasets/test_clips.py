@@ -7,6 +7,7 @@ import pickle
 import pytest
 from made_clips import made_clips, write_annotations, write_youcook2
 
+from manymatch.datasets import dataset
 from manymatch.datasets.image_folder import read_image_folder
 from manymatch.util.errors import ConfigError, DataError, SourceError
 
@@ -73,6 +74,16 @@ class TestYoucook2:
         content = pickle.dumps(value) if name == PICKLE else json.dumps(value).encode()
         (folder / name).write_bytes(content)
         stages.refused({"folder": str(folder)}, DataError, words)
+
+    @pytest.mark.parametrize(
+        "clips", [None, 5, ["ab"], [["v_0"]], [["v_0", "a", "b"]], [[5, "a"]], [{"a": 1, "b": 2}]]
+    )
+    def test_a_damaged_list_of_the_raw_folder(self, stages, folder, clips):
+        write_youcook2(folder, 66, 9)
+        stages({"folder": str(folder)})
+        (stages.raw / "train.json").write_text(json.dumps({"clips": clips}))
+        with pytest.raises(DataError, match=r"train\.json: "):
+            list(dataset("youcook2").captions(stages.raw))
 
 
 class TestMsrvtt:
@@ -185,3 +196,14 @@ def name(film, clip):
 def line(film, clip, before=""):
     text = f'{before} SOMEONE "waves" in {film}.'
     return "\t".join([name(film, clip), *["00.00.01.000"] * 4, text]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "lost"), [("lsmdc", "train"), ("lsmdc", "test"), ("msrvtt", "train")]
+)
+def test_a_lost_file_of_the_raw_folder_is_a_fault(tmp_path, name, lost):
+    (tmp_path / "MSRVTT_data.json").write_text('{"sentences": []}')
+    for split in {"train", "test"} - {lost}:
+        (tmp_path / f"{split}.csv").write_text("")
+    with pytest.raises(FileNotFoundError, match=lost):
+        list(dataset(name).clips(tmp_path))

@@ -85,6 +85,8 @@ WHOLE = {
     "changed": ([file(OTHER, '"two"')], PART, NOTHING, [REST]),
     "changed, unheeded": ([file(OTHER, '"two"', heeds=False)], PART, NOTHING, [REST, None]),
     "shrank": ([file(OTHER[:1000], '"two"', heeds=False)], PART, NOTHING, [REST, None]),
+    "a version of other signs": (
+        [file(CONTENT, '"\xe9"', cut=40_000), file(CONTENT, '"\xe9"')], None, BY_SHA, [None, REST]),
     "no version": ([file(CONTENT, None)], PART, BY_SHA, [REST]),
     "wrong bytes before": ([RIGHT], bytes(40_000), BY_SHA, [REST, None]),
 }  # fmt: skip

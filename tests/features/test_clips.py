@@ -105,6 +105,15 @@ def test_every_form_gives_the_same_rows(data, name):
     np.testing.assert_array_equal(features, joined().astype(np.float16))
 
 
+@pytest.mark.parametrize("scale", [1e-25, 1e25])
+def test_very_short_and_long_vectors_get_length_1_too(data, scale):
+    scaled = {
+        part: {n: v * np.float32(scale) for n, v in of.items()} for part, of in parts().items()
+    }
+    (data.source / "a.pkl").write_bytes(pickle.dumps(scaled))
+    np.testing.assert_allclose(data.run(), joined(), atol=1e-3)
+
+
 def test_a_folder_of_several_files_with_other_clips_too(data):
     write_saved(data.source / "train.pth", CLIPS[4:])
     write_saved(data.source / "test.pth", [*CLIPS[:4], *made_clips(3, first=300)], legacy=True)

@@ -104,6 +104,23 @@ def test_any_hdf5_program_reads_and_writes_a_store(store, tmp_path):
         np.testing.assert_array_equal(other.read([1, 3])[0], own.read([1, 3])[0])
 
 
+@pytest.mark.parametrize(
+    "settings", [{}, {"chunks": (1, REGIONS, WIDTH), "fletcher32": True, "compression": "gzip"}]
+)
+def test_a_store_of_another_program_has_a_hash_of_its_content(store, settings):
+    """The chunks of such a store have no checksum, or have another size than the rows."""
+    hashes = []
+    for change in (0, 0, 1):
+        with h5py.File(store, "r+") as file:
+            features = file["features"][:]
+            features[2, 0, 0] += change
+            del file["features"]
+            file.create_dataset("features", data=features, **settings)
+        with FeatureStore(store) as result:
+            hashes.append(result.sha256)
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
 def test_equal_content_gives_equal_bytes_and_one_hash(store):
     before = store.read_bytes()
     with FeatureStore(store) as result:

@@ -206,6 +206,7 @@ def test_other_faults_are_errors_of_one_line(
             *((vsepp.encode_images, [odd]) for odd in ([], None, [np.zeros((4, 4), np.float32)])),
             *((vsepp.encode_images, [[tmp_path / f"{name}.jpg"]]) for name in ("text", "missing")),
             *((vsepp.encode_images, [[odd]]) for odd in (*numbers, [1], UserString("a.png"))),
+            (vsepp.encode_images, [[np.zeros((0, 9, 3), np.uint8)]]),
             *((vsepp.precision, [odd]) for odd in (None, "x", [None], [[1], [1, 2]])),
             *((vsepp.score, [odd, odd]) for odd in (None, parts)),
             *((encode, [["a"]]) for encode in (vsepp.encode_items, vsepp.encode_captions)),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -45,6 +47,14 @@ def test_other_bytes_are_refused_in_one_line(data: bytes, words: str) -> None:
     with pytest.raises(DataError, match=words) as raised:
         decoded(data, MOST_PIXELS)
     assert "\n" not in str(raised.value)
+
+
+def test_pillow_adds_no_second_line() -> None:
+    """In a process of its own, because pytest replaces the filters of warnings."""
+    work = f"import sys; from {decoded.__module__} import *; decoded(sys.stdin.buffer.read())"
+    command = [sys.executable, "-c", work]
+    done = subprocess.run(command, input=bomb(12_000, 9_000), capture_output=True, check=False)
+    assert b"12000 x 9000" in done.stderr and b"Warning" not in done.stderr
 
 
 def test_a_camera_file_with_several_pictures_is_a_jpeg() -> None:

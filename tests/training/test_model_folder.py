@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+import yaml
 from hashed_files import edit, flipped_bits, reseal
 from safetensors.torch import load_file, save_file
 from tiny_run import preset
@@ -126,6 +127,17 @@ def test_weights_that_do_not_fit(folder, change, message):
     with pytest.raises(CheckpointError, match=message) as caught:
         load_model(folder)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("size", "message"), [(2**34, "another shape of 'image"), (2**61, "cannot be built")]
+)
+def test_a_preset_of_enormous_sizes_uses_no_memory(folder, size, message):
+    settings = yaml.safe_load((folder / PRESET).read_text()) | {"model": {"size": size}}
+    (folder / PRESET).write_text(yaml.safe_dump(settings))
+    edit(folder / FACTS, preset_sha256=sha256(folder / PRESET))
+    with pytest.raises(CheckpointError, match=message):
+        load_model(folder)
 
 
 CURVE = [[0.1, 0.2], [0.0, 1.0]]

@@ -156,7 +156,7 @@ def test_a_killed_run_with_a_warm_start_ends_in_the_same_bytes(contrastive, new_
 
 def test_another_source_starts_anew(contrastive, new_run, capsys):
     run_preset, run = starting("tiny/vsepp", **INTO_TINY), new_run("run")
-    kill_during(lambda: run.train(run_preset, contrastive), STEP, 9)
+    kill_during(lambda: run.train(run_preset, contrastive), STEP, 15)  # the third epoch
     method, trained_by, vocabulary = load_model(contrastive / "tiny" / "vsepp")
     other = run.folder / "models" / "tiny" / "vsepp"
     with torch.no_grad():

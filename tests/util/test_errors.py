@@ -2,7 +2,7 @@
 
 import pytest
 
-from manymatch.util.errors import ConfigError, one_line, printable
+from manymatch.util.errors import ConfigError, one_line, printable, repeated
 from manymatch.util.progress import say
 
 
@@ -28,3 +28,9 @@ def test_control_characters_are_escaped(text, shown, capsys):
 def test_a_long_line_keeps_its_start_and_end(sign):
     line = one_line("start" + sign * 1_000_000 + "end")
     assert line.startswith("start") and line.endswith("end") and len(line) < 1100
+
+
+def test_the_repeated_one_of_very_many_names_is_found_at_once():
+    """A search through all names for each name would take an hour."""
+    names = list(map(str, range(300_000)))
+    assert repeated(names) is None and repeated([*names, "7", "5"]) == "7"

@@ -14,7 +14,7 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from manymatch.batch.vocabulary import Vocabulary
-from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.errors import ConfigError, DataError, repeated
 from manymatch.util.files import write_json
 from manymatch.util.json_file import read_object
 from manymatch.util.regular_file import read_regular
@@ -192,8 +192,8 @@ def _tokenizer_text(folder: Path) -> str:
     lowercase = not settings.is_file() or read_object(settings).get("do_lower_case", True)
     ids = {piece: number for number, piece in enumerate(pieces)}
     if len(ids) < len(pieces):
-        repeated = next(piece for piece in pieces if pieces.count(piece) > 1)
-        raise DataError(f"{folder / 'vocab.txt'}: the piece {repeated!a:.60} stands twice")
+        twice = repeated(pieces)
+        raise DataError(f"{folder / 'vocab.txt'}: the piece {twice!a:.60} stands twice")
     tokenizer = Tokenizer(WordPiece(ids, unk_token="[UNK]"))
     tokenizer.normalizer = BertNormalizer(lowercase=bool(lowercase))
     tokenizer.pre_tokenizer = BertPreTokenizer()

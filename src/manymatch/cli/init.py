@@ -75,6 +75,7 @@ def init(
             "Choose another name"
         )
     params.check_names_with(name, _FEATURES)
+    names = preset_names(LAYOUT.presets, params.presets)
     given: dict[str, Any] = {
         "images": str(images),
         "captions": str(captions) if captions else None,
@@ -94,7 +95,6 @@ def init(
     sizes = _sizes(collection)
     _describe(name, collection, sizes)
     train, train_captions = sizes["train"], sizes["train captions"]
-    names = preset_names(LAYOUT.presets, params.presets)
     for preset in names:
         write_preset(LAYOUT.presets, name, preset, train, train_captions)
     say(f"presets/{name}: {', '.join(names)}")
@@ -186,7 +186,8 @@ def _say_how_to_search(
 ) -> None:
     from manymatch.cli.own_presets import BEST_ON_PHOTOGRAPHS
 
-    known = [preset for preset in (*BEST_ON_PHOTOGRAPHS, *params.presets) if preset in presets]
+    ordered = (*BEST_ON_PHOTOGRAPHS, *params.presets, *presets)
+    known = [preset for preset in ordered if preset in presets]
     method = next((preset for preset in known if preset in params.presets), known[0])
     form, raw = collection.form, LAYOUT.raw(name) / "images"
     folder = shlex.quote(str(form.folder if collection.keeps_pictures else raw))

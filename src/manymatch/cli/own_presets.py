@@ -9,6 +9,7 @@ from pathlib import Path
 from manymatch.config.edit import edited
 from manymatch.config.preset import Preset, read_preset
 from manymatch.methods import METHODS
+from manymatch.util.errors import ConfigError
 from manymatch.util.files import write_text
 
 TEMPLATES = "flickr8k"
@@ -27,8 +28,14 @@ _FEW_CAPTIONS = 4_000
 
 
 def preset_names(presets: Path, wanted: Iterable[str]) -> list[str]:
-    """Return the methods with a preset to adapt, then the presets among `wanted` with one."""
+    """Return the methods with a preset to adapt, then the presets among `wanted` with one.
+
+    Raises:
+        ConfigError: there are no presets to adapt.
+    """
     known = {path.stem for path in (presets / TEMPLATES).glob("*.yaml")}
+    if not known:
+        raise ConfigError(f"{presets / TEMPLATES}: no presets to adapt. Restore them from git")
     return [name for name in dict.fromkeys((*METHODS, *wanted)) if name in known]
 
 

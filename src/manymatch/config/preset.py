@@ -136,7 +136,8 @@ class Training(Strict):
     """The settings of training: epochs, batches, optimiser, precision and devices."""
 
     epochs: Count = 30
-    images_per_batch: Count = 64
+    images_per_batch: Annotated[int, Field(ge=2)] = 64
+    """At least 2: a single image has no other images' captions to be told from."""
     captions_per_image: Count | None = None
     """Captions that are drawn for each image in an epoch; null: all captions."""
     accumulate: Count = 1

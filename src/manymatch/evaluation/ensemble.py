@@ -21,7 +21,7 @@ from manymatch.networks.device import pick_device
 from manymatch.results.machine import Clock, record
 from manymatch.shards.read import samples as samples_of
 from manymatch.shards.sample import Sample
-from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.errors import ConfigError, DataError, repeated
 
 JOINED_BY = "+"
 """Joins the members in an ensemble's name; no preset has this sign in its name."""
@@ -80,9 +80,8 @@ class Ensemble:
             DataError: the members' shards do not hold the same images and captions.
             CheckpointError: as for `embed_split`.
         """
-        names = [model.name for model, _ in members]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise ConfigError(f"ensemble: '{twice[0]}' is named twice. Name each model once.")
+        if twice := repeated(model.name for model, _ in members):
+            raise ConfigError(f"ensemble: '{twice}' is named twice. Name each model once.")
         trained = [embed_split(model, shards, split, device) for model, shards in members]
         _check_same(trained, _gallery)
         return cls(trained, split)

@@ -141,6 +141,17 @@ def _create_dataset(
     h5py.h5d.create(file.id, name.encode(), kind, h5py.h5s.create_simple(shape), settings)
 
 
+def has_row_checksums(dataset: h5py.Dataset) -> bool:
+    """Whether each row is a chunk with a checksum and without compression, as `create` makes them.
+
+    Other programs may write other chunks, or none.
+    """
+    if dataset.chunks != (1, *dataset.shape[1:]) or not dataset.fletcher32:
+        return False
+    filters = dataset.id.get_create_plist().get_nfilters()
+    return bool(filters == 1 and dataset.id.get_num_chunks() == len(dataset))
+
+
 def chunk_places(file: h5py.File, name: str) -> NDArray[np.int64]:
     """(n,) the place in the file of each chunk of a dataset, by row."""
     dataset = file[name]

@@ -78,12 +78,17 @@ class FeatureStore:
 
     @property
     def sha256(self) -> str:
-        """Hash of the whole content; the checksums in the file stand for the rows."""
+        """Hash of the whole content; the checksums in the file stand for the rows, if all rows have
+        one."""
         facts = [self.max_regions, self.width, self.dtype, self.has_boxes, self.attributes]
         digest = hashlib.sha256(json.dumps([facts, self.image_ids], sort_keys=True).encode())
         digest.update(self.n_regions.tobytes())
         with self.path.open("rb", buffering=0) as file:
             for name in ("features", "boxes")[: 1 + self.has_boxes]:
+                if not layout.has_row_checksums(self._file[name]):
+                    for row in range(len(self)):
+                        digest.update(self._rows(name, np.array([row])).tobytes())
+                    continue
                 size = self._file[name].nbytes // len(self)
                 for place in layout.chunk_places(self._file, name).tolist():
                     digest.update(os.pread(file.fileno(), layout.CHECKSUM_BYTES, place + size))

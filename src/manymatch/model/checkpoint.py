@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from manymatch.methods import build_method
 from manymatch.methods.shared.method import Method
 from manymatch.model.facts import FACTS, REMEDY, facts
 from manymatch.networks.encoders.pretrained import structure_only
-from manymatch.util.errors import CheckpointError, DataError
+from manymatch.util.errors import CheckpointError, DataError, first_line
 from manymatch.util.files import replacing, sha256, write_json, write_text
 from manymatch.util.regular_file import regular_path
 from manymatch.util.seal import NAME as SEAL
@@ -94,11 +95,23 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
     check_files(folder)
     preset = read_preset(folder / PRESET, foreign=True)
     vocabulary = load_vocabulary(folder / VOCABULARY)
-    width = facts(folder)["feature_width"]
+    build = partial(
+        build_method,
+        *(preset.method, preset.model),
+        vocabulary=vocabulary,
+        feature_width=facts(folder)["feature_width"],
+    )
     with structure_only():
-        method = build_method(
-            preset.method, preset.model, vocabulary=vocabulary, feature_width=width
-        )
+        try:
+            # A preset from elsewhere may have sizes that no memory holds.
+            with torch.device("meta"):
+                expected, weights = build().state_dict(), folder / WEIGHTS
+        except RuntimeError as error:
+            raise CheckpointError(
+                f"{folder / PRESET}: a network that cannot be built ({first_line(error)}). {REMEDY}"
+            ) from None
+        _check_fit(weights, *_shapes(weights), expected, preset.method)
+        method = build()
     load_weights(folder / WEIGHTS, method, preset.method)
     method.precision = preset.training.precision
     return method.eval(), preset, vocabulary
@@ -130,12 +143,8 @@ def load_weights(path: Path, method: Method, name: str) -> None:
         CheckpointError: the file is unreadable, or its weights do not fit `method`.
     """
     state, stored_name = read_weights(path)
-    if stored_name not in (name, None):
-        raise CheckpointError(
-            f"{path}: weights of the method '{stored_name}', but the preset is of '{name}'. "
-            "Set the folder that was trained by this preset."
-        )
-    _check_fit(path, state, method.state_dict())
+    shapes = {key: value.shape for key, value in state.items()}
+    _check_fit(path, shapes, stored_name, method.state_dict(), name)
     method.load_state_dict(state)
 
 
@@ -149,13 +158,35 @@ def read_weights(path: Path) -> tuple[dict[str, Tensor], str | None]:
         raise CheckpointError(f"{path}: not readable as safetensors ({error})") from None
 
 
-def _check_fit(path: Path, stored: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    """Refuse weights whose names or shapes differ from the method's."""
+def _shapes(path: Path) -> tuple[dict[str, torch.Size], str | None]:
+    """As `read_weights`, with the shapes of the weights, which are not read."""
+    try:
+        with regular_path(path) as name, safe_open(name, framework="pt") as file:
+            keys = file.keys()  # `file` itself is no mapping
+            shapes = {key: torch.Size(file.get_slice(key).get_shape()) for key in keys}
+            return shapes, (file.metadata() or {}).get("method")
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{path}: not readable as safetensors ({error})") from None
+
+
+def _check_fit(
+    path: Path,
+    stored: Mapping[str, torch.Size],
+    stored_name: str | None,
+    expected: Mapping[str, Tensor],
+    name: str,
+) -> None:
+    """Refuse weights of another method than `name`, and weights of other names or shapes."""
+    if stored_name not in (name, None):
+        raise CheckpointError(
+            f"{path}: weights of the method '{stored_name}', but the preset is of '{name}'. "
+            "Set the folder that was trained by this preset."
+        )
     missing, unexpected = expected.keys() - stored.keys(), stored.keys() - expected.keys()
     shapes = {
-        key: f"{tuple(stored[key].shape)} for {tuple(value.shape)}"
+        key: f"{tuple(stored[key])} for {tuple(value.shape)}"
         for key, value in expected.items()
-        if key in stored and stored[key].shape != value.shape
+        if key in stored and stored[key] != value.shape
     }
     problems = (
         ("lacks", sorted(missing)),

@@ -168,7 +168,7 @@ class _Helper:
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         return ManyMatchError(
             f"training: process {self.process.pid}, one of {self._count}, {how} (out of memory?). "
-            "The same command goes on after the last whole epoch"
+            "The same command goes on from the last checkpoint"
         )
 
 

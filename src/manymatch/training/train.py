@@ -46,7 +46,7 @@ def train(
 ) -> None:
     """Train by `preset` and write the folder `model` with the weights of the best epoch.
 
-    A killed run resumes after its last whole epoch. On the CPU its result is bit-identical to the
+    A killed run resumes from its last checkpoint. On the CPU its result is bit-identical to the
     result without a kill. With several devices every process runs this function (`helpers`); the
     first one writes.
 

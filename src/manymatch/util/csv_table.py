@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
+from manymatch.util.errors import repeated
 from manymatch.util.regular_file import open_regular
 from manymatch.util.text_lines import numbered_lines
 
@@ -32,7 +33,8 @@ def read_csv(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) ->
         optional: names of columns that are read if the file has them.
 
     Raises:
-        ValueError: a needed column is missing; the message names the columns of the file.
+        ValueError: a needed column is missing, and the message names the columns of the file; or a
+            cell of a needed column is empty.
         DataError: the text is not UTF-8; the message names the line.
         OSError, pa.ArrowException: the file cannot be read as a table.
     """
@@ -46,7 +48,7 @@ def read_csv(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) ->
         listed = ", ".join(filter(None, names)) or "none"
         raise ValueError(f"no column {', '.join(missing)}; the columns are {listed[:_SHOWN]}")
     wanted = [name for name in (*needed, *optional) if name in names]
-    twice = next((name for name in wanted if names.count(name) > 1), None)
+    twice = repeated(name for name in names if name in wanted)
     if twice is not None:
         raise ValueError(f"two columns {twice}")
     try:
@@ -66,6 +68,9 @@ def read_csv(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) ->
             pass
         raise
     columns = {name: pc.utf8_trim_whitespace(table[name]) for name in wanted}
+    for name in needed:
+        if empty := pc.sum(pc.equal(columns[name], "")).as_py():
+            raise ValueError(f"{empty:,} cells of the column {name} are empty")
     return pa.table(columns)
 
 

@@ -82,6 +82,16 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"{hint} (known: {', '.join(names) or 'none'})"
 
 
+def repeated(names: Iterable[str]) -> str | None:
+    """The first name that stands twice, or None. Files from elsewhere may hold a million names."""
+    seen = set[str]()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
 def first_line(error: BaseException) -> str:
     """The first line of a library's error message, without NumPy's advice to unpickle a file."""
     line = str(error).strip().partition("\n")[0].partition(" If you trust ")[0]

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from manymatch.util.errors import DataError
+from manymatch.util.errors import DataError, repeated
 from manymatch.util.files import write_json
 from manymatch.util.regular_file import read_regular
 
@@ -38,9 +38,8 @@ def unique_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
     """
     value = dict(members)
     if len(value) < len(members):
-        keys = [key for key, _ in members]
-        repeated = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {repeated[:60]!a} stands twice in one object")
+        twice = repeated(key for key, _ in members) or ""
+        raise ValueError(f"the key {twice[:60]!a} stands twice in one object")
     return value
 
 

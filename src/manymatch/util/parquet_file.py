@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from manymatch.util.errors import DataError, first_line
+from manymatch.util.errors import DataError, first_line, repeated
 from manymatch.util.regular_file import regular_path
 from manymatch.util.seal import check_if_sealed
 
@@ -121,11 +121,9 @@ def foreign_rows(path: Path) -> Iterator[dict[str, Any]]:
     """
     try:
         with regular_path(path) as name, pq.ParquetFile(name, pre_buffer=False) as table:
-            names = table.schema_arrow.names
-            if repeated := sorted({name for name in names if names.count(name) > 1}):
+            if (twice := repeated(table.schema_arrow.names)) is not None:
                 raise DataError(
-                    f"{path}: two columns are called '{repeated[0]}'. Give each column a name of "
-                    "its own"
+                    f"{path}: two columns are called '{twice}'. Give each column a name of its own"
                 )
             cell = _largest_cell(table.metadata, path)
             rows_at_once = max(1, min(_MOST_ROWS, _MOST_BYTES // cell))

@@ -117,6 +117,19 @@ def test_a_faulty_command_is_one_line_and_changes_nothing(
     assert Path("params.yaml").read_text() == before and not Path("presets/birds").exists()
 
 
+def test_few_presets_to_adapt_are_enough_and_none_is_one_line(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    templates = Path("presets/flickr8k")
+    for path in templates.iterdir():
+        if path.name != "msrm.yaml":
+            path.unlink()
+    run(INIT, monkeypatch)
+    assert "evaluate@birds-msrm" in capfd.readouterr().err
+    (templates / "msrm.yaml").unlink()
+    assert "no presets to adapt" in fails(INIT.replace("birds", "owls", 1), monkeypatch, capfd)
+
+
 def test_init_asks_for_a_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -160,6 +160,9 @@ def fault_of(name: str, tmp_path: Path) -> None:
         "size": {"hidden_size": "x"},
         "heads": {"num_attention_heads": 3},
         "pieces": {"vocab_size": 10},
+        "no heads": {"num_attention_heads": 0},
+        "layers": {"num_hidden_layers": 10**6},
+        "memory": {"hidden_size": 2**14, "vocab_size": 2**21},
     }
     if name in networks:
         pieces.network = pieces.network | networks[name]
@@ -182,6 +185,9 @@ FAULTS = {
     "size": "configuration cannot be used",
     "heads": "configuration cannot be used",
     "pieces": "of 10 wordpieces cannot read 5",
+    "no heads": "num_attention_heads: 0 is not",
+    "layers": "num_hidden_layers: 1000000 is not",
+    "memory": "model.safetensors does not hold",
     "words": "reads wordpieces",
     "empty": "lacks 'embeddings.word_embeddings.weight'",
     "shape": "'embeddings.LayerNorm.bias' is (3,), but (16,)",

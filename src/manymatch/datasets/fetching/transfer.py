@@ -150,7 +150,9 @@ class Unfinished:
             note = {}
         version = note.get("validator")
         known = set(note) == {"url", "validator"} and note["url"] == self.url
-        version = version if known and isinstance(version, str) else None
+        # A request cannot send other signs back.
+        usable = isinstance(version, str) and version.isascii() and version.isprintable()
+        version = version if known and usable else None
         return (self.size if version or self.has_checksum else 0), version
 
     def note(self, version: str | None) -> None:

@@ -26,7 +26,7 @@ from manymatch.datasets.own.record import (
     split_of_path,
     texts,
 )
-from manymatch.util.errors import DataError, first_line
+from manymatch.util.errors import DataError, first_line, repeated
 from manymatch.util.json_file import unique_members
 from manymatch.util.json_stream import list_elements
 from manymatch.util.parquet_file import foreign_rows
@@ -112,7 +112,7 @@ class _Roles:
         shown = ", ".join(map(repr, names))[:300]
         self._files = [columns.file] if columns.file else file_columns(names)
         self._texts = list(columns.text or caption_columns(names))
-        named = (columns.file, *self._texts, columns.split)
+        named = (columns.file, *(columns.text or ()), columns.split)
         missing = [name for name in named if name and name not in names]
         if missing:
             raise NoColumns(f"{where}: no column '{missing[0]}'. The columns are {shown}")
@@ -251,10 +251,9 @@ def _delimited_rows(path: Path, columns: Columns) -> Iterator[Row]:
             strict=True,
         )
         header = _TOKEN_COLUMNS if tokens else [name.strip() for name in next(reader, [])]
-        repeated = next((name for name in header if name and header.count(name) > 1), None)
-        if repeated:
+        if twice := repeated(filter(None, header)):
             raise DataError(
-                f"{path}:{begins}: two columns are called '{repeated}'. Give each column a name of "
+                f"{path}:{begins}: two columns are called '{twice}'. Give each column a name of "
                 "its own"
             )
         begins = at + 1

@@ -59,13 +59,15 @@ class Lsmdc(VideoDataset):
     def clips(self, raw: Path) -> Iterator[Clip]:
         """Yield training clips first, in the order of the files."""
         for split in SPLITS:
-            yield from _clips(raw / _FILES[split], split)
+            path = raw / _FILES[split]
+            if split != "validation" or path.is_file():
+                yield from _clips(path, split)
 
 
 def _clips(path: Path, split: str) -> Iterator[Clip]:
     """Yield each clip once, with all its sentences."""
     lines: dict[str, list[Line]] = {}
-    for where, (clip, *_, sentence) in tab_rows(path, _COLUMNS) if path.is_file() else ():
+    for where, (clip, *_, sentence) in tab_rows(path, _COLUMNS):
         lines.setdefault(clip, []).append(Line(sentence, where))
     for clip, sentences in lines.items():
         yield Clip(clip, _TIMES.sub("", clip), split, sentences)

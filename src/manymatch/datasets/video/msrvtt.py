@@ -61,7 +61,8 @@ class Msrvtt(VideoDataset):
         captions = _captions(raw / CAPTIONS)
         for split in ("train", "validation"):
             path = raw / LISTS[split]
-            for where, (video,) in csv_rows(path, ["video_id"]) if path.is_file() else ():
+            is_given = split == "train" or path.is_file()
+            for where, (video,) in csv_rows(path, ["video_id"]) if is_given else ():
                 if video not in captions:
                     raise DataError(f"{where}: no captions of '{video}' in {CAPTIONS}")
                 yield Clip(video, video, split, captions[video])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from manymatch.datasets.fetching.archives import whole_json
 from manymatch.datasets.fetching.disk import copy_file
@@ -71,9 +71,10 @@ class Youcook2(VideoDataset):
             return
         for split, file in LISTS.items():
             path = raw / file
-            for number, (clip, caption) in enumerate(read_object(path)["clips"]):
-                video = clip.rpartition("_")[0]
-                yield Clip(clip, video, split, [Line(caption, f"{path}: clip {number}")])
+            for number, entry in enumerate(field(read_object(path), "clips", list, str(path))):
+                where = f"{path}: clip {number}"
+                clip, caption = _id_and_caption(entry, where)
+                yield Clip(clip, clip.rpartition("_")[0], split, [Line(caption, where)])
 
 
 def _has_lists(gatherer: Gatherer) -> bool:
@@ -88,10 +89,15 @@ def _pickled_captions(path: Path) -> list[list[str]]:
     captions = []
     for number, entry in enumerate(entries):
         values = [entry.get(key) for key in ("id", "caption")] if isinstance(entry, Mapping) else []
-        captions.append([value for value in values if isinstance(value, str)])
-        if len(captions[-1]) != 2:
-            raise DataError(f"{path}: clip {number}: without an id and a caption")
+        captions.append(_id_and_caption(values, f"{path}: clip {number}"))
     return captions
+
+
+def _id_and_caption(values: Any, where: str) -> list[str]:
+    texts = [text for text in values if isinstance(text, str)] if isinstance(values, list) else []
+    if len(texts) != 2 or len(values) != 2:
+        raise DataError(f"{where}: without an id and a caption. Use HowTo100M's file")
+    return texts
 
 
 def _annotated(path: Path) -> Iterator[Clip]:

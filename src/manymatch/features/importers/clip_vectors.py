@@ -77,5 +77,6 @@ def _concatenated(streams: Streams, name: str, file: Path) -> NDArray[np.float32
     vectors = [vector(stream[name], where) for stream in streams]
     if len(vectors) == 1:
         return vectors[0]
-    norms = [max(float(np.linalg.norm(part)), 1e-12) for part in vectors]
-    return np.concatenate([part / norm for part, norm in zip(vectors, norms, strict=True)])
+    # The squares of very small and very large numbers do not fit float32.
+    wide = [part.astype(np.float64) for part in vectors]
+    return np.concatenate([part / (np.linalg.norm(part) or 1.0) for part in wide], dtype=np.float32)

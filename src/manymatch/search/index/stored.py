@@ -18,7 +18,7 @@ from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from manymatch.search.index.items import Entry
-from manymatch.util.errors import DataError
+from manymatch.util.errors import DataError, repeated
 from manymatch.util.files import sha256, sync
 from manymatch.util.numpy_file import load_array
 from manymatch.util.parquet_file import check_cells, open_table, table_faults, table_writer
@@ -135,9 +135,8 @@ def read_items(folder: Path) -> pa.Table:
 
 def _fault(items: pa.Table) -> str | None:
     """What is wrong with the table of the items of an index."""
-    names = items.column_names
-    if len(set(names)) < len(names):
-        return f"two columns are called '{max(names, key=names.count)}'"
+    if (twice := repeated(items.column_names)) is not None:
+        return f"two columns are called '{twice}'"
     for field in _SCHEMA:
         column = items[field.name]
         if column.type != field.type or column.null_count:

@@ -12,6 +12,7 @@ from typing import Any
 from fastapi import HTTPException, Request
 from fastapi.responses import JSONResponse
 from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -162,7 +163,8 @@ async def read_body(request: Request, most: int) -> bytes:
     """The body of a request.
 
     Raises:
-        HTTPException: 413, the body has more than `most` bytes; 408, the body comes too slowly.
+        HTTPException: 413, the body has more than `most` bytes; 408, the body comes too slowly;
+            400, the client is gone.
     """
     too_large = HTTPException(413, f"the request is too large; at most {most:,} bytes are read")
     if int(request.headers.get("content-length", "0")) > 4 * most:
@@ -178,6 +180,8 @@ async def read_body(request: Request, most: int) -> bytes:
                     raise too_large
     except TimeoutError:
         raise HTTPException(408, f"the request took more than {_BODY_SECONDS:.0f} s") from None
+    except ClientDisconnect:
+        raise HTTPException(400, "the client has closed the connection") from None
     # A client that still sends would not see the answer, so a little more is read, but not kept.
     if size > most:
         raise too_large
