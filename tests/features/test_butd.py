@@ -21,6 +21,7 @@ from manymatch.features.store import FeatureStore
 from manymatch.util.errors import ConfigError
 from manymatch.util.images import read_image
 from manymatch.util.parts import Parts
+from manymatch.util.prefetch import map_ahead
 
 SMALL = Sizes(blocks=(1, 2, 1, 2), stem=4, proposal_hidden=8, objects=7, attributes=5)
 LIMITS = Limits(anchors=400, proposals=40)
@@ -289,7 +290,7 @@ def test_pooling_is_the_loop(height, width, size):
     result = random_boxes(25, width=16 * width, height=16 * height)
     result = torch.cat([result, torch.tensor([[0.0, 0, 16 * width, 16 * height], [8, 8, 24, 24]])])
     expected = pooled_by_loop(maps, result, size, 1 / 16)
-    pooled = operations.pool_regions(maps, result, size, 1 / 16)
+    pooled = torch.cat(list(operations.pool_regions(maps, result, size, 1 / 16, 10)))
     torch.testing.assert_close(pooled, expected, rtol=0, atol=0)
 
 
@@ -298,10 +299,10 @@ def test_ours_are_torchvisions(monkeypatch):
     maps = torch.randn(5, 38, 63, generator=torch.Generator().manual_seed(4))
     result = random_boxes(300, width=1000, height=600)
     scores = torch.rand(300, 20, generator=torch.Generator().manual_seed(5))
-    arguments = maps, result, 14, 1 / 16
+    arguments = maps, result, 14, 1 / 16, 300
     monkeypatch.setattr(operations, "fast", None)
     pooled, survivors = (
-        operations.pool_regions(*arguments),
+        *operations.pool_regions(*arguments),
         operations.suppress(result, scores[:, 0], 0.7, 50),
     )
     assert torch.equal(pooled, theirs.roi_pool(maps[None], [result], 14, 1 / 16))
@@ -323,6 +324,15 @@ def test_anchors_stand_on_every_cell_and_move_by_their_deltas():
     assert operations.clipped(moved, 15, 40)[0].tolist() == pytest.approx([10, 7.5, 40, 15])
 
 
+@pytest.mark.usefixtures("ours")
+def test_on_a_gpu_a_missing_torchvision_is_said_in_one_line(weights, capsys):
+    network = load_network("butd", str(weights), SMALL)
+    for device in ("cpu", "meta"):
+        Detection("butd", ButdDetector(network, 5, 20, "0", LIMITS), torch.device(device))
+        said = capsys.readouterr().err
+        assert said.count("torchvision is missing") == said.count("\n") == (device == "meta")
+
+
 # Images to regions
 
 IMAGES = [(80, 60), (60, 80), (200, 30), (64, 64), (3, 400)]
@@ -333,6 +343,10 @@ def test_images_of_any_size_give_the_same_together_and_alone(detector, tmp_path)
     run = Detection("butd", detector, torch.device("cpu"))
     together = {image.image_id: (features, result) for image, features, result in run.run(images)}
     assert list(together) == [image.image_id for image in images]
+    in_threads = map_ahead(run._detect, map(run._decode, images), depth=1, threads=2)  # on a GPU
+    for image, features, result in in_threads:
+        np.testing.assert_array_equal(features, together[image.image_id][0])
+        np.testing.assert_array_equal(result, together[image.image_id][1])
     for image in reversed(images):
         _, features, result = next(run.run([image]))
         np.testing.assert_array_equal(features, together[image.image_id][0])

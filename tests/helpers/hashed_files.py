@@ -1,4 +1,4 @@
-"""Files that hold a hash: changing them as their writer would, and damaging them."""
+"""Sealed files: changing them as their writer would, and damaging them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from manymatch.util.files import write_json
-from manymatch.util.json_file import read_hashed_object, read_object, write_hashed_object
+from manymatch.util.json_file import read_object
 from manymatch.util.seal import NAME, sealed
 
 
 def edit(path: Path, **change: Any) -> None:
-    """Change keys of the object in a JSON file, and its hash or the seal of its folder."""
-    if (path.parent / NAME).is_file():
-        write_json(path, read_object(path) | change)
-        reseal(path.parent)
-    else:
-        write_hashed_object(path, read_hashed_object(path, "") | change)
+    """Change keys of the object in a JSON file, and the seal of the folder that holds the file."""
+    write_json(path, read_object(path) | change)
+    reseal(next(folder for folder in path.parents if (folder / NAME).is_file()))
 
 
 def reseal(folder: Path) -> None:

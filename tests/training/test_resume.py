@@ -12,7 +12,7 @@ from tiny_run import Run, preset
 
 from manymatch.training.checkpoints import Checkpoints
 from manymatch.util.errors import CheckpointError
-from manymatch.util.json_file import read_hashed_object
+from manymatch.util.json_file import read_object
 
 
 def train_and_kill(run, target, call, run_preset=None):
@@ -169,7 +169,7 @@ def test_a_flipped_bit_leads_to_the_checkpoint_before(new_run, undisturbed, caps
 
 def killed_checkpoints(run):
     """The checkpoints of a killed run, with the fingerprint that its last record has."""
-    record = read_hashed_object(last_files(run)[0], "")
+    record = read_object(last_files(run)[0])
     return Checkpoints(run.checkpoints, record["fingerprint"])
 
 

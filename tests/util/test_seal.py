@@ -12,6 +12,7 @@ from hashed_files import flipped_bits
 
 from manymatch.util import seal
 from manymatch.util.errors import DataError
+from manymatch.util.json_file import content_hash
 from manymatch.util.seal import check_if_sealed, open_sealed, sealed
 
 REMEDY = "Run the stage again"
@@ -136,7 +137,7 @@ def test_a_large_file_is_compared_when_it_is_used_and_once(tmp_path, monkeypatch
 def own(**changes):
     """The content of a seal whose author has computed its hash."""
     content = {"version": 1, "files": {}, "code": "", "inputs": {}} | changes
-    return json.dumps(content | {"seal_sha256": seal._own_hash(content)})
+    return json.dumps(content | {"seal_sha256": content_hash(content)})
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,8 @@ class Detector(ABC):
     """Converts an image of any size into at most `max_regions` regions with boxes."""
 
     dtype = "float16"
+    slow_on_gpu: str | None = None
+    """A line for the user of a GPU: what is missing for full speed. None: nothing."""
 
     def __init__(
         self,
@@ -145,4 +147,5 @@ class Detector(ABC):
 
     @abstractmethod
     def detect(self, pixels: Tensor) -> Regions:
-        """Return the regions of a prepared image, which is on the network's device."""
+        """Return the regions of a prepared image, which is on the network's device. Several threads
+        may call this."""

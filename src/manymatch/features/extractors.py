@@ -3,33 +3,42 @@
 The features of an image must not depend on where a run was interrupted. So the network always
 gets the same number of crops at once, and black crops fill up the last batch: then every crop
 goes through the same kernels, and its result does not depend on its neighbours.
+
+On a GPU two threads run the network: one starts the next batch or image while the other one waits
+for its results.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manymatch.batch.parallel_map import map_parallel
+from manymatch.batch.parallel_map import map_parallel, single_core
 from manymatch.features.backbone import Backbone, Detector
 from manymatch.features.image_list import Picture
 from manymatch.features.store import FeatureStore
 from manymatch.networks.backbones.normalised import channels_last
 from manymatch.util.images import read_crops, read_image
 from manymatch.util.prefetch import map_ahead
+from manymatch.util.progress import say
 
-_CROP_THREADS = 4
-"""Threads that decode crops; Pillow releases the interpreter lock meanwhile."""
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+_CORES = min(32, len(os.sched_getaffinity(0)))
+"""Threads that decode; Pillow releases the interpreter lock meanwhile. The limit bounds the memory
+of large images."""
+_CROP_THREADS = max(4, _CORES)
 _IMAGE_THREADS = 2
-"""Threads that decode for a detector, which takes longer for an image than one of the threads."""
+"""Threads for a detector on the CPU, which takes longer for an image than one of the threads."""
 _CROPS_ON_CPU = 2
 """Crops at once on the CPU. More do not fit in its caches, and are slower."""
 
@@ -49,14 +58,13 @@ class Extractor:
     def run(self, images: Iterable[Picture]) -> Iterator[Extracted]:
         """Every image with its features and boxes, in the given order."""
         decoded = map_ahead(self._decode, images, 2 * self.batch_size, _CROP_THREADS)
-        with contextlib.closing(decoded):
-            while batch := list(itertools.islice(decoded, self.batch_size)):
-                crops = [pixels for _, pixels in batch]
-                cells = self._forward(np.concatenate(crops))
-                ends = np.cumsum([len(pixels) for pixels in crops])
-                for (image, _), vectors in zip(batch, np.split(cells, ends[:-1]), strict=True):
-                    boxes = self.given_boxes(image.image_id)
-                    yield image, vectors.reshape(-1, self.backbone.width), boxes
+        batches = iter(lambda: list(itertools.islice(decoded, self.batch_size)), [])
+        with (
+            contextlib.closing(decoded),
+            contextlib.closing(_mapped(self._features, batches, self.device)) as results,
+        ):
+            for batch in results:
+                yield from batch
 
     def given_boxes(self, image_id: str) -> NDArray[np.float32] | None:
         """(k, 4) the boxes of an image, which its features depend on; None without boxes."""
@@ -72,6 +80,15 @@ class Extractor:
         crops = self.backbone.crops(image.image_id)
         return image, read_crops(image.source, crops, self.backbone.size)
 
+    def _features(self, batch: Sequence[tuple[Picture, NDArray[np.uint8]]]) -> list[Extracted]:
+        crops = [pixels for _, pixels in batch]
+        cells = self._forward(np.concatenate(crops))
+        ends = np.cumsum([len(pixels) for pixels in crops])
+        return [
+            (image, vectors.reshape(-1, self.backbone.width), self.given_boxes(image.image_id))
+            for (image, _), vectors in zip(batch, np.split(cells, ends[:-1]), strict=True)
+        ]
+
     def _forward(self, pixels: NDArray[np.uint8]) -> NDArray[Any]:
         """(c, S, S, 3) -> (c, cells, F), with `crops_at_once` crops in every pass."""
         if self._network is None:
@@ -82,7 +99,7 @@ class Extractor:
         run = map_parallel if self.device.type == "cpu" else map
         return np.concatenate(list(run(self._forward_part, parts)))
 
-    def _forward_part(self, part: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def _forward_part(self, part: NDArray[np.uint8]) -> NDArray[Any]:
         missing = self.crops_at_once - len(part)
         full = np.pad(part, ((0, missing), (0, 0), (0, 0), (0, 0))) if missing else part
         assert self._network is not None
@@ -91,26 +108,28 @@ class Extractor:
         with torch.inference_mode(), half:
             # A (c, 3, S, S) view of (c, S, S, 3) already has the channels-last layout.
             channels_first = torch.from_numpy(full).to(self.device).permute(0, 3, 1, 2)
-            cells: NDArray[np.float32] = self._network(channels_first).float().cpu().numpy()
+            cells: NDArray[Any] = self._network(channels_first).cpu().numpy()
         return cells[: len(part)]
 
 
 class Detection:
-    """Runs a detector over images, one after another."""
+    """Runs a detector over images, one after another; on a GPU two are on their way."""
 
     def __init__(self, name: str, detector: Detector, device: torch.device) -> None:
         self.name, self.backbone, self.device = name, detector, device
         channels_last(detector.network.to(device))
+        if device.type != "cpu" and detector.slow_on_gpu:
+            say(detector.slow_on_gpu)
 
     def run(self, images: Iterable[Picture]) -> Iterator[Extracted]:
         """Every image with its features and boxes, in the given order."""
-        with contextlib.closing(
-            map_ahead(self._decode, images, _IMAGE_THREADS, _IMAGE_THREADS)
-        ) as decoded:
-            for image, pixels in decoded:
-                with torch.inference_mode():
-                    regions = self.backbone.detect(pixels.to(self.device))
-                yield image, regions.features, regions.boxes
+        threads = _IMAGE_THREADS if self.device.type == "cpu" else max(_IMAGE_THREADS, _CORES)
+        decoded = map_ahead(self._decode, images, threads, threads)
+        with (
+            contextlib.closing(decoded),
+            contextlib.closing(_mapped(self._detect, decoded, self.device)) as results,
+        ):
+            yield from results
 
     def given_boxes(self, image_id: str) -> None:
         """None: a detector finds the boxes itself."""
@@ -121,7 +140,25 @@ class Detection:
         return self.device.type
 
     def _decode(self, image: Picture) -> tuple[Picture, Tensor]:
-        return image, self.backbone.prepare(read_image(image.source))
+        if self.device.type == "cpu":
+            return image, self.backbone.prepare(read_image(image.source))
+        with single_core():  # the other cores decode other images
+            return image, self.backbone.prepare(read_image(image.source)).pin_memory()
+
+    def _detect(self, decoded: tuple[Picture, Tensor]) -> Extracted:
+        image, pixels = decoded
+        with torch.inference_mode():
+            regions = self.backbone.detect(pixels.to(self.device, non_blocking=True))
+        return image, regions.features, regions.boxes
+
+
+def _mapped(
+    work: Callable[[Item], Result], items: Iterable[Item], device: torch.device
+) -> Generator[Result, None, None]:
+    """`work(item)` for every item, in the order of the items; on a GPU in two threads."""
+    if device.type == "cpu":
+        return (work(item) for item in items)
+    return map_ahead(work, items, depth=1, threads=2)
 
 
 Extracted = tuple[Picture, NDArray[Any], NDArray[np.float32] | None]

@@ -7,6 +7,9 @@ epoch-N.json         the history of N epochs, and the hashes of the two files
 Each file is written completely or not at all. `epoch-N.json` comes last, so a checkpoint with this
 file is complete, after a kill at any moment. The last two checkpoints are kept: if a file of the
 newer one is damaged, training resumes from the one before, with the same result.
+
+`epoch-N.json` is the seal of its checkpoint and holds the hash of its own content. `util.seal` does
+not fit: it seals a folder or one file, but two checkpoints can share one file of best weights.
 """
 
 from __future__ import annotations
@@ -25,10 +28,11 @@ from manymatch.model.checkpoint import load_weights, save_weights
 from manymatch.shards.index import NAME as INDEX
 from manymatch.util.code_hash import code_hash
 from manymatch.util.errors import CheckpointError, DataError
-from manymatch.util.files import has_sha256, remove, replacing, sha256
-from manymatch.util.json_file import read_hashed_object, write_hashed_object
+from manymatch.util.files import has_sha256, remove, replacing, sha256, write_json
+from manymatch.util.json_file import content_hash, read_object
 
 RSUM = "validation/rsum"
+_OWN = "content_sha256"
 Fingerprint = dict[str, str]
 """The hashes of all that a training depends on; a run resumes only with an equal fingerprint."""
 
@@ -112,7 +116,9 @@ class Checkpoints:
             CheckpointError: a file is missing or damaged, or the training depends on other things.
         """
         try:
-            content = read_hashed_object(record, "")
+            content = read_object(record)
+            if content.pop(_OWN, None) != content_hash(content):
+                raise ValueError
             fingerprint, hashes = dict(content["fingerprint"]), dict(content["files"])
             history = History(list(content["history"]))
             names = [path.name for path in self._files(history)]
@@ -164,12 +170,12 @@ class Checkpoints:
         with replacing(state) as partial:
             save_state(partial)
             self.hashes[state.name] = sha256(partial)
-        record = {
+        content = {
             "fingerprint": self.fingerprint,
             "history": history.rows,
             "files": {path.name: self.hashes[path.name] for path in (state, weights)},
         }
-        write_hashed_object(state.with_suffix(".json"), record)
+        write_json(state.with_suffix(".json"), content | {_OWN: content_hash(content)})
         kept = {state.stem, weights.stem}
         if before:
             kept |= {path.stem for path in self._files(History(history.rows[:before]))}

@@ -1,21 +1,15 @@
-"""JSON files that fit in memory.
-
-Our own files that decide a result hold the hash of their content, because a flipped bit in a
-number or a word is valid JSON too.
-"""
+"""JSON files that fit in memory."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from manymatch.util.errors import DataError, repeated
-from manymatch.util.files import write_json
 from manymatch.util.regular_file import read_regular
-
-_HASH = "content_sha256"
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -43,34 +37,7 @@ def unique_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def write_hashed_object(target: Path, value: dict[str, Any]) -> None:
-    """Write `value` with the hash of its content, completely or not at all."""
-    write_json(target, value | {_HASH: _content_hash(value)})
-
-
-def read_hashed_object(path: Path, remedy: str) -> dict[str, Any]:
-    """The object that `write_hashed_object` wrote.
-
-    Args:
-        remedy: a sentence that says how to make the file again, for the error message.
-
-    Raises:
-        DataError: the file cannot be read, has no hash, or has other content than its hash.
-    """
-    try:
-        value = read_object(path)
-        damaged = value.pop(_HASH, None) != _content_hash(value)
-    except DataError as error:
-        raise DataError(f"{error}. {remedy}") from None
-    except RecursionError:
-        raise DataError(f"{path}: lists are nested too deeply. {remedy}") from None
-    if damaged:
-        raise DataError(
-            f"{path}: damaged or edited, or of an older version, because its content does not have "
-            f"the hash '{_HASH}'. {remedy}"
-        )
-    return value
-
-
-def _content_hash(value: dict[str, Any]) -> str:
+def content_hash(value: Mapping[str, Any]) -> str:
+    """SHA-256 of an object. A file that seals others holds its own hash, because a flipped bit in a
+    number or a word is valid JSON, too."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

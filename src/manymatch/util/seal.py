@@ -23,8 +23,6 @@ nothing that follows. `dvc.lock` knows the code and the inputs of a stage.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -34,7 +32,7 @@ from typing import Any
 
 from manymatch.util.errors import DataError
 from manymatch.util.files import beside, remove, replacing, sha256, sync, write_json
-from manymatch.util.json_file import read_object
+from manymatch.util.json_file import content_hash, read_object
 
 NAME, ENDING = "SEAL.json", ".seal.json"
 """The seal of a folder, and the ending of the seal beside a file."""
@@ -168,7 +166,7 @@ def _content(
         "code": code,
         "inputs": dict(inputs),
     }
-    return content | {_OWN: _own_hash(content)}
+    return content | {_OWN: content_hash(content)}
 
 
 def open_sealed(path: Path, remedy: str, whole_bytes: int | None = WHOLE_BYTES) -> Seal:
@@ -216,7 +214,7 @@ def check_if_sealed(path: Path, remedy: str) -> None:
 def _read(path: Path, remedy: str, seal_file: Path, state: State) -> Seal:
     try:
         content = read_object(seal_file)
-        if content.pop(_OWN, None) != _own_hash(content) or content["version"] != _VERSION:
+        if content.pop(_OWN, None) != content_hash(content) or content["version"] != _VERSION:
             raise ValueError("its content does not have its hash")
         stored = {_checked_name(name): facts for name, facts in content["files"].items()}
         return Seal(
@@ -248,7 +246,3 @@ def _files(folder: Path, loose: Collection[str]) -> dict[str, Path]:
         for name, path in sorted(files.items())
         if path.is_file() and name not in loose and name != NAME
     }
-
-
-def _own_hash(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -22,7 +22,7 @@ TARGETS = {
     "write_block": "manymatch.search.index.parts.write_block",
     "gather": "manymatch.search.index.build.gather",
     "write_codes": "manymatch.search.index.build.write_codes",
-    "write_hashed_object": "manymatch.search.index.build.write_hashed_object",
+    "write_json": "manymatch.search.index.build.write_json",
     "exchange": "manymatch.util.files._exchange",  # the new index takes the place of the old one
     "remove": "manymatch.search.index.parts.UnfinishedParts.remove",
 }
@@ -81,7 +81,7 @@ def test_killed_runs_continue_to_the_same_bytes(album: Album, encoded: list[str]
     undisturbed = Album(copied, album.model, album.model_folder)
     for name, kills in {
         "first": [("write_block", 2), ("write_block", 2), ("gather", 1), ("write_codes", 1)],
-        "second": [("write_block", 2), ("write_hashed_object", 1), ("exchange", 1), ("remove", 1)],
+        "second": [("write_block", 2), ("write_json", 1), ("exchange", 1), ("remove", 1)],
     }.items():
         for number in range(7):
             album.draw(f"{name}/{number}.png", 100 * len(name) + number)
@@ -153,15 +153,21 @@ def test_another_model_and_a_folder_that_is_no_index_are_refused(
     assert len(files(album)) == 12
 
 
-@pytest.mark.parametrize(("name", "embedded"), [("vectors.npy", 12), ("codes/codes.bin", 0)])
-def test_a_damaged_index_is_mended(album: Album, name: str, embedded: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "embedded"), [("vectors.npy", 12), ("codes/codes.bin", 0), ("SEAL.json", 12)]
+)
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_damaged_index_is_mended(album: Album, name: str, embedded: int, removed: bool) -> None:
     table = album.root / "facts.csv"
     table.write_text("path,number\n0/00.png,7\n")
     album.index(table=table)
     whole = album.content()
-    with (album.target / name).open("r+b") as file:
-        file.seek(-1, os.SEEK_END)
-        file.write(b"\x7f")
+    if removed:
+        (album.target / name).unlink()
+    else:
+        with (album.target / name).open("r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            file.write(b"\x7f")
     assert album.index().embedded == embedded
     assert album.content() == whole
 

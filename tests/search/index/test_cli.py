@@ -12,7 +12,7 @@ import yaml
 from command_line import fails
 
 from manymatch.cli import commands
-from manymatch.search.index.manifest import Manifest
+from manymatch.search.index.manifest import Manifest, seal_of
 
 from .conftest import Album
 
@@ -103,7 +103,7 @@ def test_an_index_of_the_settings_is_made_by_its_name(
     Path("models/scenes").mkdir(parents=True)
     Path("models/scenes/vsepp").symlink_to(album.model_folder)
     run("index", "--name", "mine", "--device", "cpu")
-    assert Manifest.read(Path("data/indexes/mine")).items == len(
+    assert Manifest.read(seal_of(Path("data/indexes/mine"))).items == len(
         list(album.pictures.rglob("*.png"))
     )
     assert not Path("made").exists()

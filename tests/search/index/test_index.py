@@ -220,7 +220,7 @@ def test_an_index_that_is_replaced_while_it_is_opened_is_not_mixed(album: Album)
     opened = album.open()
     album.draw("new.png", 77)
     album.index()
-    with pytest.raises(DataError, match="replaced"):
+    with pytest.raises(DataError, match="was replaced while"):
         opened.search("a dog")
     assert len(album.open().search("a dog").results) == 13
 

@@ -11,22 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hashed_files import edit
+from hashed_files import edit, reseal
 from made_indexes import made_index
 
 from manymatch import Index, Model
 from manymatch.util.errors import DataError, ManyMatchError
-from manymatch.util.files import sha256
+from manymatch.util.seal import NAME
 
 Change = Callable[[Path], object]
 """A change of the index in a folder."""
-
-
-def accept(target: Path) -> None:
-    """Enter the present hashes of all files into the manifest, as the author of a lie would."""
-    files = [*target.glob("*.npy"), *target.glob("codes/*")]
-    hashes = {path.relative_to(target).as_posix(): sha256(path) for path in files}
-    edit(target / "manifest.json", files=hashes)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +71,11 @@ def array(name: str, content: Any) -> Change:
 
 
 def codes(**lies: Any) -> Change:
-    return lambda target: edit(target / "codes" / "codes.json", **lies)
+    return lambda target: edit(codes_json(target), **lies)
+
+
+def codes_json(target: Path) -> Path:
+    return target / "codes" / "codes.json"
 
 
 def manifest(**lies: Any) -> Change:
@@ -121,7 +118,10 @@ FAULTS: dict[str, list[Change]] = {
         *(codes(**{key: value}) for key in ("count", "size") for value in ("1", 2**62)),
         *(codes(longest=value) for value in ("nan", -1, 1e300, None, [1])),
         *(codes(further=1), codes(method="maxmatch"), codes(side="texts"), codes(side="sounds")),
-        lambda target: (target / "codes" / "codes.json").write_text("{}"),
+        *(
+            lambda target, text=text: codes_json(target).write_text(text)
+            for text in ("{}", "[]", "")
+        ),
         array("codes/basis", np.zeros((256, 2))),
         *(array("codes/basis", np.full((256, 256), value)) for value in (np.nan, np.inf)),
         array("codes/means", np.zeros((1, 1, 7))),
@@ -137,7 +137,6 @@ FAULTS: dict[str, list[Change]] = {
         manifest(broken=-1),
         *(manifest(identity=facts) for facts in ({}, {"method": "vsepp"}, {"method": 5})),
         manifest(side="sounds"),
-        manifest(files=["vectors.npy"]),
     ],
 }
 """What the line names, and changes after which the index is refused."""
@@ -154,8 +153,7 @@ def test_files_that_do_not_fit_are_refused(
     words: str, change: Change, target: Path, vsepp: Model
 ) -> None:
     change(target)
-    if words:
-        accept(target)
+    reseal(target)
     assert words in refused(target, vsepp)
 
 
@@ -176,10 +174,10 @@ def test_files_that_do_not_fit_are_refused(
 )
 def test_other_embeddings(change: Any, target: Path, vsepp: Model) -> None:
     np.save(target / "vectors.npy", change(np.load(target / "vectors.npy")))
-    accept(target)
+    reseal(target)
     refused(target, vsepp)
     shutil.rmtree(target / "codes")
-    accept(target)
+    reseal(target)
     refused(target, vsepp)
 
 
@@ -192,11 +190,11 @@ def test_variances_that_no_model_gives(
     whole = np.load(path)
     for value in (-90, 90, 1e38, -1e38):
         np.save(path, np.full_like(whole, value))
-        accept(index.folder)
+        reseal(index.folder)
         assert "variance" in refused(index.folder, model)
     if method == "msrm":  # the cosines of PCME read no variances
         path.unlink()
-        accept(index.folder)
+        reseal(index.folder)
         assert "log_variance" in refused(index.folder, model)
 
 
@@ -210,14 +208,48 @@ def test_captions_without_texts(vsepp_folder: Path, vsepp: Model, tmp_path: Path
         table(lambda items: items.drop_columns("text")),
     ):
         change(target)
+        reseal(target)
         assert "'text'" in refused(target, vsepp)
 
 
-def test_damage_is_found_when_the_file_is_read_or_checked(target: Path, vsepp: Model) -> None:
+def test_a_check_compares_all_files(target: Path, vsepp: Model) -> None:
     index = Index.open(target, vsepp)
     index.check()
-    np.save(target / "vectors.npy", np.load(target / "vectors.npy") * 0.5)
-    with pytest.raises(DataError, match=r"vectors\.npy: damaged"):
-        index.check()
-    zeroed(target / "codes" / "codes.bin")
-    assert "damaged" in refused(target, vsepp)
+    for name in ("vectors.npy", "items.parquet"):
+        flipped(target / name)
+        with pytest.raises(DataError, match=f"{name}: damaged"):
+            index.check()
+
+
+@pytest.mark.parametrize(
+    ("words", "change"),
+    [
+        ("SEAL.json), so unfinished or of an older", lambda target: (target / NAME).unlink()),
+        ("SEAL.json: damaged", lambda target: flipped(target / NAME)),
+        ("manifest.json: damaged", lambda target: flipped(target / "manifest.json")),
+        ("vectors.npy: damaged", lambda target: cut(target / "vectors.npy")),
+        ("codes.json: damaged", lambda target: flipped(codes_json(target))),
+        ("codes.bin: damaged", lambda target: zeroed(target / "codes" / "codes.bin")),
+        ("codes.json: no such file", lambda target: codes_json(target).unlink()),
+        ("codes.bin: no such file", lambda target: shutil.rmtree(target / "codes")),
+        ("further.npy: not in the seal", array("codes/further", np.ones(2))),
+    ],
+)
+def test_what_is_not_sealed_is_refused_with_the_command_that_mends_it(
+    words: str, change: Change, target: Path, vsepp: Model
+) -> None:
+    change(target)
+    line = refused(target, vsepp)
+    assert words in line and "'manymatch index'" in line
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def flipped(path: Path) -> None:
+    """Flip one bit of a digit or letter in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    at = next(at for at in range(len(content) // 2, len(content)) if chr(content[at]).isalnum())
+    content[at] ^= 1
+    path.write_bytes(content)

@@ -72,7 +72,11 @@ def test_a_scan_equals_brute_force(small_model: MakeModel, score: str, data: st.
     exact = all_scores(model, double(gallery), double(queries), side)
     least = float(exact.median()) if draw(st.booleans()) else None
     codes = codes_of(model, gallery, side, blocks=draw(st.integers(1, 3)))
-    for scanner in (Scanner(model, gallery, codes, side), Scanner(model, gallery, side=side)):
+    for scanner in (
+        Scanner(model, gallery, codes, side),
+        Scanner(model, gallery, side=side),
+        Scanner(model, gallery, codes, side, resident=True),
+    ):
         for query, hits in enumerate(scanner.top(queries, k, included, least)):
             check(hits, single[query], exact[query], k, included, least, TOLERANCE.get(score, 1e-6))
 
@@ -89,8 +93,8 @@ def test_entities_re_rank(small_model: MakeModel, side: Side) -> None:
         single = all_scores(model, gallery, queries, side, beta)
         exact = all_scores(model, double(gallery), double(queries), side, beta)
         codes = codes_of(model, gallery, side)
-        for used in (codes, None):
-            scanner = Scanner(model, gallery, used, side, beta)
+        for used, resident in ((codes, False), (None, False), (codes, True)):
+            scanner = Scanner(model, gallery, used, side, beta, resident)
             for query, hits in enumerate(scanner.top(queries, 7)):
                 check(hits, single[query], exact[query], 7)
 
@@ -134,10 +138,11 @@ def test_several_blocks_and_threads_give_the_same(small_model: MakeModel) -> Non
 def test_items_that_all_have_one_score_are_in_the_order_of_rows(small_model: MakeModel) -> None:
     model = small_model("dive chamfer")
     gallery = made_up("equal", BLOCK + 100, 4, 16, 0)
-    scanner = Scanner(model, gallery, codes_of(model, gallery, "images"))
-    (hits,) = scanner.top(made_up("random", 1, 4, 16, 1), 50)
-    np.testing.assert_array_equal(hits.rows, np.arange(50))
-    assert len(set(hits.scores.tolist())) == 1 and hits.reranked == len(gallery)
+    for resident in (False, True):
+        scanner = Scanner(model, gallery, codes_of(model, gallery, "images"), resident=resident)
+        (hits,) = scanner.top(made_up("random", 1, 4, 16, 1), 50)
+        np.testing.assert_array_equal(hits.rows, np.arange(50))
+        assert len(set(hits.scores.tolist())) == 1 and hits.reranked == len(gallery)
 
 
 @pytest.mark.parametrize("score", SCORES)

@@ -20,7 +20,7 @@ from manymatch import Index
 from manymatch.search.service.app import application
 from manymatch.search.service.served_index import ServedIndex
 from manymatch.util.errors import ConfigError
-from manymatch.util.json_file import read_hashed_object
+from manymatch.util.json_file import read_object
 
 from .conftest import ADDRESS
 
@@ -224,7 +224,7 @@ def test_a_client_that_asks_too_often_waits(indexes: list[Path]) -> None:
 def test_an_index_that_loads_or_fails_says_so(
     indexes: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    maxmatch = indexes[2] / read_hashed_object(indexes[2] / "manifest.json", "")["model"]
+    maxmatch = indexes[2] / read_object(indexes[2] / "manifest.json")["model"]
     # Without its start, nothing loads.
     waiting = TestClient(application([ServedIndex.from_folder(indexes[0])]), ADDRESS)
     assert waiting.get("/health").json()["status"] == "loading"

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from hashed_files import reseal
 from made_indexes import made_index
 from starlette.testclient import TestClient
 from waiting import ready
@@ -56,6 +57,7 @@ def test_no_answer_names_a_path_of_the_server(
     # Python has no object with two fields of one name.
     doubled = pa.StructArray.from_arrays([numbers, numbers], ["a", "a"], mask=others)
     pq.write_table(items.append_column("doubled", doubled), index.folder / "items.parquet")
+    reseal(index.folder)
     with TestClient(application([ServedIndex.from_folder(index.folder)]), ADDRESS) as client:
         ready(client)
         for found in client.get("/search?q=dogs").json()["results"]:

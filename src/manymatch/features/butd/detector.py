@@ -19,8 +19,8 @@ MEAN_BGR = (102.9801, 115.9465, 122.7717)
 SHORT, LONG, LEAST = 600, 1000, 16
 """Lengths of sides in pixels. The short side of a very long image is at least `LEAST`."""
 STRIDE, POOLED = 16, 14
-CHUNK = 32
-"""Regions per batch of the last stage. More regions take more memory, but not less time."""
+CHUNK, CHUNK_ON_GPU = 32, 100
+"""Regions per batch of the last stage. On the CPU more take more memory, but not less time."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ class ButdDetector(Detector):
     """The detector; see the package.
 
     Images pass through the network one at a time: padding to a common size would change the edges,
-    and the 300 regions of one image use the hardware fully.
+    and the 300 regions of one image use the hardware fully. The network computes in float32 on a
+    GPU, too: half precision would exchange regions whose scores are almost equal.
     """
 
     def __init__(
@@ -65,6 +66,11 @@ class ButdDetector(Detector):
         )
         self.network: Network = network
         self._fewest, self._limits = fewest, limits
+        if operations.fast is None:
+            self.slow_on_gpu = (
+                "bottom-up attention: torchvision is missing, with which a GPU is faster. To "
+                "install torchvision: pip install 'manymatch[gpu]'"
+            )
 
     def prepare(self, image: NDArray[np.uint8]) -> Tensor:
         """Return an RGB image (h, w, 3) as (3, H, W) float32, blue first."""
@@ -85,12 +91,14 @@ class ButdDetector(Detector):
         features, scores = self._describe(maps[0], proposals)
         stays = operations.surviving(proposals, scores, self._limits.class_overlap)
         score = scores.where(stays, 0).amax(dim=1)
-        above = int((score >= self._limits.score).sum())
-        count = min(max(above, self._fewest), self.max_regions)
-        best = score.argsort(descending=True, stable=True)[:count]
+        best = score.argsort(descending=True, stable=True)[: self.max_regions]
+        # One copy to the CPU, because each copy waits for a GPU.
+        found = torch.cat([score[best, None], proposals[best], features[best]], dim=1).cpu()
+        above = int((found[:, 0] >= self._limits.score).sum())
+        found = found[: max(above, self._fewest)]
         height, width = pixels.shape[1:]
-        sides = torch.tensor([width, height, width, height], device=proposals.device)
-        return Regions(features[best].cpu().numpy(), (proposals[best] / sides).cpu().numpy())
+        boxes = found[:, 1:5] / torch.tensor([width, height, width, height])
+        return Regions(found[:, 5:].numpy(), boxes.numpy())
 
     def _propose(self, maps: Tensor, height: int, width: int) -> Tensor:
         """Return the proposals (k, 4) in pixels, best first."""
@@ -100,17 +108,15 @@ class ButdDetector(Detector):
         anchors = operations.anchor_grid(around, maps.shape[2], maps.shape[3], STRIDE)
         best = objectness.argsort(descending=True, stable=True)[: self._limits.anchors]
         boxes = operations.clipped(operations.moved(anchors[best], deltas[best]), height, width)
-        valid = (boxes[:, :2] < boxes[:, 2:]).all(dim=1)
-        boxes, scores = boxes[valid], objectness[best][valid]
+        valid = (boxes[:, :2] < boxes[:, 2:]).all(dim=1).nonzero()[:, 0]
+        boxes, scores = boxes[valid], objectness[best[valid]]
         limits = self._limits
         survivors = operations.suppress(boxes, scores, limits.proposal_overlap, limits.proposals)
         return boxes[survivors]
 
     def _describe(self, maps: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
         """Return the features (k, 2048) and scores (k, 1600) of the boxes."""
-        parts = [
-            self.network.roi_heads(operations.pool_regions(maps, part, POOLED, 1 / STRIDE))
-            for part in boxes.split(CHUNK)
-        ]
-        features, scores = zip(*parts, strict=True)
+        at_once = CHUNK if maps.device.type == "cpu" else CHUNK_ON_GPU
+        pooled = operations.pool_regions(maps, boxes, POOLED, 1 / STRIDE, at_once)
+        features, scores = zip(*map(self.network.roi_heads, pooled), strict=True)
         return torch.cat(features), torch.cat(scores)

@@ -6,11 +6,15 @@ be imported beside the CPU build of torch.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from manymatch.similarities.blocks import runs
 
 try:
     from torchvision import ops as fast
@@ -19,6 +23,8 @@ except (ImportError, RuntimeError, OSError):  # missing, or built for another to
 
 _MAX_LOG_GROWTH = math.log(1000 / 16)
 """Limit of a predicted logarithm of growth: from one cell to the longest image."""
+_ROUNDS = 4
+"""Rounds of suppression between two comparisons, each of which waits for a GPU."""
 
 
 def overlaps(boxes: Tensor, others: Tensor) -> Tensor:
@@ -39,6 +45,8 @@ def suppress(boxes: Tensor, scores: Tensor, threshold: float, most: int) -> Tens
         kept: Tensor = fast.nms(boxes, scores, threshold)[:most]
         return kept
     left = scores.argsort(descending=True, stable=True)
+    if boxes.device.type != "cpu":  # the loop below would wait for a GPU at each rank
+        return left[surviving(boxes, scores[:, None], threshold)[left, 0]][:most]
     survivors: list[Tensor] = []
     while len(left) and len(survivors) < most:
         best, left = left[0], left[1:]
@@ -50,17 +58,21 @@ def suppress(boxes: Tensor, scores: Tensor, threshold: float, most: int) -> Tens
 def surviving(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
     """Return whether each of n boxes remains in each of C classes, (n, C) like the scores.
 
-    This equals `suppress` in every class, for all classes at once: at each rank, each class takes
-    its next box. A loop over 1,600 classes takes ten times as long, and more on a GPU.
+    This equals `suppress` in every class: a box remains if no remaining box with a higher score
+    overlaps it. The rule is applied to all boxes of all classes at once until nothing changes,
+    which takes about ten rounds. torchvision's `batched_nms` loops over the classes of so many
+    boxes, and waits for a GPU at each.
     """
-    order = scores.argsort(dim=0, descending=True, stable=True).T
-    ranks = order.argsort(dim=1)
-    near = overlaps(boxes, boxes) > threshold
-    stays = torch.ones_like(order, dtype=torch.bool)
-    for rank, current in enumerate(order.unbind(dim=1)):
-        alive = stays.gather(1, current[:, None])
-        stays &= ~(near[current] & alive & (ranks > rank))
-    return stays.T
+    remover, removed = (overlaps(boxes, boxes) > threshold).nonzero(as_tuple=True)
+    ranks = scores.argsort(dim=0, descending=True, stable=True).argsort(dim=0)
+    applies = ranks[remover] < ranks[removed]
+    stays = before = torch.ones_like(scores, dtype=torch.bool)
+    while True:
+        for _ in range(_ROUNDS):
+            before, hits = stays, applies & stays[remover]
+            stays = ~torch.zeros_like(stays).index_add_(0, removed, hits)
+        if torch.equal(before, stays):
+            return stays
 
 
 def anchor_grid(anchors: Tensor, height: int, width: int, stride: int) -> Tensor:
@@ -82,20 +94,23 @@ def moved(boxes: Tensor, deltas: Tensor) -> Tensor:
 
 def clipped(boxes: Tensor, height: int, width: int) -> Tensor:
     """Return the parts of `boxes` inside the image."""
-    limits = torch.tensor([width, height, width, height], device=boxes.device)
-    return torch.minimum(boxes.clamp(min=0), limits)
+    x, y = boxes[:, 0::2].clamp(0, width), boxes[:, 1::2].clamp(0, height)
+    return torch.stack([x, y], dim=2).flatten(1)
 
 
 def _areas(boxes: Tensor) -> Tensor:
     return (boxes[:, 2:] - boxes[:, :2]).prod(dim=1)
 
 
-def pool_regions(maps: Tensor, boxes: Tensor, size: int, scale: float) -> Tensor:
+def pool_regions(
+    maps: Tensor, boxes: Tensor, size: int, scale: float, at_once: int
+) -> Iterator[Tensor]:
     """RoI pooling (Girshick, ICCV 2015): the maximum in each of size x size bins of a region.
 
     The bins of many regions share many cells. Therefore the maxima of all rectangles whose sides
     are powers of two are computed once, and four of these rectangles, one in each corner, cover a
-    bin. Returns (k, C, size, size), in channels-last memory layout.
+    bin. Yields (b, C, size, size) for `at_once` regions after another, in channels-last memory
+    layout.
 
     Args:
         maps: (C, H, W).
@@ -104,24 +119,30 @@ def pool_regions(maps: Tensor, boxes: Tensor, size: int, scale: float) -> Tensor
         scale: cells per pixel.
     """
     if fast is not None:
-        theirs: Tensor = fast.roi_pool(maps[None], [boxes], size, scale)
-        return theirs
+        for part in boxes.split(at_once):
+            yield fast.roi_pool(maps[None], [part], size, scale)
+        return
     height, width = maps.shape[1:]
     top, bottom = _bins(boxes[:, 1], boxes[:, 3], size, height, scale)
     left, right = _bins(boxes[:, 0], boxes[:, 2], size, width, scale)
     tall, wide = _power(bottom - top), _power(right - left)
-    levels = int(tall.max()) + 1, int(wide.max()) + 1
+    levels = [1 + level for level in torch.stack([tall.amax(), wide.amax()]).tolist()]
     table = _maxima(maps, *levels)
-    pooled: Tensor | None = None
-    for y in (top, bottom - (1 << tall)):
-        for x in (left, right - (1 << wide)):
-            row = tall * (levels[1] * height) + y.clamp(0, height - 1)
-            column = wide * (height * width) + x.clamp(0, width - 1)
-            values = table[(row * width)[:, :, None] + column[:, None, :]]
-            pooled = values if pooled is None else torch.maximum(pooled, values)
-    assert pooled is not None
+    rows, columns = (
+        [base + start.clamp(0, limit - 1) for start in (low, high - (1 << power))]
+        for base, low, high, power, limit in (
+            (tall * (levels[1] * height), top, bottom, tall, height),
+            (wide * (height * width), left, right, wide, width),
+        )
+    )
     empty = (bottom <= top)[:, :, None] | (right <= left)[:, None, :]
-    return pooled.masked_fill(empty[..., None], 0).permute(0, 3, 1, 2)
+    for part in runs(len(boxes), at_once):
+        pooled: Tensor | None = None
+        for row, column in itertools.product(rows, columns):
+            values = table[(row[part] * width)[:, :, None] + column[part][:, None, :]]
+            pooled = values if pooled is None else torch.maximum(pooled, values)
+        assert pooled is not None
+        yield pooled.masked_fill(empty[part][..., None], 0).permute(0, 3, 1, 2)
 
 
 def _bins(low: Tensor, high: Tensor, size: int, limit: int, scale: float) -> tuple[Tensor, Tensor]:

@@ -19,9 +19,18 @@ import pyarrow as pa
 from manymatch.methods import entry_point
 from manymatch.search.index.facts import add_facts
 from manymatch.search.index.items import Changes, Entry, Loaded, Source
-from manymatch.search.index.manifest import CODES, NAME, Manifest, model_identity, relative
+from manymatch.search.index.manifest import (
+    CODES,
+    NAME,
+    Manifest,
+    check_codes,
+    model_identity,
+    relative,
+    seal_of,
+)
 from manymatch.search.index.parts import UnfinishedParts
 from manymatch.search.index.stored import (
+    ITEMS,
     Row,
     Stored,
     gather,
@@ -32,10 +41,10 @@ from manymatch.search.index.stored import (
 from manymatch.search.scan.code_writer import write_codes
 from manymatch.util.code_hash import code_hash
 from manymatch.util.errors import DataError, StorageError
-from manymatch.util.files import beside, replacing, sha256
-from manymatch.util.json_file import write_hashed_object
+from manymatch.util.files import beside, replacing, write_json
 from manymatch.util.parts import Parts, identity_of
 from manymatch.util.progress import say, track
+from manymatch.util.seal import sealed
 
 if TYPE_CHECKING:
     from manymatch.methods.shared.embeddings import Embeddings
@@ -89,12 +98,11 @@ def build(
             side=source.side,
             items=len(kept),
             broken=len(listed) - len(kept),
-            files={},
         )
         if earlier is None or not (
             items.equals(earlier.items)
-            and manifest == (former := Manifest.read(target)).model_copy(update={"files": {}})
-            and _whole(target, former)
+            and manifest == Manifest.read(seal_of(target))
+            and _has_codes(target)
         ):
             _write(target, model, manifest, items, [rows[entry.path] for entry in kept])
     unfinished.remove()
@@ -182,10 +190,11 @@ def _earlier(source: Source, model: Model, target: Path) -> Stored | None:
     if source.path.resolve().is_relative_to(target.resolve()):
         raise StorageError(f"{target}: holds the source, and would be replaced. Choose another")
     try:
-        manifest = Manifest.read(target)
-        manifest.check_model(model, target)
+        seal = seal_of(target)
+        Manifest.read(seal).check_model(model, target)
         stored = Stored.open(target)
-        manifest.check_files(target, codes=False)
+        for name in (ITEMS, *(f"{name}.npy" for name in stored.arrays)):
+            seal.check(name)
     except DataError as error:
         say(f"{error}: every item is embedded anew")
         return None
@@ -199,10 +208,10 @@ def _items(folder: Path) -> pa.Table | None:
     return None
 
 
-def _whole(folder: Path, manifest: Manifest) -> bool:
-    """Whether all files of codes have their hashes."""
+def _has_codes(folder: Path) -> bool:
+    """Whether the codes are the sealed ones."""
     with contextlib.suppress(DataError):
-        manifest.check_files(folder, codes=True)
+        check_codes(seal_of(folder))
         return True
     return False
 
@@ -287,12 +296,10 @@ def _current(entry: Entry, row: Row, times: bool = True) -> Entry:
 def _write(
     target: Path, model: Model, manifest: Manifest, items: pa.Table, rows: list[Row]
 ) -> None:
-    with replacing(target) as folder:
+    with sealed(target) as folder:
         folder.mkdir()
-        files = gather(folder, rows)
+        gather(folder, rows)
         write_items(folder, items)
         if model.method.products(manifest.side):  # else every search scores every item
             write_codes(folder / CODES, model, Stored.open(folder).blocks(), manifest.side)
-            files |= {f"{CODES}/{path.name}": sha256(path) for path in (folder / CODES).iterdir()}
-        complete = manifest.model_copy(update={"files": files})
-        write_hashed_object(folder / NAME, complete.model_dump())
+        write_json(folder / NAME, manifest.model_dump())

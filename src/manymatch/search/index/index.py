@@ -18,7 +18,7 @@ from manymatch.batch.caption_text import caption_fault
 from manymatch.model.answer import Answer, Item, Milliseconds, Result, Right, Side
 from manymatch.search.index.filters import Filters
 from manymatch.search.index.items import Source
-from manymatch.search.index.manifest import Manifest
+from manymatch.search.index.manifest import Manifest, seal_of
 from manymatch.search.index.sources import source_at
 from manymatch.search.index.stored import OWN, Stored
 from manymatch.util.arguments import checked
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from manymatch.search.index.queries import Queries
     from manymatch.search.scan.exact import Hits
     from manymatch.search.scan.scanner import Scanner
+    from manymatch.util.seal import Seal
 
 
 _PICTURE_COLUMNS = ("row", "path", "split")
@@ -51,11 +52,12 @@ class Index:
         self,
         folder: Path,
         manifest: Manifest,
+        seal: Seal,
         stored: Stored,
         model: Model | str | Path | None,
         beta: float | None,
     ) -> None:
-        self.folder, self.manifest = folder, manifest
+        self.folder, self.manifest, self._seal = folder, manifest, seal
         self._stored, self._given, self._beta = stored, model, beta
         self._loading = threading.RLock()
 
@@ -81,25 +83,28 @@ class Index:
             ConfigError: `beta` for an index of captions.
         """
         path = Path(folder)
-        manifest = Manifest.read(path)
+        seal = seal_of(path)
+        manifest = Manifest.read(seal)
         if beta is not None and manifest.side == "texts":
             raise ConfigError(f"beta = {beta}: {path} holds captions, and beta ranks pictures.")
         if model is not None and not isinstance(model, str | Path):
             manifest.check_model(model, path)
+        for name in seal.sizes:
+            seal.state(name)
         stored = Stored.open(path)
         stored.check(manifest)
-        return cls(path, manifest, stored, model, beta)
+        return cls(path, manifest, seal, stored, model, beta)
 
     def __len__(self) -> int:
         return len(self._stored)
 
     def check(self) -> None:
-        """Compare the embeddings with their hashes, which reads them all.
+        """Compare all files with the seal, which reads the embeddings from the disk.
 
         Raises:
             DataError: a file is damaged.
         """
-        self.manifest.check_files(self.folder, codes=False)
+        self._seal.check_all()
 
     def __contains__(self, id: object) -> bool:
         """Whether the index has the item `id`."""
@@ -268,7 +273,7 @@ class Index:
         from manymatch.search.index.queries import model_of, scanners
 
         model = model_of(self.manifest, self.folder, self._given)
-        return model, scanners(model, self.manifest, self._stored, self._beta)
+        return model, scanners(model, self.manifest.side, self._seal, self._stored, self._beta)
 
     @cached_property
     def _filters(self) -> Filters:

@@ -1,4 +1,7 @@
-"""`manifest.json`: what an index holds, and the model that made its embeddings."""
+"""`manifest.json`: what an index holds, and the model that made its embeddings.
+
+The folder of an index has one seal, which covers its codes, too.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ from pydantic import Field, ValidationError
 from manymatch.model.answer import Side
 from manymatch.results.base import Record
 from manymatch.util.errors import CheckpointError, DataError
-from manymatch.util.files import has_sha256
-from manymatch.util.json_file import read_hashed_object
+from manymatch.util.json_file import read_object
+from manymatch.util.seal import Seal, open_sealed
 
 if TYPE_CHECKING:
     from manymatch.model.model import Model
@@ -33,7 +36,6 @@ class Manifest(Record):
         side: whether the items are images or texts.
         items: the number of items.
         broken: the number of items that could not be read and are left out.
-        files: the SHA-256 of each file of embeddings and codes.
     """
 
     model: str
@@ -44,35 +46,20 @@ class Manifest(Record):
     side: Side
     items: Annotated[int, Field(ge=1)]
     broken: Annotated[int, Field(ge=0)]
-    files: dict[str, str]
 
     @classmethod
-    def read(cls, folder: Path) -> Manifest:
-        """The manifest of the index in `folder`.
+    def read(cls, seal: Seal) -> Manifest:
+        """The manifest of the index with this seal.
 
         Raises:
-            DataError: there is no index, or its manifest is damaged.
+            DataError: the manifest is damaged, or of no index.
         """
-        path = folder / NAME
-        if not path.is_file():
-            raise DataError(f"{folder}: not an index, because {NAME} is missing. {REMEDY}")
+        path = seal.check(NAME)
         try:
-            return cls.model_validate(read_hashed_object(path, REMEDY))
+            return cls.model_validate(read_object(path))
         except ValidationError as error:
             problem = error.errors()[0]["msg"]
             raise DataError(f"{path}: not a manifest of an index ({problem}). {REMEDY}") from None
-
-    def check_files(self, folder: Path, *, codes: bool) -> None:
-        """Compare the files of the codes, or of the embeddings, with their hashes.
-
-        Raises:
-            DataError: a file is damaged or missing, or there is a further file of codes.
-        """
-        named = {name for name in self.files if name.startswith(f"{CODES}/") == codes}
-        found = {f"{CODES}/{path.name}" for path in (folder / CODES).glob("*")} if codes else set()
-        for name in sorted(named | found):
-            if not has_sha256(folder / name, self.files.get(name, "")):
-                raise DataError(f"{folder / name}: damaged. {REMEDY}")
 
     def check_model(self, model: Model, folder: Path) -> None:
         """Refuse a model that did not make the embeddings of the index in `folder`.
@@ -88,6 +75,28 @@ class Manifest(Record):
                     f"but the model's is '{identity.get(key)}'. Use the model {self.model}, or "
                     "make a new index."
                 )
+
+
+def seal_of(folder: Path) -> Seal:
+    """The seal of the index in `folder`. No file is compared with the seal yet.
+
+    Raises:
+        DataError: there is no index, its seal is damaged, or an older version wrote the index.
+    """
+    if not (folder / NAME).is_file():
+        raise DataError(f"{folder}: not an index, because {NAME} is missing. {REMEDY}")
+    return open_sealed(folder, REMEDY, whole_bytes=None)
+
+
+def check_codes(seal: Seal) -> None:
+    """Compare the codes of the index with the seal, once per process.
+
+    Raises:
+        DataError: a file is damaged or missing, or there is a further file of codes.
+    """
+    found = {f"{CODES}/{path.name}" for path in (seal.path / CODES).glob("*")}
+    for name in sorted(found | {name for name in seal.hashes if name.startswith(f"{CODES}/")}):
+        seal.check(name)
 
 
 def relative(path: str, folder: Path) -> str:

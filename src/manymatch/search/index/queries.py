@@ -17,11 +17,13 @@ from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Side
 from manymatch.model.hub import downloaded
 from manymatch.model.model import Model, load
-from manymatch.search.index.manifest import CODES, Manifest
+from manymatch.search.index.manifest import CODES, Manifest, check_codes, seal_of
 from manymatch.search.index.stored import Stored
 from manymatch.search.scan.codes import Codes
+from manymatch.search.scan.exact import resident
 from manymatch.search.scan.scanner import Scanner
 from manymatch.util.errors import CheckpointError, DataError
+from manymatch.util.seal import Seal
 
 
 @dataclass(frozen=True)
@@ -101,24 +103,29 @@ def model_of(manifest: Manifest, folder: Path, given: Model | str | Path | None)
 
 
 def scanners(
-    model: Model, manifest: Manifest, stored: Stored, beta: float | None
+    model: Model, side: Side, seal: Seal, stored: Stored, beta: float | None
 ) -> dict[Side, Scanner]:
     """The scanner for queries of each kind.
 
     Args:
+        side: whether the items are images or texts.
+        seal: the seal that was read before `stored` was opened.
         beta: as for `Index.open`.
 
     Raises:
-        DataError: the codes or the embeddings are damaged, or do not fit each other or the model.
+        DataError: the index was replaced meanwhile; or the codes or the embeddings are damaged, or
+            do not fit each other or the model.
     """
     folder = stored.folder
-    codes = None
-    if (folder / CODES).is_dir():
-        manifest.check_files(folder, codes=True)  # so that an answer is exact if it says so
-        codes = Codes(folder / CODES)
-    if Manifest.read(folder) != manifest:
-        raise DataError(f"{folder}: was replaced while it was opened. Open it again")
-    gallery = stored.embeddings(), codes, manifest.side
+    embeddings, codes = resident(stored.embeddings(), model.device), None
+    try:
+        if embeddings.vectors.device.type == "cpu":  # a GPU reads no codes
+            check_codes(seal)  # so that an answer is exact if it says so
+            codes = Codes(folder / CODES) if (folder / CODES).is_dir() else None
+    finally:  # the codes of another index are no damage
+        if seal_of(folder) != seal:
+            raise DataError(f"{folder}: was replaced while it was opened. Open it again")
+    gallery = embeddings, codes, side
     plain = Scanner(model, *gallery)
     texts = plain if beta is None else Scanner(model, *gallery, beta)
     return {"images": plain, "texts": texts}

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from manymatch.search.index.items import Entry
 from manymatch.util.errors import DataError, repeated
-from manymatch.util.files import sha256, sync
+from manymatch.util.files import sync
 from manymatch.util.numpy_file import load_array
 from manymatch.util.parquet_file import check_cells, open_table, table_faults, table_writer
 
@@ -212,25 +212,18 @@ def write_block(folder: Path, entries: Sequence[Entry], embeddings: Embeddings) 
     write_items(folder, table_of(entries))
 
 
-def gather(folder: Path, rows: Sequence[Row]) -> dict[str, str]:
-    """Write the arrays of the given rows, in this order, in bounded memory.
-
-    Returns:
-        The SHA-256 of each file by its name.
-    """
+def gather(folder: Path, rows: Sequence[Row]) -> None:
+    """Write the arrays of the given rows, in this order, in bounded memory."""
     places: dict[int, list[tuple[int, int]]] = {}
     for target_row, (stored, row) in enumerate(rows):
         places.setdefault(id(stored), []).append((target_row, row))
     sources = {id(stored): stored for stored, _ in rows}
-    hashes = {}
     for name, first in rows[0][0].arrays.items():
-        path = folder / f"{name}.npy"
-        target = open_memmap(path, "w+", first.dtype, (len(rows), *first.shape[1:]))
+        shape = len(rows), *first.shape[1:]
+        target = open_memmap(folder / f"{name}.npy", "w+", first.dtype, shape)
         for key, stored in sources.items():
             pairs = np.array(places[key])
             for start in range(0, len(pairs), ROWS_AT_ONCE):
                 to, of = pairs[start : start + ROWS_AT_ONCE].T
                 target[to] = stored.arrays[name][of]
         target.flush()
-        hashes[path.name] = sha256(path)
-    return hashes

@@ -19,8 +19,7 @@ from manymatch.search.scan.codes import ARRAYS, BLOCK, Sizes
 from manymatch.search.scan.exact import ExactScores, check_items, double, single
 from manymatch.search.scan.quantiser import Quantiser
 from manymatch.util.errors import ConfigError, DataError
-from manymatch.util.files import replacing
-from manymatch.util.json_file import write_hashed_object
+from manymatch.util.files import replacing, write_json
 
 _SAMPLE = 16
 """Items, each also as a query, on which the form of the score is checked."""
@@ -28,7 +27,7 @@ _TOLERANCE = 1e-5
 
 
 def write_codes(folder: Path, model: Model, blocks: Iterable[Embeddings], side: Side) -> None:
-    """Write the codes of a gallery to `folder`.
+    """Write the codes of a gallery to `folder`. The codes of an index are in the index's seal.
 
     Args:
         blocks: the gallery, one run of items after another.
@@ -52,8 +51,7 @@ def write_codes(folder: Path, model: Model, blocks: Iterable[Embeddings], side: 
             writer.add(items)
             if writer.count == len(items):
                 _check_form(model, form, items, side)
-        sizes = writer.sizes(method, side)
-        write_hashed_object(partial / "codes.json", sizes.model_dump())
+        write_json(partial / "codes.json", writer.sizes(method, side).model_dump())
         for name in ARRAYS:
             if (array := getattr(writer.quantiser, name)) is not None:
                 np.save(partial / f"{name}.npy", array.numpy())

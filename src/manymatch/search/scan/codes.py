@@ -3,7 +3,7 @@
 Codes lie in blocks of `BLOCK` items: `codes.bin` has K planes `(b, D)` for each block, `errors.bin`
 the numbers of the vectors, `(S, K, b)` float32: a scale, the bounds of `Quantiser.items`, and an
 offset for some methods. `codes.json` has the sizes, `basis.npy` and `means.npy` what a `Quantiser`
-has.
+has. The seal of an index covers its codes: `search.index.manifest.check_codes` compares the hashes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from manymatch.search.scan import dots
 from manymatch.search.scan.exact import LARGEST, double
 from manymatch.search.scan.quantiser import Quantiser, Query
 from manymatch.util.errors import DataError
-from manymatch.util.json_file import read_hashed_object
+from manymatch.util.json_file import read_object
 from manymatch.util.numpy_file import load_array
 
 BLOCK = 8192
@@ -41,7 +41,7 @@ ARRAYS = {"basis": 2, "means": 3}
 _VECTORS = 32768
 """Vectors of a run, if a block does not have more: their products stay in the cache of a core, and
 the threads seldom meet at Python's lock."""
-_REMEDY = "Write the codes of the gallery again."
+_REMEDY = "Run 'manymatch index' again."
 _Size = Annotated[int, Field(ge=1, le=2**40, strict=True)]
 
 
@@ -195,7 +195,7 @@ class _Reader:
 
 def _sizes(path: Path) -> Sizes:
     try:
-        return Sizes.model_validate(read_hashed_object(path, _REMEDY))
+        return Sizes.model_validate(read_object(path))
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         key = ".".join(map(str, fault["loc"]))

@@ -7,6 +7,8 @@ scores. Ties are in the order of the rows.
 Where a score reads products alone, NumKong makes them in float64 from the float32 embeddings. Each
 item is then replaced by its products with the query's L vectors, and the query by the L unit
 vectors. Their products are the same.
+
+A gallery on a GPU is scored there as a whole, and the best items come to the CPU in one copy.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ _NUMBERS_AT_ONCE = 2**22
 """Numbers of embeddings that are scored at once: the small operations on products cost little."""
 _DOUBLES_AT_ONCE = 2**20
 """Numbers of float64 embeddings that are scored at once: 8 MiB, for which memory is reused."""
+_DOUBLES_ON_GPU = 2**24
+"""The same for a gallery on a GPU: 128 MiB, because many items use the hardware fully."""
 _SPAN = 1.5
 """All items of a range are scored if this takes at most so many times the wanted items: a range is
 not copied."""
@@ -59,7 +63,7 @@ class ExactScores:
     """The exact scores of a gallery's items.
 
     Args:
-        model, gallery, side, beta: as for `Scanner`.
+        model, gallery, side, beta, resident: as for `Scanner`.
         form: of the score; None: the score may read parts that have any number of rows for an item.
 
     Raises:
@@ -73,6 +77,7 @@ class ExactScores:
         side: Side,
         beta: float | None,
         form: ProductForm | None,
+        resident: bool = False,
     ) -> None:
         if beta is not None and not (
             0 <= beta <= 1 and model.method.products("images", beta) is not None
@@ -84,9 +89,14 @@ class ExactScores:
         self._model, self._side = model, side
         self._gallery = gallery.scored() if form is None else item_parts(gallery)
         dotted = form is not None and form.reads_vectors_alone and beta is None and dots.available()
-        self._uses_dots = dotted and gallery.vectors.dtype == torch.float32
+        self._uses_dots = dotted and gallery.vectors.dtype == torch.float32 and not resident
         score = (model.method.t2i_score if side == "images" else None) or model.method.score
         self._score: Score = score if beta is None else reranked(score, beta)
+        at_once = max(1, _DOUBLES_ON_GPU // gallery.vectors[0].numel())
+        # They are cut once, because a GPU is waited for where texts with entities are cut.
+        self._blocks = [
+            self._gallery.rows(run) for run in runs(len(gallery) if resident else 0, at_once)
+        ]
 
     def __call__(
         self, query: Embeddings, rows: NDArray[np.int64]
@@ -98,6 +108,31 @@ class ExactScores:
         parts = (rows[run] for run in runs(len(rows), rows_at_once))
         scores = map_parallel(partial(self._scores, query), parts)
         return rows, np.concatenate([np.empty(0, np.float32), *scores])
+
+    def best(
+        self, query: Embeddings, k: int, least: np.float32, included: NDArray[np.bool_] | None
+    ) -> Hits:
+        """The best k of the items, all of which are scored, of a resident gallery."""
+        device = self._gallery.vectors.device
+        query, parts = query.to(device), []
+        for items in map(double, self._blocks):
+            sides = (items, query) if self._side == "images" else (query, items)
+            parts.append(self._score(*sides).flatten().float())
+        scores, count = torch.cat(parts), len(self._gallery)
+        finite = scores.isfinite()
+        if included is not None:
+            wanted, count = torch.tensor(included, device=device), int(included.sum())
+            finite |= ~wanted
+            scores = scores.where(wanted, -torch.inf)
+        ordered, rows = scores.sort(descending=True, stable=True)
+        numbers = [finite.all()[None], ordered[:k], rows[:k]]
+        # float64 holds all of them. One copy to the CPU, because each copy waits for a GPU.
+        valid, *found = torch.cat([part.double() for part in numbers]).cpu().numpy()
+        if not valid:
+            checked(scores if included is None else scores[wanted])
+        best, places = np.split(np.array(found), 2)
+        kept = best >= max(least, np.finfo(np.float32).min)
+        return Hits(places[kept].astype(np.int64), best[kept].astype(np.float32), count)
 
     def _scores(self, query: Embeddings, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         first, end = int(rows[0]), int(rows[-1]) + 1
@@ -171,6 +206,15 @@ def _taken(items: Embeddings, rows: NDArray[np.int64]) -> Embeddings:
 
 def double(items: Embeddings) -> Embeddings:
     return items.map(lambda part: part.double() if part.is_floating_point() else part)
+
+
+def resident(gallery: Embeddings, device: torch.device) -> Embeddings:
+    """The gallery on the GPU `device` if a quarter of its free memory is enough, else as it is."""
+    if device.type != "cuda":
+        return gallery
+    needed = sum(part.nbytes for part in gallery.scored().parts().values())
+    fits = needed <= torch.cuda.mem_get_info(device)[0] // 4
+    return gallery.scored().to(device) if fits else gallery
 
 
 def item_parts(items: Embeddings) -> Embeddings:

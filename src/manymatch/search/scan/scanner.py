@@ -1,4 +1,5 @@
-"""The best items of a gallery for a query: brute force, or a scan of codes. Both are exact.
+"""The best items of a gallery for a query: brute force, or a scan of codes. Both are exact. Brute
+force is on the GPU if the gallery is there.
 
 Brute force computes the exact scores of all items. In a scan, one pass over the codes gives an
 upper bound of the score of every item. The k items with the highest bounds are scored exactly; the
@@ -49,6 +50,7 @@ class Scanner:
         side: whether the gallery's items are images or texts.
         beta: weight of the whole text where CORA ranks by the text's entities, too
             (`evaluation.rerank`); None: no re-ranking.
+        resident: all items are scored where the gallery is; None: if this is a GPU.
 
     Raises:
         DataError: an item is not finite, or the codes do not belong to the gallery.
@@ -62,16 +64,19 @@ class Scanner:
         codes: Codes | None = None,
         side: Side = "images",
         beta: float | None = None,
+        resident: bool | None = None,
     ) -> None:
         check_origin(gallery, model.identity, side)
         self._identity = model.identity
         self._form = model.method.products(side, beta)
-        self._exact = ExactScores(model, gallery, side, beta, self._form)
+        self._resident = gallery.vectors.device.type != "cpu" if resident is None else resident
+        self._exact = ExactScores(model, gallery, side, beta, self._form, self._resident)
         self._count, self._shape = len(gallery), gallery.vectors.shape[1:]
         if codes is not None:
             codes.check(model, gallery, side)
         check_elements(model.method, gallery)
-        self._codes = codes if self._form is not None and dots.available() else None
+        scans = self._form is not None and not self._resident and dots.available()
+        self._codes = codes if scans else None
         if self._codes is None:
             for items in runs(len(gallery), BLOCK):
                 check_items(gallery.rows(items), items.start)
@@ -104,19 +109,21 @@ class Scanner:
             )
         lowest = np.float32(-np.inf if least is None else least)
         hits, exact = [], single(queries)
-        for query, bounds in zip(exact, self._bounds(exact), strict=True):
+        longest = 0.0 if self._codes is None else self._codes.longest
+        # A query that has no score is refused here.
+        asked = [self._form.ask(query, longest) for query in exact] if self._form else []
+        if self._resident:
+            return [self._exact.best(query, k, lowest, included) for query in exact]
+        for query, bounds in zip(exact, self._bounds(asked, len(exact)), strict=True):
             if included is not None:
                 bounds[~included] = -np.inf
             hits.append(self._best(query, bounds, Best(k, lowest)))
         return hits
 
-    def _bounds(self, queries: Sequence[Embeddings]) -> Iterator[NDArray[np.float32]]:
+    def _bounds(self, asked: Sequence[ProductQuery], queries: int) -> Iterator[NDArray[np.float32]]:
         """For every query upper bounds `(n,)` of the scores; infinity where nothing is known."""
-        longest = 0.0 if self._codes is None else self._codes.longest
-        # A query that has no score is refused here.
-        asked = [self._form.ask(query, longest) for query in queries] if self._form else []
         if self._codes is None:
-            yield from (np.full(self._count, np.inf, np.float32) for _ in queries)
+            yield from (np.full(self._count, np.inf, np.float32) for _ in range(queries))
             return
         for together in _passes(asked):
             yield from self._codes.upper_bounds(together)
