@@ -10,56 +10,23 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from killing import kill_during
+from picture_place import Place, picture, write_captions
 from PIL import Image
 from transformers import ResNetConfig, ResNetModel
 
-from manymatch.datasets.base import CAPTIONS
+from manymatch.config.params import Extraction
 from manymatch.datasets.image_folder import ImageFolder
 from manymatch.features import build_backbone
 from manymatch.features.backbone import Sources
-from manymatch.features.extract import Extractor, extract
+from manymatch.features.extract import Extractor
 from manymatch.features.image_list import list_images
 from manymatch.features.lite0 import load_network
 from manymatch.features.store import FeatureStore
 from manymatch.networks.device import pick_device
 from manymatch.util.errors import ConfigError, DataError
 from manymatch.util.images import read_crops
-from manymatch.util.parts import Parts
 
 WHOLE = np.array([[0, 0, 1, 1]], np.float32)
-
-
-def picture(seed):
-    """Smooth random blobs, so that the network sees something."""
-    noise = np.random.default_rng(seed).integers(0, 255, (4, 5, 3), dtype=np.uint8)
-    return Image.fromarray(noise).resize((60 + seed % 7, 48), Image.Resampling.BICUBIC)
-
-
-def write_captions(path, files):
-    rows = [
-        {"image_id": i, "caption_id": f"{i}#{k}", "split": "train", "caption": "x", "file": file}
-        | {"labels": []}
-        for i, file in files.items()
-        for k in range(2)
-    ]
-    pq.write_table(pa.Table.from_pylist(rows, schema=CAPTIONS), path)
-
-
-class Place:
-    """A little dataset on disk."""
-
-    def __init__(self, folder, count):
-        self.folder, self.raw = folder, folder / "raw"
-        self.captions, self.store = folder / "captions.parquet", folder / "out" / "lite0.h5"
-        (self.raw / "images").mkdir(parents=True)
-        self.files = {f"i{k}": f"images/i{k}.png" for k in range(count)}
-        for k, file in enumerate(self.files.values()):
-            picture(k).save(self.raw / file)
-        write_captions(self.captions, self.files)
-
-    def extract(self, backbone="lite0", batch_size=3, weights=None, part=None):
-        places, parts = (self.raw, self.captions, self.store), Parts(self.folder / "parts", part)
-        extract(backbone, *places, batch_size, "cpu", weights, parts=parts)
 
 
 @pytest.fixture
@@ -104,6 +71,13 @@ def test_lite0_is_the_packages_own_map_row_by_row(dataset, network):
     assert features.shape == (1, 49, 1280) and n_regions.tolist() == [49] and boxes is not None
     np.testing.assert_allclose(features[0, 2 * 7 + 4], expected[:, 2, 4], rtol=2e-3, atol=2e-3)
     np.testing.assert_allclose(boxes[0, 2 * 7 + 4], np.array([4, 2, 5, 3]) / 7, rtol=1e-6)
+
+
+def test_an_extraction_may_name_its_kind(dataset):
+    dataset.extract()
+    named_lite0 = dataset.store.read_bytes()
+    dataset.extract("small", settings=Extraction(kind="lite0"))
+    assert dataset.store.read_bytes() == named_lite0
 
 
 def test_batches_and_neighbours_change_nothing(dataset):

@@ -165,8 +165,8 @@ def test_a_model_is_pushed_to_the_hub_with_its_files_alone(
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({"features": "precomp"}, "others published"),
-        ({"features": "objects"}, "boxes"),
+        ({"extraction": {"backbone": "precomp"}}, "others published"),
+        ({"extraction": {"backbone": "objects"}}, "boxes"),
         (
             {"extraction": {"preprocessing": "published, precomp", "weights_sha256": "unknown"}},
             "others",

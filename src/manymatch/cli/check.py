@@ -105,7 +105,7 @@ def _check_features(params: Params, name: str) -> None:
         check_format(published.format)
     others = [dataset for dataset in params.datasets if dataset not in settings.published]
     if any(has_images(params, dataset) for dataset in others):
-        check_name(name)
+        check_name(settings.kind or name)
 
 
 def _check_ensemble(params: Params, dataset: str, ensemble: str) -> None:

@@ -74,7 +74,7 @@ def entries_by_stage(params: Params) -> dict[str, list[str]]:
             *dict.fromkeys(_method(dataset, preset.stem) for preset in presets),
         ]
     for name, index in params.indexes.items():
-        stages[f"index/{name}"] = _index_stage(index)
+        stages[f"index/{name}"] = _index_stage(params, index)
     return stages
 
 
@@ -93,12 +93,12 @@ def _data_stages(params: Params, dataset: str) -> dict[str, list[str]]:
         ],
     }
     for name in params.features:
-        published = params.extraction_of(name).published.get(dataset)
-        if published:
+        settings = params.extraction_of(name)
+        if published := settings.published.get(dataset):
             room = "manymatch.features.importers.importing"
             entries = [room, importers.entry_point(published.format)]
         else:
-            entries = ["manymatch.features.extract", features.entry_point(name)]
+            entries = ["manymatch.features.extract", features.entry_point(settings.kind or name)]
         stages[f"features/{dataset}/{name}"] = [*entries, "manymatch.config.params:Extraction"]
     return stages
 
@@ -116,11 +116,13 @@ def _model_stages(dataset: str, preset: str) -> dict[str, list[str]]:
     }
 
 
-def _index_stage(index: Indexed) -> list[str]:
+def _index_stage(params: Params, index: Indexed) -> list[str]:
     from manymatch import features
 
     dataset, _, name = index.model.partition("/")
     backbone = project.preset(dataset, name).features
+    if backbone in params.extraction:
+        backbone = params.extraction[backbone].kind or backbone
     return [
         "manymatch.search.index.build",
         "manymatch.search.index.sources",

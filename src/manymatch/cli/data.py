@@ -100,6 +100,7 @@ def features(
         device=device or settings.device,
         weights=settings.weights,
         regions=settings.regions,
+        settings=settings,
         parts=parts,
     )
 

@@ -68,7 +68,7 @@ def has_images(params: Params, name: str) -> bool:
 
 
 def _feature_needs(params: Params, dataset: str, features: str, images: bool) -> Iterator[Need]:
-    from manymatch.features.weights import needed_weights
+    from manymatch.features.weights import from_hub, needed_weights
 
     settings = params.extraction_of(features)
     where = f"params.yaml: extraction.{features}"
@@ -77,7 +77,12 @@ def _feature_needs(params: Params, dataset: str, features: str, images: bool) ->
         what = f"published features of the format '{published.format}'"
         need = missing_file(f"{where}.published.{dataset}.path", published.path, what)
     elif images:
-        need = needed_weights(features, settings.weights, f"{where}.weights")
+        kind = settings.kind or features
+        need = (
+            from_hub(settings.model, f"{where}.model")
+            if settings.model
+            else needed_weights(kind, settings.weights, f"{where}.weights")
+        )
     else:
         fault = (
             f"{where}.published.{dataset}: '{dataset}' has no images, so these features must be "

@@ -43,6 +43,10 @@ class Extraction(Strict):
 
     `regions`: the fewest and the most regions that a detector keeps of an image. `published`: the
     datasets whose features are imported instead.
+
+    `kind`: the backbone; null: the one that is called like the extraction. Of `kind: hf`, `model`
+    is a folder or NAME@REVISION on the hub. `grid`: cells in a row; `layer`: -1 is the last one;
+    `size`: pixels in a row; `geometry: squash` instead of a crop (`features/hf.py`).
     """
 
     batch_size: Count = 32
@@ -50,6 +54,27 @@ class Extraction(Strict):
     weights: str | None = None
     regions: tuple[Count, Count] = (36, 36)
     published: dict[Name, Published] = Field(default_factory=dict)
+    kind: str | None = None
+    model: Annotated[str, Field(min_length=1)] | None = None
+    output: Literal["patches", "map", "pooled", "projected"] = "patches"
+    grid: Annotated[int, Field(ge=1, le=64)] | None = None
+    layer: Annotated[int, Field(ge=-1000, le=-1)] = -1
+    size: Annotated[int, Field(ge=1, le=2048)] | None = None
+    geometry: Literal["squash"] | None = None
+
+    @model_validator(mode="after")
+    def _keys_of_kind(self) -> Self:
+        hub = {"model", "output", "grid", "layer", "size", "geometry"}
+        if self.kind != "hf":
+            if found := sorted(hub & self.model_fields_set):
+                raise ValueError(f"{found[0]}: only 'kind: hf' has this key")
+        elif self.model is None and not self.published:
+            raise ValueError("model: kind hf needs a folder or a name on the hub")
+        elif self.weights is not None:
+            raise ValueError("weights: kind hf has 'model' instead")
+        if self.grid is not None and self.output in ("pooled", "projected"):
+            raise ValueError(f"grid: output {self.output} is one vector")
+        return self
 
 
 class SceneGraphs(Strict):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 BACKBONES = {
     "butd": "butd",
+    "hf": "hf",
     "lite0": "lite0",
     "objects": "objects",
     "pixels256": "pixels",

@@ -11,7 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from manymatch.config.params import Extraction
+from manymatch.features.image_list import Picture
 from manymatch.networks.backbones.normalised import Normalised
+from manymatch.util.images import read_crops
 
 WHOLE = np.array([[0.0, 0.0, 1.0, 1.0]], np.float32)
 """The crop of the whole image."""
@@ -27,6 +30,8 @@ class Sources:
     """A local file, folder or hub name. None: the backbone's default."""
     regions: tuple[int, int] = (36, 36)
     """The fewest and the most regions of an image, for a detector."""
+    hub: Extraction | None = None
+    """The settings of a model of transformers."""
 
 
 class Backbone(ABC):
@@ -36,6 +41,9 @@ class Backbone(ABC):
     are the pixels, uint8 with F = 3.
     """
 
+    full_size = False
+    """Whether `read` needs a picture in its full size: a second crop would cut off more."""
+
     def __init__(
         self,
         network: nn.Module | None,
@@ -44,14 +52,18 @@ class Backbone(ABC):
         width: int,
         max_regions: int,
         preprocessing: str,
+        weights_sha256: str | None = None,
     ) -> None:
+        """`weights_sha256`: the hash of the weights' file; None: that of their names and values."""
         self.network = None if network is None else network.eval().requires_grad_(False)
         self.dtype = "uint8" if network is None else "float16"
         self.size = size
         self.width = width
         self.max_regions = max_regions
         self.preprocessing = preprocessing
-        self.weights_sha256 = "none" if network is None else _digest(network)
+        self.weights_sha256 = weights_sha256 or ("none" if network is None else _digest(network))
+        self.facts: dict[str, str] = {}
+        """Further facts for the store, from which the backbone is built again."""
 
     @abstractmethod
     def crops(self, image_id: str) -> NDArray[np.float32] | None:
@@ -63,6 +75,11 @@ class Backbone(ABC):
     @abstractmethod
     def boxes(self, image_id: str) -> NDArray[np.float32] | None:
         """Return the box (k, 4) of each region, x1 y1 x2 y2 in 0..1, or None for no boxes."""
+
+    def read(self, image: Picture) -> tuple[NDArray[np.uint8], NDArray[np.float32] | None]:
+        """Return the pixels (c, size, size, 3) of an image, and its boxes."""
+        pixels = read_crops(image.source, self.crops(image.image_id), self.size)
+        return pixels, self.boxes(image.image_id)
 
 
 class GridBackbone(Backbone):

@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
+from manymatch.config.params import Extraction
 from manymatch.features import build_backbone, entry_point
-from manymatch.features.backbone import Detector, Sources
+from manymatch.features.backbone import Backbone, Detector, Sources
 from manymatch.features.extractors import Detection, Extracted, Extractor, stored
 from manymatch.features.image_list import ImageFile, list_images
 from manymatch.features.writer import FeatureWriter
@@ -32,6 +33,7 @@ def extract(
     device: str = "auto",
     weights: str | None = None,
     regions: tuple[int, int] = (36, 36),
+    settings: Extraction | None = None,
     *,
     parts: Parts,
 ) -> None:
@@ -41,12 +43,13 @@ def extract(
     with and without interruptions and parts.
 
     Args:
-        backbone: a name in `features.BACKBONES`.
+        backbone: the name of the features, which is the backbone unless `settings` names a kind.
         raw: the data set's raw folder, which contains the files of the caption table.
         batch_size: images at once; on a GPU, also crops at once.
         device: "auto" for the GPU if there is one, or "cpu", "cuda", "cuda:1".
         weights: the weights of the backbone, if not its default ones.
         regions: the fewest and the most regions of an image, for a detector.
+        settings: the kind of features, and the settings of a model of transformers.
         parts: the part to write, if not everything is to be written.
 
     Raises:
@@ -55,12 +58,13 @@ def extract(
         StorageError: the disk is full.
     """
     images = list_images(captions, raw, backbone)
-    built, on = build_backbone(backbone, Sources(raw, weights, regions)), pick_device(device)
+    kind, on = (settings and settings.kind) or backbone, pick_device(device)
+    built = build_backbone(kind, Sources(raw, weights, regions, settings))
     extractor: Extractor | Detection
     if isinstance(built, Detector):
-        extractor = Detection(backbone, built, on)
+        extractor = Detection(kind, built, on)
     else:
-        extractor = Extractor(backbone, built, on, batch_size)
+        extractor = Extractor(kind, built, on, batch_size)
 
     def identity(part: Part) -> str:
         return _identity(extractor, part.of(images))
@@ -103,10 +107,12 @@ def _fill(
 
 
 def _attributes(extractor: Extractor | Detection) -> dict[str, str]:
+    backbone = extractor.backbone
     return {
         "backbone": extractor.name,
-        "weights_sha256": extractor.backbone.weights_sha256,
-        "preprocessing": extractor.backbone.preprocessing,
+        "weights_sha256": backbone.weights_sha256,
+        "preprocessing": backbone.preprocessing,
+        **(backbone.facts if isinstance(backbone, Backbone) else {}),
     }
 
 

@@ -27,7 +27,7 @@ from manymatch.features.backbone import Backbone, Detector
 from manymatch.features.image_list import Picture
 from manymatch.features.store import FeatureStore
 from manymatch.networks.backbones.normalised import channels_last
-from manymatch.util.images import read_crops, read_image
+from manymatch.util.images import read_image
 from manymatch.util.prefetch import map_ahead
 from manymatch.util.progress import say
 
@@ -67,7 +67,7 @@ class Extractor:
                 yield from batch
 
     def given_boxes(self, image_id: str) -> NDArray[np.float32] | None:
-        """(k, 4) the boxes of an image, which its features depend on; None without boxes."""
+        """(k, 4) the boxes that an image's features depend on; None without boxes."""
         return self.backbone.boxes(image_id)
 
     @property
@@ -75,18 +75,17 @@ class Extractor:
         """Device and batch, which the features depend on as well."""
         return f"{self.device.type} {self.crops_at_once}"
 
-    def _decode(self, image: Picture) -> tuple[Picture, NDArray[np.uint8]]:
-        """The image with its crops (c, S, S, 3)."""
-        crops = self.backbone.crops(image.image_id)
-        return image, read_crops(image.source, crops, self.backbone.size)
+    def _decode(self, image: Picture) -> _Decoded:
+        """The image with its crops (c, S, S, 3) and the boxes of its regions."""
+        return image, *self.backbone.read(image)
 
-    def _features(self, batch: Sequence[tuple[Picture, NDArray[np.uint8]]]) -> list[Extracted]:
-        crops = [pixels for _, pixels in batch]
+    def _features(self, batch: Sequence[_Decoded]) -> list[Extracted]:
+        crops = [pixels for _, pixels, _ in batch]
         cells = self._forward(np.concatenate(crops))
         ends = np.cumsum([len(pixels) for pixels in crops])
         return [
-            (image, vectors.reshape(-1, self.backbone.width), self.given_boxes(image.image_id))
-            for (image, _), vectors in zip(batch, np.split(cells, ends[:-1]), strict=True)
+            (image, vectors.reshape(-1, self.backbone.width), boxes)
+            for (image, _, boxes), vectors in zip(batch, np.split(cells, ends[:-1]), strict=True)
         ]
 
     def _forward(self, pixels: NDArray[np.uint8]) -> NDArray[Any]:
@@ -161,6 +160,8 @@ def _mapped(
     return map_ahead(work, items, depth=1, threads=2)
 
 
+_Decoded = tuple[Picture, NDArray[np.uint8], NDArray[np.float32] | None]
+"""An image, its crops (c, S, S, 3), and the boxes (k, 4) of its regions."""
 Extracted = tuple[Picture, NDArray[Any], NDArray[np.float32] | None]
 """An image, its features (k, F) in float32, float16 or (for pixels) uint8, and its boxes (k, 4)."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import replace
 from functools import cached_property
 from numbers import Integral
 from pathlib import Path
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from manymatch.batch.collate import Item, whole_item
+from manymatch.config.params import Extraction
+from manymatch.config.strict import validate
 from manymatch.features import BACKBONES, build_backbone
 from manymatch.features.backbone import Detector, Sources
 from manymatch.features.extractors import Detection, Extractor
@@ -27,6 +30,8 @@ AnyPicture = str | Path | Image.Image | NDArray[Any]
 """A file, a PIL image, or an array `(h, w, 3)` or `(h, w)` of bytes."""
 
 _PICTURES_AT_ONCE = 32
+_HUB = ("model", "output", "grid", "layer", "size", "geometry")
+"""The settings of a model of transformers among the facts of an extraction."""
 _Item = TypeVar("_Item")
 
 
@@ -76,7 +81,7 @@ class Pictures:
             ConfigError, CheckpointError: the features cannot be extracted here.
         """
         backbone = self._extractor.backbone
-        if isinstance(backbone, Detector):  # it takes a picture of any size
+        if isinstance(backbone, Detector) or backbone.full_size:
             return lambda file: Image.fromarray(read_image(file))
         # The same crop of a picture of the backbone's size changes nothing.
         crops = backbone.crops("")
@@ -85,7 +90,8 @@ class Pictures:
     @cached_property
     def _extractor(self) -> Extractor | Detection:
         """The backbone, which must be the one that the model was trained with."""
-        name, trained = self._features, self._extraction
+        trained = self._extraction
+        name = trained.get("backbone", self._features)
         if name not in BACKBONES or trained.get("preprocessing", "").startswith("published"):
             raise ConfigError(
                 f"the model was trained on '{name}' features that others published, and nothing "
@@ -97,7 +103,13 @@ class Pictures:
                 "the model was trained on 'objects' features, which need the boxes of a data set. "
                 "Train a model on other features, such as lite0."
             )
-        built = build_backbone(name, self._sources)
+        sources = self._sources
+        if name == "hf":
+            settings = {"kind": name} | {key: trained[key] for key in _HUB if key in trained}
+            if sources.weights is not None:
+                settings["model"] = sources.weights
+            sources = replace(sources, hub=validate(Extraction, settings, "the model's features"))
+        built = build_backbone(name, sources)
         for fact in ("preprocessing", "weights_sha256"):
             if trained.get(fact) != getattr(built, fact):
                 raise CheckpointError(

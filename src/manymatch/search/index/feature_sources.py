@@ -39,7 +39,8 @@ class _Features(Source):
             DataError: another backbone, other weights or another preprocessing.
         """
         for key, value in model.facts["extraction"].items():
-            if attributes.get(key) != value:
+            # A folder's place changes no features: the hash of the weights says which they are.
+            if key != "model" and attributes.get(key) != value:
                 raise DataError(
                     f"{self.path}: the features' {key} is '{attributes.get(key)}', but the model "
                     f"was trained with '{value}'. Name features with the model's extraction."

@@ -9,7 +9,13 @@ const largest = (values) => Math.max(...values);
 const range = (count) => [...Array(count).keys()];
 
 /** Whether the regions cover the picture without overlap, as the cells of a grid do. */
-const tiled = (boxes) => Math.abs(boxes.reduce((sum, [x1, y1, x2, y2]) => sum + (x2 - x1) * (y2 - y1), 0) - 1) < 0.01;
+const tiled = (boxes) => {
+  const [left, top] = [0, 1].map((i) => Math.min(...boxes.map((box) => box[i])));
+  const [right, bottom] = [2, 3].map((i) => Math.max(...boxes.map((box) => box[i])));
+  const area = boxes.reduce((sum, [x1, y1, x2, y2]) => sum + (x2 - x1) * (y2 - y1), 0);
+  const hull = (right - left) * (bottom - top);
+  return Math.abs(area - hull) < 0.01 * hull;
+};
 
 /** The attention of one element over a picture: dark where it does not look, or boxes where it looks. */
 export const veil = (boxes, weights) => {

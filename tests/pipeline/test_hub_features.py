@@ -1,0 +1,100 @@
+"""Features of models of transformers through the ordinary stages: two extractions of one kind,
+shards, a training, an index of new pictures, and a search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import hub_models
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+from typer.testing import CliRunner
+
+import manymatch
+from manymatch.cli import commands
+from manymatch.features.store import FeatureStore
+from manymatch.util.errors import CheckpointError
+
+PRESET = {
+    "method": "dive",
+    "model": {
+        "size": 16,
+        "image": {"encoder": "linear"},
+        "text": {"word_vectors": "learned", "word_size": 8, "pooling": "max"},
+        "sets": {"size": 2, "iterations": 1, "heads": 1, "position_code": True},
+        "margin": 0.1,
+    },
+    "training": {"epochs": 1, "images_per_batch": 16, "optimizer": {"name": "adam", "lr": 0.001}},
+}
+
+
+def run(*command: str) -> None:
+    outcome = CliRunner().invoke(commands.app, command, catch_exceptions=False)
+    assert outcome.exit_code == 0, outcome.output
+
+
+@pytest.fixture
+def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the committed settings, two tiny models of pictures, and small presets."""
+    hub_models.save(tmp_path / "clip", "clip", hub_models.CROP)
+    hub_models.save(tmp_path / "swin", "swin")
+    settings: dict[str, Any] = yaml.safe_load((root / "params.yaml").read_text())
+    settings["sources"]["scenes"] |= {"train": 24, "validation": 8, "test": 8}
+    settings["extraction"] |= {
+        "words": {"kind": "hf", "model": "clip", "output": "patches", "grid": 2, "layer": -2},
+        "windows": {"kind": "hf", "model": "swin", "geometry": "squash", "size": 48},
+    }
+    settings |= {"datasets": ["scenes"], "presets": ["first", "second"], "ensembles": []}
+    settings |= {"features": ["words", "windows"], "experiments": {}, "warm_starts": {}}
+    settings |= {"indexes": {"album": {"source": "pictures", "model": "scenes/first"}}}
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(settings))
+    (tmp_path / "presets" / "scenes").mkdir(parents=True)
+    for name, features in (("first", "words"), ("second", "windows")):
+        preset = PRESET | {"features": features}
+        (tmp_path / "presets" / "scenes" / f"{name}.yaml").write_text(yaml.safe_dump(preset))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pictures").mkdir()
+    pixels = np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save("pictures/new.png")
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_features_of_the_hub_go_the_whole_way(checkout: Path) -> None:
+    run("check")
+    run("code")
+    for stage in ("download", "captions", "scene-graphs"):
+        run(stage, "scenes")
+    for features, preset in (("words", "first"), ("windows", "second")):
+        run("features", "scenes", features)
+        run("shards", "scenes", features)
+        run("train", "scenes", preset)
+    run("evaluate", "scenes", "first")
+    run("index", "pictures", "--model", "models/scenes/first", "--to", "album.index")
+    run("search", "album.index", "a red ball")
+
+    store = FeatureStore(checkout / "data/features/scenes/words.h5")
+    assert store.attributes["backbone"] == "hf" and store.attributes["grid"] == "2"
+    features, counts, boxes = store.read([0])
+    assert features.shape == (1, 4, 16) and boxes is not None and counts.tolist() == [4]
+
+    model = manymatch.load("models/scenes/first")
+    picture = next((checkout / "data/raw/scenes").rglob(f"{store.image_ids[0]}.*"))
+    item = next(iter(model._pictures.items([picture])))
+    np.testing.assert_array_equal(item.features, features[0])
+    np.testing.assert_array_equal(item.boxes, boxes[0])
+    why = model.explain(picture, "a red ball")
+    assert why.boxes == item.boxes.tolist() and np.shape(why.image_attention) == (2, 4)
+    assert np.isfinite(model.encode_images(["pictures/new.png"]).vectors.numpy()).all()
+
+    (checkout / "clip").rename("moved")
+    moved = manymatch.load("models/scenes/first", image_weights="moved")
+    np.testing.assert_array_equal(
+        moved.encode_images([picture]).vectors, model.encode_images([picture]).vectors
+    )
+    other, _ = hub_models.save(checkout / "other", "dinov2", hub_models.CROP)
+    with pytest.raises(CheckpointError, match="weights_sha256"):
+        manymatch.load("models/scenes/first", image_weights=other).encode_images([picture])
