@@ -130,6 +130,7 @@ TITLES = {
     "vse_infinity": "VSE-infinity",
     "pvse": "PVSE",
     "pcme": "PCME",
+    "pcmepp": "PCME++",
     "dive": "DivE",
     "swamp": "SwAMP",
     "swamp_video": "SwAMP on videos",
