@@ -17,8 +17,8 @@ import torch
 from measuring import Times, arguments, clocks
 from torch import nn
 
-from manymatch.features.butd import ButdDetector, operations
 from manymatch.features import butd as module
+from manymatch.features.butd import ButdDetector, operations
 from manymatch.features.butd.network import Convolution, Network, load_network
 
 SIZE = (480, 640, 3)
