@@ -14,7 +14,7 @@ from manymatch.config.preset import read_preset
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "fidelity.md").read_text(encoding="utf-8")
 KINDS = ("as printed", "as released", "differs", "in part")
-PAPERS = ("DivE", "SwAMP", "MSRM", "MaxMatch", "CORA")
+PAPERS = ("DivE", "SwAMP", "MSRM", "MaxMatch", "CORA", "PCME++")
 
 
 class Row(NamedTuple):

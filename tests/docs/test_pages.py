@@ -137,7 +137,10 @@ def section_of(method):
     """The section to which the row links."""
     (anchor,) = re.findall(rf"^\| \[`{method}`\]\(#([\w-]+)\)", row(method))
     titled = [section.partition("\n") for section in PAGES["methods"].split("\n## ")[1:]]
-    slugs = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-"): s for title, _, s in titled}
+    slugs = {}
+    for title, _, section in titled:
+        slug = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+        slugs[f"{slug}-1" if slug in slugs else slug] = section  # "PCME" and "PCME++"
     return slugs[anchor]
 
 

@@ -34,7 +34,10 @@ from manymatch.experiments.grid import experiment_of_file, points
 from manymatch.methods import check_model
 
 ROOT = Path(__file__).parents[2]
-PAPERS = ("dive", "swamp", "msrm", "maxmatch", "cora", "vsepp", "vse_infinity", "pvse", "pcme")
+PAPERS = (
+    *("dive", "swamp", "msrm", "maxmatch", "cora"),
+    *("vsepp", "vse_infinity", "pvse", "pcme", "pcmepp"),
+)
 DATASETS = {"flickr30k", "coco", "cub", "youcook2", "msrvtt", "lsmdc"}
 CAPTIONS_OF_AN_IMAGE = {"flickr30k": 5, "coco": 5, "cub": 10}
 GRIDS = ("presets/", "synthetic/appendix")

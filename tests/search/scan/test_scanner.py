@@ -35,7 +35,7 @@ from manymatch.util.errors import ConfigError, DataError
 EXAMPLES = settings(
     deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
-TOLERANCE = {"msrm": 1e-4, "pcme samples": 0.02}
+TOLERANCE = {"msrm": 1e-4, "pcmepp": 1e-4, "pcme samples": 0.02}
 """Of scores in float32. The expanded squares of distances of these two cancel each other, which
 loses digits where a distance is small."""
 
