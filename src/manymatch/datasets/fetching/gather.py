@@ -56,7 +56,7 @@ class Gatherer:
             if path is None or not path.is_dir():
                 where = f"params.yaml: sources.{name}.folder"
                 raise SourceError(f"{where}: {settings.folder} is not a folder here")
-            self._sources |= _search_folder(path, dataset)
+            self._search(path)
         for key in dataset.usual:
             value: Sequence[Source] | Source | None = getattr(settings, key)
             sources = (value,) if isinstance(value, Source) else value or ()
@@ -64,6 +64,20 @@ class Gatherer:
                 self._sources[key] = [
                     _local_copy(source, path, f"{name} {key}") for source in sources
                 ]
+
+    def _search(self, folder: Path) -> None:
+        """Note the files of the folder that have their usual names."""
+        for key, choices in self._dataset.usual.items():
+            hits = [
+                sorted(folder.glob(choice))
+                if isinstance(choice, str)
+                else [folder / name for name in choice]
+                for choice in choices
+            ]
+            hits = [hit for hit in hits if hit and all(path.exists() for path in hit)]
+            if hits:
+                best = max(hits, key=lambda hit: all(map(self._dataset.has_all, hit)))
+                self._sources[key] = [Source(url=str(path)) for path in best]
 
     def is_local(self, key: str) -> bool:
         """Whether the file of the setting `key` is on this machine."""
@@ -160,23 +174,6 @@ def _local_copy(source: Source, folder: Path | None, what: str) -> Source:
         return source
     path = folder / file_name(source.url, what)
     return source.model_copy(update={"url": str(path), "mirrors": ()}) if path.exists() else source
-
-
-def _search_folder(path: Path, dataset: PublishedDataset) -> dict[str, Sequence[Source]]:
-    sources: dict[str, Sequence[Source]] = {}
-    for key, choices in dataset.usual.items():
-        hits = [hit for hit in (_matches(path, choice) for choice in choices) if hit]
-        if hits:
-            best = max(hits, key=lambda hit: all(map(dataset.has_all, hit)))  # the first of equals
-            sources[key] = tuple(Source(url=str(match)) for match in best)
-    return sources
-
-
-def _matches(folder: Path, choice: str | tuple[str, ...]) -> list[Path]:
-    if isinstance(choice, str):
-        return sorted(folder.glob(choice))
-    paths = [folder / name for name in choice]
-    return paths if all(path.exists() for path in paths) else []
 
 
 class SourceSettings(Strict):
