@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def detect(detector: ButdDetector, image: np.ndarray, device: str) -> None:
-    regions = detector.detect(detector.prepare(image).to(device))
+    features, _ = detector.detect(detector.prepare(image).to(device))
     assert regions.features.shape == (36, 2048)
 
 
