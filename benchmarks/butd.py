@@ -18,7 +18,6 @@ from measuring import Times, arguments, clocks
 from torch import nn
 
 from manymatch.features.butd import ButdDetector, operations
-from manymatch.features.butd import detector as module
 from manymatch.features.butd.network import Convolution, Network, load_network
 
 SIZE = (480, 640, 3)
@@ -37,7 +36,7 @@ def main() -> None:
     parts.watch(network.backbone, "stages 1 to 4")
     parts.watch(network.roi_heads, "stage 5 on 300 regions")
     pool = operations.pool_regions
-    module.operations.pool_regions = parts.timed(pool, "pooling")
+    operations.pool_regions = parts.timed(pool, "pooling")
     rng = np.random.default_rng(0)
     for number in range(options.images + 1):
         image = rng.integers(0, 255, SIZE, dtype=np.uint8)
@@ -50,7 +49,7 @@ def main() -> None:
 
 def detect(detector: ButdDetector, image: np.ndarray, device: str) -> None:
     features, _ = detector.detect(detector.prepare(image).to(device))
-    assert regions.features.shape == (36, 2048)
+    assert features.shape == (36, 2048)
 
 
 def random_network() -> Network:
