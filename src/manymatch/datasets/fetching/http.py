@@ -233,22 +233,11 @@ def _answer(url: str, response: Response, start: int, validator: str | None) -> 
     version = etag if etag and not etag.startswith("W/") else headers.get("Last-Modified")
     if status == 200:
         return Answer(0, length, version)
-    part = _part(headers.get("Content-Range", ""))
-    changed = None not in (version, validator) and version != validator
-    if changed or part is None or part[0] != start:
+    part = re.fullmatch(
+        r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15}|\*)", headers.get("Content-Range", "").strip()
+    )
+    total = int(part[3]) if part and part[3] != "*" else None
+    fits = part and start == int(part[1]) <= int(part[2]) < (total or _LONGEST)
+    if not fits or (None not in (version, validator) and version != validator):
         raise Stale if start else Final("the server sends another range than the wanted one")
-    total = part[1]
     return Answer(start, start + length if total is None and length is not None else total, version)
-
-
-def _part(stated: str) -> tuple[int, int | None] | None:
-    """First byte of the part and length of the whole file, from the header of a part.
-
-    None: there is no such header, or its numbers make no sense.
-    """
-    match = re.fullmatch(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15}|\*)", stated.strip())
-    if match is None:
-        return None
-    first, last = int(match[1]), int(match[2])
-    total = None if match[3] == "*" else int(match[3])
-    return (first, total) if first <= last < (total or _LONGEST) else None
