@@ -7,7 +7,6 @@ data, as in all later work.
 from __future__ import annotations
 
 import zipfile
-from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -107,9 +106,12 @@ def holds_karpathy(source: Path, name: str) -> bool:
 
 def whole_karpathy(name: str) -> Check:
     """Return a check that a download is complete and `copy_karpathy` can use it."""
-    return whole_members(
-        _is_called(name), lambda path: deque(read_karpathy(path), maxlen=0).clear()
-    )
+
+    def read_all(path: Path) -> None:
+        for _ in read_karpathy(path):
+            pass
+
+    return whole_members(_is_called(name), read_all)
 
 
 def _is_called(name: str) -> Callable[[str], bool]:
