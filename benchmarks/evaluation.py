@@ -67,33 +67,30 @@ def main() -> None:
 def protocols(count: int, small: bool) -> None:
     """The times of the protocols with `count` images, each measured once."""
     embedded = _embedded(count, PROTOCOL_WIDTH)
-    labels = {
-        "objects": _objects(count),
-        "classes": Labels([(image % 200,) for image in range(count)], frozenset(range(150))),
-    }
-    ranked = _timed("recall", lambda: _ranked(embedded, labels["objects"]))
+    objects = _objects(count)
+    classes_of = Labels([(image % 200,) for image in range(count)], frozenset(range(150)))
+    sides = embedded.images, embedded.texts, embedded.image_index
+    ranking = _timed("recall", lambda: rank(_cosine, *sides, depth=100))
+    ranked, by_class = (
+        RankedSplit(embedded, _cosine, None, ranking, labels) for labels in (objects, classes_of)
+    )
     _timed("PMRP", lambda: pmrp(ranked))
     if not small:
         _timed("1K folds", lambda: coco_1k(ranked))
-    by_class = RankedSplit(embedded, _cosine, None, ranked.ranking, labels["classes"])
     _timed("R-Precision", lambda: classes(by_class))
 
 
 def _data(options: argparse.Namespace) -> tuple[Embeddings, Embeddings, Tensor]:
     n = 500 if options.small else 5000
     generator = torch.Generator().manual_seed(0)
-    images, texts = (
-        Embeddings(_unit_vectors(count, options.sets, options.width, generator))
-        for count in (n, 5 * n)
-    )
-    return images, texts, torch.arange(n).repeat_interleave(5)
 
+    def made(count: int) -> Embeddings:
+        vectors = torch.empty(count, options.sets, options.width)
+        for part in vectors.split(1000):  # in pieces: a benchmark of memory should not waste it
+            part.copy_(normalize(torch.randn(part.shape, generator=generator), dim=-1))
+        return Embeddings(vectors)
 
-def _unit_vectors(count: int, sets: int, width: int, generator: torch.Generator) -> Tensor:
-    vectors = torch.empty(count, sets, width)
-    for part in vectors.split(1000):  # in pieces: a benchmark of memory should not waste it
-        part.copy_(normalize(torch.randn(part.shape, generator=generator), dim=-1))
-    return vectors
+    return made(n), made(5 * n), torch.arange(n).repeat_interleave(5)
 
 
 def _score(images: Embeddings, texts: Embeddings) -> Tensor:
@@ -121,11 +118,6 @@ def _embedded(images: int, width: int) -> Embedded:
 
 def _cosine(images: Embeddings, texts: Embeddings) -> Tensor:
     return images.vectors[:, 0] @ texts.vectors[:, 0].T
-
-
-def _ranked(embedded: Embedded, labels: Labels) -> RankedSplit:
-    ranking = rank(_cosine, embedded.images, embedded.texts, embedded.image_index, depth=100)
-    return RankedSplit(embedded, _cosine, None, ranking, labels)
 
 
 def _objects(images: int) -> Labels:

@@ -38,8 +38,9 @@ def main() -> None:
         compare_reads(path, "from the disk", drop_from_cache)
         compare_reads(path, "from the page cache")
         with FeatureStore(path) as store:
-            started = time.perf_counter()
-            random_batches(store, 50)
+            rng, started = np.random.default_rng(1), time.perf_counter()
+            for _ in range(50):
+                store.read(rng.integers(0, len(store), 128))
             seconds = time.perf_counter() - started
     print(f"random batches of 128: {50 / seconds:.1f} a second, {6400 / seconds:.0f} images/s")
     print(f"peak memory {peak_gib():.2f} GiB")
@@ -80,12 +81,6 @@ def read(path: Path) -> None:
     with FeatureStore(path) as store:
         for _ in store.blocks():
             pass
-
-
-def random_batches(store: FeatureStore, count: int) -> None:
-    rng = np.random.default_rng(1)
-    for _ in range(count):
-        store.read(rng.integers(0, len(store), 128))
 
 
 if __name__ == "__main__":

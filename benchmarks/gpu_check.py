@@ -40,9 +40,6 @@ from training_step import METHODS_OF_IMAGES
 from manymatch.experiments.costs.timing import hardware
 from manymatch.util.files import write_json
 
-Line = tuple[str, float, str, Callable[[float], bool] | None]
-"""What was measured, the value, what was wanted in words, and whether a value is good."""
-
 
 def main() -> None:
     gpus = torch.cuda.device_count()
@@ -83,7 +80,7 @@ def main() -> None:
     print(f"{bad} of {len(report.lines)} lines are FAIL; all results: {options.json}")
 
 
-def _written(writer: Any) -> Iterable[Line]:
+def _written(writer: Any) -> Iterable[gpu_steps.Line]:
     yield "exit code of the writer", writer.exitcode, "0", lambda code: code == 0
 
 
@@ -98,7 +95,7 @@ class Report:
         self.machine = _machine()
         self._end = time.monotonic() + 60 * minutes
 
-    def add(self, subject: str, check: Callable[[], Iterable[Line]]) -> None:
+    def add(self, subject: str, check: Callable[[], Iterable[gpu_steps.Line]]) -> None:
         """Run one check and print its lines. The file has all lines so far."""
         if time.monotonic() > self._end:
             self._print("LEFT OUT", subject, "no time left", None, "")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from data_path import Place
-from gpu_steps import COMPARED, without_dropout
+from gpu_steps import COMPARED, Lines, without_dropout
 from torch import distributed, multiprocessing, nn
 from torch.nn.parallel import DistributedDataParallel
 from training_step import METHODS_OF_IMAGES, built, made_up_words, published
@@ -36,7 +36,6 @@ from manymatch.training.loop import Losses
 from manymatch.training.train import train
 from manymatch.training.validation import validate
 
-Lines = Iterable[tuple[str, float, str, Callable[[float], bool] | None]]
 METHODS = ("vse_infinity", "dive")
 """The methods of whole trainings: one whose step is short, one whose step is long."""
 VALIDATION = 0.1

@@ -7,7 +7,6 @@ import json
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -19,7 +18,16 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.profiler import ProfilerActivity, profile
-from training_step import CAPTIONS, FEATURES, WORDS, built, made_up, made_up_words, published
+from training_step import (
+    CAPTIONS,
+    FEATURES,
+    WORDS,
+    built,
+    made_up,
+    made_up_settings,
+    made_up_words,
+    published,
+)
 from training_step import PRESETS as FOLDER
 
 from manymatch.batch.batch import Batch
@@ -28,8 +36,12 @@ from manymatch.config.preset import Preset, read_preset
 from manymatch.experiments.costs.timing import seconds, step_seconds, training_step
 from manymatch.methods import vocabulary_of
 from manymatch.methods.shared.method import Method
+from manymatch.networks.device import tf32
 from manymatch.training.compilation import compile_parts
 
+Line = tuple[str, float, str, Callable[[float], bool] | None]
+"""What was measured, the value, what was wanted in words, and whether a value is good."""
+Lines = Iterator[Line]
 PRESETS = ["cora_butd_bert", "dive_butd_bert", "pcme_resnet152_bigru", "vsepp_resnet152_gru"]
 """Presets of Flickr30K with what the methods' own presets lack: BERT, a CNN, AdamP."""
 COMPARED = 8
@@ -39,9 +51,7 @@ STEPS = 3
 """Steps in which waits are counted."""
 
 
-def lines(
-    name: str, images: int, folder: Path, device: torch.device, report: Any
-) -> Iterator[tuple[str, float, str, Callable[[float], bool] | None]]:
+def lines(name: str, images: int, folder: Path, device: torch.device, report: Any) -> Lines:
     """The lines of one method or preset. The costliest kernels go to `report.kernels`."""
     preset, vocabulary = prepared(name, folder)
     if "numbers" in report.parts:
@@ -74,9 +84,7 @@ def lines(
     yield "busy", busy, f"at least {BUSY}", lambda share: share >= BUSY
 
 
-def compiled(
-    name: str, images: int, folder: Path, device: torch.device
-) -> Iterator[tuple[str, float, str, Callable[[float], bool] | None]]:
+def compiled(name: str, images: int, folder: Path, device: torch.device) -> Lines:
     """A step whose parts are compiled (`training.compile: true`)."""
     preset, vocabulary = prepared(name, folder)
     batch = batch_for(preset, images, vocabulary).to(device)
@@ -96,15 +104,15 @@ def _steps(step: Callable[[Batch], Tensor], batch: Batch, device: torch.device) 
 
 def comparisons(
     preset: Preset, batch: Batch, vocabulary: AnyVocabulary, device: torch.device
-) -> Iterator[tuple[str, float, str, Callable[[float], bool] | None]]:
+) -> Lines:
     """Loss and gradient of the first step against the CPU's in float32, without dropout."""
 
-    def first(where: torch.device, tf32: bool, half: bool) -> tuple[float, Tensor]:
+    def first(where: torch.device, reduced: bool, half: bool) -> tuple[float, Tensor]:
         method = without_dropout(method_of(preset, vocabulary).train()).to(where)
         method.start_epoch(preset.training.epochs)
         method.start_step(preset.training.epochs)
         moved = batch.to(where)
-        with DrawnOnCPU(), rounding(tf32):
+        with DrawnOnCPU(), tf32(reduced):
             with torch.autocast(where.type, torch.bfloat16, enabled=half):
                 embedded = method.encode_images(moved), method.encode_texts(moved)
             terms = method.loss(embedded[0].float(), embedded[1].float(), moved)
@@ -117,8 +125,8 @@ def comparisons(
 
     loss, gradient = first(torch.device("cpu"), False, False)
     kinds = {"float32": (False, False), "TF32": (True, False), "bfloat16": (False, True)}
-    for kind, (tf32, half) in list(kinds.items())[: 3 if device.type == "cuda" else 1]:
-        other, direction = first(device, tf32, half)
+    for kind, (reduced, half) in list(kinds.items())[: 3 if device.type == "cuda" else 1]:
+        other, direction = first(device, reduced, half)
         difference = abs(other - loss) / abs(loss)
         error = float((direction - gradient).norm() / gradient.norm())
         cosine = float(F.cosine_similarity(direction.double(), gradient.double(), 0))
@@ -129,17 +137,6 @@ def comparisons(
             yield f"{kind}: loss differs by", difference, "", None
         good = None if kind == "float32" else lambda x: x >= COSINE
         yield f"{kind}: cosine of gradients", cosine, f"at least {COSINE}", good
-
-
-@contextmanager
-def rounding(tf32: bool) -> Iterator[None]:
-    """Whether products and cuDNN may round float32 to TF32."""
-    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
-    try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
 
 
 def waits(work: Callable[[], object]) -> Counter[str]:
@@ -213,31 +210,18 @@ def prepared(name: str, folder: Path) -> tuple[Preset, AnyVocabulary]:
     if not path.is_file():
         return published(name), words
     preset = read_preset(path)
-    model = _made_up_weights(preset.model, folder)
+    bert = folder / "bert"
+    if "bert" in path.read_text() and not bert.is_dir():
+        _write_bert(bert)
+    model = made_up_settings(preset.model, bert)
     captions = [" ".join(words.words)]
     return preset.model_copy(update={"model": model}), vocabulary_of(
         preset.method, model, words, captions
     )
 
 
-def _made_up_weights(settings: Any, folder: Path) -> Any:
-    if not isinstance(settings, dict):
-        return "learned" if settings == "glove" else settings
-    made: dict[str, Any] = {}
-    for key, value in settings.items():
-        if key == "bert":
-            made[key] = {**value, "weights": str(_made_up_bert(folder / "bert"))}
-        elif key == "cnn":
-            made[key] = {**value, "weights": "random"}
-        elif key != "glove_file":
-            made[key] = _made_up_weights(value, folder)
-    return made
-
-
-def _made_up_bert(folder: Path) -> Path:
+def _write_bert(folder: Path) -> None:
     """A BERT-base of random weights that knows the made-up words."""
-    if folder.is_dir():
-        return folder
     from transformers import BertConfig, BertModel
 
     config = BertConfig()
@@ -250,7 +234,6 @@ def _made_up_bert(folder: Path) -> Path:
     values = {key: getattr(config, key) for key in NETWORK}
     (folder / "config.json").write_text(json.dumps({"model_type": "bert", **values}))
     (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
-    return folder
 
 
 def method_of(preset: Preset, vocabulary: AnyVocabulary) -> Method:

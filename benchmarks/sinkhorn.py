@@ -11,7 +11,6 @@ both modalities, from log p to labels, and of what plain log-domain loops would 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from statistics import median
 from typing import Any
@@ -23,7 +22,6 @@ from training_step import built, made_up, made_up_words
 
 from manymatch.config.preset import Preset
 from manymatch.experiments.costs.timing import seconds, training_step
-from manymatch.losses.pseudo_labels import SwappedLabels
 from manymatch.methods.swamp import SwAMP
 
 IMAGES = 128
@@ -34,49 +32,35 @@ def main() -> None:
     options = arguments(__doc__, device="cpu", threads=2, steps=(9, "times each is measured"))
     torch.manual_seed(0)
     torch.set_num_threads(options.threads)
-    _step(torch.device(options.device), options.steps)
-
-
-def _step(device: torch.device, steps: int) -> None:
-    """Whole training steps, and within them the seconds of every assignment."""
+    device, words = torch.device(options.device), made_up_words()
     preset = Preset(method="swamp", features="butd")
-    words = made_up_words()
     method = built(preset, words).to(device)
     assert isinstance(method, SwAMP) and method.labels is not None
     step = training_step(method, preset.training, device)
     batch = made_up(IMAGES, 1, words).to(device)
+    labels, assign = method.labels, method.labels.assign
+    memories = labels.images, labels.texts
     spent: list[float] = []
-    method.labels.assign = _clocked(method.labels.assign, spent, device)
+
+    def clocked(*arguments: Any) -> Tensor:
+        results: list[Tensor] = []
+        spent.append(seconds(lambda: results.append(assign(*arguments)), device))
+        return results[0]
+
+    labels.assign = clocked
     wholes, parts = [], []
-    queue = len(method.labels.images.queue.rows)
-    for _ in range(queue // IMAGES + steps):  # the first fill the queue
+    for _ in range(len(labels.images.queue.rows) // IMAGES + options.steps):  # the first fill it
         spent.clear()
         wholes.append(seconds(lambda: step(batch), device))
         parts.append(sum(spent))
-    whole, part = (median(solution[-steps:]) for solution in (wholes, parts))
-    plain = _naive_seconds(method.labels, device)
+    whole, part = (median(times[-options.steps :]) for times in (wholes, parts))
+    with torch.no_grad():
+        queues = [labels.classes(memory.queue.rows) for memory in memories]
+    eta = labels.settings.eta
+    plain = sum(seconds(partial(naive, log_p, eta, NAIVE_ROUNDS), device) for log_p in queues)
     print(f"{'a training step':32}{1000 * whole:9.1f} ms")
     print(f"{'of it the assignments':32}{1000 * part:9.1f} ms   {100 * part / whole:.1f}%")
     print(f"{f'plain loops of {NAIVE_ROUNDS} rounds':32}{1000 * plain:9.1f} ms")
-
-
-def _clocked(
-    assign: Callable[..., Tensor], spent: list[float], device: torch.device
-) -> Callable[..., Tensor]:
-    def clocked(*arguments: Any) -> Tensor:
-        labels: list[Tensor] = []
-        spent.append(seconds(lambda: labels.append(assign(*arguments)), device))
-        return labels[0]
-
-    return clocked
-
-
-def _naive_seconds(labels: SwappedLabels, device: torch.device) -> float:
-    """Of both modalities' queues, once each."""
-    with torch.no_grad():
-        queues = [labels.classes(memory.queue.rows) for memory in (labels.images, labels.texts)]
-    eta = labels.settings.eta
-    return sum(seconds(partial(naive, log_p, eta, NAIVE_ROUNDS), device) for log_p in queues)
 
 
 @torch.no_grad()

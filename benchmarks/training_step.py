@@ -97,15 +97,24 @@ def published(method: str) -> Preset:
     path = PRESETS / f"{method}_butd_bigru.yaml"
     if path.is_file():
         preset = read_preset(path)
-        return preset.model_copy(update={"model": _learned(preset.model)})
+        return preset.model_copy(update={"model": made_up_settings(preset.model)})
     model = {} if method == "vsepp" else {"text": {"word_vectors": "learned"}}
     return Preset(method=method, features="butd", model=model)
 
 
-def _learned(settings: Any) -> Any:
+def made_up_settings(settings: Any, bert: Path | None = None) -> Any:
+    """Settings of a model without files: learned vectors for GloVe's, random weights for a CNN, and
+    the BERT in the folder `bert`."""
     if not isinstance(settings, dict):
         return "learned" if settings == "glove" else settings
-    return {key: _learned(value) for key, value in settings.items() if key != "glove_file"}
+    changes = {"bert": {"weights": str(bert)}, "cnn": {"weights": "random"}}
+    return {
+        key: made_up_settings(value, bert) | changes[key]
+        if key in changes
+        else made_up_settings(value, bert)
+        for key, value in settings.items()
+        if key != "glove_file"
+    }
 
 
 def made_up_words(count: int = WORDS) -> Vocabulary:

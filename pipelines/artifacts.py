@@ -14,7 +14,7 @@ from manymatch.reporting import page
 from manymatch.reporting import report as stage
 from manymatch.reporting.sections import leaderboard
 from manymatch.results.metrics import Headline
-from manymatch.results.runs import Run, read_runs
+from manymatch.results.runs import read_runs
 from manymatch.util import files
 from pipelines import process
 from pipelines.graph import Stage, locked
@@ -32,14 +32,18 @@ def publish(
     """Make the artifacts of a run of `stages` in the current folder, and tell its metrics.
 
     A run that evaluates models gets a report that includes the run. The report stands in the folder
-    `report` below the folder `reports` of the workspace.
+    `report` below the folder `reports` of the workspace. An artifact has a history for each key, so
+    each model has a key: `metrics-scenes-cora`.
     """
-    runs = _evaluated(stages)
+    written = {out for stage in stages for out in stage.outs if out.is_relative_to(METRICS)}
+    known = read_runs(LAYOUT.reports) if written else []
+    runs = [run for run in known if LAYOUT.result(run.dataset, run.preset).metrics in written]
     for run in runs:
         headline = Headline.of(run.metrics).to_json()
         values = ", ".join(f"{name} {value:.1f}" for name, value in headline.items())
         tell(f"{run.dataset}/{run.preset} ({run.provenance.split}): {values}")
-        create_markdown_artifact(leaderboard.to_markdown([run]), _key(run), "Metrics")
+        key = re.sub("[^a-z0-9]+", "-", f"metrics-{run.dataset}-{run.preset}".lower())
+        create_markdown_artifact(leaderboard.to_markdown([run]), key, "Metrics")
     if runs:
         create_markdown_artifact(_difference(), "metrics-diff", "Metrics against the last commit")
         pages = page.render(stage.read(LAYOUT.reports, LAYOUT.plans))
@@ -53,24 +57,9 @@ def publish(
         create_markdown_artifact(f"There is no report yet. {_AGAIN}.", "report")
 
 
-def _evaluated(stages: Sequence[Stage]) -> list[Run]:
-    """The results of these stages, as the leaderboard reads them."""
-    written = {out for stage in stages for out in stage.outs}
-    if not any(out.is_relative_to(METRICS) for out in written):
-        return []
-    runs = read_runs(LAYOUT.reports)
-    return [run for run in runs if LAYOUT.result(run.dataset, run.preset).metrics in written]
-
-
-def _key(run: Run) -> str:
-    """An artifact has a history for each key, so each model has a key: `metrics-scenes-cora`."""
-    return re.sub("[^a-z0-9]+", "-", f"metrics-{run.dataset}-{run.preset}".lower())
-
-
 def _difference() -> str:
-    output: list[str] = []
     with locked(Path()):
-        code = process.run(["dvc", "metrics", "diff", "--md"], output.append)
+        code, output = process.run(["dvc", "metrics", "diff", "--md"], kept=None)
     if code:
         return f"The metrics could not be compared: {output[-1] if output else f'exit code {code}'}"
     head, *rows = [line for line in output if line.startswith("|")] or [""]

@@ -26,8 +26,10 @@ from manymatch.util.parent import call_when_parent_ends
 from pipelines.engine import STARTER
 
 _OPEN = [StateType.PENDING, StateType.RUNNING, StateType.CANCELLING]
-_WORKER = "prefect.worker.name"
-"""The label of a run that names its worker."""
+_NEXT = (
+    "Next: start a new worker with 'make serve', then start the same run again. An unfinished "
+    "stage continues from its own checkpoints."
+)
 
 
 async def end_crashed_runs(client: PrefectClient, worker: str) -> list[str]:
@@ -37,12 +39,14 @@ async def end_crashed_runs(client: PrefectClient, worker: str) -> list[str]:
     """
     state = FlowRunFilterState(type=FlowRunFilterStateType(any_=_OPEN))
     runs = await client.read_flow_runs(flow_run_filter=FlowRunFilter(state=state))
-    alive = running_ids()
-    dead = [run for run in runs if run.labels.get(_WORKER) == worker and str(run.id) not in alive]
-    for run in dead:
-        message = f"the run's process ended together with its worker. {NEXT}"
-        await client.set_flow_run_state(run.id, Crashed(message=message), force=True)
-    return [run.name for run in dead]
+    alive, names = running_ids(), []
+    for run in runs:
+        # This label of a run names its worker.
+        if run.labels.get("prefect.worker.name") == worker and str(run.id) not in alive:
+            message = f"the run's process ended together with its worker. {_NEXT}"
+            await client.set_flow_run_state(run.id, Crashed(message=message), force=True)
+            names.append(run.name)
+    return names
 
 
 def running_ids() -> set[str]:
@@ -50,12 +54,6 @@ def running_ids() -> set[str]:
     processes = [process.info for process in psutil.process_iter(["cmdline", "environ"])]
     engines = [facts for facts in processes if "prefect.engine" in (facts["cmdline"] or ())]
     return {(facts["environ"] or {}).get("PREFECT__FLOW_RUN_ID", "") for facts in engines}
-
-
-NEXT = (
-    "Next: start a new worker with 'make serve', then start the same run again. An unfinished "
-    "stage continues from its own checkpoints."
-)
 
 
 @contextlib.contextmanager
@@ -69,7 +67,7 @@ def ended_with_worker(tell: Callable[[str], None]) -> Iterator[None]:
         return
 
     def end() -> None:
-        tell(f"the worker has ended, and so does the run. {NEXT}")
+        tell(f"the worker has ended, and so does the run. {_NEXT}")
         os.kill(os.getpid(), signal.SIGTERM)
 
     # `pipelines/engine.py` is the parent of this process until it or its worker ends.

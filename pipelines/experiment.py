@@ -17,10 +17,9 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dvc.config import Config
 from dvc.repo import Repo
@@ -30,6 +29,7 @@ from filelock import FileLock, Timeout
 from manymatch.util import files
 from manymatch.util.errors import ConfigError
 from pipelines import process
+from pipelines.settings import Tell
 
 FOLDER = Path(".dvc", "tmp", "service")
 KEPT = Path("models", ".checkpoints"), Path("models", ".experiments"), Path("data", "parts")
@@ -62,14 +62,15 @@ class Experiment:
 
     def checkout(self, stages: Iterable[str]) -> None:
         """Link the outputs of stages that DVC's cache holds into the worktree."""
-        command = ["dvc", "checkout", "--quiet", "--force", "--allow-missing", *stages]
-        output: list[str] = []
-        if process.run(command, output.append):
+        options = ["--quiet", "--force", "--allow-missing"]
+        code, output = process.run(["dvc", "checkout", *options, *stages])
+        if code:
             raise ConfigError(f"dvc checkout: {' '.join(output[-1:])}")
 
-    def save(self, name: str) -> str:
-        """Save the finished run as an experiment of the baseline; returns the experiment's name,
-        which has a number if an experiment called `name` exists."""
+    def save(self, run: str) -> str:
+        """Save the finished run as an experiment of the baseline; returns the experiment's name:
+        the run's with the signs that git and DVC accept, and a number if this name is taken."""
+        name = re.sub(r"[^A-Za-z0-9_]+", "-", run).strip("-") or "run"
         commit = _commit(self.folder, self.baseline, f"Experiment {name}")
         with FileLock(self.workspace / FOLDER / "names.lock"):
             refs = _git("for-each-ref", "--format=%(refname)", EXPS_NAMESPACE).split()
@@ -82,13 +83,8 @@ class Experiment:
         return free
 
 
-def experiment_name(run: str) -> str:
-    """The name of a run as a name that git and DVC accept: `train-cora-scenes-cora-1`."""
-    return re.sub(r"[^A-Za-z0-9_]+", "-", run).strip("-") or "run"
-
-
 @contextlib.contextmanager
-def opened(key: str, tell: Callable[[str], None]) -> Iterator[Experiment]:
+def opened(key: str, tell: Tell) -> Iterator[Experiment]:
     """Make a worktree like the workspace and work in it during the block; then remove it.
 
     Args:
@@ -100,12 +96,28 @@ def opened(key: str, tell: Callable[[str], None]) -> Iterator[Experiment]:
     """
     remove_left()
     workspace = Path.cwd()
-    baseline = _head()
-    shared = _shared_settings(workspace)
+    try:
+        baseline = _git("rev-parse", "--verify", "--quiet", "HEAD")
+    except ConfigError:
+        raise ConfigError(
+            "overrides: a run with overrides is a DVC experiment, which needs a git repository "
+            "with a commit. Run 'git init' and 'git commit', or write the settings into the files."
+        ) from None
+    with Repo(str(workspace)) as repo:  # DVC makes `.dvc/.gitignore` here if it is missing
+        shared = {
+            **repo.config.read("local"),
+            "remote": repo.config["remote"],
+            "cache": {**repo.config["cache"], "dir": repo.cache.local_cache_dir},
+        }
     with _claimed(key) as worktree:
         try:
             snapshot = _commit(workspace, baseline, "Workspace")
-            _tell_differences(baseline, snapshot, tell)
+            if names := _git("diff", "--name-only", baseline, snapshot).splitlines():
+                more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+                tell(
+                    "the experiment includes changes of the workspace that are not committed: "
+                    f"{', '.join(names[:_SHOWN])}{more}"
+                )
             _git("worktree", "add", "--quiet", "--detach", str(worktree), snapshot)
             _git("reset", "--quiet", "--soft", baseline, folder=worktree)
             project = worktree / _git("rev-parse", "--show-prefix")
@@ -113,9 +125,13 @@ def opened(key: str, tell: Callable[[str], None]) -> Iterator[Experiment]:
                 local.update(shared)
                 # Else DVC would keep an index of the worktree outside of it.
                 local.setdefault("core", {})["site_cache_dir"] = str(project / ".dvc/tmp/site")
-            kept = _link_kept(workspace, project, worktree.name)
+            targets = tuple(workspace / path / ".overrides" / worktree.name for path in KEPT)
+            for path, target in zip(KEPT, targets, strict=True):
+                target.mkdir(parents=True, exist_ok=True)
+                (project / path).parent.mkdir(exist_ok=True)
+                (project / path).symlink_to(target)
             with contextlib.chdir(project):
-                yield Experiment(workspace, project, baseline, kept)
+                yield Experiment(workspace, project, baseline, targets)
         finally:
             _remove(worktree)
 
@@ -130,16 +146,6 @@ def remove_left() -> list[str]:
                 _remove(worktree)
                 left.append(worktree.name)
     return left
-
-
-def _head() -> str:
-    try:
-        return _git("rev-parse", "--verify", "--quiet", "HEAD")
-    except ConfigError:
-        raise ConfigError(
-            "overrides: a run with overrides is a DVC experiment, which needs a git repository "
-            "with a commit. Run 'git init' and 'git commit', or write the settings into the files."
-        ) from None
 
 
 @contextlib.contextmanager
@@ -176,36 +182,6 @@ def _commit(folder: Path, parent: str, message: str) -> str:
         _git("add", "--all", ".", folder=folder, environment=environment)
         tree = _git("write-tree", folder=folder, environment=environment)
     return _git("commit-tree", tree, "-p", parent, "-m", message, environment=_AUTHOR)
-
-
-def _tell_differences(baseline: str, snapshot: str, tell: Callable[[str], None]) -> None:
-    if names := _git("diff", "--name-only", baseline, snapshot).splitlines():
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        tell(
-            "the experiment includes changes of the workspace that are not committed: "
-            f"{', '.join(names[:_SHOWN])}{more}"
-        )
-
-
-def _shared_settings(workspace: Path) -> dict[str, Any]:
-    """DVC's cache and remotes with absolute paths, for the worktree's own settings. DVC makes
-    `.dvc/.gitignore` here if it is missing."""
-    with Repo(str(workspace)) as repo:
-        return {
-            **repo.config.read("local"),
-            "remote": repo.config["remote"],
-            "cache": {**repo.config["cache"], "dir": repo.cache.local_cache_dir},
-        }
-
-
-def _link_kept(workspace: Path, project: Path, name: str) -> tuple[Path, ...]:
-    """Link the folders `KEPT` of the worktree to folders of the workspace; returns these."""
-    targets = tuple(workspace / kept / ".overrides" / name for kept in KEPT)
-    for kept, target in zip(KEPT, targets, strict=True):
-        target.mkdir(parents=True, exist_ok=True)
-        (project / kept).parent.mkdir(exist_ok=True)
-        (project / kept).symlink_to(target)
-    return targets
 
 
 def _git(*words: str, folder: Path | None = None, environment: dict[str, str] | None = None) -> str:

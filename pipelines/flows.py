@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -19,38 +18,35 @@ from typing import Annotated
 
 from prefect import flow, get_client, runtime
 from prefect.client.schemas.objects import Flow, FlowRun, State
+from prefect.context import FlowRunContext
 from prefect.logging.loggers import flow_run_logger
 from prefect.states import Completed, Failed
 from pydantic import Field
 
 from manymatch.cli.deployment_names import earlier_runs, run_title
 from manymatch.cli.run_watch import PROGRESS
-from manymatch.config.layout import Layout
 from manymatch.config.names import preset_path
 from manymatch.config.params import Name, read_params
 from manymatch.util.errors import ConfigError, ManyMatchError, nearest
 from pipelines import artifacts, experiment, gpus, settings, sharing
-from pipelines.artifacts import METRICS
+from pipelines.artifacts import LAYOUT, METRICS
 from pipelines.crashed_runs import ended_with_worker
-from pipelines.experiment import Experiment, experiment_name
+from pipelines.experiment import Experiment
 from pipelines.graph import Graph, Stage, read_graph
-from pipelines.plain import progress, speak_plainly
-from pipelines.settings import Change
-from pipelines.stage import CACHED, task_of
+from pipelines.settings import Change, Tell
+from pipelines.stage import CACHED, progress, task_of
 
-LAYOUT = Layout()
 ALL = "all"
 """Stands for all data sets that `params.yaml` names."""
 Overrides = list[str] | str
 """`["training.epochs=2", "seed=1"]`, or one text with spaces between the overrides."""
 Parts = Annotated[int, Field(ge=1, le=1000)]
-Tell = Callable[[str], None]
+Choice = Callable[[Graph], list[Stage]]
+"""Selects stages of DVC's graph."""
 BeforeStage = Callable[[Stage, Mapping[str, str]], None]
 """Called with a stage and its environment before the stage runs."""
 _RANDOM_NAME = re.compile("[a-z]+-[a-z]+")
 """The form of the names that Prefect gives runs without a name."""
-
-speak_plainly()
 
 
 def _say_what_next(flow: Flow, flow_run: FlowRun, state: State) -> None:
@@ -88,8 +84,7 @@ def prepare(
     """
 
     def stages(graph: Graph) -> list[Stage]:
-        shards = LAYOUT.shards(_folder(dataset, graph.root), "")
-        return graph.add_needs(graph.writing(shards))
+        return graph.add_needs(graph.writing(LAYOUT.shards(_folder(dataset, graph.root), "")))
 
     return _run(stages, overrides, parts=parts, cluster=cluster)
 
@@ -116,20 +111,22 @@ def train(preset: Name, dataset: Name = "scenes", overrides: Overrides = "") -> 
     A preset or data set that `params.yaml` does not name yet is added to that file. Overrides
     without a file belong to the preset.
     """
-
     outputs = LAYOUT.model(dataset, preset), LAYOUT.result(dataset, preset).metrics
-    return _run(
-        lambda graph: graph.add_needs(graph.writing(*outputs)), overrides, (dataset, preset)
-    )
+
+    def stages(graph: Graph) -> list[Stage]:
+        return graph.add_needs(graph.writing(*outputs))
+
+    return _run(stages, overrides, (dataset, preset))
 
 
 @_flow()
 def evaluate(dataset: Name = ALL, overrides: Overrides = "") -> State:
     """Evaluate every model of one data set, or of all in `params.yaml`."""
-    return _run(
-        lambda graph: graph.add_needs(graph.writing(METRICS / _folder(dataset, graph.root))),
-        overrides,
-    )
+
+    def stages(graph: Graph) -> list[Stage]:
+        return graph.add_needs(graph.writing(METRICS / _folder(dataset, graph.root)))
+
+    return _run(stages, overrides)
 
 
 @_flow()
@@ -145,17 +142,6 @@ def reproduce(overrides: Overrides = "") -> State:
     return _run(lambda graph: list(graph.stages), overrides)
 
 
-def _divided(parts: int, cluster: str, overrides: Overrides) -> BeforeStage:
-    if cluster and overrides:
-        raise ConfigError(
-            "overrides: the workers of a cluster use the settings of their own checkouts. Write "
-            "the settings into the files of every checkout, or leave out 'cluster'."
-        )
-    from pipelines.parts import dividing  # importing Dask is slow
-
-    return dividing(parts, cluster)
-
-
 def _folder(dataset: str, root: Path) -> str:
     """The name of the data set's folder in a folder of outputs; "" stands for all data sets."""
     known = read_params(root / LAYOUT.params).datasets
@@ -164,19 +150,8 @@ def _folder(dataset: str, root: Path) -> str:
     return "" if dataset == ALL else dataset
 
 
-def _texts(overrides: Overrides) -> list[str]:
-    if not isinstance(overrides, str):
-        return overrides
-    try:
-        return shlex.split(overrides)
-    except ValueError as error:
-        raise ConfigError(
-            f"overrides: {error} in {overrides!r}. Write KEY=VALUE with spaces between."
-        ) from None
-
-
 def _run(
-    choose: Callable[[Graph], list[Stage]],
+    choose: Choice,
     overrides: Overrides = "",
     model: tuple[str, str] | None = None,
     parts: int = 1,
@@ -190,15 +165,17 @@ def _run(
         model: data set and preset that `params.yaml` must name.
         parts, cluster: as for `prepare`.
     """
-    logger = progress()
+    logger, context = progress(), FlowRunContext.get()
+    # The queue from which a worker took the present run.
+    queue = context.flow_run.work_queue_name if context and context.flow_run else None
     select = partial(_selected, choose)
     try:
         shared = sharing.shared(logger.warning)
         before = _divided(parts, cluster, overrides) if parts > 1 or cluster else None
         with (
             ended_with_worker(logger.error),
-            _settled(_texts(overrides), model, select, logger.info) as made,
-            gpus.claimed(gpus.queue_of_run(), logger.info) as visible,
+            _settled(overrides, model, select, logger.info) as made,
+            gpus.claimed(queue, logger.info) as visible,
         ):
             stages = select(Path())
             environment = visible | (made.environment if made else {})
@@ -214,9 +191,20 @@ def _run(
     return Completed(message=f"{len(states) - cached} stages ran, {cached} had not changed")
 
 
+def _divided(parts: int, cluster: str, overrides: Overrides) -> BeforeStage:
+    if cluster and overrides:
+        raise ConfigError(
+            "overrides: the workers of a cluster use the settings of their own checkouts. Write "
+            "the settings into the files of every checkout, or leave out 'cluster'."
+        )
+    from pipelines.parts import dividing  # importing Dask is slow
+
+    return dividing(parts, cluster)
+
+
 @contextlib.contextmanager
 def _settled(
-    overrides: list[str],
+    overrides: Overrides,
     model: tuple[str, str] | None,
     select: Callable[[Path], list[Stage]],
     tell: Tell,
@@ -227,14 +215,17 @@ def _settled(
     def names() -> list[Change]:
         return settings.named(*model) if model else []
 
-    if not overrides:
+    preset = preset_path(LAYOUT.presets, *model) if model else None
+    changes = settings.overridden(overrides, preset)
+    if not changes:
         settings.add_names(names, tell, select)
         settings.tell_differences(tell)
         yield None
         return
-    preset = preset_path(LAYOUT.presets, *model) if model else None
-    changes = names() + settings.overridden(overrides, preset)
-    with experiment.opened(_key(), tell) as made:
+    changes = names() + changes
+    # The same for runs of the same flow with the same parameters.
+    facts = repr((runtime.flow_run.flow_name, sorted(runtime.flow_run.parameters.items())))
+    with experiment.opened(hashlib.sha256(facts.encode()).hexdigest()[:12], tell) as made:
         settings.write(changes, made.folder, tell)
         settings.check(made.folder, made.environment)
         results = read_graph(Path()).writing(LAYOUT.reports)
@@ -242,13 +233,7 @@ def _settled(
         yield made
 
 
-def _key() -> str:
-    """The same for runs of the same flow with the same parameters."""
-    facts = repr((runtime.flow_run.flow_name, sorted(runtime.flow_run.parameters.items())))
-    return hashlib.sha256(facts.encode()).hexdigest()[:12]
-
-
-def _selected(choose: Callable[[Graph], list[Stage]], root: Path) -> list[Stage]:
+def _selected(choose: Choice, root: Path) -> list[Stage]:
     """The stages to run in the checkout `root`; a `ConfigError` if there is none."""
     if stages := choose(read_graph(root)):
         return stages
@@ -270,7 +255,7 @@ def _run_stages(
         label, began = f"{number}/{len(stages)} {stage.name}", time.monotonic()
         tell(label)
         if shared:
-            sharing.pull_stage(stage.name)
+            sharing.pull(stage.name)
         if before:
             before(stage, environment)
         needed = [states[name] for name in stage.needs if name in states]
@@ -288,7 +273,7 @@ def _publish(stages: list[Stage], states: list[State], made: Experiment | None, 
     """Save the experiment, make the artifacts, tell the metrics."""
     workspace, report = Path(), Path("service", "workspace")
     if made:
-        name = made.save(experiment_name(runtime.flow_run.name))
+        name = made.save(runtime.flow_run.name)
         tell(f"saved as the DVC experiment {name}: 'dvc exp show', 'dvc exp apply {name}'")
         workspace, report = made.workspace, Path("service", "experiments", name)
     if all(state.name == CACHED for state in states):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 from dvc.exceptions import DvcException, PrettyDvcException
@@ -35,10 +36,6 @@ class Stage:
         """The name without the entry of the matrix: `train`."""
         return self.name.partition("@")[0]
 
-    def writes(self, path: Path) -> bool:
-        """Whether an output is `path` or lies in it."""
-        return any(out.is_relative_to(path) for out in self.outs)
-
 
 @dataclass(frozen=True)
 class Graph:
@@ -48,8 +45,12 @@ class Graph:
     stages: tuple[Stage, ...]
 
     def writing(self, *paths: Path) -> list[Stage]:
-        """The stages that write to any of `paths`."""
-        return [stage for stage in self.stages if any(map(stage.writes, paths))]
+        """The stages that write to any of `paths`, or below."""
+        return [
+            stage
+            for stage in self.stages
+            if any(out.is_relative_to(path) for out in stage.outs for path in paths)
+        ]
 
     def add_needs(self, wanted: Iterable[Stage]) -> list[Stage]:
         """The stages `wanted` and all stages that they need, in DVC's order."""
@@ -72,12 +73,17 @@ def locked(root: Path) -> Iterator[Repo]:
 
 def read_graph(root: Path) -> Graph:
     """DVC's own graph of the checkout `root`; an error in dvc.yaml is a `ConfigError`."""
+
+    def stage(node: Any) -> Stage:
+        needs = tuple(need.addressing for need in graph.successors(node))
+        outs = tuple(Path(out.fs_path).relative_to(root.resolve()) for out in node.outs)
+        return Stage(node.addressing, node.cmd, needs, outs)
+
     try:
         with locked(root) as repo:
             graph = repo.index.graph
             # Edges lead from a stage to what it needs; `dvc repro` takes this same order.
-            ordered = list(nx.dfs_postorder_nodes(graph))
-            return Graph(root, tuple(_stage(node, graph.successors, root) for node in ordered))
+            return Graph(root, tuple(map(stage, nx.dfs_postorder_nodes(graph))))
     except DvcException as error:
         # Only DVC's own commands show the errors in the file's form.
         hint = "; 'dvc status' shows them" if isinstance(error, PrettyDvcException) else ""
@@ -138,12 +144,3 @@ def _pull(repo: Repo, stage: object) -> None:
         raise
     except Exception as error:  # every kind of storage has its own errors
         raise RemoteFailed(f"DVC's remote: {' '.join(str(error).split())}") from None
-
-
-def _stage(node: object, needs: Callable[..., Iterable[object]], root: Path) -> Stage:
-    before = tuple(need.addressing for need in needs(node))  # type: ignore[attr-defined]
-    outs = tuple(
-        Path(out.fs_path).relative_to(root.resolve())
-        for out in node.outs  # type: ignore[attr-defined]
-    )
-    return Stage(node.addressing, node.cmd, before, outs)  # type: ignore[attr-defined]

@@ -25,12 +25,11 @@ from prefect_dask import DaskTaskRunner
 from manymatch.util.errors import ConfigError
 from pipelines import process
 from pipelines.graph import Stage, is_made
-from pipelines.plain import speak_plainly
 from pipelines.stage import StageFailed
 
 HEAVY = frozenset({"features", "scene_graphs", "shards", "index"})
 """The kinds of stages whose command takes `--part`."""
-_LOCAL = {
+LOCAL = {
     # Threads suffice, because they start processes that do the work.
     "processes": False,
     "n_workers": 1,
@@ -38,8 +37,6 @@ _LOCAL = {
     "dashboard_address": "127.0.0.1:0",
     "worker_dashboard_address": "127.0.0.1:0",
 }
-
-speak_plainly()  # a cluster's workers import only this file
 
 
 def dividing(parts: int, cluster: str) -> Callable[[Stage, Mapping[str, str]], None]:
@@ -53,22 +50,9 @@ def dividing(parts: int, cluster: str) -> Callable[[Stage, Mapping[str, str]], N
     Raises:
         ConfigError: no scheduler answers at this address.
     """
-    if cluster:
-        _reach(cluster)
-
-    def divide(stage: Stage, environment: Mapping[str, str]) -> None:
-        if stage.kind in HEAVY and not is_made(Path(), stage.name, pull=False):
-            divided.with_options(task_runner=_runner(cluster, parts))(
-                stage.name, stage.command, parts, {} if cluster else dict(environment)
-            )
-
-    return divide
-
-
-def _reach(cluster: str) -> None:
     try:
-        with socket.create_connection(get_address_host_port(cluster), timeout=5):
-            pass
+        if cluster:
+            socket.create_connection(get_address_host_port(cluster), timeout=5).close()
     except ValueError:
         raise ConfigError(f"cluster={cluster}: expected tcp://HOST:PORT") from None
     except OSError as error:
@@ -77,12 +61,21 @@ def _reach(cluster: str) -> None:
             "leave out 'cluster' to make the parts on this machine."
         ) from None
 
+    def divide(stage: Stage, environment: Mapping[str, str]) -> None:
+        if stage.kind in HEAVY and not is_made(Path(), stage.name, pull=False):
+            divided.with_options(task_runner=runner(cluster, parts))(
+                stage.name, stage.command, parts, {} if cluster else dict(environment)
+            )
 
-def _runner(cluster: str, parts: int) -> TaskRunner[Any]:
+    return divide
+
+
+def runner(cluster: str, parts: int) -> TaskRunner[Any]:
+    """What runs the parts: a cluster, or threads of this process."""
     if cluster:
         return DaskTaskRunner(address=cluster)
     logging.getLogger("distributed").setLevel(logging.WARNING)  # it logs every connection
-    return DaskTaskRunner(cluster_kwargs={**_LOCAL, "threads_per_worker": parts})
+    return DaskTaskRunner(cluster_kwargs={**LOCAL, "threads_per_worker": parts})
 
 
 @flow(flow_run_name="{stage} in {parts} parts")
@@ -98,21 +91,20 @@ def divided(stage: str, command: str, parts: int, environment: dict[str, str]) -
 @task(name="part", task_run_name="part {number} of {parts}", cache_policy=NO_CACHE)
 def part(command: str, number: int, parts: int, environment: dict[str, str]) -> None:
     """Make one part and log its output line by line."""
-    whole = f"{command} --part {number}/{parts}"
-    tell = get_run_logger().info
-    code, output = process.run_keeping(12, shlex.split(whole), tell, environment, _wanted())
+    whole, tell = f"{command} --part {number}/{parts}", get_run_logger().info
+    code, output = process.run(shlex.split(whole), tell, environment, wanted=wanted(), kept=12)
     if code:
         raise StageFailed(f"{whole} failed (exit code {code}):\n" + "\n".join(output))
 
 
-def _wanted() -> Callable[[], bool]:
+def wanted() -> Callable[[], bool]:
     """A function that says whether a run still waits for this task of a Dask worker. The scheduler
     drops the task when the run is cancelled or its process is killed."""
     worker = distributed.get_worker()
     key = worker.get_current_task()
 
-    def wanted() -> bool:
+    def is_executing() -> bool:
         current = worker.state.tasks.get(key)
         return current is not None and current.state == "executing"
 
-    return wanted
+    return is_executing

@@ -1,4 +1,10 @@
-"""Commands in process groups of their own; their output is passed on line by line."""
+"""Commands in process groups of their own; their output is passed on line by line.
+
+`python process.py STARTER COMMAND ...` is the guard of a command. When the process with the id
+STARTER ends, even because of `kill -9`, the guard ends its process group: itself, the command and
+all children. So no orphaned command holds DVC's lock or writes at the same time as the next run.
+This module imports little, because the guard must start at once.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +18,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
-from pipelines import guard
+from manymatch.util.parent import GRACE, call_when_parent_ends
 
 SECONDS_BETWEEN_UPDATES = 5.0
 """Least time between two lines of a progress bar that redraws itself."""
@@ -29,20 +36,25 @@ OWN = {"PATH": f"{_BIN}{os.pathsep}{os.environ.get('PATH', '')}", "PYTHONUNBUFFE
 
 def run(
     command: list[str],
-    tell: Callable[[str], None],
+    tell: Callable[[str], object] = lambda line: None,
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
     wanted: Callable[[], bool] | None = None,
-) -> int:
-    """Run `command` in `folder`, pass each line of its output to `tell`, return its exit code.
+    kept: int | None = 200,
+) -> tuple[int, list[str]]:
+    """Run `command` in `folder` and pass each line of its output to `tell`.
 
     No process of the command's group survives this function. An exception, such as a cancelled
     run, interrupts the command and kills it after `parent.GRACE` seconds. Exceptions reach only
     the main thread, so in other threads `wanted` is called every second; the command ends in the
     same way when `wanted` returns False.
+
+    Returns:
+        the exit code, and the last `kept` lines of the output (None: all).
     """
+    last: deque[str] = deque(maxlen=kept)
     process = subprocess.Popen(
-        [sys.executable, guard.__file__, str(os.getpid()), *command],
+        [sys.executable, __file__, str(os.getpid()), *command],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -51,17 +63,22 @@ def run(
         start_new_session=True,
     )
     assert process.stdout is not None
-    output = lines(process.stdout.fileno())
     over = threading.Event()
-    if wanted:
-        watching = threading.Thread(target=_watch, args=(process.pid, wanted, over), daemon=True)
-        watching.start()
+
+    def watch() -> None:
+        while wanted and not over.wait(_SECONDS_BETWEEN_LOOKS):
+            if not wanted():
+                _end_group(process.pid)
+                return
+
+    threading.Thread(target=watch, daemon=True).start()
     try:
-        for line in output:
+        for line in lines(process.stdout.fileno()):
+            last.append(line)
             tell(line)
-        return process.wait()
+        return process.wait(), list(last)
     except BaseException:
-        threading.Thread(target=guard.end_group, args=(process.pid,), daemon=True).start()
+        threading.Thread(target=_end_group, args=(process.pid,), daemon=True).start()
         for line in lines(process.stdout.fileno()):
             tell(line)
         raise
@@ -71,31 +88,6 @@ def run(
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def _watch(group: int, wanted: Callable[[], bool], over: threading.Event) -> None:
-    while not over.wait(_SECONDS_BETWEEN_LOOKS):
-        if not wanted():
-            guard.end_group(group)
-            return
-
-
-def run_keeping(
-    last: int,
-    command: list[str],
-    tell: Callable[[str], None],
-    environment: Mapping[str, str] | None = None,
-    wanted: Callable[[], bool] | None = None,
-) -> tuple[int, list[str]]:
-    """Call `run`; returns the exit code and the `last` lines of the output."""
-    last_lines: deque[str] = deque(maxlen=last)
-
-    def listen(line: str) -> None:
-        last_lines.append(line)
-        tell(line)
-
-    code = run(command, listen, environment, wanted=wanted)
-    return code, list(last_lines)
 
 
 def lines(stream: int) -> Iterator[str]:
@@ -113,3 +105,29 @@ def lines(stream: int) -> Iterator[str]:
                 yield text
     if text := rest.decode(errors="replace").rstrip():
         yield text
+
+
+def _end_group(group: int) -> None:
+    """Interrupt a process group, as control-C does; kill the group if it does not end."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGINT)
+        time.sleep(GRACE)
+        os.killpg(group, signal.SIGKILL)
+
+
+def _guard(starter: int, command: list[str]) -> int:
+    """Run the command; returns its exit code, as a shell gives it."""
+    # A starter in the background may ignore interrupts, and children inherit that.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen(command)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    call_when_parent_ends(partial(_end_group, os.getpgrp()), starter)
+    code = process.wait()
+    # Processes that the command left would keep the output open, and the starter would wait.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.killpg(0, signal.SIGTERM)
+    return code if code >= 0 else 128 - code
+
+
+if __name__ == "__main__":
+    sys.exit(_guard(int(sys.argv[1]), sys.argv[2:]))

@@ -7,28 +7,19 @@ So requests with another name than this machine's are refused.
 from __future__ import annotations
 
 import sys
-from functools import partial
-from http import HTTPStatus
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+
+import uvicorn
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.staticfiles import StaticFiles
 
 HOST = "127.0.0.1"
-_NAMES = HOST, "localhost"
 
 
-class _Reports(SimpleHTTPRequestHandler):
-    def send_head(self) -> Any:
-        name, _, port = self.headers.get("Host", "").partition(":")
-        if name in _NAMES and (port.isdecimal() or not port):
-            return super().send_head()
-        self.send_error(HTTPStatus.MISDIRECTED_REQUEST, f"Open http://{HOST}")
-        return None
-
-
-def server(port: int, folder: str) -> ThreadingHTTPServer:
-    """A server of the files in `folder`."""
-    return ThreadingHTTPServer((HOST, port), partial(_Reports, directory=folder))
+def pages(folder: str) -> TrustedHostMiddleware:
+    """The application that gives out the files in `folder`."""
+    files = StaticFiles(directory=folder, html=True, check_dir=False)
+    return TrustedHostMiddleware(files, [HOST, "localhost"], www_redirect=False)
 
 
 if __name__ == "__main__":
-    server(int(sys.argv[1]), sys.argv[2]).serve_forever()
+    uvicorn.run(pages(sys.argv[2]), host=HOST, port=int(sys.argv[1]), log_level="warning")

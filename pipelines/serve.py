@@ -128,27 +128,27 @@ def serve() -> None:
 
 
 def _start_servers(here: Place, secret: str) -> None:
+    """Start the server and the page of the reports, and wait until the server answers.
+
+    Settings of the server keep others out, whatever the user's environment says. A server that an
+    older `make serve` started, without a password or with another, is refused.
+    """
     port = str(here.port)
     command = ["prefect", "server", "start", "--host", _HOST, "--port", port]
-    _start(here, SERVER, command, here.port, _guards(here, secret))
-    folder = str(LAYOUT.reports)
-    command = ["pipelines.report_page", str(here.port + 1), folder]
-    _start(here, REPORTS, command, here.port + 1)
-    _wait_for_server(here)
-    _check_guards(here, secret)
-
-
-def _guards(here: Place, secret: str) -> dict[str, str]:
-    """The server's settings that keep others out, whatever the user's environment says."""
-    return {
+    guards = {
         password.SERVER: secret,
         "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": here.page,
         "PREFECT_SERVER_API_CSRF_PROTECTION_ENABLED": "true",
     }
+    _start(here, SERVER, command, here.port, guards)
+    command = ["pipelines.report_page", str(here.port + 1), str(LAYOUT.reports)]
+    _start(here, REPORTS, command, here.port + 1)
+    _wait_for_server(here)
+    check_guards(here, secret)
 
 
-def _check_guards(here: Place, secret: str) -> None:
-    """Refuse a server that an older `make serve` started, without a password or with another."""
+def check_guards(here: Place, secret: str) -> None:
+    """A `ConfigError` if the server does not ask for the password `secret`."""
     asked = f"{here.api}/csrf-token?client=make-serve"
     user, _, own = secret.partition(":")
     stranger, owner = httpx.get(asked, auth=None), httpx.get(asked, auth=(user, own))
@@ -194,11 +194,11 @@ def _wait_for_server(here: Place) -> None:
     raise ManyMatchError(f"the server ended: {last_line}. See {log}.")
 
 
-async def _prepare(page_only: bool) -> None:
-    """Make the pool; without a worker, set the runs of an earlier worker to Crashed."""
+async def _prepare(new_worker: bool) -> None:
+    """Make the pool; before a new worker, set the runs of an earlier worker to Crashed."""
     async with get_client() as client:
         await make_pool(client)
-        if page_only and (names := await end_crashed_runs(client, WORKER_NAME)):
+        if new_worker and (names := await end_crashed_runs(client, WORKER_NAME)):
             say(f"{', '.join(names)}: Crashed, because no process works on them any more")
 
 

@@ -7,14 +7,14 @@ Overrides are written only into the worktree of an experiment (`experiment.py`).
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from filelock import FileLock
 
@@ -31,12 +31,11 @@ from pipelines import process
 
 LAYOUT = Layout()
 _LOCK = Path(".dvc", "tmp", "params.lock")
-Judge = Callable[[Path], object]
-"""Called with a checkout; raises `ConfigError` if its settings do not suit the run."""
+Tell = Callable[[str], None]
+"""Receives each message of a run."""
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """The new `value` of a dotted `key` in a settings file."""
 
     file: Path
@@ -44,13 +43,19 @@ class Change:
     value: Any
 
 
-def overridden(overrides: Sequence[str], preset: Path | None = None) -> list[Change]:
-    """The changes that texts `KEY=VALUE` or `FILE:KEY=VALUE` ask for.
+def overridden(overrides: Sequence[str] | str, preset: Path | None = None) -> list[Change]:
+    """The changes that texts `KEY=VALUE` or `FILE:KEY=VALUE` ask for, or one text with all of them.
 
     A key without a file belongs to `preset` if a preset has such a setting (`training.epochs`),
     else to `params.yaml` (`shards.images_per_shard`). An unknown key is a `ConfigError`.
     """
-    return [_change(text, preset) for text in overrides]
+    try:
+        texts = shlex.split(overrides) if isinstance(overrides, str) else overrides
+    except ValueError as error:
+        raise ConfigError(
+            f"overrides: {error} in {overrides!r}. Write KEY=VALUE with spaces between."
+        ) from None
+    return [_change(text, preset) for text in texts]
 
 
 def _change(text: str, preset: Path | None) -> Change:
@@ -58,25 +63,21 @@ def _change(text: str, preset: Path | None) -> Change:
     if not (name and equals):
         raise ConfigError(f"override '{text}': expected KEY=VALUE, such as training.epochs=2")
     file, _, key = name.rpartition(":")
-    path = _settings_file(file, text) if file else _file_of(key, preset, text)
+    if file:
+        known = [str(LAYOUT.params), *map(str, sorted(LAYOUT.presets.glob("*/*.yaml")))]
+        if file not in known:
+            raise ConfigError(f"override '{text}': no settings file '{file}'{nearest(file, known)}")
+        path = Path(file)
+    else:
+        first = key.partition(".")[0]
+        owners = dict.fromkeys(Params.model_fields, LAYOUT.params)
+        owners |= dict.fromkeys(Preset.model_fields, preset) if preset else {}
+        if first not in owners:
+            raise ConfigError(
+                f"override '{text}': unknown setting '{first}'{nearest(first, owners)}"
+            )
+        path = owners[first]
     return Change(path, key, yaml_value(value, f"override '{text}'"))
-
-
-def _settings_file(name: str, text: str) -> Path:
-    known = [str(LAYOUT.params), *map(str, sorted(LAYOUT.presets.glob("*/*.yaml")))]
-    if name not in known:
-        raise ConfigError(f"override '{text}': no settings file '{name}'{nearest(name, known)}")
-    return Path(name)
-
-
-def _file_of(key: str, preset: Path | None, text: str) -> Path:
-    first = key.partition(".")[0]
-    if preset and first in Preset.model_fields:
-        return preset
-    if first in Params.model_fields:
-        return LAYOUT.params
-    known = {*Params.model_fields, *(Preset.model_fields if preset else ())}
-    raise ConfigError(f"override '{text}': unknown setting '{first}'{nearest(first, known)}")
 
 
 def named(dataset: str, preset: str) -> list[Change]:
@@ -93,17 +94,17 @@ def named(dataset: str, preset: str) -> list[Change]:
     ]
 
 
-def write(changes: Iterable[Change], folder: Path, tell: Callable[[str], None]) -> None:
+def write(changes: Iterable[Change], folder: Path, tell: Tell) -> None:
     """Write changes into the settings files of the checkout `folder`, and tell each change.
 
     Raises:
         ConfigError: a key or value is wrong.
     """
-    ordered = sorted(changes, key=lambda change: change.file)
-    for file, group in groupby(ordered, key=lambda change: change.file):
-        values = {change.key: change.value for change in group}
-        for key, value in values.items():
-            tell(f"{file}: {key} is {value}")
+    by_file: dict[Path, dict[str, Any]] = defaultdict(dict)
+    for file, key, value in changes:
+        by_file[file][key] = value
+        tell(f"{file}: {key} is {value}")
+    for file, values in by_file.items():
         if file != LAYOUT.params:
             values["setting"] = read_preset(file, values, check_model).setting
         # Not through a link: a worktree must leave the workspace as it is.
@@ -113,15 +114,20 @@ def write(changes: Iterable[Change], folder: Path, tell: Callable[[str], None]) 
 def check(folder: Path, environment: Mapping[str, str] | None = None) -> None:
     """Run `manymatch check` in the checkout `folder`, which may lack the data of the workspace; its
     error is a `ConfigError`."""
-    output = ["manymatch check ended without a message. Start the run again"]
-    if process.run(["manymatch", "check", "--settings"], output.append, environment, folder):
-        raise ConfigError(output[-1].removeprefix("error: "))
+    command = ["manymatch", "check", "--settings"]
+    code, output = process.run(command, environment=environment, folder=folder)
+    if code:
+        last = output[-1] if output else "manymatch check ended without a message. Start it again"
+        raise ConfigError(last.removeprefix("error: "))
 
 
 def add_names(
-    wanted: Callable[[], list[Change]], tell: Callable[[str], None], judge: Judge
+    wanted: Callable[[], list[Change]], tell: Tell, judge: Callable[[Path], object]
 ) -> None:
     """Write the changes of `wanted()` into the workspace's `params.yaml` and tell them.
+
+    Args:
+        judge: called with a checkout; raises `ConfigError` if its settings do not suit the run.
 
     Raises:
         ConfigError: `manymatch check` or `judge` refuses them. Nothing is written.
@@ -129,26 +135,23 @@ def add_names(
     _LOCK.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(_LOCK):
         if changes := wanted():
-            with tempfile.TemporaryDirectory() as copy:
-                _copy_settings(Path(copy))
-                write(changes, Path(copy), tell)
-                check(Path(copy))
-                judge(Path(copy))
-                files.write_through(LAYOUT.params, Path(copy, LAYOUT.params).read_text())
+            with tempfile.TemporaryDirectory() as temporary:
+                copy = Path(temporary)
+                files.write_text(copy / ".dvc" / "config", "[core]\nno_scm = true\n")
+                for name in (LAYOUT.params, LAYOUT.presets, Path("experiments"), Path("dvc.yaml")):
+                    if name.is_dir():
+                        shutil.copytree(name, copy / name)
+                    elif name.is_file():
+                        shutil.copy(name, copy)
+                write(changes, copy, tell)
+                check(copy)
+                judge(copy)
+                files.write_through(LAYOUT.params, (copy / LAYOUT.params).read_text())
 
 
-def tell_differences(tell: Callable[[str], None]) -> None:
+def tell_differences(tell: Tell) -> None:
     """Name the settings files that differ from the last commit, so that no result is a surprise."""
     command = ["git", "diff", "--name-only", "HEAD", "--", str(LAYOUT.params), str(LAYOUT.presets)]
     answer = subprocess.run(command, capture_output=True, text=True)
     for name in answer.stdout.split():
         tell(f"{name} differs from the last commit; this run uses it as it is")
-
-
-def _copy_settings(folder: Path) -> None:
-    files.write_text(folder / ".dvc" / "config", "[core]\nno_scm = true\n")
-    for name in (LAYOUT.params, LAYOUT.presets, Path("experiments"), Path("dvc.yaml")):
-        if name.is_dir():
-            shutil.copytree(name, folder / name)
-        elif name.is_file():
-            shutil.copy(name, folder)

@@ -35,17 +35,13 @@ def shared(tell: Callable[[str], None]) -> bool:
     """Whether stages are shared; `tell` gets a warning if the remote is an empty folder.
 
     Raises:
-        ConfigError: DVC has no default remote.
+        ConfigError: DVC has no default remote, or a package for the remote is missing.
     """
     value = os.environ.get(SHARE, "0")
     if value not in ("0", "1"):
         raise ConfigError(f"{SHARE}={value}: expected 1 or 0")
-    if value == "1":
-        _check_remote(tell)
-    return value == "1"
-
-
-def _check_remote(tell: Callable[[str], None]) -> None:
+    if value == "0":
+        return False
     with Repo(str(Path())) as repo:
         if not repo.config["core"].get("remote"):
             raise ConfigError(
@@ -65,29 +61,7 @@ def _check_remote(tell: Callable[[str], None]) -> None:
                 "is not mounted. If it is not mounted, cancel this run: the run will compute "
                 "outputs that the remote has."
             )
-
-
-def pull(name: str) -> None:
-    """Take the outputs of the stage `name` from the remote, if the stage is out of date and a
-    machine has pushed them."""
-    try:
-        is_made(Path(), name, pull=True)
-    except RemoteFailed as error:
-        raise RemoteFailed(
-            f"{error}. {name} was not run, because another machine may have its outputs. Start the "
-            f"run again when the remote can be reached, or work without it: {SHARE}=0"
-        ) from None
-
-
-def push(name: str, tell: Callable[[str], None]) -> None:
-    """Push the outputs and the run cache of the stage `name` to the remote."""
-    command = ["dvc", "--wait-for-lock", "push", "--run-cache", name]
-    code, output = process.run_keeping(1, command, tell)
-    if code:
-        raise PushFailed(
-            f"{name} is finished here, but could not be pushed: {' '.join(output)}. "
-            "Start the run again to push it."
-        )
+    return True
 
 
 _network_task: Any = partial(
@@ -100,12 +74,25 @@ _network_task: Any = partial(
 
 
 @_network_task(name="pull", task_run_name="pull {name}")
-def pull_stage(name: str) -> None:
-    """`pull` as a task of its own."""
-    pull(name)
+def pull(name: str) -> None:
+    """Take the outputs of the stage `name` from the remote, if the stage is out of date and a
+    machine has pushed them."""
+    try:
+        is_made(Path(), name, pull=True)
+    except RemoteFailed as error:
+        raise RemoteFailed(
+            f"{error}. {name} was not run, because another machine may have its outputs. Start the "
+            f"run again when the remote can be reached, or work without it: {SHARE}=0"
+        ) from None
 
 
 @_network_task(name="push", task_run_name="push {name}")
-def push_stage(name: str) -> None:
-    """`push` as a task of its own."""
-    push(name, get_run_logger().info)
+def push(name: str) -> None:
+    """Push the outputs and the run cache of the stage `name` to the remote."""
+    command = ["dvc", "--wait-for-lock", "push", "--run-cache", name]
+    code, output = process.run(command, get_run_logger().info)
+    if code:
+        raise PushFailed(
+            f"{name} is finished here, but could not be pushed: {' '.join(output[-1:])}. "
+            "Start the run again to push it."
+        )

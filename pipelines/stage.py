@@ -1,23 +1,30 @@
-"""One stage of DVC as a Prefect task."""
+"""One stage of DVC as a Prefect task, and the logs of runs.
+
+Prefect logs a traceback for every error. For an error with its own message the traceback would show
+only how Prefect's functions call each other. A defect of this package keeps its traceback.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import psutil
 from prefect import Task, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
+from prefect.exceptions import FailedRun
 from prefect.states import Completed, Failed
 
 from manymatch.cli import killed_dvc
+from manymatch.cli.run_watch import PROGRESS
 from manymatch.util.errors import ManyMatchError
 from pipelines import process, sharing
 from pipelines.graph import is_unchanged
-from pipelines.plain import progress
 
 NETWORK = frozenset({"download"})
 """The kinds of stages that fetch from a network."""
@@ -33,6 +40,29 @@ _DVC = re.compile(
     "|Data and pipelines are up to date"
 )
 """The lines of DVC among those of a stage."""
+
+
+def plain(record: logging.LogRecord) -> bool:
+    """Whether to log a record; the traceback of a `ManyMatchError` is removed from the record.
+
+    Prefect's `FailedRun` only repeats how the run ended, so it is not logged.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    if error is None or isinstance(error, ManyMatchError):
+        record.exc_info = None  # without an error, Prefect would log "NoneType: None"
+    return not isinstance(error, FailedRun)
+
+
+# In every process of a run, because this module is imported there.
+for _name in ("prefect.flow_runs", "prefect.task_runs"):
+    logging.getLogger(_name).addFilter(plain)
+
+
+def progress() -> logging.Logger:
+    """The logger of the present run whose lines `prefect deployment run NAME --watch` shows."""
+    logger: Any = get_run_logger()
+    child: logging.Logger = logger.getChild(PROGRESS)
+    return child
 
 
 class StageFailed(ManyMatchError):
@@ -61,35 +91,27 @@ def run_stage(name: str, tell: Callable[[str], None], environment: Mapping[str, 
     command = ["dvc", "--wait-for-lock", "repro", "--single-item", name]
     while not is_unchanged(Path(), name):
         killed_dvc.mend(Path())
-        code, output = process.run_keeping(200, command, tell, environment)
+        code, output = process.run(command, tell, environment)
         if code == 0:
-            return _unchanged(output)
+            if any("is cached - skipping run" in line for line in output):
+                return (
+                    "the stage ran before with these inputs; its outputs are taken from DVC's cache"
+                )
+            return _UNCHANGED if any("didn't change, skipping" in line for line in output) else None
         users = sorted({int(match[1]) for line in output if (match := _BUSY.match(line))})
         if not users:
-            raise StageFailed(_failure(name, code, output))
+            shown = "\n".join([line for line in output if not _DVC.match(line)][-_SHOWN:])
+            raise StageFailed(
+                f"{name} failed (exit code {code}). Its last lines:\n{shown}\n"
+                "Correct the error and start the run again. Finished stages are kept, and an "
+                "unfinished stage continues from its own checkpoints."
+            )
         if is_unchanged(Path(), name):
             break
         tell(f"{name} waits for the end of DVC's process {', '.join(map(str, users))}")
         while any(map(psutil.pid_exists, users)):
             time.sleep(0.5)
     return _UNCHANGED
-
-
-def _unchanged(output: list[str]) -> str | None:
-    if any("didn't change, skipping" in line for line in output):
-        return _UNCHANGED
-    if any("is cached - skipping run" in line for line in output):
-        return "the stage ran before with these inputs; its outputs are taken from DVC's cache"
-    return None
-
-
-def _failure(name: str, code: int, output: list[str]) -> str:
-    shown = "\n".join([line for line in output if not _DVC.match(line)][-_SHOWN:])
-    return (
-        f"{name} failed (exit code {code}). Its last lines:\n{shown}\n"
-        "Correct the error and start the run again. Finished stages are kept, and an unfinished "
-        "stage continues from its own checkpoints."
-    )
 
 
 def _tell(line: str) -> None:
@@ -107,10 +129,8 @@ def stage(name: str, environment: dict[str, str], shared: bool) -> State:
     except StageFailed as failure:
         return Failed(message=str(failure))
     if shared:
-        sharing.push_stage(name)
-    if unchanged:
-        return Completed(name=CACHED, message=unchanged)
-    return Completed()
+        sharing.push(name)
+    return Completed(name=CACHED, message=unchanged) if unchanged else Completed()
 
 
 network_stage = stage.with_options(

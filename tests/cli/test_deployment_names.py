@@ -16,7 +16,7 @@ from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
 
 from manymatch.cli import deployment_names, run_watch
 
-READ, CREATE = deployment_names._READ, deployment_names._CREATE
+READ, CREATE = deployment_names.READ, deployment_names.CREATE
 SCHEMA = {"properties": {"dataset": {"default": "scenes"}, "preset": {}, "overrides": {}}}
 
 
@@ -63,7 +63,7 @@ class Client:
 
 def read(name: str, **changed: Any) -> str:
     kind = type("Changed", (Client,), changed)
-    assert deployment_names.wrap(kind, READ, deployment_names._resolving)
+    assert deployment_names.wrap(kind, READ, deployment_names.resolving)
     return asyncio.run(kind().read_deployment_by_name(name))
 
 
@@ -117,7 +117,7 @@ def test_a_name_without_one_answer_ends_with_one_line(
 )
 def test_a_new_run_is_named_after_what_it_runs(options: dict[str, Any], name: str) -> None:
     kind = type("Changed", (Client,), {})
-    assert deployment_names.wrap(kind, CREATE, deployment_names._naming)
+    assert deployment_names.wrap(kind, CREATE, deployment_names.naming)
     assert asyncio.run(kind().create_flow_run_from_deployment(1, **options)) == name
 
 
@@ -139,6 +139,6 @@ def test_prefect_still_has_what_the_plug_in_needs() -> None:
 
 def test_a_prefect_that_has_changed_is_left_as_it_is() -> None:
     other = type("Other", (), {READ: lambda self, name: name})
-    assert not deployment_names.wrap(other, READ, deployment_names._resolving)
+    assert not deployment_names.wrap(other, READ, deployment_names.resolving)
     assert other().read_deployment_by_name("a") == "a"
-    assert not deployment_names.wrap(type("Empty", (), {}), READ, deployment_names._resolving)
+    assert not deployment_names.wrap(type("Empty", (), {}), READ, deployment_names.resolving)

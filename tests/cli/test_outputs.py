@@ -48,7 +48,7 @@ def test_the_outputs_are_those_of_dvc(root):
             continue
         listed = [*stage["outs"], *stage.get("plots", ()), *stage.get("metrics", ())]
         paths = [entry if isinstance(entry, str) else next(iter(entry)) for entry in listed]
-        known = {str(path) for path in outputs._paths(written(command), ARGUMENTS)}
+        known = {str(path) for path in outputs.paths_of(written(command), ARGUMENTS)}
         for path in paths:
             assert filled(path) in known, name
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from manymatch.config.galleries import is_papers_test, is_whole
 from manymatch.config.names import preset_path
 from manymatch.config.params import Params, read_params
 from manymatch.config.preset import read_preset
-from manymatch.config.strict import read_yaml, validate
+from manymatch.config.strict import Grouped, Strict, read_yaml, validate
 from manymatch.methods import check_model
 from manymatch.util.errors import ConfigError
 
@@ -62,22 +63,6 @@ def test_a_faulty_preset_is_one_line(tmp_path: Path, text: str, message: str) ->
     with pytest.raises(ConfigError, match=message) as error:
         read_preset(path)
     assert one_line(error).startswith(str(path))
-
-
-BOMB = "a0: &a0 [x, x]\n" + "".join(
-    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)
-)
-"""Nine levels of aliases, a billion values."""
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [(BOMB, "alias"), ("a: &a [*a]\n", "alias"), (f"a: {'x' * 300_000}\n", "larger than")],
-)
-def test_a_strangers_preset_has_no_bomb(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message) as error:
-        read_preset(preset_file(tmp_path, text), foreign=True)
-    one_line(error)
 
 
 @pytest.mark.parametrize(
@@ -251,3 +236,57 @@ def test_the_source_of_an_index_is_a_path(source: str) -> None:
     with pytest.raises(ConfigError, match=r"indexes\.mine\.source: ") as error:
         validate(Params, settings(indexes=index), "params.yaml")
     one_line(error)
+
+
+class Inner(Strict):
+    depth: int = 1
+    width: int = 1
+
+
+class Middle(Strict):
+    inner: Inner = Inner()
+    name: str = "plain"
+
+
+class Outer(Grouped):
+    middle: Middle = Middle(inner=Inner(depth=5, width=7), name="own")
+    inner: Inner = Inner(width=3)
+    count: int = 2
+
+
+def test_what_is_not_said_is_the_models_own():
+    result = validate(Outer, {"middle": {"inner": {"depth": 6}}, "inner": {}}, "test")
+    assert result == Outer(middle=Middle(inner=Inner(depth=6, width=7), name="own"))
+
+
+def test_a_whole_group_may_be_given():
+    assert Outer(inner=Inner(depth=4)).inner == Inner(depth=4, width=1)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"middle": {"inner": {"dept": 1}}}, "middle.inner.dept'; did you mean 'depth'"),
+        ({"inner": 3}, "inner"),
+        ({"middel": {}}, "did you mean 'middle'"),
+    ],
+)
+def test_faults_are_still_named(value, message):
+    with pytest.raises(ConfigError, match=message):
+        validate(Outer, value, "test")
+
+
+def test_whole_is_what_has_all_images_that_the_papers_have() -> None:
+    whole = {"train": 113_287, "validation": 5_000, "test": 5_000}
+    assert is_whole("coco", whole)
+    assert not is_whole("coco", whole | {"train": 113_286})
+    assert not is_whole("coco", {"train": 113_287})
+    assert is_whole("cub", {"train": 6_000, "test": 4_731})
+    assert not is_whole("scenes", whole)
+
+
+def test_the_papers_test_is_one_split_of_one_size() -> None:
+    assert is_papers_test("flickr30k", "test", 1_000)
+    assert not is_papers_test("flickr30k", "validation", 1_000)
+    assert not is_papers_test("flickr30k", "test", 1_014)
+    assert not is_papers_test("scenes", "test", 1_000)

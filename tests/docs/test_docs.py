@@ -1,14 +1,11 @@
 """The documentation is followed to the letter: files written, lines added, commands run."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
 import shlex
 import socket
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -16,7 +13,7 @@ import pytest
 import yaml
 from PIL import Image
 from waiting import ready
-from workspace import Workspace, kill
+from workspace import kill
 
 from manymatch.reporting.readme import readme_block
 
@@ -38,11 +35,11 @@ assert scores.shape == (2, 1) and len(why.entity_scores) == len(why.graph.object
 """After the blocks of the page `library`: the embeddings are those that evaluation ranks."""
 
 
-def blocks(page: Path, language: str) -> list[str]:
+def blocks(page, language):
     return [text for kind, text in BLOCK.findall(page.read_text()) if kind == language]
 
 
-def write_files(page: Path, workspace: Workspace) -> None:
+def write_files(page, workspace):
     """Every block that begins with a file's name becomes that file."""
     for text in [*blocks(page, "python"), *blocks(page, "yaml")]:
         if named := FILE.match(text):
@@ -51,7 +48,7 @@ def write_files(page: Path, workspace: Workspace) -> None:
             path.write_text(text.removeprefix(named[0]))
 
 
-def register(page: Path, workspace: Workspace, registry: str, opening: str) -> None:
+def register(page, workspace, registry, opening):
     """Add the page's one registry line behind `opening`."""
     (line,) = (text for text in blocks(page, "python") if not FILE.match(text))
     path = workspace.folder / registry
@@ -60,20 +57,18 @@ def register(page: Path, workspace: Workspace, registry: str, opening: str) -> N
     path.write_text(source.replace(opening, opening + line))
 
 
-def run_commands(workspace: Workspace, *pages: Path) -> str:
+def run_commands(workspace, *pages):
     commands = [line for page in pages for line in "".join(blocks(page, "sh")).splitlines()]
     return workspace.run_all(*commands)
 
 
-def metrics(workspace: Workspace, dataset: str, method: str) -> dict:
+def metrics(workspace, dataset, method):
     path = workspace.folder / "reports" / "results" / dataset / f"{method}.json"
     return json.loads(path.read_text())
 
 
 @pytest.mark.slow
-def test_a_method_and_a_dataset_are_added_as_the_pages_say(
-    root: Path, finished: Workspace, new_workspace: Callable[[], Workspace], tmp_path: Path
-) -> None:
+def test_a_method_and_a_dataset_are_added_as_the_pages_say(root, finished, new_workspace, tmp_path):
     """Both in one checkout, whose commands run in one process."""
     workspace = new_workspace().with_own_sources()
     workspace.copy_data_from(finished)
@@ -90,7 +85,7 @@ def test_a_method_and_a_dataset_are_added_as_the_pages_say(
     assert "bag" in (workspace.folder / "reports" / "index.html").read_text()
 
 
-def pairs_folder(folder: Path) -> Path:
+def pairs_folder(folder):
     """What the page's dataset expects: 20 plain images with two captions each."""
     (folder / "images").mkdir()
     lines = []
@@ -102,7 +97,7 @@ def pairs_folder(folder: Path) -> Path:
     return folder
 
 
-def test_every_link_of_the_pages_leads_somewhere(root: Path) -> None:
+def test_every_link_of_the_pages_leads_somewhere(root):
     pages = [root / "README.md", *(root / "docs").glob("*.md"), *(root / "benchmarks").glob("*.md")]
     assert len(pages) >= 4
     for page in pages:
@@ -110,17 +105,17 @@ def test_every_link_of_the_pages_leads_somewhere(root: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_the_committed_pages_show_the_leaderboard_of_the_committed_run(root: Path) -> None:
+def test_the_committed_pages_show_the_leaderboard_of_the_committed_run(root):
     """As committed: a run on another machine may change the leaderboard of this checkout."""
 
-    def committed(path: str) -> str:
+    def committed(path):
         command = ["git", "show", f"HEAD:{path}"]
         process = subprocess.run(command, cwd=root, capture_output=True, text=True)
         if process.returncode:
             pytest.skip("not a git checkout")
         return process.stdout
 
-    def results_of(path: str) -> str:
+    def results_of(path):
         return committed(path).split("<!-- results -->")[1].split("<!-- /results -->")[0].strip()
 
     shown = results_of("docs/results.md")
@@ -131,7 +126,7 @@ def test_the_committed_pages_show_the_leaderboard_of_the_committed_run(root: Pat
 
 
 @pytest.mark.slow
-def test_a_trained_model_is_used_as_the_pages_say(root: Path, finished: Workspace) -> None:
+def test_a_trained_model_is_used_as_the_pages_say(root, finished):
     """The pages `library` and `search`, and a new user's way in the README: the trained model in
     Python, an index, a search, the service. Commands run in one process, programs in another."""
     use = (root / "README.md").read_text().split("## Use")[1].split("## Results")[0]

@@ -1,10 +1,7 @@
 """The page on fidelity against the code: its places, rows and counts."""
 
-from __future__ import annotations
-
 import ast
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,20 +26,20 @@ class Row(NamedTuple):
     kind: str
     evidence: str
 
-    def places(self) -> list[str]:
+    def places(self):
         """All code spans of the evidence."""
         return re.findall(r"`([^`]+)`", self.evidence)
 
-    def reason(self) -> str:
+    def reason(self):
         """The evidence without its places."""
         return re.sub(r"`[^`]+`", "", self.evidence).strip(" ,;.")
 
 
-def cells(line: str) -> list[str]:
+def cells(line):
     return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
-def table_lines(text: str) -> list[str]:
+def table_lines(text):
     """The rows of the tables of `text`, without their heads."""
     lines = [line for line in text.splitlines() if line.startswith("|")]
     rules = [at for at, line in enumerate(lines) if re.fullmatch(r"[|\-:]+", line)]
@@ -50,7 +47,7 @@ def table_lines(text: str) -> list[str]:
     return [line for at, line in enumerate(lines) if at not in heads]
 
 
-def statements() -> Iterator[Row]:
+def statements():
     for section in PAGE.split("\n## ")[1:]:
         paper = re.split(r"[ ,]", section, maxsplit=1)[0]
         for line in table_lines(section.split("\n### ")[0]):
@@ -60,7 +57,7 @@ def statements() -> Iterator[Row]:
 ROWS = list(statements())
 
 
-def test_every_statement_has_a_place_that_exists_and_a_reason_if_it_is_not_as_printed() -> None:
+def test_every_statement_has_a_place_that_exists_and_a_reason_if_it_is_not_as_printed():
     assert all(row.where and row.statement and row.kind in KINDS for row in ROWS)
     assert [row for row in ROWS if not row.places()] == []
     differing = [row for row in ROWS if row.kind in ("differs", "in part")]
@@ -68,7 +65,7 @@ def test_every_statement_has_a_place_that_exists_and_a_reason_if_it_is_not_as_pr
     assert [row for row in ROWS if not all(map(exists, row.places()))] == []
 
 
-def test_the_summary_counts_the_rows() -> None:
+def test_the_summary_counts_the_rows():
     summary = {row[0]: row[1:] for row in map(cells, table_lines(PAGE.split("\n## ")[0]))}
     kinds = {paper: [row.kind for row in ROWS if row.paper == paper] for paper in PAPERS}
     assert all(kinds.values()) and sum(map(len, kinds.values())) == len(ROWS)
@@ -81,7 +78,7 @@ def test_the_summary_counts_the_rows() -> None:
     assert f"Of these rows {of_code} are statements of released code" in PAGE
 
 
-def test_every_reproduced_preset_says_what_its_paper_leaves_open() -> None:
+def test_every_reproduced_preset_says_what_its_paper_leaves_open():
     parts = PAGE.split("\n### What the papers leave open: ")[1:]
     sections = {part.split("\n", 1)[0]: part.split("\n## ")[0] for part in parts}
     stated = {
@@ -103,7 +100,7 @@ def test_every_reproduced_preset_says_what_its_paper_leaves_open() -> None:
                 assert "leaves open, and what is taken: docs/fidelity.md" in path.read_text(), path
 
 
-def exists(reference: str) -> bool:
+def exists(reference):
     """Whether `path` or `path:name` is there; of a path with stars, whether all its files have the
     name."""
     path, _, name = reference.partition(":")
@@ -111,12 +108,12 @@ def exists(reference: str) -> bool:
     return bool(files) and all(not name or has_name(file, name) for file in files)
 
 
-def has_name(file: Path, name: str) -> bool:
+def has_name(file, name):
     return name in python_names(file) if file.suffix == ".py" else has_key(file, name)
 
 
 @cache
-def python_names(file: Path) -> frozenset[str]:
+def python_names(file):
     """The classes, functions and constants of a module, and its classes' own as CLASS.NAME."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     names = set(defined(tree.body))
@@ -126,7 +123,7 @@ def python_names(file: Path) -> frozenset[str]:
     return frozenset(names)
 
 
-def defined(body: list[ast.stmt]) -> Iterator[str]:
+def defined(body):
     for node in body:
         match node:
             case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
@@ -137,7 +134,7 @@ def defined(body: list[ast.stmt]) -> Iterator[str]:
                 yield from (target.id for target in targets if isinstance(target, ast.Name))
 
 
-def has_key(file: Path, key: str) -> bool:
+def has_key(file, key):
     """Whether a YAML file has the dotted key `key`."""
     value: Any = yaml.safe_load(file.read_text(encoding="utf-8"))
     for part in key.split("."):
@@ -151,12 +148,12 @@ def has_key(file: Path, key: str) -> bool:
     "reference",
     [
         "src/manymatch/networks/pooling/gone.py",
-        "src/manymatch/networks/pooling/gpo.py:Gone",
-        "src/manymatch/networks/pooling/gpo.py:GPO.gone",
+        "src/manymatch/networks/pooling/global_pooling.py:Gone",
+        "src/manymatch/networks/pooling/global_pooling.py:GPO.gone",
         "presets/scenes/dive.yaml:model.gone",
         "presets/*/dive.yaml:training.gone",
         "presets/gone/*.yaml",
     ],
 )
-def test_a_place_that_is_gone_is_noticed(reference: str) -> None:
+def test_a_place_that_is_gone_is_noticed(reference):
     assert not exists(reference)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from naive_nearest import naive_nearest
+from made_scores import naive_nearest
 from torch.nn.functional import normalize
 
 from manymatch.config.params import Elements

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 import torch
 from hashed_files import edit
-from naive_ranks import naive_ranks
+from made_scores import naive_ranks
 from tiny_data import make_data
 from untrained_models import make_models
 

@@ -96,7 +96,7 @@ def test_writes_what_the_report_reads_each_time_the_same(run):
 
     path = run.out / "run" / "sets.json"
     embedded = Metrics.model_validate(values).sets
-    if "tiny_sets" not in (run.out / "models" / "untrained" / "preset.yaml").read_text():
+    if "tiny_sets" not in (run.out / "models" / "untrained" / "preset.json").read_text():
         assert embedded is None
         assert not path.exists()
         return

@@ -4,8 +4,7 @@ import threading
 
 import pytest
 import torch
-from made_scores import looked_up
-from naive_ranks import naive_ranks
+from made_scores import looked_up, naive_ranks
 
 from manymatch.evaluation.protocols.recall import recall_of
 from manymatch.evaluation.ranking.ranks import rank

@@ -11,9 +11,9 @@ from torch.nn.functional import normalize
 from untrained_models import make_models
 
 from manymatch.batch.scene_graph import SCHEMA
-from manymatch.evaluation import rerank as stage
+from manymatch.evaluation import ensemble as stage
+from manymatch.evaluation.ensemble import best_beta, reranked
 from manymatch.evaluation.protocols.recall import recall
-from manymatch.evaluation.rerank import best_beta, reranked
 from manymatch.methods.shared.method import Embeddings
 from manymatch.model.embed import Embedded
 from manymatch.results.metrics import Metrics

@@ -1,12 +1,13 @@
 """The analysis of sets: against naive loops, tables by hand, and embeddings cut by hand."""
 
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tiny_sets  # noqa: F401  registers the method
 import torch
-from naive_nearest import naive_nearest
+from made_scores import naive_nearest
 from PIL import Image
 from tiny_bert import make_bert
 from torch.nn.functional import normalize
@@ -119,9 +120,10 @@ class _Made:
         embedded = self.embedded
         whole = recall(self.method.score, embedded.images, embedded.texts, embedded.image_index)
         queries = draw_queries(len(embedded.images), len(embedded.texts), samples)
-        return analyse_sets(
+        result = analyse_sets(
             self.method, embedded, whole, wanted, queries, self.stored, self.judgments, VOCABULARY
         )
+        return result and SimpleNamespace(metrics=result[0], details=result[1])
 
 
 def test_chosen_elements_score_as_embeddings_cut_by_hand():

@@ -1,12 +1,9 @@
 """The engine does each run once, also after a kill; the runs of these tests add numbers."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -20,8 +17,8 @@ from one_by_one import run_one_by_one
 from manymatch.config.layout import Layout
 from manymatch.config.strict import Strict, validate
 from manymatch.experiments import workers
-from manymatch.experiments.engine import Experiment, Numbers, Row, Run, perform
-from manymatch.experiments.grid import Options, Plan, Point
+from manymatch.experiments.engine import Experiment, Run, perform
+from manymatch.experiments.grid import Options, Plan
 from manymatch.experiments.workers import finish_all, gpus_of
 from manymatch.results.base import Result
 from manymatch.util.errors import ConfigError, ManyMatchError
@@ -52,22 +49,22 @@ class Sums(Experiment[SumPlan, Addends]):
     files_of_a_run = ("kept",)
     code_now = "code"
 
-    def settings(self, point: Point, seed: int) -> Addends:
+    def settings(self, point, seed):
         return validate(Addends, {**self.plan.set, **point.settings}, "settings")
 
-    def inputs(self, settings: Addends) -> dict[str, Any]:
+    def inputs(self, settings):
         return settings.model_dump(mode="json")
 
-    def code(self, settings: Addends) -> str:
+    def code(self, settings):
         return self.code_now
 
-    def recorded(self, runs: Sequence[Run]) -> list[tuple[Run, str, Numbers]]:
+    def recorded(self, runs):
         files = SumResult.read_all(self.layout.reports)
         made = {tuple(one["of"]): one for file in files for p in file.points for one in p["runs"]}
         known = [(run, made.get((run.settings.a, run.settings.b, run.seed))) for run in runs]
         return [(run, one["code"], {**one, "seed": None}) for run, one in known if one]
 
-    def run(self, settings: Addends, seed: int, folder: Path) -> Numbers:
+    def run(self, settings, seed, folder):
         if settings.a < 0:
             raise ManyMatchError("no sums below 0")
         print("adding", file=sys.stderr)
@@ -76,14 +73,14 @@ class Sums(Experiment[SumPlan, Addends]):
         total = settings.a + settings.b + seed
         return {"sum": total, "of": [settings.a, settings.b, seed], "code": self.code_now}
 
-    def headline(self, numbers: Numbers) -> str:
+    def headline(self, numbers):
         return f"sum {numbers['sum']}"
 
-    def result(self, rows: Sequence[Row]) -> SumResult:
+    def result(self, rows):
         return SumResult(name=self.name, points=[row.as_json("private") for row in rows])
 
 
-def sums(root: Path, name: str = "what", code: str = "code", **options: Any) -> dict[str, Any]:
+def sums(root, name="what", code="code", **options):
     """The file of results of an experiment whose keys are among `options`."""
     keys = {key: options.pop(key) for key in ("over", "points", "seeds") if key in options}
     experiment = Sums(name, validate(SumPlan, keys, "test"), Layout(root), Options(**options))
@@ -97,7 +94,7 @@ values = st.lists(st.integers(0, 4), min_size=1, max_size=3, unique=True)
 
 @given(grids=st.lists(st.tuples(values, values, values), min_size=1, max_size=3))
 @settings(max_examples=15, deadline=None)
-def test_every_run_of_a_drawn_grid_is_done_once(grids: list[tuple[list[int], ...]]) -> None:
+def test_every_run_of_a_drawn_grid_is_done_once(grids):
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         worked, known = run_one_by_one(patch), set()
         for number, (a, b, seeds) in enumerate(grids):
@@ -117,9 +114,7 @@ def test_every_run_of_a_drawn_grid_is_done_once(grids: list[tuple[list[int], ...
             known |= set(asked)
 
 
-def test_equal_points_are_done_once_and_a_run_leaves_little(
-    tmp_path: Path, worked: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_equal_points_are_done_once_and_a_run_leaves_little(tmp_path, worked, capsys):
     result = sums(tmp_path, points={"said": {"a": 1}, "said again": {"a": 1, "b": 0}})
     assert worked == ["said again, seed 0"]
     assert result["points"][0]["runs"] == result["points"][1]["runs"]
@@ -131,30 +126,24 @@ def test_equal_points_are_done_once_and_a_run_leaves_little(
     assert last == "said again, seed 0: sum 1; the last"
 
 
-def folders(root: Path) -> list[Path]:
+def folders(root):
     found = Layout(root).experiment_runs("sums").glob("*/result.json")
     return sorted(path.parent for path in found)
 
 
-def test_results_of_other_code_count_only_if_told_so(tmp_path: Path, worked: list[str]) -> None:
+def test_other_code_counts_if_told_so_and_a_model_is_made_again_if_it_is_to_stay(tmp_path, worked):
     plan = {"over": {"a": [1]}}
     first = sums(tmp_path, **plan)
     worked.clear()
     assert sums(tmp_path, code="new", accept_stale=True, **plan) == first and not worked
     assert sums(tmp_path, code="new", **plan)["points"][0]["runs"][0]["code"] == "new"
     assert len(worked) == 1
-
-
-def test_a_model_is_made_again_if_it_is_to_stay(tmp_path: Path, worked: list[str]) -> None:
-    sums(tmp_path, over={"a": [1]})
-    sums(tmp_path, over={"a": [1, 2]}, keep=True)
+    sums(tmp_path, code="new", over={"a": [1, 2]}, keep=True)
     assert len(worked) == 3
     assert all((folder / "model").exists() for folder in folders(tmp_path))
 
 
-def test_a_clone_begins_with_the_runs_in_files_of_results(
-    tmp_path: Path, worked: list[str]
-) -> None:
+def test_a_clone_begins_with_the_runs_in_files_of_results(tmp_path, worked):
     """Numbers of the present code come before those of other code."""
     first = sums(tmp_path, "first", over={"a": [1]})
     sums(tmp_path, "other", code="old", over={"a": [2]})
@@ -172,9 +161,7 @@ def test_a_clone_begins_with_the_runs_in_files_of_results(
         (tmp_path / "reports/sums/more.json").unlink()
 
 
-def test_a_failed_run_is_named_and_the_others_are_finished(
-    tmp_path: Path, worked: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_run_is_named_and_the_others_are_finished(tmp_path, worked, capsys):
     with pytest.raises(ManyMatchError, match=r"1 of 3 runs failed \(a=-1, seed 0\)[^\n]*$"):
         sums(tmp_path, over={"a": [-1, 1, 2]})
     assert "a=-1, seed 0: failed: no sums below 0" in capsys.readouterr().err
@@ -186,9 +173,7 @@ def test_a_failed_run_is_named_and_the_others_are_finished(
 
 
 @pytest.mark.parametrize("target", ["Run.finish", "Run.tidy"])
-def test_after_a_kill_the_missing_runs_are_done(
-    tmp_path: Path, worked: list[str], target: str
-) -> None:
+def test_after_a_kill_the_missing_runs_are_done(tmp_path, worked, target):
     plan = {"over": {"a": [1, 2, 3]}}
     kill_during(lambda: sums(tmp_path, **plan), f"manymatch.experiments.engine.{target}", 3)
     finished = len(folders(tmp_path))
@@ -197,17 +182,17 @@ def test_after_a_kill_the_missing_runs_are_done(
     assert len(worked) == 3 - finished
 
 
-def test_what_other_code_left_in_a_folder_is_removed(tmp_path: Path) -> None:
-    def run(code: str) -> Run:
+def test_what_other_code_left_in_a_folder_is_removed(tmp_path):
+    def run(code):
         return Run("one", None, 0, code, tmp_path)
 
-    def interrupted() -> Numbers:
+    def interrupted():
         (tmp_path / "checkpoint").touch()
         raise ManyMatchError("interrupted")
 
     seen: list[bool] = []
 
-    def work() -> Numbers:
+    def work():
         seen.append((tmp_path / "checkpoint").exists())
         return interrupted()
 
@@ -217,40 +202,21 @@ def test_what_other_code_left_in_a_folder_is_removed(tmp_path: Path) -> None:
     assert seen == [False, True, False]
 
 
-def test_a_run_that_another_process_finished_meanwhile_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worked: list[str]
-) -> None:
-    first = sums(tmp_path, over={"a": [1]})
-    read, looks = Run.numbers, []
-
-    def unfinished_at_the_first_look(run: Run, *given: Any, **named: Any) -> Any:
-        looks.append(run)
-        return read(run, *given, **named) if len(looks) > 1 else None
-
-    monkeypatch.setattr(Run, "numbers", unfinished_at_the_first_look)
-    monkeypatch.setattr(Sums, "run", None)
-    assert sums(tmp_path, over={"a": [1]}) == first and len(worked) == 2
-
-
-def test_workers_get_the_gpus_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_for_each_gpu_of_the_device_or_core(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
     monkeypatch.setattr(workers, "pick_device", torch.device)
-    for device, visible, expected in (
-        ("cpu", "", []),
-        ("cuda", "", ["0", "1", "2"]),
-        ("cuda", "4,7", ["4", "7"]),
-        ("cuda:1", "4,7", ["7"]),
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    used = []
+    monkeypatch.setattr(workers, "side_by_side", lambda *given: used.append(given[2]) or [])
+    for device, visible, jobs, one_a_core, expected, processes in (
+        ("cpu", "", None, True, [], 8),
+        ("cpu", "", None, False, [], 1),
+        ("cuda", "", None, True, ["0", "1", "2"], 3),
+        ("cuda", "4,7", 3, True, ["4", "7"], 3),
+        ("cuda:1", "4,7", None, True, ["7"], 1),
     ):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
         assert gpus_of(device) == expected
-
-
-def test_a_worker_for_each_gpu_or_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    used: list[int] = []
-    monkeypatch.setattr("os.cpu_count", lambda: 8)
-    monkeypatch.setattr(workers, "side_by_side", lambda *given: used.append(given[2]) or [])
-    given = ((None, 20, 0, True), (None, 20, 0, False), (None, 20, 2, True), (3, 2, 2, True))
-    for jobs, items, gpus, one_a_core in given:
-        more: Any = {"jobs": jobs, "gpus": ["0", "1"][:gpus], "one_a_core": one_a_core}
-        finish_all(str, range(items), str, what="test", logs=tmp_path, **more)
-    assert used == [8, 1, 2, 2]
+        more = {"jobs": jobs, "gpus": expected, "one_a_core": one_a_core}
+        finish_all(str, range(20), str, what="test", logs=tmp_path, **more)
+        assert used.pop() == processes

@@ -1,14 +1,8 @@
 """What varies: files and options, their points, and the presets that these become."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 import yaml
 from plans import plan_of
-from tiny_checkout import Checkout
 
 from manymatch.config.layout import Layout
 from manymatch.config.names import preset_path
@@ -16,7 +10,6 @@ from manymatch.config.preset import read_preset
 from manymatch.experiments.engine import key_of
 from manymatch.experiments.grid import (
     Options,
-    Point,
     experiment_of_file,
     experiment_of_options,
     points,
@@ -40,30 +33,23 @@ from manymatch.util.errors import ConfigError, DataError
         ({"preset": ["vsepp", "cora"]}, ["vsepp", "cora"]),
     ],
 )
-def test_labels_are_short_and_the_last_key_changes_fastest(
-    over: dict[str, Any], labels: list[str], checkout: Checkout
-) -> None:
+def test_labels_are_short_and_the_last_key_changes_fastest(over, labels, checkout):
     plan = checkout.plan(preset=None if "preset" in over else "vsepp", over=over)
     assert [point.label for point in points(plan)] == labels
 
 
-def test_a_key_is_of_the_model_unless_the_preset_has_it(checkout: Checkout) -> None:
-    plan = checkout.plan(set={"training.optimizer.lr": 0.5}, over={"size": [4]})
-    selected = preset_of(checkout.layout, plan, Point("", {"size": 4}), seed=3)
-    assert (selected.model["size"], selected.training.optimizer.lr, selected.seed) == (4, 0.5, 3)
-    assert selected.model["word_size"] == 4
-
-
-def test_a_key_within_a_group_changes_no_other_point(checkout: Checkout) -> None:
+def test_a_key_is_of_the_model_unless_the_preset_has_it_and_changes_no_other_point(checkout):
     group = {"training.optimizer": {"lr": 0.5}}
-    changes = {"slow": {"training.optimizer.lr": 0.1}, "same": {}}
+    changes = {"slow": {"training.optimizer.lr": 0.1}, "small": {"size": 4}}
     plan = checkout.plan(set=group, points=changes)
     for _ in range(2):
-        presets = [preset_of(checkout.layout, plan, point, seed=0) for point in points(plan)]
-        assert [preset.training.optimizer.lr for preset in presets] == [0.1, 0.5]
+        slow, small = (preset_of(checkout.layout, plan, point, seed=3) for point in points(plan))
+        assert (slow.training.optimizer.lr, slow.model["size"], slow.seed) == (0.1, 8, 3)
+        assert (small.training.optimizer.lr, small.model["size"]) == (0.5, 4)
+        assert small.model["word_size"] == 4
 
 
-def test_a_tuned_preset_stands_for_the_preset_where_it_exists(checkout: Checkout) -> None:
+def test_a_tuned_preset_stands_for_the_preset_where_it_exists(checkout):
     tuned = checkout.layout.tuned_preset("tiny", "vsepp")
     read = yaml.safe_load(preset_path(checkout.layout.presets, "tiny", "vsepp").read_text())
     tuned.write_text(yaml.safe_dump({**read, "model": {**read["model"], "size": 6}}))
@@ -74,7 +60,7 @@ def test_a_tuned_preset_stands_for_the_preset_where_it_exists(checkout: Checkout
         assert [preset.model["size"] for preset in presets] == [expected, 8]
 
 
-def test_options_are_yaml_and_the_same_as_a_file(checkout: Checkout, tmp_path: Path) -> None:
+def test_options_are_yaml_and_the_same_as_a_file(checkout, tmp_path):
     value = {
         "dataset": "tiny",
         "preset": "vsepp",
@@ -113,7 +99,7 @@ BY_DATASET = {
 }
 
 
-def test_a_file_has_presets_by_data_set(tmp_path: Path) -> None:
+def test_a_file_has_presets_by_data_set(tmp_path):
     path = tmp_path / "what.yaml"
     path.write_text(yaml.safe_dump(BY_DATASET, sort_keys=False))
     tiny, big = plan_of(path), plan_of(path, dataset="big")
@@ -129,7 +115,7 @@ def test_a_file_has_presets_by_data_set(tmp_path: Path) -> None:
         assert f"({known})" in str(error.value)
 
 
-def test_points_of_a_paper_keep_the_mark_of_their_preset(checkout: Checkout) -> None:
+def test_points_of_a_paper_keep_the_mark_of_their_preset(checkout):
     preset = checkout.layout.presets / "tiny" / "vsepp.yaml"
     preset.write_text(preset.read_text() + "setting: reproduced\n")
     value = {"dataset": "tiny", "preset": "vsepp", "over": {"size": [4, 16]}}
@@ -138,7 +124,7 @@ def test_points_of_a_paper_keep_the_mark_of_their_preset(checkout: Checkout) -> 
         path.parent.mkdir(exist_ok=True)
         path.write_text(yaml.safe_dump({**value, "published": {"tiny": "VSE++, table 1"}}))
 
-    def marks(path: Path, **settings: Any) -> set[str]:
+    def marks(path, **settings):
         experiment = experiment_of_file(path, checkout.layout, Options(settings=settings))
         return {experiment.settings(point, 1).setting for point in points(experiment.plan)}
 
@@ -149,69 +135,59 @@ def test_points_of_a_paper_keep_the_mark_of_their_preset(checkout: Checkout) -> 
 
 
 SYNTHETIC = {"preset": None, "experiment": "synthetic", "points": {"a": {}, "b": {"weight": 0.0}}}
-FILES: dict[str, tuple[dict[str, Any], str]] = {
-    "nothing varies": ({}, "either 'over'"),
-    "both kinds": ({"over": {"size": [1]}, "points": {"a": {}}}, "either 'over'"),
-    "no preset": ({"preset": None, "over": {"size": [1]}}, "no preset"),
-    "a seed as a setting": ({"over": {"seed": [1]}}, "'seeds'"),
-    "a seed twice": ({"over": {"size": [1]}, "seeds": [1, 1]}, "a seed twice"),
-    "a value twice": ({"over": {"size": [1, 1]}}, "a value twice"),
-    "no value": ({"over": {"size": []}}, "over.size"),
-    "an unknown key": ({"ovr": {"size": [1]}}, "did you mean 'over'?"),
-    "an unknown kind": ({"experiment": "sketch"}, "did you mean 'sketches'?"),
-    "a setting of no point": ({"over": {"size": [1, 2]}, "set": {"size": 3}}, "'size' is set"),
-    "the same with a prefix": (
-        {"points": {"a": {"size": 1}, "b": {"model.size": 2}}, "set": {"model.size": 3}},
-        "'model.size' is set",
-    ),
-    "a seed that is none": ({"over": {"size": [1]}, "seeds": ["a"]}, "seeds.0"),
-    "a baseline": ({**SYNTHETIC, "baseline": "aa"}, "no point is called 'aa'; did you mean 'a'"),
-    "published": ({**SYNTHETIC, "published": {"aa": {"pair": 1.0}}}, "no point is called 'aa'"),
-    "a published number": ({**SYNTHETIC, "published": {"a": {"pairs": 1.0}}}, "published.a"),
-}
+GRID = {"over": {"size": [1]}}
+PREFIXED = {"points": {"a": {"size": 1}, "b": {"model.size": 2}}, "set": {"model.size": 3}}
+FILES = [
+    ({}, {}, "either 'over'"),
+    ({**GRID, "points": {"a": {}}}, {}, "either 'over'"),
+    ({**GRID, "preset": None}, {}, "no preset"),
+    ({"over": {"seed": [1]}}, {}, "'seeds'"),
+    ({**GRID, "seeds": [1, 1]}, {}, "a seed twice"),
+    ({"over": {"size": [1, 1]}}, {}, "a value twice"),
+    ({"over": {"size": []}}, {}, "over.size"),
+    ({"ovr": {"size": [1]}}, {}, "did you mean 'over'?"),
+    ({"experiment": "sketch"}, {}, "did you mean 'sketches'?"),
+    ({"over": {"size": [1, 2]}, "set": {"size": 3}}, {}, "'size' is set"),
+    (PREFIXED, {}, "'model.size' is set"),
+    ({**GRID, "seeds": ["a"]}, {}, "seeds.0"),
+    ({**SYNTHETIC, "baseline": "aa"}, {}, "no point is called 'aa'; did you mean 'a'"),
+    ({**SYNTHETIC, "published": {"aa": {"pair": 1.0}}}, {}, "no point is called 'aa'"),
+    ({**SYNTHETIC, "published": {"a": {"pairs": 1.0}}}, {}, "published.a"),
+    (SYNTHETIC, {"dataset": "coco"}, "--dataset: "),
+    (SYNTHETIC, {"device": "cpu"}, "--device: "),
+    (SYNTHETIC, {"keep": True}, "--keep: "),
+]
 
 
-@pytest.mark.parametrize("fault", FILES)
-def test_a_faulty_file_is_one_line_with_its_name(tmp_path: Path, fault: str) -> None:
-    value, words = FILES[fault]
+@pytest.mark.parametrize(("value", "options", "words"), FILES)
+def test_a_faulty_file_or_option_is_one_line(tmp_path, value, options, words):
     path = tmp_path / "what.yaml"
     stated = {"preset": "vsepp", **value}
     path.write_text(yaml.safe_dump({k: v for k, v in stated.items() if v is not None}))
-    refuses(lambda: plan_of(path), words, str(path))
+    refuses(lambda: plan_of(path, **options), words, *([] if options else [str(path)]))
+    refuses(lambda: plan_of(path.with_name("wat.yaml")), "did you mean 'what.yaml'")
 
 
-def refuses(work: Any, *words: str) -> None:
+def refuses(work, *words):
     with pytest.raises(ConfigError) as error:
         work()
     message = str(error.value)
     assert "\n" not in message and all(word in message for word in words), message
 
 
-def test_a_missing_file_gets_the_nearest(tmp_path: Path) -> None:
-    (tmp_path / "dive-alpha.yaml").write_text("")
-    refuses(lambda: plan_of(tmp_path / "dive-alfa.yaml"), "did you mean 'dive-alpha.yaml'")
+OPTIONS = [
+    ([], "0", "--over KEY=V1,V2"),
+    (["size"], "0", "--over size: expected KEY=VALUE,VALUE"),
+    (["size=1,[2"], "0", "--over size=1,[2: not a YAML value"),
+    (["size=1", "size=2"], "0", "a key is given twice"),
+    (["size=1"], "0,a", "seeds.1"),
+    (["size=1"], "1:5", "seeds.0"),
+    (["size=2020-01-01"], "0", "'over': a value is neither a number, text"),
+]
 
 
-@pytest.mark.parametrize("option", [{"dataset": "coco"}, {"device": "cpu"}, {"keep": True}])
-def test_an_option_of_another_kind_is_refused(option: dict[str, Any], tmp_path: Path) -> None:
-    path = tmp_path / "what.yaml"
-    path.write_text(yaml.safe_dump({k: v for k, v in SYNTHETIC.items() if v is not None}))
-    refuses(lambda: plan_of(path, **option), f"--{next(iter(option))}", "'synthetic'")
-
-
-@pytest.mark.parametrize(
-    ("over", "seeds", "words"),
-    [
-        ([], "0", "--over KEY=V1,V2"),
-        (["size"], "0", "--over size: expected KEY=VALUE,VALUE"),
-        (["size=1,[2"], "0", "--over size=1,[2: not a YAML value"),
-        (["size=1", "size=2"], "0", "a key is given twice"),
-        (["size=1"], "0,a", "seeds.1"),
-        (["size=1"], "1:5", "seeds.0"),
-        (["size=2020-01-01"], "0", "'over': a value is neither a number, text"),
-    ],
-)
-def test_faulty_options_are_one_line(over: list[str], seeds: str, words: str) -> None:
+@pytest.mark.parametrize(("over", "seeds", "words"), OPTIONS)
+def test_faulty_options_are_one_line(over, seeds, words):
     refuses(lambda: experiment_of_options(["vsepp"], over, Layout(), Options(seeds=seeds)), words)
 
 
@@ -230,18 +206,16 @@ def test_faulty_options_are_one_line(over: list[str], seeds: str, words: str) ->
         ({"training.devices": 2}, "one device"),
     ],
 )
-def test_a_faulty_setting_gets_the_nearest(
-    checkout: Checkout, settings: dict[str, Any], words: str
-) -> None:
+def test_a_faulty_setting_gets_the_nearest(checkout, settings, words):
     plan = checkout.plan(points={"one": settings})
     refuses(lambda: preset_of(checkout.layout, plan, points(plan)[0], seed=0), words)
 
 
-def test_scene_graphs_count_where_a_method_reads_them(checkout: Checkout) -> None:
+def test_scene_graphs_count_where_a_method_reads_them(checkout):
     layout = checkout.layout
     presets = [read_preset(preset_path(layout.presets, "tiny", name)) for name in ("vsepp", "cora")]
 
-    def hashes() -> list[str]:
+    def hashes():
         return [key_of(**portable_inputs(layout, "tiny", preset, {})) for preset in presets]
 
     before = hashes()

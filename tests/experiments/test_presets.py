@@ -1,7 +1,5 @@
 """A run of an experiment on presets is a training and an evaluation, and knows what it reads."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from typing import Any
@@ -12,13 +10,13 @@ import pytest
 import yaml
 from killing import kill_during
 from small_methods import SMALL_SETS
-from tiny_checkout import PRESET, Checkout
+from tiny_checkout import PRESET
 
 from manymatch.config.layout import ResultFiles
 from manymatch.config.preset import read_preset
 from manymatch.evaluation.evaluate import evaluate
 from manymatch.evaluation.split_results import EvaluationOptions
-from manymatch.experiments.engine import Run, perform, run_of
+from manymatch.experiments.engine import perform, run_of
 from manymatch.experiments.grid import points
 from manymatch.reporting.sections.experiments import table
 from manymatch.results.experiments import Experiment
@@ -26,7 +24,7 @@ from manymatch.training.train import train
 from manymatch.util.errors import DataError
 
 
-def record(checkout: Checkout, **plan: Any) -> dict[str, Any]:
+def record(checkout, **plan):
     options = {"keep": plan.pop("keep", False)}
     written = perform(checkout.experiment(checkout.plan(**plan), **options))
     assert written.parts[-2:] == ("tiny", "what.json")
@@ -34,9 +32,7 @@ def record(checkout: Checkout, **plan: Any) -> dict[str, Any]:
     return value
 
 
-def test_every_point_is_trained_and_evaluated_as_the_stages_do(
-    checkout: Checkout, worked: list[str]
-) -> None:
+def test_every_point_is_trained_and_evaluated_as_the_stages_do(checkout, worked):
     written = record(checkout, over={"size": [4]}, seeds=[0, 1], about="How wide?", keep=True)
     assert worked == ["size=4, seed 0", "size=4, seed 1"]
     (point,) = written["points"]
@@ -50,8 +46,8 @@ def test_every_point_is_trained_and_evaluated_as_the_stages_do(
     means = sum(map(int, i2t)) / 8 + sum(map(int, "".join(t2i))) / 24
     assert run["metrics"]["rsum"] == pytest.approx(100 * means, abs=0.01)
 
-    presets = {read_preset(path / "model" / "preset.yaml").seed: path for path in checkout.runs}
-    preset = read_preset(presets[1] / "model" / "preset.yaml")
+    presets = {read_preset(path / "model" / "preset.json").seed: path for path in checkout.runs}
+    preset = read_preset(presets[1] / "model" / "preset.json")
     layout, out = checkout.layout, checkout.layout.root / "by-hand"
     shards = layout.shards("tiny", "grid")
     places = [out / name for name in ("model", "curves", "checkpoints")]
@@ -63,9 +59,7 @@ def test_every_point_is_trained_and_evaluated_as_the_stages_do(
     assert run["checkpoint_sha256"] == provenance["checkpoint_sha256"]
 
 
-def test_sets_are_measured_as_a_whole_and_without_one_of_their_elements(
-    checkout: Checkout, worked: list[str]
-) -> None:
+def test_sets_are_measured_as_a_whole_and_without_one_of_their_elements(checkout, worked):
     preset = {**PRESET, "method": "dive", "model": SMALL_SETS}
     (checkout.layout.presets / "tiny" / "dive.yaml").write_text(yaml.safe_dump(preset))
     plan = {"preset": None, "points": {"sets": {"preset": "dive"}, "vector": {"preset": "vsepp"}}}
@@ -83,13 +77,13 @@ def test_sets_are_measured_as_a_whole_and_without_one_of_their_elements(
     assert {"rsum, image elements 1+3+4 only", "rsum, caption elements 2+3+4 only"} <= {*heads}
 
 
-def run_now(checkout: Checkout, **options: Any) -> Run:
+def run_now(checkout, **options):
     experiment = checkout.experiment(checkout.plan(over={"size": [4]}), **options)
     (point,) = points(experiment.plan)
     return run_of(experiment, point, 0)
 
 
-def test_data_and_values_decide_which_run_it_is(checkout: Checkout) -> None:
+def test_data_and_values_decide_which_run_it_is(checkout):
     layout, first = checkout.layout, run_now(checkout).folder
     preset = layout.presets / "tiny" / "vsepp.yaml"
     stated = yaml.safe_load(preset.read_text())
@@ -111,9 +105,7 @@ def test_data_and_values_decide_which_run_it_is(checkout: Checkout) -> None:
         run_now(checkout)
 
 
-def test_another_machine_takes_runs_from_the_files_of_results(
-    checkout: Checkout, worked: list[str]
-) -> None:
+def test_another_machine_takes_runs_from_the_files_of_results(checkout, worked):
     """Features may have other last bits there, but captions must be the same."""
     layout = checkout.layout
     record(checkout, over={"size": [4]})
@@ -136,9 +128,7 @@ KILLS = (
 )
 
 
-def test_killed_and_run_again_it_ends_with_the_same_numbers(
-    checkout: Checkout, worked: list[str]
-) -> None:
+def test_killed_and_run_again_it_ends_with_the_same_numbers(checkout, worked):
     plan: dict[str, Any] = {"over": {"size": [4]}}
     whole = record(checkout, **plan)["points"][0]["runs"][0]
     for moment in KILLS:

@@ -1,14 +1,11 @@
 """Spaces of settings: every fault is one line before anything is trained."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from made_searches import EPOCHS, LR, SPACE, write_space
-from tiny_checkout import Checkout
 
 from manymatch.config.layout import Layout
 from manymatch.util.errors import ConfigError
@@ -44,7 +41,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_faulty_space_is_one_line(checkout: Checkout, fault: str) -> None:
+def test_a_faulty_space_is_one_line(checkout, fault):
     change, message = FAULTS[fault]
     write_space(checkout, SPACE | change)
     base = checkout.layout.search_space("base")
@@ -53,20 +50,21 @@ def test_a_faulty_space_is_one_line(checkout: Checkout, fault: str) -> None:
         Search.of(checkout.layout, "tiny", "vsepp")
 
 
-def test_a_data_set_without_a_space_is_told_how_to_get_one(checkout: Checkout) -> None:
+def test_a_data_set_without_a_space_is_told_how_to_get_one(checkout):
     with pytest.raises(ConfigError, match=r"tiny\.yaml: no such file\. .*like: scenes"):
         Search.of(checkout.layout, "tiny", "vsepp")
     write_space(checkout, {"like": "scenes"})
     checkout.layout.search_space("scenes").write_text(yaml.safe_dump(SPACE))
-    assert Search.of(checkout.layout, "tiny", "vsepp").domains
+    assert Search.of(checkout.layout, "tiny", "vsepp").method
 
 
 @pytest.mark.parametrize("dataset", ["scenes", "flickr8k"])
-def test_every_method_s_preset_lies_inside_of_its_space(dataset: str) -> None:
+def test_every_method_s_preset_lies_inside_of_its_space(dataset):
     space = read_space(Layout(ROOT).search_space(dataset))
     for name in space.methods:
         one = Search(Layout(ROOT), dataset, name, space, "", "", {})
-        assert one.first_parameters()[0].keys() >= one.domains.keys(), name
-        options = [domain.options or {} for domain in one.domains.values()]
+        domains = space.method_domains(name)
+        assert one.first_parameters()[0].keys() >= domains.keys(), name
+        options = [domain.options or {} for domain in domains.values()]
         for settings in (parts for option in options for parts in option.values()):
             one.preset({k: v for k, v in settings.items() if not hasattr(v, "draw")})

@@ -1,7 +1,5 @@
 """Runs in processes of their own: the same numbers, and none outlives the command."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -10,12 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import psutil
 import pytest
-from tiny_checkout import Checkout
 from typer.testing import CliRunner
 
 from manymatch.cli import commands
@@ -25,8 +20,8 @@ COMMAND = ("experiment", "tiny", "vsepp", "--jobs", "2", "--over")
 
 @pytest.mark.slow
 def test_killed_and_interrupted_the_command_keeps_what_its_processes_finished(
-    checkout: Checkout, worked: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    checkout, worked, monkeypatch
+):
     """Real trainings: one run ends before the kill, the other is long."""
     with _started(checkout) as process:
         _wait(lambda: checkout.runs and _say(checkout, "epoch 3/4000"))
@@ -51,7 +46,7 @@ def test_killed_and_interrupted_the_command_keeps_what_its_processes_finished(
     assert len(worked) == 3
 
 
-def _run_here(checkout: Checkout) -> list[dict[str, Any]]:
+def _run_here(checkout):
     """The metrics of two short runs; the first is that of the processes."""
     words = [*COMMAND, "training.epochs=2,3"]
     outcome = CliRunner().invoke(commands.app, words, catch_exceptions=False)
@@ -61,7 +56,7 @@ def _run_here(checkout: Checkout) -> list[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def _started(checkout: Checkout) -> Iterator[subprocess.Popen[str]]:
+def _started(checkout):
     process = subprocess.Popen(
         [sys.executable, "-m", "manymatch", *COMMAND, "training.epochs=2,4000"],
         cwd=checkout.layout.root,
@@ -81,13 +76,13 @@ def _started(checkout: Checkout) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def _say(checkout: Checkout, text: str) -> bool:
+def _say(checkout, text):
     """Whether a run has said `text`."""
     logs = checkout.layout.experiment_runs("presets").glob("*/log.txt")
     return any(text in log.read_text() for log in logs)
 
 
-def _wait(until: Callable[[], object]) -> None:
+def _wait(until):
     for _ in range(3000):
         if until():
             return

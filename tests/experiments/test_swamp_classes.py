@@ -1,16 +1,11 @@
 """Clusters of a small untrained SwAMP on a few made-up images, against loops over what they say."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from tiny_data import TinyData
 from untrained import save_untrained
 
 from manymatch.experiments.probes.probed_model import ProbedModel
@@ -18,7 +13,6 @@ from manymatch.experiments.swamp_classes import (
     PICTURES,
     SHOWN,
     describe_classes,
-    most_frequent,
     words_of,
 )
 from manymatch.scene_graphs.parser import load_model
@@ -29,29 +23,27 @@ N_CLASSES = 5
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory, data: TinyData) -> Path:
+def model(tmp_path_factory, data):
     settings = {"n_classes": N_CLASSES, "queue": 8}
     return save_untrained(tmp_path_factory.mktemp("models") / "swamp", data, "swamp", settings)
 
 
-def run(model: Path, data: TinyData, target: Path) -> dict[str, Any]:
+def run(model, data, target):
     describe_classes(model, data.shards, target, split="test", parser=PARSER)
     return json.loads(target.read_text())
 
 
 @pytest.fixture(scope="module")
-def written(
-    model: Path, data: TinyData, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Any]:
+def written(model, data, tmp_path_factory):
     return run(model, data, tmp_path_factory.mktemp("reports") / "swamp.json")
 
 
 @pytest.fixture(scope="module")
-def probed(model: Path, data: TinyData) -> ProbedModel:
+def probed(model, data):
     return ProbedModel.open(model, data.shards, "test")
 
 
-def likeliest(probed: ProbedModel, vectors: torch.Tensor) -> list[int]:
+def likeliest(probed, vectors):
     """The class whose prototype is nearest, sample by sample."""
     prototypes = probed.trained.method.labels.prototypes.detach()
     cosines = [
@@ -61,9 +53,7 @@ def likeliest(probed: ProbedModel, vectors: torch.Tensor) -> list[int]:
     return [max(range(N_CLASSES), key=row.__getitem__) for row in cosines]
 
 
-def test_every_sample_is_in_the_class_of_the_nearest_prototype(
-    written: dict[str, Any], probed: ProbedModel
-) -> None:
+def test_every_sample_is_in_the_class_of_the_nearest_prototype(written, probed):
     embedded = probed.embedded
     captions = likeliest(probed, embedded.texts.vectors)
     images = likeliest(probed, embedded.images.vectors)
@@ -81,18 +71,15 @@ def test_every_sample_is_in_the_class_of_the_nearest_prototype(
             name for name, of in zip(embedded.image_ids, images, strict=True) if of == number
         ]
     assert written["used"] == {"captions": len(set(captions)), "images": len(set(images))}
+    sizes = [len(item["captions"]) for item in written["classes"]]
+    assert sizes == sorted(sizes, reverse=True) and len(sizes) > 1
+    about = [written[key] for key in ("preset", "method", "split", "n_classes")]
+    assert about == ["swamp", "swamp", "test", N_CLASSES]
     same = [of == images[index] for of, index in zip(captions, embedded.image_index, strict=True)]
     assert written["agreement"] == pytest.approx(100 * sum(same) / len(same), abs=0.01)
 
 
-def test_classes_come_by_size_and_say_whose_they_are(written: dict[str, Any]) -> None:
-    sizes = [len(item["captions"]) for item in written["classes"]]
-    assert sizes == sorted(sizes, reverse=True) and len(sizes) > 1
-    assert (written["preset"], written["method"], written["split"]) == ("swamp", "swamp", "test")
-    assert written["n_classes"] == N_CLASSES
-
-
-def test_keywords_are_counted_by_caption(written: dict[str, Any]) -> None:
+def test_keywords_are_counted_by_caption(written):
     model = load_model(PARSER)
     item = written["classes"][0]
     message = words_of(model, [caption["caption"] for caption in item["captions"]])
@@ -101,7 +88,7 @@ def test_keywords_are_counted_by_caption(written: dict[str, Any]) -> None:
     assert item["nouns"][0][1] == max(counts.values())
 
 
-def test_the_largest_classes_have_pictures(written: dict[str, Any], probed: ProbedModel) -> None:
+def test_the_largest_classes_have_pictures(written, probed):
     rows = range(len(probed.embedded.image_ids))
     stored = {image.image_id: image.thumbnail for image in probed.images(rows)}
     shown: dict[str, str | None] = {}
@@ -113,7 +100,7 @@ def test_the_largest_classes_have_pictures(written: dict[str, Any], probed: Prob
     assert any(decoded.values())
 
 
-def test_words_are_lemmas_told_apart_by_kind() -> None:
+def test_words_are_lemmas_told_apart_by_kind():
     model = load_model(PARSER)
     words = words_of(model, ["Two dogs are chasing a dog\nthrough the  parks.", "red"])
     assert words[0].nouns == ["dog", "park"]
@@ -121,16 +108,8 @@ def test_words_are_lemmas_told_apart_by_kind() -> None:
     assert words[1].verbs == []
 
 
-def test_the_most_frequent_words_come_first() -> None:
-    captions = [["b", "c"], ["c"], ["a", "b"]]
-    assert most_frequent(captions, 2) == [("b", 2), ("c", 2)]
-    assert most_frequent([], 2) == []
-
-
 @pytest.mark.parametrize(("name", "settings"), [("vsepp", {}), ("swamp", {"weight": 0.0})])
-def test_a_model_without_classes_is_told_so(
-    name: str, settings: dict[str, Any], data: TinyData, tmp_path: Path
-) -> None:
+def test_a_model_without_classes_is_told_so(name, settings, data, tmp_path):
     model = save_untrained(tmp_path / name, data, name, settings)
     with pytest.raises(ConfigError, match="has no classes"):
         run(model, data, tmp_path / "x.json")

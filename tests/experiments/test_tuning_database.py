@@ -1,10 +1,7 @@
 """Each fault of the database of a search is one line with its path, and nothing is lost."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -21,23 +18,23 @@ from manymatch.experiments.tuning.space import Pruning
 OPEN = partial(open_study, key="key", pruning=Pruning())
 
 
-def text(path: Path) -> None:
+def text(path):
     path.write_text("no database")
 
 
-def other_version(path: Path) -> None:
+def other_version(path):
     OPEN(path)
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE alembic_version SET version_num = 'v99.0.0'")
 
 
-def damaged(path: Path) -> None:
+def damaged(path):
     OPEN(path)
     content = path.read_bytes()
     path.write_bytes(content[:100] + b"x" * (len(content) - 100))
 
 
-def other_tables(path: Path) -> None:
+def other_tables(path):
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE studies (x)")
         connection.execute("CREATE TABLE version_info (y)")
@@ -48,7 +45,7 @@ def other_tables(path: Path) -> None:
     [text, other_version, damaged, other_tables, Path.mkdir, os.mkfifo]
     + [partial(lambda path, to: path.symlink_to(to), to=to) for to in ("/dev/zero", "/proc/x")],
 )
-def test_a_fault_at_the_start_is_one_line(tmp_path: Path, make: Callable[[Path], None]) -> None:
+def test_a_fault_at_the_start_is_one_line(tmp_path, make):
     path = tmp_path / "search.db"
     make(path)
     with pytest.raises((StorageError, DataError)) as error:
@@ -56,13 +53,13 @@ def test_a_fault_at_the_start_is_one_line(tmp_path: Path, make: Callable[[Path],
     assert str(error.value).startswith(f"{path}: ") and "\n" not in str(error.value)
 
 
-def test_a_full_disk_is_one_line_and_the_trials_stay(tmp_path: Path) -> None:
+def test_a_full_disk_is_one_line_and_the_trials_stay(tmp_path):
     path = tmp_path / "search.db"
     assert error_on_full_disk(partial(OPEN, path), 5_000).startswith(f"StorageError: {path}: ")
     path.unlink(missing_ok=True)
     OPEN(path).tell(OPEN(path).ask(), 1.0)
 
-    def fill() -> None:
+    def fill():
         study = OPEN(path)
         with database_errors(path):
             for number in range(1000):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from manymatch import Model
-from manymatch.evaluation.rerank import reranked
+from manymatch.evaluation.ensemble import reranked
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Side
 from manymatch.search.scan.code_writer import write_codes

@@ -1,11 +1,7 @@
 """A made-up folder of results with everything that the report can show."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from pathlib import Path
-from typing import Any
 
 from made_probes import write_probes
 from made_results import (
@@ -20,9 +16,9 @@ from made_results import (
 from made_sets import add_sets, set_metrics
 from report_pages import edit
 
-METHODS = ["vsepp", "vse_infinity", "pvse", "dive", "maxmatch"]
+METHODS = ["vsepp", "vse_infinity", "pvse", "dive", "maxmatch", "a|b"]
 CLAIMS = """
-over: {preset: [vsepp, vse_infinity, pvse, dive, maxmatch, planned]}
+over: {preset: [vsepp, vse_infinity, pvse, dive, maxmatch, "a|b", planned]}
 claims:
   Sets over single vectors: {better: [pvse, dive, maxmatch], other: [vsepp, vse_infinity]}
   DivE's sets wider: {better: dive, other: maxmatch, metrics: [image_variance, caption_variance]}
@@ -30,7 +26,7 @@ claims:
 """
 
 
-def complete(reports: Path) -> None:
+def complete(reports):
     """Add to a folder of results what is missing."""
     _write_experiments(reports)
     _write_scenes(reports)
@@ -39,7 +35,7 @@ def complete(reports: Path) -> None:
     shutil.rmtree(reports / "curves" / "flickr8k" / "cora")
 
 
-def judge(metrics: dict[str, Any], gain: float) -> None:
+def judge(metrics, gain):
     """Give metrics the values of one-to-many; `gain` is that of queries with two true items."""
     for way in metrics["multi"].values():
         way["others"] = 12.25 + gain
@@ -50,11 +46,11 @@ def judge(metrics: dict[str, Any], gain: float) -> None:
         }
 
 
-def _write_experiments(reports: Path) -> None:
+def _write_experiments(reports):
     rsums = {"dive": [310.0, 312.0, 305.0], "pvse": [300.0, 90.0, 280.0]}
     path = write_experiment(reports, "scenes-study", {"preset": METHODS}, rsums=rsums)
 
-    def change(experiment: dict[str, Any]) -> None:
+    def change(experiment):
         for point in experiment["points"]:
             sets = point["label"] in ("dive", "maxmatch")
             for run in point["runs"]:
@@ -65,30 +61,45 @@ def _write_experiments(reports: Path) -> None:
                     shares = {"together": 70.0, "together_by_chance": 60.5}
                     made["meanings"] = shares | {"apart": 50.0, "apart_by_chance": 45.0}
                     run["metrics"]["sets"] = made
+                if point["label"] == "maxmatch":  # other judged pairs make other groups
+                    for way in run["metrics"]["multi"].values():
+                        way["by_positives"]["queries"] = [40, 39]
 
     edit(path, change)
     (reports.parent / "experiments").mkdir(exist_ok=True)
     (reports.parent / "experiments" / "scenes-study.yaml").write_text(CLAIMS)
     write_experiment(reports, "layers", {"attribute_layers": [1, 2], "object_layers": [1, 2, 3]})
     write_experiment(reports, "named", {"a|b": ["x", None]}, keys=[], seeds=1)
-    write_experiment(reports, "alone", {"alpha": [10, 2, 5]}, dataset="elsewhere")
+    # The page of a data set is not that of another one with a similar name.
+    write_experiment(reports, "alone", {"alpha": [10, 2, 5]}, dataset="scenes-experiments")
     write_sketches(reports)
+    collapsed = {"contrastive": [86.0, 2.25, 85.0], "SwAMP": [90.0, 91.0, 89.0]}
+    write_synthetic(reports, "collapsed", collapsed)
     write_synthetic(reports, "a", {"x": [1.0], "y": [2.0]}, published={}, baseline=None)
 
 
-def _hits(seed: int) -> dict[str, str]:
+def _hits(seed):
     i2t = "".join(str((n + seed) % 4) for n in range(300))
     return {"i2t": i2t, "t2i": " ".join([f"{seed % 4}1023"] * 300)}
 
 
-def _write_scenes(reports: Path) -> None:
+def _write_scenes(reports):
     pictures = _answers_with_labels(reports / "runs/scenes/cora/samples.json")
     add_sets(reports, "scenes", "cora", 4, alive=True)
     add_sets(reports, "scenes", "vsepp", 2, alive=False)
-    _write_run_file(reports)
-    write_costs(reports)
+    edit(reports / "results/scenes/vsepp.json", lambda metrics: metrics["sets"].pop("texts"))
+    attention = {"image_maps": [], "caption_maps": []}
+    edit(reports / "runs/scenes/vsepp/sets.json", lambda sets: sets.update(attention))
+    for preset, gain in (("vsepp", 0.0), ("cora", 1.5)):
+        path = reports / "results/scenes" / f"{preset}.json"
+        edit(path, lambda metrics, gain=gain: judge(metrics, gain))
+    _write_run_files(reports)
+    path = write_costs(reports, git_revision="0123456789abcdef")
+    edit(path, lambda costs: costs["rows"][4]["step"].update(peak_gpu_memory_mb=5120.4))
     write_probes(reports, "scenes", "cora", pictures)
-    write_probes(reports, "scenes", "vsepp", pictures, entities=False)
+    edit(write_probes(reports, "scenes", "vsepp", pictures, entities=False), _add_own_probe)
+    outdated = write_probes(reports, "scenes", "cora+rerank", pictures)
+    edit(outdated, lambda probes: probes.update(checkpoint_sha256="8"))
     write_clusters(reports, "scenes", "vsepp", {}, checkpoint_sha256="9")
     for preset, rsums in {"vsepp": [50.0, 60.0, -55.0, 54.0], "dive": [50.0, None, 70.0]}.items():
         written(reports / "tuning" / "scenes" / f"{preset}.json", tuning(rsums, preset))
@@ -97,6 +108,7 @@ def _write_scenes(reports: Path) -> None:
     together = {"seed": "0+1", "members": members}
     for preset, change in {
         "cora+cora-1": together,
+        "vsepp+cora": together,  # no baseline
         "cora+rerank": {"rerank_beta": 0.65},
         "cora+cora-1+rerank": {**together, "rerank_beta": 0.6},
     }.items():
@@ -104,7 +116,14 @@ def _write_scenes(reports: Path) -> None:
         write_provenance(reports, record | change | {"preset": preset})
 
 
-def _answers_with_labels(path: Path) -> list[str]:
+def _add_own_probe(record):
+    table = {"title": "Own", "columns": ["What", "How much"], "rows": [["this", 77.25]]}
+    own = {"title": "My probe", "about": "Mine.", "tables": [table], "samples": [{"a": 1}]}
+    record["studies"]["rich_captions"].update(about="Another.")
+    record["studies"].update(mine=own)
+
+
+def _answers_with_labels(path):
     """Let three answers say in how many labels they differ, and take a picture and a graph away.
 
     Returns:
@@ -121,24 +140,25 @@ def _answers_with_labels(path: Path) -> list[str]:
     return pictures
 
 
-def _keep_few(samples: dict[str, Any]) -> None:
+def _keep_few(samples):
     samples.update(images=samples["images"][1:4], captions=samples["captions"][:3])
 
 
-def _write_run_file(reports: Path) -> None:
-    """The run file of vsepp's captions: ten queries, whose ranks fit the metrics."""
+def _write_run_files(reports):
+    """The run file of captions: ten queries, whose ranks fit the metrics of vsepp, not of cora."""
     lines = [
         f"{query:06d}#0 Q0 {query if rank == own else 900 + rank:06d} {rank} {1 - rank / 100} t"
         for query, own in enumerate([1] * 5 + [2, 4, 5, 9, 20])
         for rank in range(1, 21)
     ]
-    (reports / "runs/scenes/vsepp/t2i.trec").write_text("\n".join(lines) + "\n")
+    for preset in ("vsepp", "cora"):
+        (reports / "runs/scenes" / preset / "t2i.trec").write_text("\n".join(lines) + "\n")
     values = {"r1": 50.0, "r5": 80.0, "r10": 90.0}
     edit(reports / "results/scenes/vsepp.json", lambda metrics: metrics["t2i"].update(values))
 
 
-def _write_coco(reports: Path) -> None:
-    """Results of three models: of all protocols, of pairs, of another program."""
+def _write_coco(reports):
+    """Results of three models: all protocols, pairs, another program; and results on few images."""
     record = json.loads((reports / "provenance/scenes/cora.json").read_text())
     record |= {"dataset": "coco", "images": 5000, "captions": 25_010}
     values = recalls(50.0)
@@ -146,25 +166,26 @@ def _write_coco(reports: Path) -> None:
     every |= {"cxc": {way: {"r1": 60.0} for way in ("i2t", "t2i")}}
     for preset, metrics, change in (
         ("cora", every, {"setting": "reproduced"}),
-        ("dive", values, {"method": "dive"}),
+        ("dive", values | {"sets": set_metrics(4, alive=True)}, {"method": "dive"}),
+        ("a_b & 100%", values, {"method": "dive", "images": 5}),
         ("theirs", values, {"method": "external", "setting": "external"}),
     ):
         written(reports / "results/coco" / f"{preset}.json", metrics)
         write_provenance(reports, record | change | {"preset": preset})
 
 
-def recalls(best: float) -> dict[str, Any]:
+def recalls(best):
     """`i2t`, `t2i` and `rsum` with this R@1 in both directions."""
     way = {"r1": best, "r5": 80.0, "r10": 90.0, "medr": 1.0, "meanr": 3.0}
     return {"i2t": way, "t2i": way, "rsum": 2 * best + 340}
 
 
-def _pmrp(i2t: float, t2i: float) -> dict[str, Any]:
+def _pmrp(i2t, t2i):
     """The means over zeta, and values of zeta 0, 1, 2 around them."""
     alone = {f"zeta{z}": {"i2t": i2t + z - 1, "t2i": t2i + 10 * (z - 1)} for z in range(3)}
     return {"i2t": i2t, "t2i": t2i} | alone
 
 
-def write_provenance(reports: Path, record: dict[str, Any]) -> Path:
+def write_provenance(reports, record):
     """The provenance of a result."""
     return written(reports / "provenance" / record["dataset"] / f"{record['preset']}.json", record)

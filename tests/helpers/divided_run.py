@@ -19,7 +19,7 @@ from pipelines.stage import StageFailed
 
 
 def main() -> None:
-    divided = parts.divided.with_options(task_runner=parts._runner("", 3))
+    divided = parts.divided.with_options(task_runner=parts.runner("", 3))
     hosts: set[str] = set()
     threading.Thread(target=_note_hosts, args=(hosts,), daemon=True).start()
     with prefect_test_harness(server_startup_timeout=200):

@@ -93,10 +93,10 @@ def zips():
         yield streamed(write)
 
 
-def hdf5(form, **options):
+def hdf5(form, names=IDS, **options):
     def write(path):
         with h5py.File(path, "w", libver=form) as file:
-            for name in IDS:
+            for name in names:
                 file.create_dataset(name, data=VALUES, **options)
 
     return written(write)
@@ -109,12 +109,9 @@ def hdf5s():
     yield hdf5("latest", chunks=(2, 3), compression="lzf", fletcher32=True)
 
 
-def one_array(form, **options):
-    def write(path):
-        with h5py.File(path, "w", libver=form) as file:
-            file.create_dataset("a", data=VALUES, **options)
-
-    return written(write)
+def hdf5_scores():
+    yield hdf5("earliest", "a")
+    yield hdf5("latest", "a", chunks=(2, 3), compression="gzip")
 
 
 def stores():
@@ -228,8 +225,3 @@ def csvs():
 
 def safetensor_files():
     yield safetensors.torch.save({"a": torch.from_numpy(VALUES)})
-
-
-def hdf5_scores():
-    yield one_array("earliest")
-    yield one_array("latest", chunks=(2, 3), compression="gzip")

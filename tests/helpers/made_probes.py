@@ -1,8 +1,5 @@
 """Made-up probes of two models, in the form in which `manymatch probe` writes them."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 from made_results import CHECKPOINT, written
@@ -16,9 +13,7 @@ GRAPH: dict[str, Any] = {
 TURNED = GRAPH | {"relations": [{"subject": 1, "label": "chases", "object": 0}]}
 
 
-def write_probes(
-    reports: Path, dataset: str, preset: str, thumbnails: list[str], *, entities: bool = True
-) -> Path:
+def write_probes(reports, dataset, preset, thumbnails, *, entities=True):
     """The file of one model; `entities`: whether its captions have them."""
     better = 0 if entities else 3
     probes = {
@@ -38,15 +33,15 @@ def write_probes(
     return written(reports / "probes" / dataset / f"{preset}.json", record)
 
 
-def _probe(title: str, about: str, tables: list[dict], samples: list[dict]) -> dict[str, Any]:
+def _probe(title, about, tables, samples):
     return {"title": title, "about": about, "tables": tables, "samples": samples}
 
 
-def _table(title: str, columns: list[str], *rows: list[Any]) -> dict[str, Any]:
+def _table(title, columns, *rows):
     return {"title": title, "columns": columns, "rows": list(rows)}
 
 
-def _rich(better: int) -> dict[str, Any]:
+def _rich(better):
     columns = ["Captions", "Attributes and relations", "R@1", "R@5", "R@10", "Sum", "MedR"]
     rows = (
         ["the 100 richest", 7.25, 21.0 + better, 55.0, 70.5, 146.5 + better, 4.0],
@@ -68,7 +63,7 @@ def _rich(better: int) -> dict[str, Any]:
     )
 
 
-def _entities(thumbnails: list[str], better: int) -> dict[str, Any]:
+def _entities(thumbnails, better):
     columns = ["Entities", "True of an image", "R@1", "R@5", "R@10", "mAP@R", "R-P"]
     row = [1432, 6.31, 51.33 + better, 80.0, 91.67, 30.12, 41.05]
     samples = [
@@ -86,7 +81,7 @@ def _entities(thumbnails: list[str], better: int) -> dict[str, Any]:
     return _probe("Image to entity", "All entities.", [_table("Images", columns, row)], samples)
 
 
-def _errors() -> dict[str, Any]:
+def _errors():
     columns = ["Error", "none", "10%", "20%", "30%"]
     rsums = _table(
         "rsum",
@@ -108,7 +103,7 @@ def _errors() -> dict[str, Any]:
     return _probe("Errors of the parser", "One error.", [rsums, counts], samples)
 
 
-def _reranking() -> dict[str, Any]:
+def _reranking():
     rows = [[beta / 20, 240.0 + 10 * beta / 20 - 8 * (beta / 20) ** 2] for beta in range(21)]
     table = _table("Validation", ["beta", "rsum"], *rows)
     return _probe("Re-ranking by entities", "The best beta is 0.6.", [table], [])

@@ -2,30 +2,17 @@
 between seeds; costs of all methods and of cross-attention; synthetic pairs; sketches; tuning;
 classes of a SwAMP."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import random
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 CHECKPOINT = "3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea"
 """The hash of every model."""
 
 
 def write_experiment(
-    reports: Path,
-    name: str,
-    over: dict[str, list[Any]],
-    *,
-    dataset: str = "scenes",
-    seeds: int = 3,
-    sets: bool = False,
-    rsums: Mapping[str, Sequence[float]] | None = None,
-    **change: Any,
-) -> Path:
+    reports, name, over, *, dataset="scenes", seeds=3, sets=False, rsums=None, **change
+):
     """The file of an experiment on presets; every combination of `over` is a point. `rsums`
     are those of the runs of some points, by label."""
     combinations = itertools.product(*over.values())
@@ -55,7 +42,7 @@ def write_experiment(
     return written(reports / "experiments" / dataset / f"{name}.json", record | change)
 
 
-def _point(settings: dict[str, Any], position: float, seeds: int, sets: bool) -> dict[str, Any]:
+def _point(settings, position, seeds, sets):
     label = ", ".join(
         str(value) if key == "preset" else f"{key}={value}" for key, value in settings.items()
     )
@@ -64,8 +51,8 @@ def _point(settings: dict[str, Any], position: float, seeds: int, sets: bool) ->
     return {"label": label, "settings": settings, "resolved": {}, "runs": runs}
 
 
-def _run(good: float, rng: random.Random, seed: int, sets: bool) -> dict[str, Any]:
-    def noisy(value: float) -> float:
+def _run(good, rng, seed, sets):
+    def noisy(value):
         return round(value * good + rng.uniform(-0.02, 0.02) * value, 2)
 
     ways = {
@@ -109,7 +96,7 @@ OF_COSTS = (
 )
 
 
-def write_costs(reports: Path, dataset: str = "scenes", **change: Any) -> Path:
+def write_costs(reports, dataset="scenes", **change):
     """The file of a data set."""
     record = {
         "dataset": dataset,
@@ -124,7 +111,7 @@ def write_costs(reports: Path, dataset: str = "scenes", **change: Any) -> Path:
     return written(reports / "efficiency" / f"{dataset}.json", record | change)
 
 
-def _cost_row(name: str, number: int) -> dict[str, Any]:
+def _cost_row(name, number):
     elements = ELEMENTS.get(name, 1)
     search = {size: 0.02 + size * elements**2 * 2e-5 for size in GALLERIES}
     return {
@@ -150,7 +137,7 @@ def _cost_row(name: str, number: int) -> dict[str, Any]:
     }
 
 
-def _scan() -> dict[str, Any]:
+def _scan():
     return {
         "name": "cross-attention",
         "method": "scan",
@@ -169,7 +156,7 @@ def _scan() -> dict[str, Any]:
     }
 
 
-def write_synthetic(reports: Path, name: str, r1: dict[str, list[float]], **change: Any) -> Path:
+def write_synthetic(reports, name, r1, **change):
     """An experiment whose points have these R@1 of pairs, a run each; of classes half the way to
     100. `SwAMP` has an assignment."""
     points = [
@@ -191,7 +178,7 @@ def write_synthetic(reports: Path, name: str, r1: dict[str, list[float]], **chan
     return written(reports / "synthetic" / f"{name}.json", record | change)
 
 
-def _pairs_run(seed: int, r1: float, label: str) -> dict[str, Any]:
+def _pairs_run(seed, r1, label):
     return {
         "seed": seed,
         "pair": {"r1": r1, "r5": 99.0, "r10": 99.5, "medr": 1.0 + seed},
@@ -203,7 +190,7 @@ def _pairs_run(seed: int, r1: float, label: str) -> dict[str, Any]:
     }
 
 
-def write_sketches(reports: Path, name: str = "made", **change: Any) -> Path:
+def write_sketches(reports, name="made", **change):
     """Two points of two seeds each."""
     points = [
         {"label": label, "settings": {}, "runs": [_sketch_run(seed, value) for seed in (0, 1)]}
@@ -220,12 +207,12 @@ def write_sketches(reports: Path, name: str = "made", **change: Any) -> Path:
     return written(reports / "sketches" / f"{name}.json", record | change)
 
 
-def _sketch_run(seed: int, value: float) -> dict[str, Any]:
+def _sketch_run(seed, value):
     values = {"map": value + seed, "map_at_200": value + 10, "map_at_200_r": 9.0, "p_at_200": 8.0}
     return {"seed": seed, **values, "validation": 50.0, "epoch": 3, "seconds": 7.0}
 
 
-def tuning(rsums: Sequence[float | None], preset: str = "vsepp", **change: Any) -> dict[str, Any]:
+def tuning(rsums, preset="vsepp", **change):
     """A search whose trials have these rsums; None: the trial diverged. A negative rsum is that of
     a pruned trial."""
     trials = [
@@ -243,9 +230,7 @@ def tuning(rsums: Sequence[float | None], preset: str = "vsepp", **change: Any) 
     return {**names, **budget, "trials": trials, **change}
 
 
-def write_clusters(
-    reports: Path, dataset: str, preset: str, thumbnails: dict[str, str | None], **change: Any
-) -> Path:
+def write_clusters(reports, dataset, preset, thumbnails, **change):
     """Two classes; the first has an image for each of the thumbnails."""
     captions = [{"caption_id": f"{n}#0", "caption": f"A dog chases ball {n}."} for n in range(6)]
     record = {
@@ -280,7 +265,7 @@ def write_clusters(
     return written(reports / "clusters" / dataset / f"{preset}.json", record | change)
 
 
-def written(path: Path, record: dict[str, Any]) -> Path:
+def written(path, record):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record), encoding="utf-8")
     return path

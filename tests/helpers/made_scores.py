@@ -75,3 +75,38 @@ def precision_at_r(scores: Sequence[float], right: Sequence[bool]) -> float:
     """The part of the first R items that is right."""
     count = sum(right)
     return sum(ranked(scores, right)[:count]) / count
+
+
+def naive_ranks(table, index):
+    """The rank of each image's best caption, and of each caption's image, by a loop."""
+    i2t, t2i, scores = [], [], table.tolist()
+    for image, row in enumerate(scores):
+        best = max(row[text] for text, own in enumerate(index) if own == image)
+        i2t.append(1 + sum(row[text] >= best for text, own in enumerate(index) if own != image))
+    for text, own in enumerate(index):
+        rivals = [row[text] for image, row in enumerate(scores) if image != own]
+        t2i.append(1 + sum(score >= scores[own][text] for score in rivals))
+    return i2t, t2i
+
+
+def naive_nearest(
+    queries: Tensor, gallery: Tensor, depth: int
+) -> list[list[list[tuple[float, int, int]]]]:
+    """Of each element of each query the items by their best cosine: (cosine, item, element)."""
+
+    def cosine(x: Tensor, y: Tensor) -> float:
+        return (x @ y / x.norm() / y.norm()).item()
+
+    return [
+        [
+            sorted(
+                (
+                    max((cosine(x, y), item, met) for met, y in enumerate(elements, start=1))
+                    for item, elements in enumerate(gallery)
+                ),
+                reverse=True,
+            )[:depth]
+            for x in query
+        ]
+        for query in queries
+    ]

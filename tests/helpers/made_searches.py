@@ -1,17 +1,10 @@
 """A space of settings, and trainings that are made up: the rsum is a function of the settings."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import yaml
-from tiny_checkout import Checkout
 
-from manymatch.config.layout import Layout
-from manymatch.config.preset import Preset
 from manymatch.model.facts import FACTS
 from manymatch.training.checkpoints import RSUM, History
 from manymatch.util.errors import DeviceMemoryError, DivergenceError
@@ -37,13 +30,7 @@ SPACE: dict[str, Any] = {
 }
 
 
-def made_up_training(
-    preset: Preset,
-    layout: Layout,
-    dataset: str,
-    folder: Path,
-    end_of_epoch: Callable[[History], None] | None = None,
-) -> Path:
+def made_up_training(preset, layout, dataset, folder, end_of_epoch=None):
     model = folder / "model"
     if model.exists():
         return model
@@ -62,7 +49,7 @@ def made_up_training(
     return model
 
 
-def write_space(checkout: Checkout, value: dict[str, Any]) -> None:
+def write_space(checkout, value):
     path = checkout.layout.search_space("tiny")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump(value))

@@ -1,17 +1,13 @@
 """Made-up results of set methods: one whose elements share the work, one whose first wins all."""
 
-from __future__ import annotations
-
 import json
 import random
-from pathlib import Path
-from typing import Any
 
 RANKS = {"r1": 20.0, "r5": 50.0, "r10": 60.0, "medr": 5.0, "meanr": 20.0}
 RECALL = {"i2t": RANKS, "t2i": RANKS, "rsum": 260.0}
 
 
-def set_metrics(elements: int, alive: bool) -> dict[str, Any]:
+def set_metrics(elements, alive):
     """`sets` of the metrics file."""
     rsums = {k: 240.5 - 3 * k if alive or k == 1 else 12.5 for k in elements_of(elements)}
     side = {
@@ -25,11 +21,11 @@ def set_metrics(elements: int, alive: bool) -> dict[str, Any]:
     return {"gallery": 300, "rsum": 260.0, "images": side | selection, "texts": side}
 
 
-def elements_of(elements: int) -> range:
+def elements_of(elements):
     return range(1, elements + 1)
 
 
-def shown_sets(samples: dict[str, Any], elements: int, alive: bool) -> dict[str, Any]:
+def shown_sets(samples, elements, alive):
     """`sets.json` for the queries of a `samples.json`; every third image has boxes, not a grid."""
     rng = random.Random(elements)
     images, captions = samples["images"], samples["captions"]
@@ -56,8 +52,8 @@ def shown_sets(samples: dict[str, Any], elements: int, alive: bool) -> dict[str,
     }
 
 
-def _pairs(elements: int, alive: bool) -> dict[str, Any]:
-    def share(k: int, other: int) -> float:
+def _pairs(elements, alive):
+    def share(k, other):
         if not alive:
             return 0.97 if k == other == 0 else 0.03 / (elements**2 - 1)
         return 0.8 / elements if k == other else 0.2 / (elements**2 - elements)
@@ -65,13 +61,13 @@ def _pairs(elements: int, alive: bool) -> dict[str, Any]:
     rows = range(elements)
     return {
         "share": [[round(share(k, other), 4) for other in rows] for k in rows],
-        "cosine": [[0.62 if k == other else -0.05 for other in rows] for k in rows],
+        "cosine": [
+            [0.62 if (k + 1) % elements == other else -0.05 for other in rows] for k in rows
+        ],
     }
 
 
-def _image_map(
-    query: dict[str, Any], elements: int, alive: bool, rng: random.Random, boxes: bool
-) -> dict[str, Any]:
+def _image_map(query, elements, alive, rng, boxes):
     places = [[0.05, 0.3, 0.4, 0.9], [0.35, 0.25, 0.7, 0.95], [0.0, 0.0, 1.0, 1.0]]
     count = len(places) if boxes else 49
     weights = [_weights(count, 10 * k + 17 if alive else 24, rng) for k in range(elements)]
@@ -85,7 +81,7 @@ def _image_map(
     }
 
 
-def _weights(count: int, centre: int, rng: random.Random) -> list[float]:
+def _weights(count, centre, rng):
     """A bump around a cell, with noise; sums to 1."""
     x, y = centre % 7, centre // 7
     raw = [
@@ -95,7 +91,7 @@ def _weights(count: int, centre: int, rng: random.Random) -> list[float]:
     return [round(value / sum(raw), 4) for value in raw]
 
 
-def _caption_map(query: dict[str, Any], elements: int, rng: random.Random) -> dict[str, Any]:
+def _caption_map(query, elements, rng):
     words = query["caption"].lower().strip(".").split()
     weights = [[rng.random() ** 3 for _ in words] for _ in range(elements)]
     return {
@@ -105,18 +101,18 @@ def _caption_map(query: dict[str, Any], elements: int, rng: random.Random) -> di
     }
 
 
-def _finds(query: dict[str, Any], key: str, elements: int, alive: bool) -> dict[str, Any]:
+def _finds(query, key, elements, alive):
     """Element k finds what the query found from place k on; all the same if they are not alive."""
     items = [item | {"element": 1} for item in query["retrieved"]]
     starts = [k if alive else 0 for k in range(elements)]
     return {key: query[key], "elements": [items[start : start + 3] for start in starts]}
 
 
-def _places(elements: int, rng: random.Random) -> list[list[list[int]]]:
+def _places(elements, rng):
     return [[[200 * k % 1000, rng.randrange(1001)] for k in range(elements)] for _ in range(20)]
 
 
-def add_sets(reports: Path, dataset: str, preset: str, elements: int, alive: bool) -> None:
+def add_sets(reports, dataset, preset, elements, alive):
     """Make an existing result one of a set method."""
     path = reports / "results" / dataset / f"{preset}.json"
     metrics = json.loads(path.read_text()) | {"sets": set_metrics(elements, alive)}

@@ -4,18 +4,13 @@ A class is a point in a small space; sketches and images see it, with noise, thr
 maps. What the maps have in common is learnt on seen classes and serves the unseen ones.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
 CLASSES, LATENT, WIDTH = 24, 6, 20
 UNSEEN = [f"kind-{number}" for number in range(18, CLASSES)]
 
 
-def write_sketches(folder: Path, per_class: int = 20, seed: int = 0) -> dict[str, Any]:
+def write_sketches(folder, per_class=20, seed=0):
     """Files as the CVAE's authors published them (ECCV 2018), images in two parts; the `data` of
     an experiment on them."""
     rng = np.random.default_rng(seed)
@@ -39,7 +34,7 @@ def write_sketches(folder: Path, per_class: int = 20, seed: int = 0) -> dict[str
     }
 
 
-def part(folder: Path, name: str) -> dict[str, str]:
+def part(folder, name):
     return {
         "features": str(folder / f"{name}_vgg_features.npy"),
         "classes": str(folder / f"{name}_paths.npy"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
@@ -15,13 +15,36 @@ EXTREMES = [
 """Numbers at which sizes and positions overflow."""
 
 
+CHANGES = ("flip", "set", "truncate", "remove", "zero", "repeat", "splice")
+
+
 @st.composite
 def mutated(draw: st.DrawFn, seeds: Sequence[bytes], most: int = 6) -> bytes:
     """One of `seeds` after up to `most` changes."""
     content = bytearray(draw(st.sampled_from(seeds)))
-    for change in draw(st.lists(st.sampled_from(_CHANGES), max_size=most)):
-        if content:
-            change(draw, content, seeds)
+    for change in draw(st.lists(st.sampled_from(CHANGES), max_size=most)):
+        if not content:
+            break
+        at, size = _position(draw, content), draw(st.integers(1, 600))
+        if change == "flip":
+            content[at] ^= 1 << draw(st.integers(0, 7))
+        elif change == "set":
+            value = draw(st.sampled_from(EXTREMES))
+            content[at : at + len(value)] = value
+        elif change == "truncate":
+            del content[at:]
+        elif change == "remove":
+            del content[at : at + size]
+        elif change == "zero":
+            length = len(content[at : at + draw(st.sampled_from([1, 8, 512, 1024]))])
+            content[at : at + length] = bytes(length)
+        elif change == "repeat":
+            content[at:at] = content[at : at + size] * draw(st.integers(1, 50))
+        else:  # overwrite or insert a part of a seed
+            other = draw(st.sampled_from(seeds))
+            start = _position(draw, bytearray(other)) if other else 0
+            part = other[start : start + draw(st.integers(1, 2048))]
+            content[at : at + (len(part) if draw(st.booleans()) else 0)] = part
     return bytes(content)
 
 
@@ -31,54 +54,3 @@ def _position(draw: st.DrawFn, content: bytearray) -> int:
     near = draw(st.sampled_from([last, min(last, 512), min(last, 64)]))
     at = draw(st.integers(0, near))
     return last - at if draw(st.booleans()) and near < last else at
-
-
-def _flip(draw: st.DrawFn, content: bytearray, seeds: Sequence[bytes]) -> None:
-    content[_position(draw, content)] ^= 1 << draw(st.integers(0, 7))
-
-
-def _set(draw: st.DrawFn, content: bytearray, seeds: Sequence[bytes]) -> None:
-    value = draw(st.sampled_from(EXTREMES))
-    at = _position(draw, content)
-    content[at : at + len(value)] = value
-
-
-def _truncate(draw: st.DrawFn, content: bytearray, seeds: Sequence[bytes]) -> None:
-    del content[_position(draw, content) :]
-
-
-def _remove(draw: st.DrawFn, content: bytearray, seeds: Sequence[bytes]) -> None:
-    at = _position(draw, content)
-    del content[at : at + draw(st.integers(1, 600))]
-
-
-def _zero(draw: st.DrawFn, content: bytearray, seeds: Sequence[bytes]) -> None:
-    at = _position(draw, content)
-    length = len(content[at : at + draw(st.sampled_from([1, 8, 512, 1024]))])
-    content[at : at + length] = bytes(length)
-
-
-def _repeat(draw: st.DrawFn, content: bytearray, seeds: Sequence[bytes]) -> None:
-    at = _position(draw, content)
-    length = draw(st.integers(1, 600))
-    content[at:at] = content[at : at + length] * draw(st.integers(1, 50))
-
-
-def _splice(draw: st.DrawFn, content: bytearray, seeds: Sequence[bytes]) -> None:
-    """Overwrite or insert a part of a seed."""
-    other = draw(st.sampled_from(seeds))
-    start = _position(draw, bytearray(other)) if other else 0
-    part = other[start : start + draw(st.integers(1, 2048))]
-    at = _position(draw, content)
-    content[at : at + (len(part) if draw(st.booleans()) else 0)] = part
-
-
-_CHANGES: list[Callable[[st.DrawFn, bytearray, Sequence[bytes]], None]] = [
-    _flip,
-    _set,
-    _truncate,
-    _remove,
-    _zero,
-    _repeat,
-    _splice,
-]

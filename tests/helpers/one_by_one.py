@@ -1,16 +1,9 @@
 """Replaces worker processes, which start slowly, by one run after the other in this process."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any
-
-import pytest
-
 from manymatch.experiments.workers import caught
 
 
-def run_one_by_one(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def run_one_by_one(monkeypatch):
     """Let experiments and searches do one run after the other.
 
     Returns:
@@ -18,7 +11,7 @@ def run_one_by_one(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """
     labels: list[str] = []
 
-    def one_by_one(work: Any, runs: list[Any], *_: Any) -> Iterator[Any]:
+    def one_by_one(work, runs, *_):
         for run in runs:
             labels.append(run.label)
             yield run, caught(work, run)

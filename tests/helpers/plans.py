@@ -1,14 +1,9 @@
 """The plan of a file of an experiment, as the command `experiment` runs the plan."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 from manymatch.config.layout import Layout
 from manymatch.experiments.grid import Options, experiment_of_file
 
 
-def plan_of(path: Path, **options: Any) -> Any:
+def plan_of(path, **options):
     """`options` are those of `Options`. The checkout is the folder that holds `experiments/`."""
     return experiment_of_file(path, Layout(path.parents[1]), Options(**options)).plan

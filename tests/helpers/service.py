@@ -151,12 +151,6 @@ class Service(Workspace):
             for process in stopped:
                 process.resume()
 
-    def wait_for_end(self, *words: str) -> None:
-        """Wait until none of the `processes` is left."""
-        for _ in self._patiently(f"the end of {words}"):
-            if not self.processes(*words):
-                return
-
     def call(self, method: str, route: str, **content: Any) -> Any:
         headers = self.token() if method != "GET" else {}
         for _ in self._patiently(f"an answer to {route}"):

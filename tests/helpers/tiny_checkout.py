@@ -1,10 +1,7 @@
 """A checkout with the tiny dataset and two tiny presets, for what trains many models."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -34,21 +31,21 @@ class Checkout:
     layout: Layout
 
     @property
-    def runs(self) -> list[Path]:
+    def runs(self):
         """The folders of finished runs."""
         return sorted(
             path.parent for path in self.layout.experiment_runs("presets").glob("*/result.json")
         )
 
-    def plan(self, **value: Any) -> PresetPlan:
+    def plan(self, **value):
         """A plan that varies the preset `vsepp`."""
         return validate(PresetPlan, {"dataset": "tiny", "preset": "vsepp", **value}, "test")
 
-    def experiment(self, plan: PresetPlan, name: str = "what", **options: Any) -> PresetExperiment:
+    def experiment(self, plan, name="what", **options):
         return PresetExperiment(name, plan, self.layout, Options(**options))
 
 
-def make_checkout(root: Path, work: Path) -> Checkout:
+def make_checkout(root, work):
     """Data, presets and params.yaml under `root`, which is empty."""
     layout = Layout(root)
     data = make_data(work, width=8)

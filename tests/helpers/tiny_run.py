@@ -1,4 +1,4 @@
-"""Trainings of the tiny method on the tiny data, here or (`python tiny_run.py`) in a process."""
+"""The tiny method and its trainings on the tiny data, here or in a process (`tiny_run.py`)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,74 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import tiny_method  # noqa: F401  registers the method
+import torch
 from tiny_data import TinyData
+from torch import Tensor, nn
+from torch.nn import functional
 
+from manymatch.batch.batch import Batch
+from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset, read_preset
+from manymatch.config.strict import Strict
+from manymatch.methods import METHODS
+from manymatch.methods.shared.method import Embeddings, Method
+from manymatch.networks.encoders.word_vectors import WordTable
 from manymatch.training.train import train
+
+METHODS["tiny"] = "tiny_run"  # so that presets can name it
+
+
+class TinySettings(Strict):
+    size: int = 16
+    dropout: float = 0.1
+
+
+class TinyMethod(Method):
+    """The smallest method that learns: a linear layer, a bag of words, and a contrastive loss.
+
+    With dropout, a learned temperature and a buffer: what training has to keep track of.
+    """
+
+    Settings = TinySettings
+
+    def __init__(self, settings: TinySettings, vocabulary: Vocabulary, feature_width: int) -> None:
+        super().__init__(settings, vocabulary, feature_width)
+        self.image = nn.Linear(feature_width, settings.size)
+        self.words = WordTable(len(vocabulary), settings.size, padding_idx=0)
+        self.dropout = nn.Dropout(settings.dropout)
+        self.temperature = nn.Parameter(torch.tensor(2.0))
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+        self.steps: Tensor
+
+    def encode_images(self, batch: Batch) -> Embeddings:
+        weights = batch.region_mask / batch.region_mask.sum(1, keepdim=True)
+        pooled = self.dropout(torch.einsum("nrf,nr->nf", batch.features, weights))
+        return Embeddings(functional.normalize(self.image(pooled), dim=1)[:, None])
+
+    def encode_texts(self, batch: Batch) -> Embeddings:
+        """Each word is an entity too, so that flat parts are tried as well."""
+        read = self.dropout(self.words(batch.words)) * batch.word_mask[..., None]
+        vectors = functional.normalize(read.sum(1), dim=1)
+        return Embeddings(
+            vectors[:, None],
+            entities=read[batch.word_mask],
+            entity_caption=batch.word_mask.nonzero()[:, 0],
+        )
+
+    def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
+        return images.vectors[:, 0] @ texts.vectors[:, 0].T
+
+    def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
+        if self.training:
+            self.steps += 1
+        scores = self.score(images, texts) * self.temperature.exp()
+        assert texts.entities is not None
+        assert texts.entity_caption is not None
+        spread = texts.entities.square().sum(1) * (1 + batch.image_index[texts.entity_caption])
+        return {
+            "texts": functional.cross_entropy(scores.T, batch.image_index),
+            "spread": 1e-3 * spread.mean(),
+        }
 
 
 def preset(model: dict[str, Any] | None = None, **training: Any) -> Preset:

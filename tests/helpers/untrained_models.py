@@ -19,7 +19,7 @@ from untrained import save_untrained
 
 from manymatch.config.layout import Layout, ResultFiles
 from manymatch.datasets.base import RELEVANCE
-from manymatch.evaluation import ensemble, evaluate, rerank
+from manymatch.evaluation import ensemble, evaluate
 from manymatch.evaluation.split_results import EvaluationOptions
 from manymatch.methods.shared.method import Method
 from manymatch.model import embed
@@ -50,7 +50,7 @@ class Models:
 
     def rerank(self, *names: str) -> dict[str, Any]:
         members = [self.member(name) for name in names]
-        return self._run(rerank.rerank, members, name="+".join(names))
+        return self._run(ensemble.rerank, members, name="+".join(names))
 
     def evaluate(self, name: str) -> dict[str, Any]:
         return self._run(partial(evaluate.evaluate, *self.member(name)), name=name)

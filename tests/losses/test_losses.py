@@ -71,18 +71,6 @@ def test_triplet_and_info_nce(image_index, margin):
     assert triplet(scores, index, margin) == triplet(scores, index, margin, "hardest")
 
 
-def test_captions_of_the_same_image_do_not_compete():
-    """Raising one caption's score leaves its sister's terms alone."""
-    scores = torch.tensor([[0.9, 0.1], [-1.0, -1.0]], dtype=torch.float64)
-    image_index = torch.tensor([0, 0])
-    raised = scores.clone()
-    raised[0, 0] += 1.0
-    assert triplet(raised, image_index, 0.2) == triplet(scores, image_index, 0.2)
-    alone = info_nce(scores[:, 1:], image_index[1:], 0.1)
-    both = info_nce(torch.cat([scores[:, :1] + 1e3, scores[:, 1:]], 1), image_index, 0.1)
-    torch.testing.assert_close(both, alone / 2)
-
-
 def test_an_unknown_mining_is_refused_with_the_known_ones():
     with pytest.raises((ValueError, DataError), match=r"'foo'.*'hardest', 'all' or 'mean'"):
         triplet(scores_of([0, 1]), torch.tensor([0, 1]), 0.2, "foo")
@@ -112,14 +100,6 @@ def test_entity_contrastive(positive, temperature):
     expected = naive_anchored(scores, positive, temperature)
     expected = expected + naive_anchored(scores.T, positive.T, temperature)
     assert_same(entity_contrastive(scores, positive, temperature), expected, [scores])
-
-
-def test_entity_contrastive_of_captions_alone_is_info_nce():
-    image_index = torch.tensor([0, 0, 1, 1, 2, 2])
-    scores, own = scores_of(image_index.tolist()), torch.arange(3)[:, None] == image_index
-    torch.testing.assert_close(
-        entity_contrastive(scores, own, 0.05), info_nce(scores, image_index, 0.05)
-    )
 
 
 def test_an_anchor_without_positives_counts_as_zero():
@@ -159,14 +139,6 @@ def test_entity_positives_equal_the_naive_loop():
     sets = [[int(a) for a in row if a] for row in attributes]
     expected = naive_positives(image.tolist(), names.tolist(), sets, 5)
     assert entity_positives(image, names, attributes, 5).tolist() == expected
-
-
-def test_a_dog_is_true_of_the_big_black_dog_but_not_the_other_way_round():
-    dog, big, black = 7, 1, 2
-    positive = entity_positives(
-        torch.tensor([0, 1]), torch.tensor([dog, dog]), torch.tensor([[0, 0], [black, big]]), 2
-    )
-    assert positive.tolist() == [[True, False], [True, True]]
 
 
 def pairs(x):

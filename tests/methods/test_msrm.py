@@ -12,11 +12,8 @@ from small_methods import encode
 
 from manymatch.config.preset import read_preset
 from manymatch.evaluation.ranking.ranks import rank
-from manymatch.losses.probabilistic import soft_match
 from manymatch.methods import check_model
-from manymatch.methods.msrm import Hypergraph, MSRMSettings
 from manymatch.methods.shared.method import Embeddings
-from manymatch.similarities.gaussians import mahalanobis
 from manymatch.util.errors import ConfigError
 
 PRESETS = sorted((Path(__file__).parents[2] / "presets").glob("*/msrm*.yaml"))
@@ -200,25 +197,6 @@ def test_it_needs_a_loss_that_matches():
         check_model("msrm", {name: 0.0})
     with pytest.raises(ConfigError, match="distance_weight and hypergraph_weight are all 0"):
         check_model("msrm", {"distance_weight": 0.0, "hypergraph_weight": 0.0})
-
-
-@pytest.mark.parametrize(
-    ("activation", "alpha", "least", "most"),
-    [("sigmoid", 2.0, 0.0, 0.005), ("relu", None, 0.1, 1.0)],
-)
-def test_as_printed_the_hypergraph_hardly_learns_at_the_start(activation, alpha, least, most):
-    """The gradient of L_h on the means beside that of the weighted L_d, as docs/methods.md says."""
-    torch.manual_seed(0)
-    size, pairs = 256, 64
-    hypergraph = Hypergraph(MSRMSettings(size=size, alpha=alpha, hypergraph_activation=activation))
-    match = torch.eye(pairs, dtype=torch.bool)
-    means = torch.nn.functional.normalize(torch.randn(2, pairs, size), dim=2).requires_grad_()
-    d2 = mahalanobis(means[0], torch.zeros(pairs, size), means[1])
-    losses = 0.8 * soft_match(-10 * d2, match), soft_match(hypergraph(*means, d2, match), match)
-    of_distances, of_hypergraph = (
-        torch.autograd.grad(loss, [means], retain_graph=True)[0].norm() for loss in losses
-    )
-    assert least < of_hypergraph / of_distances < most
 
 
 @pytest.mark.parametrize(

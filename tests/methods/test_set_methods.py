@@ -18,61 +18,47 @@ from manymatch.losses import (
     triplet,
 )
 from manymatch.methods import check_model
-from manymatch.networks.pooling import PIENet, SlotAttention
-from manymatch.similarities.sets import mil, smooth_chamfer
+from manymatch.networks.pooling import SlotAttention
+from manymatch.similarities import max_match, mil, smooth_chamfer
 from manymatch.util.errors import ConfigError
 
 SET_METHODS = ["dive", "maxmatch", "pvse"]
 set_methods = pytest.mark.parametrize("name", SET_METHODS)
 
 
-def both(loss, images, texts):
-    return loss(images) + loss(texts)
+CHANGED = {
+    "margin": 0.5,
+    "triplet_weight": 2.0,
+    "contrastive_weight": 3.0,
+    "temperature": 0.2,
+    "mmd_weight": 4.0,
+    "squared_mmd": True,
+    "diversity_weight": 0.0,
+}
+SIMILARITIES = {"dive": smooth_chamfer, "pvse": mil, "maxmatch": max_match}
 
 
-@pytest.mark.parametrize(
-    ("name", "similarity", "margin", "weight", "diversity"),
-    [
-        ("dive", smooth_chamfer, 0.2, 0.01, slot_diversity),
-        ("pvse", mil, 0.1, 0.1, gram_diversity),
-    ],
-)
-def test_dive_and_pvse_weigh_three_losses(
-    build, make_batch, name, similarity, margin, weight, diversity
-):
-    method, batch = build(name), make_batch(range(5))
-    images, texts = encode(method, batch)
-    scores = similarity(images.vectors, texts.vectors)
-    torch.testing.assert_close(method.score(images, texts), scores)
-    expected = {
-        "triplet": triplet(scores, batch.image_index, margin),
-        "mmd": 0.01 * mmd(images.vectors, texts.vectors),
-        "diversity": weight * both(diversity, images.slots, texts.slots),
-    }
-    torch.testing.assert_close(method.loss(images, texts, batch), expected)
-
-
-def test_maxmatch_weighs_its_six_losses(build, make_batch):
-    method, batch = build("maxmatch"), make_batch(range(5))
+@set_methods
+@pytest.mark.parametrize("changed", [{}, CHANGED], ids=["default", "changed"])
+def test_each_method_weighs_its_losses_as_its_settings_say(build, make_batch, name, changed):
+    method, batch = build(name, changed), make_batch(range(5))
     images, texts = encode(method, batch)
     scores = method.score(images, texts)
-    expected = {
-        "triplet": triplet(scores, batch.image_index, 0.3),
-        "mmd": 0.01 * mmd(images.vectors, texts.vectors),
-        "diversity": 0.01 * both(slot_diversity, images.slots, texts.slots),
-        "contrastive": 0.001 * info_nce(scores, batch.image_index, 0.01),
-        "global_discriminative": 0.1
-        * both(
-            lambda side: global_discriminative((side.vectors, side.globals), margin=0.6, scale=0.5),
-            images,
-            texts,
-        )
-        / 2,
-        "intra_set_divergence": 0.1
-        * both(
-            lambda x: intra_set_divergence(x, margin=0.6, scale=0.5), images.vectors, texts.vectors
-        ),
+    torch.testing.assert_close(scores, SIMILARITIES[name](images.vectors, texts.vectors))
+    own, index = method.settings, batch.image_index
+    diversity = gram_diversity if name == "pvse" else slot_diversity
+    terms = {
+        "triplet": (own.triplet_weight, triplet(scores, index, own.margin)),
+        "mmd": (own.mmd_weight, mmd(images.vectors, texts.vectors, squared=own.squared_mmd)),
+        "contrastive": (own.contrastive_weight, info_nce(scores, index, own.temperature)),
+        "diversity": (own.diversity_weight, diversity(images.slots) + diversity(texts.slots)),
     }
+    if name == "maxmatch":
+        sides = ((side.vectors, side.globals) for side in (images, texts))
+        towards = global_discriminative(*sides, margin=0.6, scale=0.5)
+        apart = intra_set_divergence(images.vectors, texts.vectors, margin=0.6, scale=0.5)
+        terms |= {"global_discriminative": (0.1, towards / 2), "intra_set_divergence": (0.1, apart)}
+    expected = {key: weight * term for key, (weight, term) in terms.items() if weight}
     torch.testing.assert_close(method.loss(images, texts, batch), expected)
 
 
@@ -110,30 +96,6 @@ def test_maps_of_every_pass_of_slot_attention_end_in_the_attention(build, make_b
 
 
 @set_methods
-def test_weights_margins_and_kernel_are_settings(build, make_batch, name):
-    settings = {
-        "margin": 0.5,
-        "triplet_weight": 2.0,
-        "contrastive_weight": 3.0,
-        "temperature": 0.2,
-        "mmd_weight": 4.0,
-        "squared_mmd": True,
-        "diversity_weight": 0.0,
-    }
-    method, batch = build(name, settings), make_batch(range(4))
-    images, texts = encode(method, batch)
-    scores = method.score(images, texts)
-    result = method.loss(images, texts, batch)
-    assert "diversity" not in result
-    expected = {
-        "triplet": 2 * triplet(scores, batch.image_index, 0.5),
-        "contrastive": 3 * info_nce(scores, batch.image_index, 0.2),
-        "mmd": 4 * mmd(images.vectors, texts.vectors, squared=True),
-    }
-    torch.testing.assert_close({key: result[key] for key in expected}, expected)
-
-
-@set_methods
 def test_the_first_epochs_may_take_all_negatives(build, make_batch, name):
     assert build(name).settings.all_negatives_epochs == 0
     method, batch = build(name, {"all_negatives_epochs": 2}), make_batch(range(5))
@@ -168,6 +130,9 @@ def test_what_a_group_does_not_say_stays_the_methods_own(name):
 
 def test_defaults_are_each_papers_own():
     dive, maxmatch, pvse = (check_model(name, {}) for name in SET_METHODS)
+    weights = [(m.margin, m.mmd_weight, m.diversity_weight) for m in (dive, maxmatch, pvse)]
+    assert weights == [(0.2, 0.01, 0.01), (0.3, 0.01, 0.01), (0.1, 0.01, 0.1)]
+    assert (maxmatch.contrastive_weight, maxmatch.scale) == (0.001, 0.5)
     assert (dive.sets.module, dive.sets.size, dive.sets.iterations) == ("slot_attention", 4, 4)
     assert not dive.sets.position_code and dive.word_position_code
     assert (pvse.sets.module, pvse.sets.size, pvse.image.encoder) == ("pie_net", 2, "raw")
@@ -179,13 +144,6 @@ def test_defaults_are_each_papers_own():
         "max_match",
         "mil",
     ]
-
-
-def test_pvse_with_maxmatch_is_maxmatch_with_pie_net(build, make_batch):
-    settings = {"sets": {"module": "pie_net", "size": 2}, "image": {"encoder": "raw"}}
-    method, batch = build("maxmatch", settings), make_batch(range(4))
-    assert isinstance(method.image.sets, PIENet) and isinstance(method.text.sets, PIENet)
-    assert {"global_discriminative", "intra_set_divergence"} < set(losses(method, batch))
 
 
 def test_the_place_is_told_to_images_and_words_apart(build):
@@ -263,8 +221,3 @@ def test_padding_of_sets_is_not_scored_and_not_trained_on(build, make_batch, nam
     for sides in ((padded, texts), (images, replace(texts, mask=none))):
         with pytest.raises(ValueError, match="sets of one size"):
             method.loss(*sides, batch)
-
-
-def test_heads_that_do_not_divide_are_one_line(build):
-    with pytest.raises(ConfigError, match="attention_size 10 is not a multiple of 4 heads"):
-        build("dive", {"sets": {"attention_size": 10, "heads": 4}})

@@ -86,7 +86,7 @@ EDITS: list[tuple[str, Change, set[str]]] = [
     ("reporting/published_costs.csv", append("a,b\n"), {"report"}),
     ("datasets/fetching/transfer.py", NEGATED, {"download/flickr30k", "captions/flickr30k"}),
     (
-        "scenes/drawing/four_legged.py",
+        "scenes/drawing/animals.py",
         append("\nDRAWINGS.clear()\n"),
         {"download/scenes", "captions/scenes"},
     ),

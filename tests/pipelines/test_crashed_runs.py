@@ -8,9 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from prefect.client.schemas.filters import FlowRunFilter
@@ -21,57 +21,44 @@ from pipelines.crashed_runs import ended_with_worker
 from pipelines.engine import STARTER
 
 
-@dataclass
-class Run:
-    name: str
-    labels: dict[str, str]
-    id: UUID = field(default_factory=uuid4)
-
-
-@dataclass
 class Client:
     """Enough of Prefect's client: runs that have not ended, and what they are set to."""
 
-    runs: list[Run]
-    states: dict[UUID, State[Any]] = field(default_factory=dict)
+    def __init__(self, **workers: str | None) -> None:
+        self.states: dict[str, State[Any]] = {}
+        self.runs = [
+            SimpleNamespace(
+                name=name, id=uuid4(), labels={"prefect.worker.name": worker} if worker else {}
+            )
+            for name, worker in workers.items()
+        ]
 
-    async def read_flow_runs(self, *, flow_run_filter: FlowRunFilter) -> list[Run]:
+    async def read_flow_runs(self, *, flow_run_filter: FlowRunFilter) -> list[Any]:
         assert flow_run_filter.state and flow_run_filter.state.type
         asked = {item.name for item in flow_run_filter.state.type.any_ or []}
         assert asked == {"PENDING", "RUNNING", "CANCELLING"}
         return self.runs
 
-    async def set_flow_run_state(self, run: UUID, state: State[Any], force: bool) -> None:
+    async def set_flow_run_state(self, run: Any, state: State[Any], force: bool) -> None:
         assert force  # a run may have been left while it was cancelled
-        self.states[run] = state
+        (name,) = (known.name for known in self.runs if known.id == run)
+        self.states[name] = state
 
 
-def run(name: str, worker: str) -> Run:
-    return Run(name, {"prefect.worker.name": worker})
-
-
-def test_only_a_run_of_this_worker_that_nobody_works_on_is_crashed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    dead, alive, elsewhere = run("dead", "mine"), run("alive", "mine"), run("there", "other")
-    client = Client([dead, alive, elsewhere, Run("not yet taken", {})])
-    monkeypatch.setattr(crashed_runs, "running_ids", lambda: {str(alive.id)})
-    assert asyncio.run(crashed_runs.end_crashed_runs(client, "mine")) == ["dead"]  # type: ignore[arg-type]
-    ((changed, state),) = client.states.items()
-    assert changed == dead.id and state.name == "Crashed"
-    assert state.message and "start the same run again" in state.message
-
-
-def test_a_live_engine_tells_its_run() -> None:
+def test_only_a_run_of_this_worker_that_nobody_works_on_is_crashed() -> None:
+    client: Any = Client(dead="mine", alive="mine", elsewhere="other", waiting=None)
     command = [sys.executable, "-c", "input()", "-m", "prefect.engine"]
-    environment = os.environ | {"PREFECT__FLOW_RUN_ID": "abc"}
+    environment = os.environ | {"PREFECT__FLOW_RUN_ID": str(client.runs[1].id)}
     engine = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE)
     try:
-        while "abc" not in crashed_runs.running_ids():
+        while str(client.runs[1].id) not in crashed_runs.running_ids():
             assert engine.poll() is None
+        assert asyncio.run(crashed_runs.end_crashed_runs(client, "mine")) == ["dead"]
     finally:
         engine.communicate()
-    assert "abc" not in crashed_runs.running_ids()
+    assert client.states.keys() == {"dead"} and client.states["dead"].name == "Crashed"
+    assert "start the same run again" in client.states["dead"].message
+    assert asyncio.run(crashed_runs.end_crashed_runs(client, "mine")) == ["dead", "alive"]
 
 
 def test_a_run_without_its_starter_is_terminated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,15 +78,9 @@ def test_a_run_without_its_starter_is_terminated(monkeypatch: pytest.MonkeyPatch
     finally:
         signal.signal(signal.SIGTERM, before)
     assert lines[0].startswith("the worker has ended") and "'make serve'" in lines[0]
-
-
-def test_a_run_with_its_starter_or_without_any_is_left_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for starter in (str(os.getppid()), None):
-        if starter:
-            monkeypatch.setenv(STARTER, starter)
-        else:
-            monkeypatch.delenv(STARTER)
-        with ended_with_worker(pytest.fail):
-            time.sleep(0.01)
+    monkeypatch.setenv(STARTER, str(os.getppid()))
+    with ended_with_worker(pytest.fail):
+        time.sleep(0.01)
+    monkeypatch.delenv(STARTER)
+    with ended_with_worker(pytest.fail):
+        pass

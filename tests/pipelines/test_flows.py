@@ -111,7 +111,7 @@ def test_a_shared_stage_is_pulled_before_it_runs(
         called.append(f"run {name}")
         return Completed()
 
-    monkeypatch.setattr(sharing, "pull_stage", lambda name: called.append(f"pull {name}"))
+    monkeypatch.setattr(sharing, "pull", lambda name: called.append(f"pull {name}"))
     monkeypatch.setattr(flows, "task_of", lambda kind: run)
     flows._run_stages([Stage("report", "", (), ())], {}, None, shared, print)
     assert called == (["pull report"] if shared else []) + ["run report"]

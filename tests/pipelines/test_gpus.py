@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -14,11 +13,11 @@ from pipelines import gpus
 
 
 @pytest.fixture(autouse=True)
-def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
-    monkeypatch.setenv(gpus.WANTED, "1")
+    monkeypatch.delenv(gpus.WANTED, raising=False)
     monkeypatch.setattr(gpus.tempfile, "gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr(gpus, "time", SimpleNamespace(sleep=lambda _: time.sleep(0.02)))
+    monkeypatch.setattr(gpus, "_SECONDS_BETWEEN_LOOKS", 0.02)
 
 
 def claim(said: list[str], queue: str | None = gpus.QUEUE) -> str | None:
@@ -26,18 +25,23 @@ def claim(said: list[str], queue: str | None = gpus.QUEUE) -> str | None:
         return environment.get("CUDA_VISIBLE_DEVICES")
 
 
-def test_runs_share_no_gpu_and_wait_for_a_free_one() -> None:
+def test_runs_share_no_gpu_and_one_that_waits_for_several_holds_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     lines: list[str] = []
     with gpus.claimed(gpus.QUEUE, lines.append) as first:
-        with gpus.claimed(gpus.QUEUE, lines.append) as second:
-            assert (first, second) == ({"CUDA_VISIBLE_DEVICES": "4"}, {"CUDA_VISIBLE_DEVICES": "7"})
-            waiting = threading.Thread(target=claim, args=(lines,))
-            waiting.start()
-            while not lines[2:]:
-                time.sleep(0.01)
-            assert waiting.is_alive() and lines[-1] == "waiting for 1 of the GPUs 4, 7"
-        waiting.join(10)
-        assert lines[-1] == "computing on GPU 7"
+        assert first == {"CUDA_VISIBLE_DEVICES": "4"}
+        monkeypatch.setenv(gpus.WANTED, "2")
+        waiting = threading.Thread(target=claim, args=(lines,))
+        waiting.start()
+        while not lines[1:]:
+            time.sleep(0.01)
+        monkeypatch.setenv(gpus.WANTED, "1")
+        assert waiting.is_alive() and claim([]) == "7"
+    waiting.join(10)
+    assert lines == [
+        *("computing on GPU 4", "waiting for 2 of the GPUs 4, 7", "computing on GPU 4, 7"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -54,24 +58,9 @@ def test_runs_share_no_gpu_and_wait_for_a_free_one() -> None:
 def test_a_run_sees_as_many_as_its_queue_and_its_worker_say(
     monkeypatch: pytest.MonkeyPatch, queue: str | None, wanted: str | None, seen: str | None
 ) -> None:
-    monkeypatch.delenv(gpus.WANTED)
     if wanted is not None:
         monkeypatch.setenv(gpus.WANTED, wanted)
     assert claim([], queue) == seen
-
-
-def test_a_run_that_waits_for_several_holds_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines: list[str] = []
-    with gpus.claimed(gpus.QUEUE, [].append):
-        monkeypatch.setenv(gpus.WANTED, "2")
-        waiting = threading.Thread(target=claim, args=(lines,))
-        waiting.start()
-        while not lines:
-            time.sleep(0.01)
-        monkeypatch.setenv(gpus.WANTED, "1")
-        assert waiting.is_alive() and claim([]) == "7"
-    waiting.join(10)
-    assert not waiting.is_alive()
 
 
 def test_anything_but_a_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,8 +71,7 @@ def test_anything_but_a_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_list_is_read_as_cuda_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    lists = {"-1": [], "0, 1": ["0", "1"], "2,-1,3": ["2"], "": []}
-    for visible, ids in lists.items():
+    for visible, ids in {"-1": [], "0, 1": ["0", "1"], "2,-1,3": ["2"], "": []}.items():
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
         assert gpus.present() == ids
     assert claim([]) is None  # there is no GPU

@@ -1,4 +1,5 @@
-"""Commands in groups of their own: every line arrives, nothing stays behind."""
+"""Commands in groups of their own: every line arrives, nothing stays behind. The process of a run
+outlives neither its engine nor its worker, and passes signals on."""
 
 from __future__ import annotations
 
@@ -12,9 +13,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pipelines import process
+from pipelines import engine, process
 
+ROOT = Path(__file__).parents[2]
 WORKS = "from pipelines import process\nprocess.run(['sh', '-c', 'echo on; exec sleep 300'], print)"
+SAYS = "import os, sys, time; print(os.environ['MANYMATCH_STARTER'], flush=True); time.sleep(60)"
+RUN = (
+    "import sys; from pipelines import engine; engine._SECONDS_BETWEEN_LOOKS = 0.05;"
+    "sys.exit(engine.main(sys.argv[1:]))"
+)
 
 
 @pytest.mark.parametrize(
@@ -33,25 +40,16 @@ def test_lines(written: bytes, expected: list[str], tmp_path: Path) -> None:
         assert list(process.lines(reading.fileno())) == expected
 
 
-def test_a_command_is_heard_and_its_exit_code_returned() -> None:
-    lines: list[str] = []
-    code = process.run(
-        ["sh", "-c", "echo $THING; echo aside >&2; exit 3"], lines.append, {"THING": "a"}
+def test_a_command_is_heard_and_what_it_leaves_running_ends_with_it(tmp_path: Path) -> None:
+    before, said = sleepers(), list[str]()
+    command = "sleep 300 & command -v python; pwd; echo $THING; echo aside >&2; exit 3"
+    code, kept = process.run(
+        ["sh", "-c", command], said.append, {"THING": "a"}, folder=tmp_path, kept=2
     )
-    assert (code, lines) == (3, ["a", "aside"])
-    assert process.run(["sh", "-c", "kill -9 $$"], lines.append) == 128 + signal.SIGKILL
-
-
-def test_the_environment_of_this_process_comes_first(tmp_path: Path) -> None:
-    lines: list[str] = []
-    process.run(["sh", "-c", "command -v python; pwd"], lines.append, folder=tmp_path)
-    assert lines == [str(Path(sys.executable).with_name("python")), str(tmp_path)]
-
-
-def test_what_a_command_leaves_running_ends_with_it() -> None:
-    before = _sleepers()
-    process.run(["sh", "-c", "sleep 300 & echo on"], lambda line: None)
-    assert _sleepers() <= before
+    own = str(Path(sys.executable).with_name("python"))  # and not that of another environment
+    assert (code, said, kept) == (3, [own, str(tmp_path), "a", "aside"], said[2:])
+    assert sleepers() <= before
+    assert process.run(["sh", "-c", "kill -9 $$"])[0] == 128 + signal.SIGKILL
 
 
 def test_an_exception_interrupts_the_command_and_hears_its_last_words() -> None:
@@ -72,36 +70,29 @@ def test_an_exception_interrupts_the_command_and_hears_its_last_words() -> None:
 def test_what_nobody_wants_any_more_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "_SECONDS_BETWEEN_LOOKS", 0.5)
     lines: list[str] = []
-    code = process.run(
-        ["sh", "-c", "trap 'echo off; exit 3' INT; echo on; sleep 300"],
-        lines.append,
-        wanted=lambda: not lines,
-    )
-    assert (code, lines) == (3, ["on", "off"])
+    command = ["sh", "-c", "trap 'echo off; exit 3' INT; echo on; sleep 300"]
+    assert process.run(command, lines.append, wanted=lambda: not lines) == (3, ["on", "off"])
 
 
-def test_the_command_ends_with_a_starter_that_is_killed(root: Path) -> None:
-    before = _sleepers()
+def test_the_command_ends_with_a_starter_that_is_killed() -> None:
+    before = sleepers()
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     starter = subprocess.Popen(
-        [sys.executable, "-c", WORKS],
-        cwd=root,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", WORKS], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
     )
     assert starter.stdout is not None and starter.stdout.readline() == "on\n"
-    while not (started := _sleepers() - before):
+    while not (started := sleepers() - before):
         time.sleep(0.1)
     starter.kill()
     starter.wait()
     starter.stdout.close()
     deadline = time.monotonic() + 10
-    while (left := _sleepers() & started) and time.monotonic() < deadline:
+    while (left := sleepers() & started) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not left
 
 
-def _sleepers() -> set[int]:
+def sleepers() -> set[int]:
     """Processes `sleep 300`, which only these tests start."""
     result = psutil.process_iter(["cmdline", "status"])
     return {
@@ -109,3 +100,37 @@ def _sleepers() -> set[int]:
         for item in result
         if item.info["cmdline"] == ["sleep", "300"] and item.info["status"] != psutil.STATUS_ZOMBIE
     }
+
+
+def starter(behind: str = "") -> subprocess.Popen[str]:
+    """The program of a run with `SAYS` as its engine, itself the child of `behind`, if given."""
+    words = [sys.executable, "-c", RUN, sys.executable, "-c", SAYS]
+    words = [sys.executable, "-c", behind, *words] if behind else words
+    return subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize(("ends", "code"), [("sys.exit(3)", 3), ("os.kill(os.getpid(), 9)", 137)])
+def test_the_code_of_a_run_is_that_of_its_engine(ends: str, code: int) -> None:
+    assert engine.main([sys.executable, "-c", f"import os, sys; {ends}"]) == code
+
+
+def test_a_signal_is_passed_on() -> None:
+    program = starter()
+    assert program.stdout and int(program.stdout.readline()) == program.pid
+    program.terminate()
+    assert program.wait(10) == 143
+
+
+@pytest.mark.parametrize("behind", ["", "import subprocess, sys; subprocess.run(sys.argv[1:])"])
+def test_an_engine_goes_on_when_its_starter_or_the_worker_is_killed(behind: str) -> None:
+    """The engine then reports how its run ended."""
+    program = starter(behind)
+    assert program.stdout
+    own = psutil.Process(int(program.stdout.readline()))
+    (running,) = own.children()
+    program.kill()
+    program.wait()
+    if behind:  # the starter ends with the worker
+        own.wait(10)
+    assert running.is_running() and running.ppid() != own.pid
+    running.kill()

@@ -1,26 +1,47 @@
-"""What `make serve` asks of its settings and of the server; no service is started."""
+"""What `make serve` asks of its settings and of the server, its password, its page of the reports
+and its processes; no Prefect server is started."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
+import stat
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
+from prefect.context import refresh_global_settings_context
 from prefect.exceptions import ObjectAlreadyExists
 from prefect.workers.process import ProcessWorker
+from starlette.testclient import TestClient
 
 from manymatch.util.errors import ConfigError
-from pipelines import serve
+from pipelines import password, serve, started
+from pipelines.report_page import pages
 from pipelines.started import Started
 
 ROOT = Path(__file__).parents[2]
+FILE = Path(".prefect", "service", "profiles.toml")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A folder with the settings of the service."""
+    (tmp_path / "prefect.toml").write_text((ROOT / "prefect.toml").read_text())
+    (tmp_path / "deploy").symlink_to(ROOT / "deploy")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(password.CLIENT, raising=False)
+    yield
+    monkeypatch.undo()
+    refresh_global_settings_context()
 
 
 @dataclass
@@ -57,15 +78,10 @@ class Client:
         self.limits[name] = concurrency_limit
 
 
-@pytest.fixture(autouse=True)
-def in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-
-
 def test_a_pool_has_our_template_and_the_limits_that_somebody_has_set(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(serve.gpus, "present", lambda: ["0", "1"])
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     client: Any = Client(Pool("process", ProcessWorker.get_default_base_job_template()))
     asyncio.run(serve.make_pool(client))
     assert client.limits["gpu"] == 2 and client.limits["cpu"] >= 1
@@ -82,44 +98,26 @@ def test_a_pool_has_our_template_and_the_limits_that_somebody_has_set(
 def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        here = serve.Place(port, Started(tmp_path))
+        here = serve.Place(port, Started(tmp_path / "service"))
         with pytest.raises(ConfigError, match=rf"^port {port} of 127.0.0.1 is used .*prefect.toml"):
             serve._start_servers(here, "manymatch:secret")
-    assert list(tmp_path.iterdir()) == []
+    assert not (tmp_path / "service").exists()
 
 
-@pytest.mark.parametrize(
-    "api",
-    ["https://example.org/api"]
-    + [f"http://127.0.0.1{end}" for end in (":0/api", ":65535/api", ":x/api", "/api", ":4200")],
-)
-def test_an_address_that_cannot_be_served_is_one_line(
-    api: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["serve"])
-    monkeypatch.setattr(serve, "get_current_settings", lambda: Settings(api))
-    with pytest.raises(SystemExit, match="1"):
-        serve.main()
-    message = capsys.readouterr().err
-    assert message.startswith("error: api.url") and message.count("\n") == 1 and api in message
+def test_an_address_that_cannot_be_served_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def place(api: str) -> serve.Place:
+        monkeypatch.setenv("PREFECT_API_URL", api)
+        refresh_global_settings_context()
+        return serve.place()
 
-
-def test_a_good_address_is_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    api = "http://127.0.0.1:4200/api"
-    monkeypatch.setattr(serve, "get_current_settings", lambda: Settings(api))
-    here = serve.place()
-    assert (here.port, here.api, here.page) == (4200, api, "http://127.0.0.1:4200")
+    here = place("http://127.0.0.1:4200/api")
+    assert (here.port, here.api) == (4200, "http://127.0.0.1:4200/api")
     assert here.reports == "http://127.0.0.1:4201"
-
-
-class Settings:
-    """Enough of Prefect's settings."""
-
-    home = Path(".prefect")
-
-    def __init__(self, url: str) -> None:
-        self.api = self
-        self.url = url
+    for end in (":0/api", ":65535/api", "/api", ":4200"):
+        with pytest.raises(ConfigError, match=rf"^api\.url: .*127\.0\.0\.1{end}'"):
+            place(f"http://127.0.0.1{end}")
+    with pytest.raises(ConfigError, match="example"):
+        place("https://example.org/api")
 
 
 @pytest.mark.parametrize(
@@ -135,23 +133,119 @@ def test_a_server_without_the_password_is_one_line(
 
     monkeypatch.setattr(serve.httpx, "get", answer)
     with pytest.raises(ConfigError, match=r"does not ask for the password .* run 'make stop'"):
-        serve._check_guards(serve.Place(4200, Started(tmp_path)), "manymatch:secret")
+        serve.check_guards(serve.Place(4200, Started(tmp_path)), "manymatch:secret")
 
 
-@pytest.mark.parametrize("words", [["--help"], ["stopp"], ["stop", "now"]])
+@pytest.mark.parametrize("words", [["--help"], ["stop", "now"]])
 def test_a_word_that_is_no_command_starts_nothing(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["serve", *words])
-    for name in ("serve", "stop"):
-        monkeypatch.setattr(serve, name, lambda: pytest.fail("started"))
-    with pytest.raises(SystemExit) as end:
+    with pytest.raises(SystemExit, match="2"):
         serve.main()
-    assert end.value.code == 2
     message = capsys.readouterr().err
-    assert "'stop'" in message and message.count("\n") == 1
+    assert "'stop'" in message and message.count("\n") == 1 and not FILE.exists()
 
 
 def test_prefect_makes_no_device_id() -> None:
     command = [sys.executable, "-c", "import pipelines, os; print(os.environ['DO_NOT_TRACK'])"]
     assert subprocess.run(command, capture_output=True, text=True, cwd=ROOT).stdout == "1\n"
+
+
+def test_only_its_user_can_read_the_password_and_every_command_in_the_folder_has_it() -> None:
+    first = password.settled(FILE)
+    assert len(first) > 30 and first.startswith("manymatch:")
+    assert stat.S_IMODE(FILE.stat().st_mode) == 0o600
+    assert [path.name for path in FILE.parent.iterdir()] == [FILE.name]
+    assert password.settled(FILE) == first
+    ask = (
+        "from prefect.settings import get_current_settings as s\n"
+        "for one in (s().api, s().server.api): print(one.auth_string.get_secret_value())"
+    )
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True)
+    assert done.stdout.split() == [first, first]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda: FILE.chmod(0o644),
+        lambda: FILE.write_text(""),
+        lambda: FILE.write_text('[profiles]\nmanymatch = "x"'),
+        lambda: FILE.write_bytes(b"\xff"),
+        lambda: FILE.write_text(FILE.read_text().replace("PREFECT_SERVER", "PREFECT_OTHER")),
+        lambda: FILE.rename("elsewhere") and FILE.symlink_to("elsewhere"),
+    ],
+    ids=["readable by others", "empty", "no table", "no text", "without the server", "link"],
+)
+def test_a_password_that_is_damaged_or_readable_by_others_is_written_anew(
+    damage: Callable[[], object],
+) -> None:
+    first = password.settled(FILE)
+    damage()
+    assert password.settled(FILE) != first
+    assert stat.S_IMODE(FILE.lstat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("name", [password.CLIENT, "PREFECT_PROFILES_PATH", "PREFECT_PROFILE"])
+def test_an_environment_with_another_password_is_one_line(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "other")
+    with pytest.raises(ConfigError, match=rf"^{name}: [^\n]* Unset the variables\.$"):
+        password.settled(FILE)
+
+
+def test_the_reports_answer_a_name_of_this_machine_alone(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("results")
+    client = TestClient(pages(str(tmp_path)))
+    for name in ("127.0.0.1", "127.0.0.1:80", "localhost:4201"):
+        answer = client.get("/index.html", headers={"Host": name})
+        assert answer.text == "results"
+        assert "access-control-allow-origin" not in answer.headers
+    for name in ("evil.example", "evil.example:4201", "127.0.0.1.evil", "", "a:b"):
+        for method, path in (("GET", "/index.html"), ("GET", "/"), ("HEAD", "/index.html")):
+            answer = client.request(method, path, headers={"Host": name})
+            assert answer.status_code == 400 and "results" not in answer.text
+
+
+WAITS = "import subprocess, time; subprocess.Popen(['sleep', '60']); time.sleep(60)"
+LATE = """
+import pathlib, subprocess, sys, time
+late = "import time; time.sleep(0.5); open('late', 'w').close()"
+subprocess.Popen([sys.executable, "-c", late])
+time.sleep(60)
+"""
+
+
+def start(program: str) -> tuple[Started, psutil.Process]:
+    """A note and the process of a program, which has started a child."""
+    Path("waits.py").write_text(program)
+    notes = Started(Path("service"))
+    notes.start("one", ["waits"], {"PYTHONPATH": str(Path.cwd())})
+    process = notes.find("one")
+    assert process
+    while not process.children():
+        assert process.is_running()
+    return notes, process
+
+
+def test_a_process_ends_with_what_it_started_and_another_of_its_number_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(started, "_SECONDS_TO_END", 0.1)
+    notes, process = start(WAITS)
+    note = Path("service", "one.json")
+    mine = note.read_text()
+    note.write_text(json.dumps(json.loads(mine) | {"begun": 1.0}))
+    assert notes.find("one") is None and not notes.end("one") and process.is_running()
+    note.write_text(mine)
+    children = process.children()
+    assert notes.end("one")
+    _, alive = psutil.wait_procs([process, *children], timeout=5)
+    assert not alive and notes.find("one") is None and not notes.end("one")
+
+
+def test_what_a_process_started_has_time_to_end_by_itself() -> None:
+    notes, _ = start(LATE)
+    assert notes.end("one") and Path("late").is_file()

@@ -76,11 +76,12 @@ def test_a_file_may_be_named() -> None:
         ("training.epochs.more=1", "'epochs' is a value, not a group"),
         ("presets/scenes/corra.yaml:seed=1", "no settings file .*; did you mean"),
         ("../elsewhere.yaml:seed=1", "no settings file"),
+        ("seed='1", "overrides: .* Write KEY=VALUE with spaces"),
     ],
 )
 def test_a_fault_is_one_line(override: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as fault:
-        write("seed=5", override)
+        settings.write(settings.overridden(f"seed=5 {override}", CORA), Path(), print)
     assert "\n" not in str(fault.value)
 
 
@@ -97,7 +98,7 @@ def test_a_broken_file_that_is_to_be_changed_is_one_line() -> None:
 
 
 def test_a_check_that_is_killed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings.process, "run", lambda *_: 137)
+    monkeypatch.setattr(settings.process, "run", lambda *_, **__: (137, []))
     with pytest.raises(ConfigError, match="ended without a message"):
         settings.check(Path())
 

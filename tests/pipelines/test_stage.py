@@ -1,4 +1,5 @@
-"""Stages as DVC runs them, in a repository with two of them; no Prefect server is needed."""
+"""Stages as DVC runs them, in a repository with two of them; no Prefect server is needed. What runs
+log, and the artifact with the changes of the metrics."""
 
 from __future__ import annotations
 
@@ -6,12 +7,15 @@ import logging
 import subprocess
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
+from prefect.exceptions import FailedRun
 
-from pipelines import sharing
+from manymatch.util.errors import ConfigError
+from pipelines import artifacts, sharing
 from pipelines import stage as module
-from pipelines.stage import StageFailed, run_stage
+from pipelines.stage import StageFailed, plain, run_stage, task_of
 
 PIPELINE = """
 stages:
@@ -26,16 +30,16 @@ stages:
   killed:
     cmd: echo begun; kill -9 $$
 """
+UNCHANGED = "no dependency of this stage has changed"
 
 
 @pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def _repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("dvc.yaml").write_text(PIPELINE)
     Path("setting").write_text("quick\n")
     for command in (["git", "init", "-q"], ["dvc", "init", "-q"]):
         subprocess.run(command, check=True)
-    return tmp_path
 
 
 def run(name: str, said: list[str] | None = None) -> str | None:
@@ -43,48 +47,29 @@ def run(name: str, said: list[str] | None = None) -> str | None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("repository")
-def test_a_stage_runs_only_if_something_changed() -> None:
+@pytest.mark.usefixtures("_repository")
+def test_a_stage_runs_only_if_something_changed_and_a_failed_one_says_what_next() -> None:
     lines: list[str] = []
     assert run("first", lines) is None and "> cat setting > one" in lines
-    assert run("first") == "no dependency of this stage has changed"
-    Path("setting").write_text("other\n")
-    assert run("first") is None
-    Path("setting").write_text("quick\n")
-    assert "are taken from DVC's cache" in (run("first") or "")
-    assert Path("one").read_text() == "quick\n"
-
-
-def test_the_head_of_a_table_is_progress_and_no_line_of_dvc(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(module, "progress", lambda: logging.getLogger("progress"))
-    monkeypatch.setattr(module, "get_run_logger", lambda: logging.getLogger("prefect_run"))
-    with caplog.at_level(logging.INFO):
-        for line in ("           R@1  R@5", "> manymatch train", "\tgit add dvc.lock"):
-            module._tell(line)
-    assert [record.name for record in caplog.records] == ["progress", "prefect_run", "prefect_run"]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("repository")
-def test_a_failed_stage_repeats_its_last_lines_and_says_what_next() -> None:
+    assert run("first") == UNCHANGED
     Path("setting").write_text("wrong\n")
-    run("first")
+    assert run("first") is None
     with pytest.raises(StageFailed, match=r"(?s)^second failed .*exited with 1\n.*start the run"):
         run("second")
     # DVC sees the signal itself, or the code of a shell between it and the stage.
     with pytest.raises(StageFailed, match=r"(?s)^killed failed .*begun\n.*exited with (-9|137)\n"):
         run("killed")
+    Path("setting").write_text("quick\n")
+    assert "are taken from DVC's cache" in (run("first") or "")
+    assert Path("one").read_text() == "quick\n"
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("repository")
+@pytest.mark.usefixtures("_repository")
 def test_while_a_stage_runs_others_pass_what_it_reads_and_wait_for_what_it_writes() -> None:
     run("first")
-    hold = Path("hold")
+    hold, begun = Path("hold"), threading.Event()
     hold.touch()
-    begun = threading.Event()
 
     def listen(line: str) -> None:
         if line.startswith("> while"):
@@ -97,8 +82,7 @@ def test_while_a_stage_runs_others_pass_what_it_reads_and_wait_for_what_it_write
     runner = threading.Thread(target=run_stage, args=("second", listen, {}))
     runner.start()
     assert begun.wait(60)
-    assert run("first") == "no dependency of this stage has changed"
-    assert run_stage("second", let_go, {}) == "no dependency of this stage has changed"
+    assert run("first") == UNCHANGED == run_stage("second", let_go, {})
     runner.join(60)
     assert not hold.exists() and Path("two").read_text() == "quick\n"
 
@@ -109,8 +93,62 @@ def test_only_shared_outputs_are_pushed_and_the_run_has_said_whether(
 ) -> None:
     pushed: list[str] = []
     monkeypatch.setattr(module, "run_stage", lambda *_: None)
-    monkeypatch.setattr(module, "get_run_logger", logging.getLogger)
-    monkeypatch.setattr(sharing, "push_stage", pushed.append)
+    monkeypatch.setattr(sharing, "push", pushed.append)
     monkeypatch.setattr(sharing, "shared", None)
     assert module.stage.fn("first", {}, shared).is_completed()
     assert pushed == (["first"] if shared else [])
+
+
+def test_downloads_are_tried_again_and_training_is_not() -> None:
+    delays = task_of("download").retry_delay_seconds
+    assert task_of("download").retries == len(delays) == 3 and delays == sorted(set(delays))
+    assert task_of("train").retries == 0
+
+
+def test_the_head_of_a_table_is_progress_and_no_line_of_dvc(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "get_run_logger", lambda: logging.getLogger("run"))
+    with caplog.at_level(logging.INFO):
+        for line in ("           R@1  R@5", "> manymatch train", "\tgit add dvc.lock"):
+            module._tell(line)
+    assert [record.name for record in caplog.records] == ["run.progress", "run", "run"]
+
+
+@pytest.mark.parametrize(
+    ("error", "logged", "traceback"),
+    [
+        (ConfigError("no such method"), True, False),
+        (None, True, False),
+        (FailedRun("no such method"), False, True),
+        (KeyError("method"), True, True),
+    ],
+)
+def test_only_a_defect_has_a_traceback(
+    error: Exception | None, logged: bool, traceback: bool
+) -> None:
+    """Records as Prefect logs an error, or a state that tells of a fault."""
+    info: Any = (type(error), error, None) if error else (None, None, None)
+    record = logging.LogRecord("prefect.flow_runs", logging.ERROR, "", 1, "failed", (), info)
+    assert (plain(record), bool(record.exc_info)) == (logged, traceback)
+    for name in ("prefect.flow_runs", "prefect.task_runs"):
+        assert plain in logging.getLogger(name).filters
+
+
+TABLE = ["| Path | Metric |", "|---|---|", "| cora.json | rsum |"]
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "shown"),
+    [
+        (0, [*TABLE, ""], "\n".join(TABLE)),
+        (0, [], "No metric differs"),
+        (255, ["ERROR: not a Git repository"], "The metrics could not be compared: ERROR: not a "),
+        (255, [], "The metrics could not be compared: exit code 255"),
+    ],
+)
+def test_a_failed_comparison_is_not_told_as_no_difference(
+    monkeypatch: pytest.MonkeyPatch, code: int, output: list[str], shown: str
+) -> None:
+    monkeypatch.setattr(artifacts.process, "run", lambda *_, **__: (code, output))
+    assert artifacts._difference().startswith(shown)

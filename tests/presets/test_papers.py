@@ -19,11 +19,8 @@ it names for its settings.
   paper's 50 epochs are 250 of ours.
 """
 
-from __future__ import annotations
-
 import csv
 import re
-from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -33,7 +30,6 @@ import yaml
 
 from manymatch.config.layout import Layout
 from manymatch.config.preset import ParameterGroup, read_preset
-from manymatch.experiments.engine import Experiment
 from manymatch.experiments.grid import experiment_of_file, points
 from manymatch.methods import check_model
 
@@ -47,7 +43,7 @@ BATCH = "training.images_per_batch"
 GROUP = re.compile(r"training\.parameter_groups\[(.+)\]\.(\w+)")
 
 
-def published_presets() -> dict[str, dict[str, Any]]:
+def published_presets():
     """The whole presets of the presets on the papers' data sets but for trials, by DATASET/NAME."""
     presets = {}
     for path in sorted((ROOT / "presets").glob("*/*.yaml")):
@@ -58,7 +54,7 @@ def published_presets() -> dict[str, dict[str, Any]]:
     return presets
 
 
-def experiments() -> dict[str, Experiment[Any, Any]]:
+def experiments():
     """All experiments by KIND/NAME."""
     layout = Layout(ROOT)
     files = sorted((ROOT / "experiments").glob("*.yaml"))
@@ -66,7 +62,7 @@ def experiments() -> dict[str, Experiment[Any, Any]]:
     return {f"{item.kind}/{item.name}": item for item in listed}
 
 
-def experiment_points() -> dict[str, dict[str, Any]]:
+def experiment_points():
     """The settings of the points of SwAMP's other experiments, by KIND/NAME/POINT."""
     return {
         f"{name}/{point.label}": item.settings(point, seed=0).model_dump()
@@ -84,12 +80,12 @@ GRID_ROWS = [row for row in ALL_ROWS if row["preset"].startswith(GRIDS)]
 ROWS = [row for row in ALL_ROWS if row not in GRID_ROWS]
 
 
-def runs_of(row: Mapping[str, str]) -> list[str]:
+def runs_of(row):
     patterns = row["preset"].split("|")
     return [name for name in RUNS if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
-def values_in(name: str, setting: str) -> list[Any]:
+def values_in(name, setting):
     """The values of `setting` at the points of an experiment. A point on presets that does not name
     the setting is left out."""
     experiment = EXPERIMENTS[name]
@@ -99,7 +95,7 @@ def values_in(name: str, setting: str) -> list[Any]:
     return [point.settings[setting] for point in listed if setting in point.settings]
 
 
-def value_of(run: Mapping[str, Any], setting: str) -> Any:
+def value_of(run, setting):
     """Raises `KeyError` if the run has no such setting."""
     if named := GROUP.fullmatch(setting):
         groups = run["training"]["parameter_groups"]
@@ -112,7 +108,7 @@ def value_of(run: Mapping[str, Any], setting: str) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def in_our_units(row: Mapping[str, str], name: str) -> Any:
+def in_our_units(row, name):
     """The row's value as the preset of the run `name` counts."""
     value = yaml.safe_load(row["value"])
     if row["per"] != "captions":
@@ -126,7 +122,7 @@ def in_our_units(row: Mapping[str, str], name: str) -> Any:
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_the_settings_are_the_papers(paper: str) -> None:
+def test_the_settings_are_the_papers(paper):
     rows = [row for row in ROWS if row["paper"] == paper]
     assert rows and [row for row in rows if not runs_of(row)] == [], "rows without a preset"
     ours, stated = {}, {}
@@ -138,22 +134,22 @@ def test_the_settings_are_the_papers(paper: str) -> None:
     assert ours == stated
 
 
-def test_the_grids_are_the_papers() -> None:
+def test_the_grids_are_the_papers():
     for row in GRID_ROWS:
         ours = values_in(row["preset"], row["setting"])
         assert [value for value in yaml.safe_load(row["value"]) if value not in ours] == [], row
 
 
-def test_every_row_is_complete() -> None:
+def test_every_row_is_complete():
     for row in ALL_ROWS:
         assert row["paper"] in PAPERS and row["place"] and row["value"], row
         assert row["per"] in {"", "captions"}, row
 
 
-def test_every_published_run_has_rows() -> None:
+def test_every_published_run_has_rows():
     assert RUNS.keys() == {name for row in ROWS for name in runs_of(row)}
 
 
-def test_no_setting_of_a_run_has_two_values() -> None:
+def test_no_setting_of_a_run_has_two_values():
     stated = [(name, row["setting"]) for row in ROWS for name in runs_of(row)]
     assert len(stated) == len(set(stated))

@@ -8,25 +8,10 @@ from plans import plan_of
 from scipy import stats
 
 from manymatch.reporting.estimates import verdicts
-from manymatch.reporting.sections.claims import QUANTITIES, check
-from manymatch.results.claims import METRICS, Claim, read_claims
-from manymatch.results.experiments import Experiment, ExperimentRun
+from manymatch.reporting.sections.claims import check
+from manymatch.results.claims import Claim, read_claims
+from manymatch.results.experiments import Experiment
 from manymatch.util.errors import ConfigError
-
-
-def write(reports, rsums):
-    """An experiment whose points have these rsums, a seed each."""
-    write_experiment(reports, "what", {"preset": [*rsums]}, sets=True, rsums=rsums)
-
-
-def findings(reports, claim):
-    claims = {"what": {"A claim": Claim.model_validate(claim)}}
-    return check(Experiment.read_all(reports), claims)
-
-
-def finding(reports, claim):
-    (found,) = findings(reports, claim | {"metrics": ["rsum"]})
-    return found
 
 
 @pytest.mark.parametrize(
@@ -44,8 +29,9 @@ def finding(reports, claim):
 )
 def test_the_verdict_is_that_of_scipys_interval(tmp_path, rsums, verdict):
     single = [99.0, 100.0, 101.0]
-    write(tmp_path, {"a": rsums, "b": single})
-    part = finding(tmp_path, {"better": "a", "other": "b"})
+    write_experiment(tmp_path, "what", {"preset": ["a", "b"]}, rsums={"a": rsums, "b": single})
+    claim = Claim.model_validate({"better": "a", "other": "b", "metrics": ["rsum"]})
+    (part,) = check(Experiment.read_all(tmp_path), {"what": {"A claim": claim}})
     assert verdicts([part.difference]) == [verdict]
     assert part.difference.mean == pytest.approx(statistics.fmean(rsums) - 100)
     if len(rsums) == 1:
@@ -57,31 +43,6 @@ def test_the_verdict_is_that_of_scipys_interval(tmp_path, rsums, verdict):
         low, high = stats.ttest_ind(rsums, single, equal_var=False).confidence_interval(0.95)
     assert part.difference.half_width == pytest.approx((high - low) / 2)
     assert (low > 0, high < 0) == (verdict == "better", verdict == "worse")
-
-
-def test_the_best_mean_stands_for_a_side_of_which_all_points_are_known(tmp_path):
-    rsums = {"a": [90.0, 92.0, 94.0], "b": [120.0, 121.0, 122.0], "c": [103.0] * 3}
-    write(tmp_path, rsums)
-    found = finding(tmp_path, {"better": ["a", "b"], "other": "c"})
-    assert (found.better.label, found.other.label) == ("b", "c")
-    assert found.text() == (
-        "rsum: b 121.0 ± 1.0 against c 103.0 ± 0.0 (3 seeds), +18.0 (95% interval 15.5 to 20.5)"
-    )
-    assert findings(tmp_path, {"better": ["a", "planned"], "other": "c"}) == []
-    assert check(Experiment.read_all(tmp_path), {"another": {}}) == []
-
-
-def test_a_quantity_is_the_mean_of_its_metrics(tmp_path):
-    write(tmp_path, {"a": [1.0]})
-    (experiment,) = Experiment.read_all(tmp_path)
-    run = experiment.points[0].runs[0]
-    multi = run.metrics.multi
-    assert multi is not None
-    both = statistics.fmean(way.map_at_r for way in (multi.i2t, multi.t2i))
-    assert QUANTITIES["map_at_r"].of(run) == both
-    bare = ExperimentRun.model_validate({"seed": 0, "metrics": {"rsum": 1.0}})
-    assert QUANTITIES["map_at_r"].of(bare) is None
-    assert QUANTITIES.keys() == {*METRICS}
 
 
 WRONG = [

@@ -8,6 +8,8 @@ Read `git diff tests/reporting/golden` before the commit. Style and script have 
 these files, pictures have their number, and long decimals are rounded.
 """
 
+import contextlib
+import io
 import os
 import re
 from pathlib import Path
@@ -16,7 +18,23 @@ import pytest
 from report_pages import plans_of
 
 from manymatch.reporting.page import _TEMPLATES
-from manymatch.reporting.report import report
+from manymatch.reporting.report import read, report
+from manymatch.reporting.sections import (
+    clusters,
+    costs,
+    experiments,
+    leaderboard,
+    over_seeds,
+    probes,
+    tuning,
+)
+from manymatch.reporting.terminal import show
+from manymatch.results.clusters import Clusters
+from manymatch.results.costs import Costs
+from manymatch.results.experiments import Experiment
+from manymatch.results.over_seeds import SketchExperiment, SyntheticExperiment
+from manymatch.results.probes import Probes
+from manymatch.results.tuning import Tuning
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = sorted(path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*.*"))
@@ -27,10 +45,12 @@ def outputs(complete_results):
     """The outputs of the stage by name, as the golden files hold them."""
     report(complete_results, plans_of(complete_results))
     paths = [*complete_results.glob("*.*"), *(complete_results / "pages").iterdir()]
+    paths.append(complete_results / "plots/scenes/validation/rsum.tsv")
     written = {
         path.relative_to(complete_results).as_posix(): _plain(path.read_text(encoding="utf-8"))
         for path in paths
     }
+    written["terminal.txt"] = _printed(read(complete_results, plans_of(complete_results)))
     if os.environ.get("REWRITE"):
         for path in GOLDEN.rglob("*.*"):
             path.unlink()
@@ -38,6 +58,26 @@ def outputs(complete_results):
             (GOLDEN / name).parent.mkdir(parents=True, exist_ok=True)
             (GOLDEN / name).write_text(text, encoding="utf-8")
     return written
+
+
+def _printed(results):
+    """What the commands print of all results, 80 columns wide."""
+    blocks = [*leaderboard.blocks(results.runs), leaderboard.both_ways(results.runs[0].metrics)]
+    for kind, blocks_of in {
+        Experiment: experiments.blocks,
+        SyntheticExperiment: over_seeds.synthetic,
+        SketchExperiment: over_seeds.sketches,
+        Costs: costs.blocks,
+        Clusters: lambda one: [clusters.heading(one), clusters.table(one)],
+        Probes: lambda one: probes.blocks_of([one]),
+    }.items():
+        blocks += [block for one in results.current(kind) for block in blocks_of(one)]
+    blocks.append(tuning.table(results.current(Tuning)))
+    stream = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(stream):
+        patch.setenv("COLUMNS", "80")
+        show(blocks, Path("reports/index.html"))
+    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
 
 def _plain(text):

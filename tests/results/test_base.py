@@ -1,8 +1,5 @@
 """Result files: a fault is one line with the file, the key and the remedy; bytes are kept."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -41,18 +38,18 @@ VALUES = {
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     path = tmp_path / "provenance" / "scenes" / "cora.json"
     Provenance.model_validate(VALUES).write(path)
     return path
 
 
-def test_unknown_keys_are_kept_and_values_that_nobody_set_are_not_written(path: Path) -> None:
+def test_unknown_keys_are_kept_and_values_that_nobody_set_are_not_written(path):
     assert Provenance.read(path).to_json() == VALUES
     assert "members" not in path.read_text()
 
 
-def test_all_files_of_a_kind_are_read_by_name(path: Path) -> None:
+def test_all_files_of_a_kind_are_read_by_name(path):
     for preset in ("a-b", "a"):
         Provenance.model_validate(VALUES | {"preset": preset}).write(path.with_stem(preset))
     results = Provenance.read_all(path.parents[2])
@@ -70,9 +67,7 @@ def test_all_files_of_a_kind_are_read_by_name(path: Path) -> None:
         (lambda path: path.write_text(path.read_text().replace('"cora"', '"dive"')), "scenes/dive"),
     ],
 )
-def test_a_fault_is_one_line_with_the_remedy(
-    path: Path, change: Callable[[Path], object], words: str
-) -> None:
+def test_a_fault_is_one_line_with_the_remedy(path, change, words):
     change(path)
     with pytest.raises(DataError) as fault:
         Provenance.read(path)
@@ -83,7 +78,7 @@ def test_a_fault_is_one_line_with_the_remedy(
     assert "\n" not in message
 
 
-def test_numbers_have_dotted_names() -> None:
+def test_numbers_have_dotted_names():
     ranks = {"r1": 1.0, "r5": 2.0, "r10": 3.0, "medr": 4.0, "meanr": 5.0}
     recall = Recall.model_validate({"i2t": ranks, "t2i": ranks, "rsum": 12.0, "more": {"x": 7}})
     numbers = recall.numbers()
@@ -91,7 +86,7 @@ def test_numbers_have_dotted_names() -> None:
     assert numbers["more.x"] == 7
 
 
-def test_a_key_that_is_a_word_of_python_is_written_by_its_own_name() -> None:
+def test_a_key_that_is_a_word_of_python_is_written_by_its_own_name():
     recall = SyntheticRecall(r1=1.0, medr=2.0)
     run = SyntheticRun(
         seed=0, pair=recall, class_=recall, assignment=None, seconds=1.0, processor_seconds=1.0
@@ -120,12 +115,12 @@ FILES = [(kind, path) for kind in KINDS for path in kind.paths(REPORTS)]
 @pytest.mark.parametrize(
     ("kind", "path"), FILES, ids=[str(p.relative_to(REPORTS)) for _, p in FILES]
 )
-def test_a_file_is_written_as_it_was_read(kind: type[Result], path: Path, tmp_path: Path) -> None:
+def test_a_file_is_written_as_it_was_read(kind, path, tmp_path):
     copy = tmp_path / path.relative_to(REPORTS)
     kind.read(path).write(copy)
     assert copy.read_bytes() == path.read_bytes()
 
 
-def test_every_file_has_a_class() -> None:
+def test_every_file_has_a_class():
     of_machine = {*(REPORTS / "machine").rglob("*.json")}  # `results.machine.MachineRecord`
     assert {path for _, path in FILES} == {*REPORTS.rglob("*.json")} - of_machine

@@ -1,7 +1,5 @@
 """Faulty values of every kind of file: one line with the file, the key and the remedy."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable
@@ -10,7 +8,14 @@ from typing import Any
 
 import pytest
 from made_probes import write_probes
-from made_results import write_clusters, write_costs, write_experiment, write_synthetic, written
+from made_results import (
+    tuning,
+    write_clusters,
+    write_costs,
+    write_experiment,
+    write_synthetic,
+    written,
+)
 from made_sets import shown_sets
 
 from manymatch.results.base import Result
@@ -21,6 +26,7 @@ from manymatch.results.over_seeds import SyntheticExperiment
 from manymatch.results.probes import Probes
 from manymatch.results.samples import Samples
 from manymatch.results.sets import SetDetails
+from manymatch.results.tuning import Tuning
 from manymatch.util.errors import DataError
 
 JPEG = "/9j/AA=="
@@ -33,7 +39,7 @@ SAMPLES: dict[str, Any] = {
 }
 
 
-def write_run(reports: Path, name: str, value: dict[str, Any]) -> Path:
+def write_run(reports, name, value):
     return written(reports / "runs" / "scenes" / "cora" / f"{name}.json", value)
 
 
@@ -45,6 +51,7 @@ WRITERS: dict[type[Result], Callable[[Path], Path]] = {
     SetDetails: lambda reports: write_run(reports, "sets", shown_sets(SAMPLES, 4, True)),
     Probes: lambda reports: write_probes(reports, "scenes", "cora", [JPEG]),
     SyntheticExperiment: lambda reports: write_synthetic(reports, "swamp", {"a": [1.0]}),
+    Tuning: lambda reports: written(reports / "tuning/scenes/vsepp.json", tuning([1.0, None])),
 }
 Place = tuple[str | int, ...]
 RUN = ("points", 0, "runs", 0, "metrics")
@@ -90,13 +97,13 @@ FAULTS: list[tuple[type[Result], Place, Any, str]] = [
         "high",
         "points.0.runs.0.pair.r1",
     ),
+    (Tuning, ("trials", 0, "state"), "pruned", "no trial is complete"),
+    (Tuning, ("trials", 0, "rsum"), None, "a complete trial has no rsum"),
 ]
 
 
 @pytest.mark.parametrize(("kind", "location", "value", "words"), FAULTS)
-def test_a_fault_is_one_line(
-    kind: type[Result], location: Place, value: Any, words: str, tmp_path: Path
-) -> None:
+def test_a_fault_is_one_line(kind, location, value, words, tmp_path):
     path = WRITERS[kind](tmp_path)
     kind.read(path)
     content = part = json.loads(path.read_text())

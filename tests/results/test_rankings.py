@@ -1,9 +1,5 @@
 """Ranks from run files."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from manymatch.results.runs import read_positive_ranks
@@ -22,7 +18,7 @@ c#0 Q0 d 3 0.7 t
 """
 
 
-def test_the_first_positive_counts_and_ties_count_against_it(tmp_path: Path) -> None:
+def test_the_first_positive_counts_and_ties_count_against_it(tmp_path):
     path = tmp_path / "t2i.trec"
     path.write_text(RUN)
     ranks = read_positive_ranks(path)
@@ -37,7 +33,7 @@ def test_the_first_positive_counts_and_ties_count_against_it(tmp_path: Path) -> 
     assert ranks is not None and ranks.ranks == {"a b%#0": 1}
 
 
-def test_a_missing_run_file_is_none_and_a_faulty_one_is_one_line(tmp_path: Path) -> None:
+def test_a_missing_run_file_is_none_and_a_faulty_one_is_one_line(tmp_path):
     path = tmp_path / "t2i.trec"
     assert read_positive_ranks(path) is None
     faults = ("a#0 Q0 b first 0.9 t\n", "a#0 Q0 b 1\n", "a#0 Q0 b  0.9 t\n")

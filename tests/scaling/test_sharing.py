@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,9 @@ def said() -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def turned_on(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _turned_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(sharing.SHARE, "1")
-    yield
+    monkeypatch.setattr(sharing, "get_run_logger", logging.getLogger)
 
 
 def test_another_clone_takes_what_was_pushed(
@@ -36,10 +37,10 @@ def test_another_clone_takes_what_was_pushed(
     monkeypatch.chdir(new_clone("first").folder)
     assert run_stage("double", said.append, {}) is None
     assert "computing" in said
-    sharing.push("double", said.append)
+    sharing.push.fn("double")
     monkeypatch.chdir(new_clone("second").folder)
     said.clear()
-    sharing.pull("double")
+    sharing.pull.fn("double")
     remote.rename(remote.with_name("away"))  # it was looked at, and once is enough
     assert "taken from DVC's cache" in (run_stage("double", said.append, {}) or "")
     assert "computing" not in said and Path("twice").read_text() == "42\n"
@@ -69,7 +70,7 @@ def test_it_is_known_before_whether_a_stage_has_to_run(
     assert not is_made(Path(), "double", pull=False)
     run_stage("double", said.append, {})
     assert is_made(Path(), "double", pull=False)
-    sharing.push("double", said.append)
+    sharing.push.fn("double")
     Path("number").write_text("4\n")
     assert not is_made(Path(), "double", pull=True)
     with pytest.raises(ConfigError, match="triple"):
@@ -85,7 +86,7 @@ def test_a_remote_that_cannot_be_reached_is_told(
     (tmp_path / "file").touch()
     clone.run("dvc", "remote", "modify", "shared", "url", str(tmp_path / "file" / "remote"))
     with pytest.raises(sharing.PushFailed, match="double is finished here, but could not be"):
-        sharing.push("double", said.append)
+        sharing.push.fn("double")
     assert Path("twice").read_text() == "42\n"
 
 
@@ -93,14 +94,14 @@ def test_a_remote_that_cannot_be_reached_stops_a_run_before_its_stage(
     new_clone: Clones, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(new_clone("first").folder)
-    sharing.pull("double")  # nothing was pushed yet: the remote has no folder
+    sharing.pull.fn("double")  # nothing was pushed yet: the remote has no folder
 
     def unreachable(*_: object) -> None:
         raise ConnectionError("no route\nto host")
 
     monkeypatch.setattr(DataCloud, "get_remote", unreachable)
     with pytest.raises(RemoteFailed, match=r"^DVC's remote: no route to host. double was not run"):
-        sharing.pull("double")
+        sharing.pull.fn("double")
 
 
 def test_a_remote_that_keeps_no_runs_is_borne(

@@ -8,9 +8,7 @@ import pytest
 
 from manymatch.batch.scene_graph import MAX_ATTRIBUTES, MAX_OBJECTS, MAX_RELATIONS
 from manymatch.scenes.compose import compose
-from manymatch.scenes.grammar import FRAMES, tell
-from manymatch.scenes.sentences import passive
-from manymatch.scenes.words import (
+from manymatch.scenes.kinds import (
     ACTIVITIES,
     COLOUR_WORDS,
     NUMERALS,
@@ -21,6 +19,8 @@ from manymatch.scenes.words import (
     plural,
     words_of,
 )
+from manymatch.scenes.sentences import passive
+from manymatch.scenes.twins import FRAMES, tell
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """Truth of captions, compared with brute force over all mappings of objects."""
 
 from itertools import permutations
-from random import Random
 
 import pytest
 
@@ -115,17 +114,3 @@ def test_gallery_finds_what_trying_every_pair_finds(pictures):
     }
     assert result == expected
     assert len(result) > 1.2 * len(forms)  # many captions are true of other images too
-
-
-def test_truth_does_not_depend_on_the_order_of_objects(pictures):
-    rng = Random(1)
-    for picture in pictures[:20]:
-        scene = picture.scene.graph()
-        order = rng.sample(range(len(scene["objects"])), len(scene["objects"]))
-        position = {old: new for new, old in enumerate(order)}
-        shuffled = {
-            "background": scene["background"],
-            "objects": [scene["objects"][old] for old in order],
-            "relations": [(position[s], name, position[o]) for s, name, o in scene["relations"]],
-        }
-        assert all(true(sentence.form, shuffled) for sentence in picture.captions)

@@ -5,8 +5,7 @@ from random import Random
 
 import pytest
 
-from manymatch.scenes.compose import compose
-from manymatch.scenes.ties import allowed
+from manymatch.scenes.compose import allowed, compose
 from manymatch.scenes.twins import CONTRASTS, compose_twins, exchange, holds, pair
 from manymatch.scenes.world import Blueprint, Spec, Spot, Tie
 

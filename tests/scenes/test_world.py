@@ -11,9 +11,8 @@ from manymatch.scenes.compose import compose
 from manymatch.scenes.drawing import image as drawing
 from manymatch.scenes.drawing import people
 from manymatch.scenes.drawing.pen import Pen
-from manymatch.scenes.geometry import INVERSES, all_relations
 from manymatch.scenes.kinds import BACKGROUNDS, CLOTHES, COLOURS, KINDS, PEOPLE, SIZES
-from manymatch.scenes.world import Box, Spec, Thing, Tie
+from manymatch.scenes.world import INVERSES, Box, Spec, Thing, Tie, all_relations
 
 DRAWN = [name for name in KINDS if name not in (*PEOPLE, *CLOTHES.values())]
 

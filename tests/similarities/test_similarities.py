@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from itertools import permutations
 from math import e, exp
@@ -99,21 +98,6 @@ def test_equals_the_naive_loop(similarity, naive):
     torch.testing.assert_close(similarity(image, -image)[0, 0], opposite, atol=1e-9, rtol=0)
 
 
-@pytest.mark.parametrize("similarity", [cosine, mil, chamfer, smooth_chamfer])
-def test_single_vectors_give_the_cosine_also_when_it_is_negative(similarity):
-    image = unit(1, 1, 8)
-    expected = torch.tensor([[-1.0]], dtype=torch.float64)
-    torch.testing.assert_close(similarity(image, -image), expected, atol=1e-12, rtol=0)
-
-
-@pytest.mark.parametrize("alpha", [1.0, 16.0, 64.0])
-def test_smooth_chamfer_stays_within_its_distance_to_chamfer(alpha):
-    images, texts = unit(3, 4, 6), unit(5, 2, 6, seed=1)
-    excess = smooth_chamfer(images, texts, alpha) - chamfer(images, texts)
-    assert (excess >= 0).all()
-    assert (excess <= (math.log(4) + math.log(2)) / (2 * alpha) + 1e-12).all()
-
-
 @every
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_embeddings_are_compared_in_single_precision(similarity, naive, dtype):
@@ -172,12 +156,6 @@ def test_threads_change_nothing():
         results.append((max_match(images, texts), score.detach(), learning.grad))
     torch.set_num_threads(before)
     torch.testing.assert_close(results[0], results[1])
-
-
-def test_runs_cover_everything_once():
-    assert blocks.runs(7, 3) == [slice(0, 3), slice(3, 6), slice(6, 7)]
-    assert blocks.runs(2, 0) == [slice(0, 1), slice(1, 2)]
-    assert blocks.runs(0, 5) == []
 
 
 def test_cosines_as_planes_are_the_cosines_by_pairs():

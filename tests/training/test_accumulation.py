@@ -4,35 +4,24 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small_methods import CLIP_METHODS, NAMES, small
+from small_methods import CLIP_METHODS, NAMES
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from manymatch.batch.vocabulary import Vocabulary
-from manymatch.methods import build_method
 from manymatch.shards.read import batches
 from manymatch.training.gather import encoded
 
 
 @pytest.fixture
-def first_batch(tiny):
+def first_batch(data):
     """The same eight images in one part and in three."""
-    vocabulary = Vocabulary.load(tiny.vocabulary)
 
     def parts(count):
-        stream = iter(batches(tiny.shards, "train", vocabulary, 8, shuffle=(0, 0), parts=count))
+        words = data.vocabulary
+        stream = iter(batches(data.shards, "train", words, 8, shuffle=(0, 0), parts=count))
         return [next(stream).to("cpu") for _ in range(count)]
 
     return parts
-
-
-def fresh(name, tiny):
-    torch.manual_seed(0)
-    vocabulary = Vocabulary.load(tiny.vocabulary)
-    method = build_method(name, small(name), vocabulary=vocabulary, feature_width=24)
-    method.start_epoch(1)
-    method.start_step(1.0)
-    return method
 
 
 def step(method, parts):
@@ -50,10 +39,10 @@ def step(method, parts):
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in CLIP_METHODS])
-def test_parts_have_the_gradients_of_the_whole(tiny, first_batch, name):
+def test_parts_have_the_gradients_of_the_whole(built, first_batch, name):
     results = []
     for count in (1, 3):
-        method = fresh(name, tiny)
+        method = built(name)
         for module in method.modules():  # statistics of a part differ by nature
             if isinstance(module, _BatchNorm | nn.Dropout):
                 module.eval()
@@ -66,9 +55,9 @@ def test_parts_have_the_gradients_of_the_whole(tiny, first_batch, name):
         torch.testing.assert_close(of_parts[key], gradient, rtol=0.0, atol=limit)
 
 
-def test_parts_are_encoded_again_with_equal_random_numbers(tiny, first_batch):
+def test_parts_are_encoded_again_with_equal_random_numbers(built, first_batch):
     """And batch norms count them once: their second encoding changes no buffer."""
-    method = fresh("maxmatch", tiny)
+    method = built("maxmatch")
     drawn = []
     norm = next(part for part in method.modules() if isinstance(part, _BatchNorm))
     dropout = nn.Dropout(0.5)

@@ -22,9 +22,10 @@ def test_a_full_disk_is_one_line_and_keeps_the_finished_epochs(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)  # not the checkout, whose cache of DVC is written too
 
     def train():
-        with Curves(tmp_path, History()) as curves:
+        with Curves(tmp_path, history := History()) as curves:
             for epoch in range(EPOCHS):
-                curves.add({"train/loss": epoch / 7, "validation/rsum": 100 + epoch / 3})
+                history.rows.append({"train/loss": epoch / 7, "validation/rsum": 100 + epoch / 3})
+                curves.add()
 
     line = error_on_full_disk(train, room)
     assert line.startswith(f"StorageError: {tmp_path}: no space left") and "\n" not in line
@@ -46,9 +47,8 @@ def test_curves_that_dvc_removed_meanwhile_are_complete(tmp_path):
     history = History()
     with Curves(tmp_path / "curves", history) as curves:
         for loss in (3.0, 2.0, 1.0):
-            row = {"train/loss": loss}
-            history.rows.append(row)
-            curves.add(row)
+            history.rows.append({"train/loss": loss})
+            curves.add()
             if loss == 2.0:
                 shutil.rmtree(tmp_path / "curves" / "plots" / "metrics")
     (file,) = (tmp_path / "curves").rglob("*.tsv")
@@ -100,5 +100,5 @@ def test_a_resumed_run_has_each_epoch_once(logger, tmp_path, monkeypatch):
         history = History(rows[: count - 1])
         with Curves(folder, history, logger) as curves:
             history.rows.append(rows[count - 1])
-            curves.add(rows[count - 1])
+            curves.add()
     assert logged(logger, folder) == {("train/loss", 0): 3.0, ("train/loss", 1): 2.5}

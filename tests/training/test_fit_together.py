@@ -10,16 +10,13 @@ from forked import in_processes
 from small_methods import CLIP_METHODS, NAMES, small
 from torch import nn
 
-from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset, Training
-from manymatch.methods import build_method, method_class
+from manymatch.methods import method_class
 from manymatch.networks.layers import gru
 from manymatch.networks.layers.dropout import Dropout
 from manymatch.training import helpers
-from manymatch.training.checkpoint_writer import Writer
-from manymatch.training.checkpoints import Checkpoints, History
-from manymatch.training.data import Data, TrainingBatches, features_memory
-from manymatch.training.host_memory import SHARED, all_of
+from manymatch.training.checkpoints import Checkpoints, History, Writer
+from manymatch.training.data import SHARED, TrainingBatches, all_of, features_memory
 from manymatch.training.loop import fit
 from manymatch.training.machine import Machine
 
@@ -32,36 +29,30 @@ METHODS = ["vse_infinity"] + [
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_two_processes_wait_for_no_device(tiny, tmp_path, name, monkeypatch):
+def test_two_processes_wait_for_no_device(data, built, tmp_path, name, monkeypatch):
     """In the loop itself, from batch to batch."""
     # The GRU and dropout have code of their own on a CPU.
     monkeypatch.setattr(gru, "read_on_cpu", lambda *inputs: gru.read_by_torch(*inputs[:3]))
     monkeypatch.setattr(Dropout, "forward", nn.Dropout.forward)
     found = []
 
-    def counted(batches, title, total):
+    def counted(batches, title, total, passing):
         for batch in batches:
-            if isinstance(batch, tuple):  # in training
-                with counted_waits() as waits:
-                    yield batch
-                found.append(waits)
-            else:
+            with counted_waits() as waits:
                 yield batch
+            found.append(waits)
 
-    monkeypatch.setattr("manymatch.training.loop.tracked", counted)
-    vocabulary = Vocabulary.load(tiny.vocabulary)
+    monkeypatch.setattr("manymatch.training.loop.track", counted)
     training = {"epochs": 1, "images_per_batch": 8, "captions_per_image": 1, "devices": 2}
     settings = {"method": name, "features": "grid", "model": small(name), "training": training}
     preset = Preset.model_validate(settings)
 
     def work(rank):
         monkeypatch.setattr(helpers, "_rank", rank)
-        torch.manual_seed(0)
-        method = build_method(name, preset.model, vocabulary=vocabulary, feature_width=24)
-        store = Checkpoints(tmp_path / "checkpoints", {})
-        curves = SimpleNamespace(add=lambda row: None)
-        with Writer(store, preset.training.checkpoint_every, 0, name) as writer:
-            data = Data(tiny.shards, vocabulary)
+        method = built(name)
+        store = Checkpoints(tmp_path / "checkpoints", {}, name)
+        curves = SimpleNamespace(add=lambda: None)
+        with Writer(store, preset.training.checkpoint_every, 0) as writer:
             fit(method, preset, data, MACHINE, History(), writer, curves)
         return found, sum(parameter.requires_grad for parameter in method.parameters())
 
@@ -91,18 +82,17 @@ def test_gradients_are_exchanged_in_bfloat16(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not SHARED, reason="no memory without a name")
-def test_processes_share_the_features_in_memory(tiny, tmp_path):
+def test_processes_share_the_features_in_memory(data, tmp_path):
     """Each fills the same batches, and a change in one process is seen in the other."""
     settings = {"images_per_batch": 8, "captions_per_image": 1, "features_in": "memory"}
     preset = Preset.model_validate({"method": "vsepp", "features": "grid", "training": settings})
-    data = Data(tiny.shards, Vocabulary.load(tiny.vocabulary))
 
     def sums(*share):
         stream = TrainingBatches(preset, data, *share)
         return [part.features.double().sum((1, 2)) for (part,) in stream]
 
     def work(rank):
-        memory = features_memory(preset, tiny.shards, torch.device("cpu"), here=2)
+        memory = features_memory(preset, data.shards, torch.device("cpu"), here=2)
         parts = sums(rank, 2)
         if rank:
             memory._features.fill_(7)

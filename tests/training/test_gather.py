@@ -8,18 +8,16 @@ from itertools import islice
 import pytest
 import torch
 from forked import in_processes
-from small_methods import CLIP_METHODS, NAMES, small
+from small_methods import CLIP_METHODS, NAMES
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from manymatch.batch.shared_rows import share_rows
-from manymatch.batch.vocabulary import Vocabulary
-from manymatch.methods import build_method
 from manymatch.methods.msrm import Hypergraph, MSRMSettings
 from manymatch.methods.shared.method import Embeddings
 from manymatch.networks.layers.batch_norm import share_statistics
 from manymatch.shards.read import batches
-from manymatch.training.data import Data, ValidationBatches
+from manymatch.training.data import ValidationBatches
 from manymatch.training.gather import gather
 from manymatch.training.validation import precision_by_score, validate
 
@@ -46,28 +44,19 @@ STEPS, KILLED = 5, 3
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_two_processes_train_like_one(tiny, tmp_path, name):
+def test_two_processes_train_like_one(data, built, tmp_path, name):
     """Over five steps, of which the last two start from the saved state of the first three."""
-    vocabulary = Vocabulary.load(tiny.vocabulary)
-
-    def fresh(seed):
-        torch.manual_seed(seed)
-        method = build_method(name, small(name), vocabulary=vocabulary, feature_width=24)
-        for module in method.modules():
-            if isinstance(module, nn.Dropout):
-                module.eval()
-        method.start_epoch(1)
-        method.start_step(1.0)
-        return method
 
     def trained(rank, world):
-        stream = batches(
-            tiny.shards, "train", vocabulary, 8 // world, shuffle=(0, 0), rank=rank, world=world
-        )
-        history, saved = [], None
+        share, history, saved = {"rank": rank, "world": world}, [], None
+        words, size = data.vocabulary, 8 // world
+        stream = batches(data.shards, "train", words, size, shuffle=(0, 0), **share)
         for step, batch in enumerate(islice(stream, STEPS)):
             if step in (0, KILLED):
-                method = fresh(step)
+                method = built(name, seed=step)
+                for module in method.modules():
+                    if isinstance(module, nn.Dropout):
+                        module.eval()
                 model = Whole(method)
                 if world > 1:
                     model = DistributedDataParallel(
@@ -94,17 +83,14 @@ def test_two_processes_train_like_one(tiny, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["cora", "dive"])
-def test_processes_share_the_validation_split(name, tiny, tmp_path, monkeypatch):
+def test_processes_share_the_validation_split(name, data, built, tmp_path, monkeypatch):
     def exchange(images, texts, index):
         # A map is as long as the longest caption of the process, so processes cannot join maps.
         assert images.attention is None and texts.attention is None
         return gather(images, texts, index)
 
     monkeypatch.setattr("manymatch.training.validation.gather", exchange)
-    vocabulary = Vocabulary.load(tiny.vocabulary)
-    data, device = Data(tiny.shards, vocabulary), torch.device("cpu")
-    torch.manual_seed(0)
-    method = build_method(name, small(name), vocabulary=vocabulary, feature_width=24)
+    method, device = built(name), torch.device("cpu")
 
     def split(size, *share):
         return ValidationBatches(data, size, method.read_graph, *share)
@@ -119,11 +105,8 @@ def test_processes_share_the_validation_split(name, tiny, tmp_path, monkeypatch)
     assert in_processes(2, work, tmp_path) == [(expected, expected), ({}, {})]
 
 
-def test_validation_ranks_by_the_rule_of_retrieval(tiny):
-    vocabulary = Vocabulary.load(tiny.vocabulary)
-    data, device = Data(tiny.shards, vocabulary), torch.device("cpu")
-    torch.manual_seed(0)
-    method = build_method("maxmatch", small("maxmatch"), vocabulary=vocabulary, feature_width=24)
+def test_validation_ranks_by_the_rule_of_retrieval(data, built):
+    method, device = built("maxmatch"), torch.device("cpu")
     split = ValidationBatches(data, 3, method.read_graph)
     recalls = [validate(method.train(mode), split, device) for mode in (True, False)]
     curves = [precision_by_score(method.train(mode), data, 3, device) for mode in (True, False)]

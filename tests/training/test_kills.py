@@ -62,14 +62,14 @@ def test_random_kills(tmp_path, tiny, monkeypatch):
     undisturbed.train(preset())
     expected = undisturbed.outputs()
     machine = repr(choose_machine(preset().training))
-    inputs = fingerprint(preset(), tiny.shards, tiny.vocabulary, machine, None)
+    inputs = fingerprint(preset(), tiny.shards, tiny.vocabulary, machine)
     rng = random.Random(0)
     kills, finished, after = 0, 0, Counter[int]()
     while kills < KILLS:
         run, epochs = Run(tmp_path / f"run{finished}", tiny), 0
         while train_and_kill(run, rng.randint(1, 60), rng.choice([0.0, rng.uniform(0, 0.002)])):
             kills += 1
-            history, fault = Checkpoints(run.checkpoints, inputs).find()
+            history, fault = Checkpoints(run.checkpoints, inputs, "tiny").find()
             assert not fault
             assert len(history.rows) >= epochs or run.outputs() == expected
             epochs = len(history.rows)

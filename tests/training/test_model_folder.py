@@ -4,7 +4,6 @@ import json
 
 import pytest
 import torch
-import yaml
 from hashed_files import edit, flipped_bits, reseal
 from safetensors.torch import load_file, save_file
 from tiny_run import preset
@@ -43,13 +42,6 @@ def folder(tmp_path, vocabulary):
     return tmp_path / "model"
 
 
-def edit_weights(folder, change, method="tiny"):
-    state = load_file(folder / WEIGHTS)
-    change(state)
-    save_file(state, folder / WEIGHTS, metadata={"method": method})
-    edit(folder / FACTS, weights_sha256=sha256(folder / WEIGHTS))
-
-
 def test_there_and_back(tmp_path, vocabulary):
     method = build(vocabulary)
     save_model(tmp_path / "model", method, preset(), vocabulary, 24, rsum=12.5)
@@ -79,62 +71,51 @@ def test_tied_modules_are_saved(tmp_path, vocabulary):
         assert torch.equal(loaded.state_dict()[key], value)
 
 
-@pytest.mark.parametrize(
-    "name", ["model.safetensors", "preset.yaml", "vocabulary.json", "model.json"]
-)
-def test_missing_file(folder, name):
-    (folder / name).unlink()
-    with pytest.raises(CheckpointError, match=f"not a trained model, because {name} is missing"):
-        load_model(folder)
-
-
-def test_unreadable_weights(folder):
-    (folder / WEIGHTS).write_bytes(b"{}")
-    with pytest.raises(CheckpointError, match="not readable as safetensors"):
-        read_weights(folder / WEIGHTS)
-
-
 @pytest.mark.parametrize("name", [WEIGHTS, PRESET, VOCABULARY, FACTS])
-def test_every_flipped_bit_is_one_line_that_names_the_file(folder, name):
+def test_a_missing_file_and_every_flipped_bit_is_one_line_that_names_the_file(folder, name):
     expected = load_model(folder)[0].state_dict()
     for _ in flipped_bits(folder / name, 4):
         with pytest.raises(CheckpointError, match=name) as caught:
             load_model(folder)
         assert "\n" not in str(caught.value)
     assert_close(load_model(folder)[0].state_dict(), expected, rtol=0, atol=0)
-
-
-def test_weights_of_another_method(folder):
-    edit_weights(folder, dict, "cora")
-    with pytest.raises(CheckpointError, match="weights of the method 'cora', but the preset is of"):
+    (folder / name).unlink()
+    with pytest.raises(CheckpointError, match=f"not a trained model, because {name} is missing"):
         load_model(folder)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "method", "message"),
     [
-        (lambda state: state.pop("image.weight"), "lacks 'image.weight'"),
-        (lambda state: state.clear(), r"lacks 'image.bias' and 4 more"),
-        (lambda state: state.update(x=torch.ones(1)), "has an unknown 'x'"),
+        (dict, "cora", "weights of the method 'cora', but the preset is of"),
+        (lambda state: state.pop("image.weight"), "tiny", "lacks 'image.weight'"),
+        (lambda state: state.clear(), "tiny", r"lacks 'image.bias' and 4 more"),
+        (lambda state: state.update(x=torch.ones(1)), "tiny", "has an unknown 'x'"),
         (
             lambda state: state.update({"image.weight": torch.ones(16, 3)}),
+            "tiny",
             r"another shape of 'image.weight \(16, 3\) for \(16, 24\)'",
         ),
     ],
 )
-def test_weights_that_do_not_fit(folder, change, message):
-    edit_weights(folder, change)
+def test_weights_that_do_not_fit_are_one_line(folder, change, method, message):
+    state = load_file(folder / WEIGHTS)
+    change(state)
+    save_file(state, folder / WEIGHTS, metadata={"method": method})
+    edit(folder / FACTS, weights_sha256=sha256(folder / WEIGHTS))
     with pytest.raises(CheckpointError, match=message) as caught:
         load_model(folder)
     assert "\n" not in str(caught.value)
+    (folder / WEIGHTS).write_bytes(b"{}")
+    with pytest.raises(CheckpointError, match="not readable as safetensors"):
+        read_weights(folder / WEIGHTS)
 
 
 @pytest.mark.parametrize(
     ("size", "message"), [(2**34, "another shape of 'image"), (2**61, "cannot be built")]
 )
 def test_a_preset_of_enormous_sizes_uses_no_memory(folder, size, message):
-    settings = yaml.safe_load((folder / PRESET).read_text()) | {"model": {"size": size}}
-    (folder / PRESET).write_text(yaml.safe_dump(settings))
+    edit(folder / PRESET, model={"size": size})
     edit(folder / FACTS, preset_sha256=sha256(folder / PRESET))
     with pytest.raises(CheckpointError, match=message):
         load_model(folder)

@@ -52,22 +52,15 @@ def test_a_cnn_is_fine_tuned_and_a_killed_run_ends_in_the_same_bytes(new_run, pa
     killed.train(pixel_preset())
     assert killed.outputs() == whole.outputs()
     method, _, vocabulary = load_model(whole.model)
-    result = validate(
-        method, ValidationBatches(Data(painted.shards, vocabulary), 3, None), torch.device("cpu")
-    )
-    again = validate(
-        method, ValidationBatches(Data(painted.shards, vocabulary), 8, None), torch.device("cpu")
-    )
-    assert result == pytest.approx(again)
+    splits = (ValidationBatches(Data(painted.shards, vocabulary), size, None) for size in (3, 8))
+    one, other = (validate(method, split, torch.device("cpu")) for split in splits)
+    assert one == pytest.approx(other)
 
 
-def test_pixels_need_a_cnn_and_have_no_regions_to_drop(new_run):
+def test_pixels_need_a_cnn_and_have_no_regions_to_drop(new_run, tiny, tmp_path):
     with pytest.raises(ConfigError, match="'grid' are pixels, which only a CNN can read"):
         new_run("run").train(pixel_preset(cnn=None))
     with pytest.raises(ConfigError, match="'grid' are pixels without regions"):
         new_run("run").train(pixel_preset(region_drop=0.1))
-
-
-def test_a_cnn_needs_pixels(tiny, tmp_path):
     with pytest.raises(ConfigError, match="a CNN reads pixels"):
         Run(tmp_path, tiny).train(pixel_preset())

@@ -170,7 +170,7 @@ def test_a_flipped_bit_leads_to_the_checkpoint_before(new_run, undisturbed, caps
 def killed_checkpoints(run):
     """The checkpoints of a killed run, with the fingerprint that its last record has."""
     record = read_object(last_files(run)[0])
-    return Checkpoints(run.checkpoints, record["fingerprint"])
+    return Checkpoints(run.checkpoints, record["fingerprint"], "tiny")
 
 
 def test_without_an_undamaged_checkpoint_training_starts_anew(
@@ -194,7 +194,7 @@ def test_best_weights_damaged_while_training_are_one_line(new_run):
     history, _ = checkpoints.find()
     next(flipped_bits(last_files(run)[2], 1))
     with pytest.raises(CheckpointError, match="damaged or removed while training"):
-        checkpoints.load_best(torch.nn.Linear(1, 1), "tiny", history.best)
+        checkpoints.load_best(torch.nn.Linear(1, 1), history.best)
 
 
 def test_two_checkpoints_are_kept(new_run):

@@ -6,12 +6,11 @@ import threading
 import pytest
 import torch
 
-from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset
 from manymatch.scene_graphs.verbs import add_verbs
 from manymatch.shards.fetch import fetch
 from manymatch.shards.read import classes_of, samples
-from manymatch.training.data import Data, TrainingBatches, ValidationBatches, features_memory
+from manymatch.training.data import TrainingBatches, ValidationBatches, features_memory
 from manymatch.util.errors import ConfigError
 
 
@@ -20,17 +19,16 @@ def preset(method="vsepp", **training):
     return Preset.model_validate({"method": method, "features": "grid", "training": settings})
 
 
-def training_batches(tiny, method="vsepp", **training):
-    data = Data(tiny.shards, Vocabulary.load(tiny.vocabulary))
-    return TrainingBatches(preset(method, **training), data)
+@pytest.fixture
+def training_batches(data):
+    return lambda method="vsepp", **training: TrainingBatches(preset(method, **training), data)
 
 
-def test_one_image_a_class_in_every_epoch(tiny):
+def test_one_image_a_class_in_every_epoch(tiny, training_batches):
     names = [sample.image_id for sample in samples(tiny.shards, "train")]
     class_of = dict(zip(names, classes_of(tiny.shards, "train").tolist(), strict=True))
     results = [
-        training_batches(tiny, one_per_class=True, features_in=source)
-        for source in ("shards", "memory")
+        training_batches(one_per_class=True, features_in=source) for source in ("shards", "memory")
     ]
     for epoch in range(3):
         read = []
@@ -42,22 +40,18 @@ def test_one_image_a_class_in_every_epoch(tiny):
         assert all(len({class_of[name] for name in batch}) == 6 for batch in read[0])
 
 
-@pytest.mark.parametrize(("method", "graphs"), [("vsepp", False), ("cora", True)])
-def test_only_a_method_that_reads_graphs_gets_them(tiny, method, graphs):
-    ((batch,), *_) = training_batches(tiny, method)
-    assert (batch.graphs is not None) == graphs
-
-
 @pytest.mark.parametrize("verbs", [True, False])
-def test_verbs_of_relations_are_attributes_as_the_preset_says(tiny, verbs):
+def test_verbs_of_relations_are_attributes_as_the_preset_says(tiny, data, training_batches, verbs):
+    """Only a method that reads graphs gets them."""
+    ((batch,), *_) = training_batches("vsepp")
+    assert batch.graphs is None
     graphs = {
         caption.id: add_verbs(caption.graph) if verbs else caption.graph
         for sample in samples(tiny.shards, "train")
         for caption in sample.captions
     }
     settings = preset("cora").model_copy(update={"model": {"verb_attributes": verbs}})
-    batches = TrainingBatches(settings, Data(tiny.shards, Vocabulary.load(tiny.vocabulary)))
-    for (batch,) in batches:
+    for (batch,) in TrainingBatches(settings, data):
         assert batch.graphs is not None
         expected = [
             len(phrases) for name in batch.caption_ids for phrases in graphs[name].attributes
@@ -65,22 +59,22 @@ def test_verbs_of_relations_are_attributes_as_the_preset_says(tiny, verbs):
         assert (batch.graphs.object_attributes != 0).sum(1).tolist() == expected
 
 
-def test_a_batch_in_parts_has_the_same_images(tiny):
-    whole, parts = (training_batches(tiny, accumulate=count) for count in (1, 4))
+def test_a_batch_in_parts_has_the_same_images(training_batches):
+    whole, parts = (training_batches(accumulate=count) for count in (1, 4))
     assert len(whole) == len(parts)
     for (batch,), divided in zip(whole, parts, strict=True):
         assert [len(part.image_ids) for part in divided] == [2, 2, 1, 1]
         assert [name for part in divided for name in part.image_ids] == batch.image_ids
 
 
-def test_features_are_in_memory_where_they_fit(tiny, monkeypatch):
+def test_features_are_in_memory_where_they_fit(training_batches, monkeypatch):
     """Only then an epoch opens no shard."""
     needed = 48 * 4 * 24 * 2
     free = {"memory": needed, "auto": 4 * needed}
 
     def opened(setting, free_memory):
         monkeypatch.setattr("manymatch.training.data.free_memory", lambda: free_memory)
-        result = training_batches(tiny, features_in=setting)
+        result = training_batches(features_in=setting)
         with monkeypatch.context() as patch:
             patch.setattr("manymatch.shards.read.fetch", lambda *_: pytest.fail("a shard is read"))
             try:
@@ -120,7 +114,7 @@ def test_features_are_on_the_gpu_where_they_fit(tiny, monkeypatch, setting, gpu,
 
 
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument")
-def test_beside_a_gpu_a_thread_copies_the_batches(tiny, monkeypatch):
+def test_beside_a_gpu_a_thread_copies_the_batches(data, monkeypatch):
     """The GPU is a pretended one, whose tensors have shapes alone."""
     done = []
 
@@ -143,7 +137,6 @@ def test_beside_a_gpu_a_thread_copies_the_batches(tiny, monkeypatch):
     monkeypatch.setattr(torch.cuda, "current_stream", Stream)
     monkeypatch.setattr(torch.cuda, "stream", lambda _: contextlib.nullcontext())
     monkeypatch.setattr(torch.Tensor, "record_stream", lambda *_: None, raising=False)
-    data = Data(tiny.shards, Vocabulary.load(tiny.vocabulary))
     for place in ("shards", "memory"):
         done.clear()
         settings = preset(features_in=place, accumulate=2)
@@ -158,8 +151,7 @@ def test_beside_a_gpu_a_thread_copies_the_batches(tiny, monkeypatch):
 
 
 @pytest.mark.parametrize("place", ["auto", "shards"])
-def test_validation_reads_the_shards_once(tiny, monkeypatch, place):
-    data = Data(tiny.shards, Vocabulary.load(tiny.vocabulary))
+def test_validation_reads_the_shards_once(data, monkeypatch, place):
     split = ValidationBatches(data, 5, None, preset=preset(features_in=place))
     first = [batch.to("cpu") for batch in split]
     assert len(first) == len(split) == 4

@@ -186,7 +186,7 @@ def test_what_cannot_be_opened_is_one_line(tmp_path, name):
 
 
 def test_a_folder_with_hardly_a_picture_is_refused_early(tmp_path, monkeypatch):
-    from manymatch.search.index.items import PictureFolder
+    from manymatch.search.index.sources import PictureFolder
     from manymatch.util.regular_file import MOST_OTHERS, PICTURES, files_below
 
     for number in range(8):

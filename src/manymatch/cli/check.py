@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -34,40 +34,27 @@ def check(
     What is not on this machine is listed before anything runs, without a network. The command
     repairs files that a killed dvc has left half written.
     """
-    from manymatch import datasets
-
     params = project.params()
     killed_dvc.mend(Path())
-    faults: list[str] = []
-    for features in params.features:
-        with _collected(faults):
-            _check_features(params, features)
-    for name in params.datasets:
-        with _collected(faults):
-            datasets.check_settings(name, params.source(name))
-        for preset in params.presets:
-            with _collected(faults):
-                _check_preset(params, name, preset, starts_from=None)
-    for key, started in params.warm_starts.items():
-        with _collected(faults):
-            _check_warm_start(params, key, started)
-    for ensemble in params.ensembles:
-        for name in params.datasets:
-            with _collected(faults):
-                _check_ensemble(params, name, ensemble)
-    for index in params.indexes.values():
-        with _collected(faults):
-            dataset, _, name = index.model.partition("/")
-            project.preset(dataset, name)
-    for name, dataset in params.experiments.items():
-        with _collected(faults):
-            _check_experiment(name, dataset)
+    faults: dict[str, None] = {}
+    for part in _checks(params):
+        try:
+            part()
+        except ManyMatchError as fault:
+            faults[str(fault)] = None
     if not faults and not only_settings:
         missing = list(needs(params))
         for line in dict.fromkeys(str(need) for need in missing if not need.fault):
             say(f"will be downloaded: {line}")
-        faults = [str(need.fault) for need in missing if need.fault]
-    _refuse(faults)
+        faults = dict.fromkeys(str(need.fault) for need in missing if need.fault)
+    if len(faults) > 1:
+        for line in faults:
+            say(line)
+        raise ConfigError(
+            f"{len(faults)} settings do not fit, or files are missing. Correct each line above."
+        )
+    for line in faults:
+        raise ConfigError(line)
     say(
         f"datasets {', '.join(params.datasets)}; presets {', '.join(params.presets)}; "
         f"warm starts {', '.join(params.warm_starts) or 'none'}; "
@@ -75,25 +62,30 @@ def check(
     )
 
 
-@contextlib.contextmanager
-def _collected(faults: list[str]) -> Iterator[None]:
-    """Add the fault of the block to `faults`, so that one check shows all faults."""
-    try:
-        yield
-    except ManyMatchError as fault:
-        faults.append(str(fault))
+def _checks(params: Params) -> Iterator[Callable[[], object]]:
+    """The parts of the check. Each part raises its own fault, so that one check shows all."""
+    for features in params.features:
+        yield partial(_check_features, params, features)
+    for dataset in params.datasets:
+        yield partial(_check_source, params, dataset)
+        for preset in params.presets:
+            yield partial(_check_preset, params, dataset, preset, None)
+    for key, started in params.warm_starts.items():
+        yield partial(_check_warm_start, params, key, started)
+    for ensemble in params.ensembles:
+        for dataset in params.datasets:
+            yield partial(_check_ensemble, params, dataset, ensemble)
+    for index in params.indexes.values():
+        dataset, _, name = index.model.partition("/")
+        yield partial(project.preset, dataset, name)
+    for name, dataset in params.experiments.items():
+        yield partial(_check_experiment, name, dataset)
 
 
-def _refuse(faults: list[str]) -> None:
-    faults = list(dict.fromkeys(faults))
-    if len(faults) == 1:
-        raise ConfigError(faults[0])
-    if faults:
-        for fault in faults:
-            say(fault)
-        raise ConfigError(
-            f"{len(faults)} settings do not fit, or files are missing. Correct each line above."
-        )
+def _check_source(params: Params, dataset: str) -> None:
+    from manymatch import datasets
+
+    datasets.check_settings(dataset, params.source(dataset))
 
 
 def _check_features(params: Params, name: str) -> None:
@@ -131,7 +123,7 @@ def _check_warm_start(params: Params, key: str, started: WarmStarted) -> None:
             f"params.yaml: warm_starts: the key '{key}' is not DATASET-PRESET of its entry. "
             f"Rename the key to '{name}'."
         )
-    _check_preset(params, started.dataset, started.preset, starts_from=started.model)
+    _check_preset(params, started.dataset, started.preset, started.model)
 
 
 def warn_of_memory(path: Path, preset: Preset) -> None:

@@ -12,11 +12,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 import typer
 
-from manymatch.cli import check, code, data, experiments, external, init, models, results, search
+from manymatch import __version__
+from manymatch.cli import check, code, data, experiments, external, init, models, project, search
+from manymatch.cli.outputs import writes
+from manymatch.cli.project import LAYOUT
 from manymatch.util.errors import ConfigError, ManyMatchError, memory_fault
 from manymatch.util.files import storage_error
 from manymatch.util.parent import end_with_dvc
@@ -31,7 +35,7 @@ app = typer.Typer(
     "Run the whole pipeline with 'dvc repro'; each stage below also runs by hand, in the folder "
     "that holds params.yaml.",
 )
-for _group in (init, check, code, data, models, external, experiments, results, search):
+for _group in (init, check, code, data, models, external, experiments, search):
     app.add_typer(_group.commands)
 
 _INTERRUPTED = 130
@@ -40,6 +44,52 @@ _EMPTY = re.compile(r"|--[a-z-]+=")
 _MANY_OBJECTS = 100_000
 """New objects after which garbage is searched during loading. Nearly all objects that an import
 makes stay, and Python's usual search after 700 takes a fifth of the time of loading."""
+
+
+_REPORT = "index.html", "pages", "plots", "leaderboard.csv", "leaderboard.md", "leaderboard.tex"
+
+
+@app.command()
+@writes(*(LAYOUT.reports / name for name in _REPORT))
+def report() -> None:
+    """Write reports/index.html, reports/pages and the leaderboard from all results."""
+    from manymatch.reporting import report as stage
+    from manymatch.reporting.sections import leaderboard
+    from manymatch.reporting.terminal import show
+
+    project.require_project()
+    runs = stage.report(LAYOUT.reports, LAYOUT.plans)
+    show(leaderboard.blocks(runs), LAYOUT.reports / "index.html")
+
+
+@app.command()
+@writes(Path("README.md"), Path("docs/results.md"))
+def readme() -> None:
+    """Copy the results into docs/results.md and README.md, between the markers."""
+    from manymatch.reporting.readme import update_pages
+
+    project.require_project()
+    board = LAYOUT.reports / "leaderboard.md"
+    update_pages(Path("README.md"), Path("docs/results.md"), board)
+
+
+@app.command("plots-page")
+@writes(LAYOUT.plots_page)
+def plots_page() -> None:
+    """Write .dvc/plots.html, with which 'dvc plots show' needs no network.
+
+    'dvc config --local plots.html_template plots.html' makes DVC use the page.
+    """
+    from manymatch.reporting.dvc_plots import offline_page
+    from manymatch.util import files
+
+    files.write_text(LAYOUT.plots_page, offline_page())
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(__version__)
 
 
 def main() -> None:

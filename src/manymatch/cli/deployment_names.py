@@ -12,10 +12,9 @@ Where Prefect no longer has a function that is replaced here, the command behave
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from prefect.plugins import HookContext, register_hook
@@ -23,9 +22,11 @@ from prefect.plugins import HookContext, register_hook
 from manymatch.cli.run_watch import watch_flow_run
 from manymatch.util.errors import first_line, nearest
 
-_READ = "read_deployment_by_name"
-_CREATE = "create_flow_run_from_deployment"
-_WATCH = "watch_flow_run"
+READ, CREATE, WATCH = (
+    "read_deployment_by_name",
+    "create_flow_run_from_deployment",
+    "watch_flow_run",
+)
 _ALL = "all"
 """The value of the parameter `dataset` that names no data set."""
 
@@ -36,24 +37,19 @@ def setup_environment(*, ctx: HookContext) -> None:
     if ("deployment", "run") not in zip(sys.argv, sys.argv[1:], strict=False):
         return
     from prefect.cli import deployment
+    from prefect.client.orchestration import PrefectClient
 
     changed = [
-        wrap(_client(), _READ, _resolving),
-        wrap(_client(), _CREATE, _naming),
-        wrap(deployment, _WATCH, lambda inner: watch_flow_run),
+        wrap(PrefectClient, READ, resolving),
+        wrap(PrefectClient, CREATE, naming),
+        wrap(deployment, WATCH, lambda inner: watch_flow_run),
     ]
     if not all(changed):
         ctx.logger_factory(__name__).warning(
             "this Prefect lacks a function of %s, %s, %s: FLOW/DEPLOYMENT names, the names of runs "
             "and --watch are Prefect's own",
-            *(_READ, _CREATE, _WATCH),
+            *(READ, CREATE, WATCH),
         )
-
-
-def _client() -> type:
-    from prefect.client.orchestration import PrefectClient
-
-    return PrefectClient
 
 
 def wrap(owner: Any, name: str, wrapper: Callable[[Any], Any]) -> bool:
@@ -78,31 +74,28 @@ def earlier_runs(title: str) -> dict[str, Any]:
     return {"flow_run_filter": FlowRunFilter(name=FlowRunFilterName(like_=f"{title} "))}
 
 
-def _naming(inner: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    @functools.wraps(inner)
+def naming(inner: Callable[..., Any]) -> Callable[..., Any]:
+    """The creation of a run that gets its title and a number as its name."""
+
     async def create(self: Any, deployment_id: Any, **options: Any) -> Any:
         if options.get("name") is None:
-            given = options.get("parameters") or {}
-            options["name"] = await _run_name(self, deployment_id, given)
+            deployment = await self.read_deployment(deployment_id)
+            schema = (deployment.parameter_openapi_schema or {}).get("properties", {})
+            values = {key: field.get("default") for key, field in schema.items()}
+            values |= deployment.parameters | (options.get("parameters") or {})
+            title = run_title(deployment.name, values)
+            number = await self.count_flow_runs(**earlier_runs(title)) + 1
+            options["name"] = f"{title} {number}"
         return await inner(self, deployment_id, **options)
 
     return create
 
 
-async def _run_name(client: Any, deployment_id: Any, given: Mapping[str, Any]) -> str:
-    deployment = await client.read_deployment(deployment_id)
-    schema = (deployment.parameter_openapi_schema or {}).get("properties", {})
-    defaults = {key: field.get("default") for key, field in schema.items()}
-    title = run_title(deployment.name, {**defaults, **deployment.parameters, **given})
-    return f"{title} {await client.count_flow_runs(**earlier_runs(title)) + 1}"
+def resolving(inner: Callable[..., Any]) -> Callable[..., Any]:
+    """The look-up of a deployment that also knows a name without its flow."""
 
-
-def _resolving(inner: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    @functools.wraps(inner)
     async def read(self: Any, name: str) -> Any:
-        if "/" not in name:
-            name = await _full_name(self, name)
-        return await inner(self, name)
+        return await inner(self, name if "/" in name else await _full_name(self, name))
 
     return read
 
@@ -115,14 +108,9 @@ async def _full_name(client: Any, name: str) -> str:
     # A server gives out so many deployments at a time: those of the name are asked for.
     called_so = DeploymentFilter(name=DeploymentFilterName(any_=[name]))
     try:
-        deployments = await client.read_deployments(deployment_filter=called_so)
-        full = sorted(
-            [
-                f"{(await client.read_flow(deployment.flow_id)).name}/{name}"
-                for deployment in deployments
-            ]
-        )
-        others = [] if full else await client.read_deployments()
+        found = await client.read_deployments(deployment_filter=called_so)
+        flows = [(await client.read_flow(deployment.flow_id)).name for deployment in found]
+        others = [] if found else await client.read_deployments()
     except httpx.ConnectError:
         raise SystemExit(f"error: no server at {client.api_url}; 'make serve' starts one") from None
     except (httpx.HTTPError, ValueError, ExceptionGroup) as error:
@@ -133,11 +121,11 @@ async def _full_name(client: Any, name: str) -> str:
                 f"error: the server at {client.api_url} asks for a password. Run the command in "
                 "the folder of 'make serve', without PREFECT_API_AUTH_STRING and PREFECT_PROFILE"
             ) from None
-        reason = first_line(cause)
         raise SystemExit(
-            f"error: {client.api_url} does not answer as Prefect's server does ({reason}): see "
-            "PREFECT_API_URL, or api.url in prefect.toml"
+            f"error: {client.api_url} does not answer as Prefect's server does "
+            f"({first_line(cause)}): see PREFECT_API_URL, or api.url in prefect.toml"
         ) from None
+    full = sorted(f"{flow}/{name}" for flow in flows)
     if len(full) == 1:
         return full[0]
     if full:

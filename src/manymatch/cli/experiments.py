@@ -175,8 +175,8 @@ def tune(
 
     project.require_project()
     package_folder("optuna", "'manymatch[tuning]'", "set the settings of the preset by hand")
-    from manymatch.experiments.tuning.budget import Budget
-    from manymatch.experiments.tuning.budget import tune as stage
+    from manymatch.experiments.tuning.trials import Budget
+    from manymatch.experiments.tuning.trials import tune as stage
 
     names = list(dict.fromkeys(presets))
     tuned = stage(LAYOUT, dataset, names, Budget(trials, hours), jobs, device, extend)

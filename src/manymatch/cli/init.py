@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +17,10 @@ from manymatch.cli.options import check_name
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Params
+from manymatch.config.preset import Preset, read_preset
+from manymatch.methods import METHODS
 from manymatch.util.errors import ConfigError
+from manymatch.util.files import write_text, write_through
 from manymatch.util.progress import say
 
 if TYPE_CHECKING:
@@ -25,6 +28,19 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
+TEMPLATES = "flickr8k"
+"""The data set of photographs whose presets are adapted: 6,000 training pictures."""
+BEST_ON_PHOTOGRAPHS = ("vsepp", "pcme", "dive", "vse_infinity", "pvse", "maxmatch")
+"""The methods in the order of their rsum on Flickr8k (docs/results.md, flickr8k-study)."""
+_HEADER = re.compile(r"\A(?:#.*\n)+")
+_SEEN = 96_000
+"""Pictures that training sees, counted once an epoch, in Flickr8k's presets."""
+_EPOCHS = 30
+"""The maximum number of epochs of a small data set."""
+_LARGE = 500_000
+"""The maximum for `_SEEN` of a large data set, unless three epochs are more."""
+_FEW_CAPTIONS = 4_000
+"""Training captions below which the vectors are half as long."""
 _FEATURES = "lite0"
 _SECONDS = {"features": 0.03, "scene graphs": 0.002, "shards": 0.004, "an epoch of a model": 0.01}
 """Seconds of one core for each picture, caption, picture, and training picture."""
@@ -61,12 +77,10 @@ def init(
     All files are read once as a check; nothing is trained. The source goes to params.yaml, and a
     preset of each method to presets/NAME. Unusable pictures and captions are listed.
     """
-    from manymatch.cli.own_presets import preset_names, write_preset
     from manymatch.config.edit import edited
     from manymatch.datasets import DATASETS, check_settings
     from manymatch.datasets.own.collect import collect
     from manymatch.datasets.own.forms import OwnSettings
-    from manymatch.util.files import write_through
 
     params = project.params()
     if name in DATASETS or "." in name or name == "all":
@@ -160,8 +174,6 @@ def _describe(name: str, collection: Collection, sizes: Counter[str]) -> None:
 
 
 def _say_what_next(name: str, params: Params, presets: Sequence[str], sizes: Counter[str]) -> None:
-    from manymatch.cli.own_presets import epochs
-
     cores = os.cpu_count() or 1
     counts = (sizes["pictures"], sizes["captions"], sizes["pictures"])
     data = sum(a * b for a, b in zip(counts, _SECONDS.values(), strict=False)) / cores
@@ -184,8 +196,6 @@ def _say_what_next(name: str, params: Params, presets: Sequence[str], sizes: Cou
 def _say_how_to_search(
     name: str, params: Params, presets: Sequence[str], collection: Collection
 ) -> None:
-    from manymatch.cli.own_presets import BEST_ON_PHOTOGRAPHS
-
     ordered = (*BEST_ON_PHOTOGRAPHS, *params.presets, *presets)
     known = [preset for preset in ordered if preset in presets]
     method = next((preset for preset in known if preset in params.presets), known[0])
@@ -201,3 +211,48 @@ def _say_how_to_search(
 
 def _time(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{max(1, seconds):.0f} seconds"
+
+
+def preset_names(presets: Path, wanted: Iterable[str]) -> list[str]:
+    """Return the methods with a preset to adapt, then the presets among `wanted` with one.
+
+    Raises:
+        ConfigError: there are no presets to adapt.
+    """
+    known = {path.stem for path in (presets / TEMPLATES).glob("*.yaml")}
+    if not known:
+        raise ConfigError(f"{presets / TEMPLATES}: no presets to adapt. Restore them from git")
+    return [name for name in dict.fromkeys((*METHODS, *wanted)) if name in known]
+
+
+def epochs(pictures: int) -> int:
+    """Return the number of epochs for a number of training pictures."""
+    if pictures * 10 > _LARGE:
+        return max(3, _LARGE // pictures)
+    return min(_EPOCHS, max(10, _SEEN // max(1, pictures)))
+
+
+def write_preset(presets: Path, dataset: str, name: str, pictures: int, captions: int) -> Preset:
+    """Write `presets/DATASET/NAME.yaml`, fitted to the numbers of training pictures and captions.
+
+    An existing preset is kept.
+    """
+    from manymatch.config.edit import edited
+
+    source, target = presets / TEMPLATES / f"{name}.yaml", presets / dataset / f"{name}.yaml"
+    if not target.exists():
+        changes: dict[str, object] = {"training.epochs": epochs(pictures)}
+        model = read_preset(source).model
+        if captions < _FEW_CAPTIONS and "size" in model:
+            changes["model.size"] = model["size"] // 2
+        if "n_classes" in model:
+            changes["model.n_classes"] = min(model["n_classes"], max(10, pictures // 6))
+        header = (
+            f"# {name} on {dataset}: {pictures:,} training pictures with {captions:,} captions.\n"
+            f"#\n#   dvc repro evaluate@{dataset}-{name}\n#\n"
+            f"# The command works if 'presets' in params.yaml lists {name}.\n"
+            f"# Made by `manymatch init` from presets/{TEMPLATES}/{name}.yaml, which says what "
+            f"differs from the paper.\n# Changed: {', '.join(changes)}.\n"
+        )
+        write_text(target, _HEADER.sub(header, edited(source, changes)))
+    return read_preset(target)

@@ -34,7 +34,7 @@ def _source_model(dataset: str, preset: str, overrides: list[str] | None) -> lis
 
 
 def _reranked_result(dataset: str, preset: str) -> list[Path]:
-    from manymatch.evaluation.rerank import SUFFIX
+    from manymatch.evaluation.ensemble import SUFFIX
 
     return result_files(dataset, preset + SUFFIX)
 
@@ -129,11 +129,10 @@ def rerank(
 
     An ensemble averages the members' scores of captions and of entities before it re-ranks.
     """
-    from manymatch.evaluation import rerank as stage
-    from manymatch.evaluation.ensemble import JOINED_BY
+    from manymatch.evaluation import ensemble as stage
 
     stage.rerank(
-        [project.trained(dataset, name) for name in preset.split(JOINED_BY)],
+        [project.trained(dataset, name) for name in preset.split(stage.JOINED_BY)],
         LAYOUT.result(dataset, preset + stage.SUFFIX),
         project.evaluation_options(dataset, split),
     )

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
+from manymatch import datasets
 from manymatch.cli import project
 from manymatch.cli.project import LAYOUT
 from manymatch.config.names import preset_path
 from manymatch.config.params import Params
 from manymatch.datasets.base import Need, missing_file
+from manymatch.methods import check_model
 from manymatch.util.errors import ConfigError
 
 _GLOVE = "a file of GloVe's vectors, such as glove.840B.300d.txt (5,650 MB; 2,180 MB as a zip)"
@@ -28,38 +30,43 @@ def needs(params: Params) -> Iterator[Need]:
     trained |= {(start.dataset, start.preset) for start in params.warm_starts.values()}
     for dataset, preset in sorted(trained):
         if not LAYOUT.model(dataset, preset).is_dir():
-            yield from _preset_needs(dataset, preset)
-    for key, start in params.warm_starts.items():
-        yield from _model_needs(start.model, trained, f"warm_starts.{key}.model")
+            settings = project.preset(dataset, preset)
+            path = preset_path(LAYOUT.presets, dataset, preset)
+            yield from _settings_needs(
+                check_model(settings.method, settings.model), f"{path}: model"
+            )
+    models = {f"warm_starts.{key}.model": start.model for key, start in params.warm_starts.items()}
+    models |= {f"indexes.{key}.model": index.model for key, index in params.indexes.items()}
+    for where, name in models.items():
+        dataset, _, preset = name.partition("/")
+        if (dataset, preset) not in trained and not LAYOUT.model(dataset, preset).is_dir():
+            fault = (
+                f"params.yaml: {where}: there is no model {LAYOUT.model(dataset, preset)}, and no "
+                f"stage trains it. Add '{dataset}' to 'datasets' and '{preset}' to 'presets'"
+            )
+            yield Need(where, fault=ConfigError(fault))
     for key, index in params.indexes.items():
-        yield from _model_needs(index.model, trained, f"indexes.{key}.model")
-        made = _is_made(index.source, params.datasets)
         where = f"params.yaml: indexes.{key}.source"
-        need = None if made else missing_file(where, index.source, "what is to be indexed")
-        yield from [need] if need else []
-
-
-def _is_made(path: str, datasets: Sequence[str]) -> bool:
-    """Whether stages make `path`: data/KIND/DATASET..., such as data/captions/scenes.parquet."""
-    parts = Path(path).parts
-    return parts[:1] == ("data",) and any(part.partition(".")[0] in datasets for part in parts[2:3])
+        # Stages make data/KIND/DATASET..., such as data/captions/scenes.parquet.
+        room, _, name, *_ = (*Path(index.source).parts, "", "", "")
+        made = room == "data" and name.partition(".")[0] in params.datasets
+        if not made and (need := missing_file(where, index.source, "what is to be indexed")):
+            yield need
 
 
 def _dataset_needs(params: Params, name: str) -> Iterator[Need]:
-    from manymatch import datasets
-
     if not LAYOUT.raw(name).is_dir():
         source = datasets.dataset(datasets.kind(name, params.source(name)))
         yield from source.needs(name, datasets.check_settings(name, params.source(name)))
     images = has_images(params, name)
     for features in params.features:
-        if not LAYOUT.features(name, features).is_file():
-            yield from _feature_needs(params, name, features, images)
+        made = LAYOUT.features(name, features).is_file()
+        if not made and (need := _feature_need(params, name, features, images)):
+            yield need
 
 
 def has_images(params: Params, name: str) -> bool:
     """Whether features can be computed from images of the data set."""
-    from manymatch import datasets
     from manymatch.datasets.fetching.gather import ImageSettings
 
     settings = datasets.check_settings(name, params.source(name))
@@ -67,38 +74,23 @@ def has_images(params: Params, name: str) -> bool:
     return datasets.dataset(datasets.kind(name, params.source(name))).has_images and not absent
 
 
-def _feature_needs(params: Params, dataset: str, features: str, images: bool) -> Iterator[Need]:
+def _feature_need(params: Params, dataset: str, features: str, images: bool) -> Need | None:
     from manymatch.features.weights import from_hub, needed_weights
 
     settings = params.extraction_of(features)
     where = f"params.yaml: extraction.{features}"
-    published = settings.published.get(dataset)
-    if published:
+    if published := settings.published.get(dataset):
         what = f"published features of the format '{published.format}'"
-        need = missing_file(f"{where}.published.{dataset}.path", published.path, what)
-    elif images:
-        kind = settings.kind or features
-        need = (
-            from_hub(settings.model, f"{where}.model")
-            if settings.model
-            else needed_weights(kind, settings.weights, f"{where}.weights")
-        )
-    else:
+        return missing_file(f"{where}.published.{dataset}.path", published.path, what)
+    if not images:
         fault = (
             f"{where}.published.{dataset}: '{dataset}' has no images, so these features must be "
             "imported. Set the key to {format: FORMAT, path: PATH} (docs/features.md)"
         )
-        need = Need(where, fault=ConfigError(fault))
-    if need:
-        yield need
-
-
-def _preset_needs(dataset: str, name: str) -> Iterator[Need]:
-    from manymatch.methods import check_model
-
-    preset = project.preset(dataset, name)
-    path = preset_path(LAYOUT.presets, dataset, name)
-    yield from _settings_needs(check_model(preset.method, preset.model), f"{path}: model")
+        return Need(where, fault=ConfigError(fault))
+    if settings.model:
+        return from_hub(settings.model, f"{where}.model")
+    return needed_weights(settings.kind or features, settings.weights, f"{where}.weights")
 
 
 def _settings_needs(settings: BaseModel, where: str) -> Iterator[Need]:
@@ -127,13 +119,3 @@ def _settings_needs(settings: BaseModel, where: str) -> Iterator[Need]:
                 yield need
         elif isinstance(value, BaseModel):
             yield from _settings_needs(value, f"{where}.{key}")
-
-
-def _model_needs(model: str, trained: set[tuple[str, str]], where: str) -> Iterator[Need]:
-    dataset, _, preset = model.partition("/")
-    if (dataset, preset) not in trained and not LAYOUT.model(dataset, preset).is_dir():
-        fault = (
-            f"params.yaml: {where}: there is no model {LAYOUT.model(dataset, preset)}, and no "
-            f"stage trains it. Add '{dataset}' to 'datasets' and '{preset}' to 'presets'"
-        )
-        yield Need(where, fault=ConfigError(fault))

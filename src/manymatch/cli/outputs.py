@@ -41,8 +41,9 @@ def writes(*outputs: Files, reads: Sequence[Files] | None = None) -> Callable[[C
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def run(**given: Any) -> None:
-            paths = [] if given.get("part") else sorted(_paths(outputs, given))
-            with _locked_all(paths, _work(command.__name__, given, reads)) as finished:
+            paths = [] if given.get("part") else sorted(paths_of(outputs, given))
+            work = "" if reads is None else _work(command.__name__, given, paths_of(reads, given))
+            with _locked_all(paths, work) as finished:
                 if finished and all(path.exists() for path in paths):
                     say(f"{paths[0]}: another process has done this work; nothing is left to do")
                 else:
@@ -72,39 +73,30 @@ def _locked_all(paths: Sequence[Path], work: str) -> Iterator[bool]:
         yield any(finished) and not several
 
 
-def _work(name: str, given: Mapping[str, Any], reads: Sequence[Files] | None) -> str:
-    """Hash of the command, its arguments and the state of all that it reads; "" if unknown."""
-    if reads is None:
-        return ""
-    states = list(map(_state, (*_SETTINGS, *_paths(reads, given))))
+def _work(name: str, given: Mapping[str, Any], reads: Sequence[Path]) -> str:
+    """Hash of the command, its arguments, and name, size and time of change of every file that the
+    command reads; temporary files do not count."""
+    states = []
+    for path in (*_SETTINGS, *reads):
+        files = [path]
+        for folder, folders, names in os.walk(path):
+            folders[:] = (name for name in sorted(folders) if _counts(name))
+            files += [Path(folder, name) for name in sorted(names) if _counts(name)]
+        for file in files:
+            with contextlib.suppress(OSError):  # the command itself says what is wrong
+                state = file.stat()
+                own = file.is_file()
+                states.append((str(file), own and state.st_size, own and state.st_mtime_ns))
     text = json.dumps([name, given, states], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _state(path: Path) -> list[tuple[str, int, int]]:
-    """Name, size and time of change of every file in `path`; temporary files do not count."""
-    if not path.is_dir():
-        return [_file_state(path)]
-    states = []
-    for folder, folders, names in os.walk(path):
-        folders[:] = filter(_counts, folders)
-        states += [_file_state(Path(folder, name)) for name in filter(_counts, names)]
-    return sorted(states)
 
 
 def _counts(name: str) -> bool:
     return not name.endswith((".partial", "__pycache__"))
 
 
-def _file_state(path: Path) -> tuple[str, int, int]:
-    try:
-        state = path.stat()
-    except OSError:  # the command itself says what is wrong with its inputs
-        return str(path), -1, -1
-    return str(path), state.st_size, state.st_mtime_ns
-
-
-def _paths(files: Sequence[Files], given: Mapping[str, Any]) -> list[Path]:
+def paths_of(files: Sequence[Files], given: Mapping[str, Any]) -> list[Path]:
+    """The paths of `files`, for the arguments of a command."""
     paths: list[Path] = []
     for file in files:
         if callable(file):

@@ -63,7 +63,7 @@ def trained(dataset: str, name: str) -> tuple[Path, Path]:
     """The folder of a trained model, and the folder of the shards with its features."""
     require_project()
     folder = LAYOUT.model(dataset, name)
-    stored_preset = folder / "preset.yaml"
+    stored_preset = folder / "preset.json"
     settings = read_preset(stored_preset) if stored_preset.is_file() else preset(dataset, name)
     return folder, LAYOUT.shards(dataset, settings.features)
 

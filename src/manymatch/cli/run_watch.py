@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -58,70 +57,62 @@ async def watch_flow_run(
 
     try:
         async with asyncio.timeout(timeout), get_client() as client:
-            return await _Watch(client, flow_run_id, console).wait()
+            return await _watch(client, flow_run_id, console)
     except TimeoutError:
         raise FlowRunWaitTimeout(f"the run has not ended after {timeout} seconds") from None
 
 
-class _Watch:
-    def __init__(self, client: PrefectClient, run_id: UUID, console: Console) -> None:
-        self._client = client
-        self._run_id = run_id
-        self._console = console
-        self._read: dict[UUID, Log] = {}
-        self._began = time.monotonic()
-        self._waiting_told = False
-
-    async def wait(self) -> FlowRun:
-        while True:
-            run = await self._client.read_flow_run(self._run_id)
-            ended = run.state if run.state and run.state.is_final() else None
-            # The last lines may reach the server after the state.
-            await asyncio.sleep(_SECONDS_BETWEEN_LOOKS * (2 if ended else 1))
-            async for log in self._new_logs():
-                warning = log.level >= logging.WARNING and log.name not in _PREFECT_LOGGERS
-                if warning or log.name.endswith(f".{PROGRESS}"):
-                    self._print(f"{log.timestamp.astimezone():%H:%M:%S}", log.message, log.level)
-            if ended:
-                level = logging.INFO if ended.is_completed() else logging.ERROR
-                self._print("", ended.message or "", level)
-                return run
-            self._tell_waiting(run)
-
-    async def _new_logs(self) -> AsyncIterator[Log]:
-        from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId, LogFilterTimestamp
-
-        after = max((log.timestamp for log in self._read.values()), default=None)
-        run = LogFilterFlowRunId(any_=[self._run_id])
-        later = LogFilterTimestamp(after_=after - _LATE if after else None)
-        new_logs = LogFilter(flow_run_id=run, timestamp=later)
-        offset = 0
-        while page := await self._client.read_logs(new_logs, limit=_PAGE, offset=offset):
-            for log in page:
-                if log.id not in self._read:
-                    self._read[log.id] = log
-                    yield log
-            offset += len(page)
-
-    def _tell_waiting(self, run: FlowRun) -> None:
-        waits = run.state is not None and (run.state.is_scheduled() or run.state.is_pending())
-        if waits and not self._waiting_told and time.monotonic() - self._began > _PATIENCE:
-            self._waiting_told = True
-            self._print(
-                f"{time.strftime('%H:%M:%S')}",
+async def _watch(client: PrefectClient, run_id: UUID, console: Console) -> FlowRun:
+    read: dict[UUID, Log] = {}
+    patience: float = time.monotonic() + _PATIENCE
+    while True:
+        run = await client.read_flow_run(run_id)
+        state = run.state
+        ended = state if state and state.is_final() else None
+        # The last lines may reach the server after the state.
+        await asyncio.sleep(_SECONDS_BETWEEN_LOOKS * (2 if ended else 1))
+        for log in await _new_logs(client, run_id, read):
+            warning = log.level >= logging.WARNING and log.name not in _PREFECT_LOGGERS
+            if warning or log.name.endswith(f".{PROGRESS}"):
+                _print(console, f"{log.timestamp.astimezone():%H:%M:%S}", log.message, log.level)
+        if ended:
+            level = logging.INFO if ended.is_completed() else logging.ERROR
+            _print(console, "", ended.message or "", level)
+            return run
+        waits = state and (state.is_scheduled() or state.is_pending())
+        if waits and time.monotonic() > patience:
+            patience = float("inf")
+            what = (
                 f"The run waits in the queue '{run.work_queue_name}' for another run to end, or "
-                "for a worker ('make serve' starts one).",
-                logging.INFO,
+                "for a worker ('make serve' starts one)."
             )
+            _print(console, time.strftime("%H:%M:%S"), what, logging.INFO)
 
-    def _print(self, moment: str, message: str, level: int) -> None:
-        lines = [printable(line.expandtabs()) for line in message.splitlines()]
-        style = "red" if level >= logging.ERROR else "yellow" if level >= logging.WARNING else ""
-        text = Text("\n".join(lines), style)
-        if self._console.is_terminal:
-            row = Table.grid(padding=(0, 1))
-            row.add_column(no_wrap=True, style="dim")
-            row.add_row(moment, text)
-            self._console.print(row)
-        else:
-            self._console.print(f"{moment} " if moment else "", text, sep="", soft_wrap=True)
+
+async def _new_logs(client: PrefectClient, run_id: UUID, read: dict[UUID, Log]) -> list[Log]:
+    """The lines of a run's log that are not in `read` yet, where they are added."""
+    from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId, LogFilterTimestamp
+
+    after = max((log.timestamp for log in read.values()), default=None)
+    run = LogFilterFlowRunId(any_=[run_id])
+    later = LogFilterTimestamp(after_=after - _LATE if after else None)
+    wanted = LogFilter(flow_run_id=run, timestamp=later)
+    logs: list[Log] = []
+    while page := await client.read_logs(wanted, limit=_PAGE, offset=len(logs)):
+        logs += page
+    new = [log for log in logs if log.id not in read]
+    read |= {log.id: log for log in new}
+    return new
+
+
+def _print(console: Console, moment: str, message: str, level: int) -> None:
+    lines = [printable(line.expandtabs()) for line in message.splitlines()]
+    style = "red" if level >= logging.ERROR else "yellow" if level >= logging.WARNING else ""
+    text = Text("\n".join(lines), style)
+    if console.is_terminal:
+        row = Table.grid(padding=(0, 1))
+        row.add_column(no_wrap=True, style="dim")
+        row.add_row(moment, text)
+        console.print(row)
+    else:
+        console.print(f"{moment} " if moment else "", text, sep="", soft_wrap=True)

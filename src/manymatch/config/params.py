@@ -188,27 +188,28 @@ class Params(Strict):
         """
         wider = {"datasets": [*self.datasets, dataset], "features": [*self.features, features]}
         try:
-            _refuse_joined_names(self.model_copy(update=wider))
+            self.model_copy(update=wider)._refuse_joined_names()
         except ValueError as fault:
             raise ConfigError(f"params.yaml: {fault}") from None
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
-        _refuse_joined_names(self)
+        self._refuse_joined_names()
         return self
 
-
-def _refuse_joined_names(params: Params) -> None:
-    """DVC calls the stage of a pair DATASET-NAME. Of two stages with one name it keeps the last."""
-    for key in ("presets", "features", "ensembles"):
-        pairs: dict[str, tuple[str, str]] = {}
-        for pair in itertools.product(params.datasets, getattr(params, key)):
-            joined = "-".join(pair)
-            if (first := pairs.setdefault(joined, pair)) != pair:
-                raise ValueError(
-                    f"{key}: '{first[1]}' of '{first[0]}' and '{pair[1]}' of '{pair[0]}' have one "
-                    f"name in DVC, '{joined}', and DVC would leave one of them out. Rename one"
-                )
+    def _refuse_joined_names(self) -> None:
+        """DVC calls the stage of a pair DATASET-NAME. Of two stages with one name it keeps the
+        last."""
+        for key in ("presets", "features", "ensembles"):
+            pairs: dict[str, tuple[str, str]] = {}
+            for pair in itertools.product(self.datasets, getattr(self, key)):
+                joined = "-".join(pair)
+                if (first := pairs.setdefault(joined, pair)) != pair:
+                    raise ValueError(
+                        f"{key}: '{first[1]}' of '{first[0]}' and '{pair[1]}' of '{pair[0]}' have "
+                        f"one name in DVC, '{joined}', and DVC would leave one of them out. Rename "
+                        "one"
+                    )
 
 
 def _entry(group: dict[str, Any], name: str, where: str) -> Any:

@@ -237,16 +237,13 @@ def read_preset(
     path: Path,
     overrides: dict[str, Any] | None = None,
     whole_model: WholeModel | None = None,
-    foreign: bool = False,
 ) -> Preset:
     """The preset in `path` with the values of dotted keys in `overrides`; see `setting_after`.
-
-    A `foreign` file may come from a stranger.
 
     Raises:
         ConfigError: the file is missing or malformed, or a key or value is wrong.
     """
-    stated = read_yaml(path, foreign)
+    stated = read_yaml(path)
     if not overrides:
         return validate(Preset, stated, str(path))
     value = copy.deepcopy(stated)

@@ -12,15 +12,14 @@ from pydantic import (
     ValidationError,
     ValidatorFunctionWrapHandler,
     field_validator,
+    model_validator,
 )
 
 from manymatch.util.errors import ConfigError, first_line, nearest
-from manymatch.util.regular_file import open_regular
+from manymatch.util.regular_file import read_regular
 
 Settings = TypeVar("Settings", bound=BaseModel)
 _LARGEST = 2**63 - 1
-_LARGEST_FILE = 2**18
-"""Limit of the size of a stranger's file. The largest file of settings has about 10 KiB."""
 
 
 class Strict(BaseModel):
@@ -35,6 +34,29 @@ class Strict(BaseModel):
         if fault := _number_fault(value, result):
             raise ValueError(fault)
         return result
+
+
+class Grouped(Strict):
+    """Settings with fields that are groups of settings (`Strict`) themselves.
+
+    If a preset gives some keys of a group, the other keys have the values of this class's default
+    for the field, instead of the defaults of the group's class.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_groups(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        defaults = {name: field.default for name, field in cls.model_fields.items()}
+        return {name: _filled(defaults.get(name), part) for name, part in value.items()}
+
+
+def _filled(default: Any, part: Any) -> Any:
+    if not isinstance(default, Strict) or not isinstance(part, dict):
+        return part
+    defaults = {name: getattr(default, name) for name in type(default).model_fields}
+    return defaults | {name: _filled(defaults.get(name), value) for name, value in part.items()}
 
 
 def _number_fault(value: Any, result: Any) -> str | None:
@@ -96,20 +118,19 @@ def _shown(value: Any) -> str:
 def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
     """The known keys of the group at `path` below `model`; a whole number in `path` is a position
     in a list."""
-    current: type[BaseModel] | None = model
+    current: Any = model
     for part in path:
         if isinstance(part, str):
-            field = current.model_fields.get(part) if current is not None else None
-            current = _group_in(field.annotation) if field is not None else None
-    return list(current.model_fields) if current is not None else []
+            field = getattr(current, "model_fields", {}).get(part)
+            current = field and _group_in(field.annotation)
+    return list(getattr(current, "model_fields", ()))
 
 
 def _group_in(annotation: Any) -> type[BaseModel] | None:
     """The first group of settings in a type such as `Group | None` or `tuple[Group, ...]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    groups = (_group_in(part) for part in get_args(annotation))
-    return next((group for group in groups if group is not None), None)
+    return next(filter(None, map(_group_in, get_args(annotation))), None)
 
 
 class YamlFault(Exception):
@@ -144,24 +165,14 @@ for _kind in ("int", "float"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _number)
 
 
-class _ForeignLoader(_Loader):
-    """A loader that refuses aliases, by which a short text can have billions of values."""
-
-    def compose_node(self, parent: Any, index: Any) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            problem = "an alias, which this program never writes"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=self.peek_event().start_mark)
-        return super().compose_node(parent, index)
-
-
-def parse(text: str, foreign: bool = False) -> Any:
-    """The value of the YAML in `text`; `foreign`: the text may come from a stranger.
+def parse(text: str) -> Any:
+    """The value of the YAML in `text`.
 
     Raises:
         YamlFault: the text is not YAML.
     """
     try:
-        return yaml.load(text, Loader=_ForeignLoader if foreign else _Loader)
+        return yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         raise YamlFault(error.problem or first_line(error), line) from None
@@ -179,25 +190,20 @@ def yaml_value(text: str, where: str) -> Any:
         ) from None
 
 
-def read_yaml(path: Path, foreign: bool = False) -> dict[str, Any]:
-    """The mapping in a YAML file. A `foreign` file may come from a stranger: its size is limited,
-    and aliases are refused.
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file of the user.
 
     Raises:
-        ConfigError: the file is missing, malformed or refused; the message names the file and the
-            line.
+        ConfigError: the file is missing or malformed; the message names the file and the line.
     """
     try:
-        with open_regular(path) as stream:
-            text = stream.read(_LARGEST_FILE + 1 if foreign else -1).decode("utf-8")
+        text = read_regular(path).decode("utf-8")
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file") from None
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from None
     try:
-        if foreign and len(text) > _LARGEST_FILE:
-            raise YamlFault(f"larger than {_LARGEST_FILE:,} characters. Check the file")
-        value = parse(text, foreign)
+        value = parse(text)
     except YamlFault as fault:
         line = f":{fault.line}" if fault.line else ""
         raise ConfigError(f"{path}{line}: {fault}") from None

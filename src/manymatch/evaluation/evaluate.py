@@ -51,7 +51,7 @@ def evaluate(
         method, embedded, whole, elements, queries, stored, result.judgments, trained.vocabulary
     )
     if sets:
-        result.values["sets"], result.shown["sets"] = sets.metrics.to_json(), sets.details
+        result.values["sets"], result.shown["sets"] = sets[0].to_json(), sets[1]
 
     tag = f"{trained.preset.method}-{model.name}"
     origin = trained.origin(__name__) | {"dataset": dataset, "split": options.split}

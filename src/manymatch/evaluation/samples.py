@@ -40,13 +40,10 @@ def draw_queries(n_images: int, n_captions: int, count: int, seed: int = 0) -> Q
     The queries depend only on the numbers and the seed, so that methods can be compared on one
     split.
     """
+    sides = ((n_images, f"images {seed}"), (n_captions, f"captions {seed}"))
     return Queries(
-        _draw(n_images, count, f"images {seed}"), _draw(n_captions, count, f"captions {seed}")
+        *(sorted(Random(own).sample(range(total), min(count, total))) for total, own in sides)
     )
-
-
-def _draw(total: int, count: int, seed: str) -> list[int]:
-    return sorted(Random(seed).sample(range(total), min(count, total)))
 
 
 def sample_queries(
@@ -72,8 +69,30 @@ def sample_queries(
     )
     gallery = Gallery.read(rows, image_index, judgments, stored, labels)
     return Samples(
-        images=[_image_query(gallery, row, ranking.i2t) for row in images],
-        captions=[_caption_query(gallery, row, ranking.t2i) for row in captions],
+        images=[
+            ImageQuery(
+                image_id=gallery.images[row].image_id,
+                thumbnail=thumbnail(gallery.images[row]),
+                captions=[caption.text for caption in gallery.images[row].captions],
+                retrieved=[
+                    gallery.retrieved_caption(row, caption, score)
+                    for caption, score in _best(ranking.i2t, row)
+                ],
+            )
+            for row in images
+        ],
+        captions=[
+            CaptionQuery(
+                caption_id=entry.id,
+                caption=entry.text,
+                graph=Graph.model_validate(entry.graph.to_dict()),
+                retrieved=[
+                    gallery.retrieved_image(image, row, score)
+                    for image, score in _best(ranking.t2i, row)
+                ],
+            )
+            for row, entry in zip(captions, map(gallery.caption, captions), strict=True)
+        ],
     )
 
 
@@ -140,32 +159,6 @@ class Gallery:
 def thumbnail(image: Sample) -> str | None:
     """The image's thumbnail in base64, as result files hold it."""
     return base64.b64encode(image.thumbnail).decode("ascii") if image.thumbnail else None
-
-
-def _image_query(gallery: Gallery, image: int, direction: Direction) -> ImageQuery:
-    stored = gallery.images[image]
-    return ImageQuery(
-        image_id=stored.image_id,
-        thumbnail=thumbnail(stored),
-        captions=[caption.text for caption in stored.captions],
-        retrieved=[
-            gallery.retrieved_caption(image, caption, score)
-            for caption, score in _best(direction, image)
-        ],
-    )
-
-
-def _caption_query(gallery: Gallery, caption: int, direction: Direction) -> CaptionQuery:
-    entry = gallery.caption(caption)
-    return CaptionQuery(
-        caption_id=entry.id,
-        caption=entry.text,
-        graph=Graph.model_validate(entry.graph.to_dict()),
-        retrieved=[
-            gallery.retrieved_image(image, caption, score)
-            for image, score in _best(direction, caption)
-        ],
-    )
 
 
 def _best(direction: Direction, query: int) -> list[tuple[int, float]]:

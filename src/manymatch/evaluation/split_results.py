@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,22 +131,15 @@ def write_run(
 ) -> None:
     """Write lines `query Q0 item rank score tag` with ranks from 1, whole or not at all; `queries`
     and `items` are ids."""
+    digits = 17 if direction.scores.dtype == torch.float64 else 9  # they tell two scores apart
+    fields, tag = [*map(run_id, items)], run_id(tag)
     with (
         files.replacing(target) as partial,
         partial.open("w", encoding="utf-8", newline="\n") as stream,
     ):
-        stream.writelines(
-            _lines(direction, [*map(run_id, queries)], [*map(run_id, items)], run_id(tag))
-        )
-
-
-def _lines(
-    direction: Direction, queries: Sequence[str], items: Sequence[str], tag: str
-) -> Iterator[str]:
-    digits = (
-        17 if direction.scores.dtype == torch.float64 else 9
-    )  # enough to distinguish two scores
-    for query, best, scores in zip(queries, direction.items, direction.scores, strict=True):
-        ranked = zip(best.tolist(), scores.tolist(), strict=True)
-        for place, (item, score) in enumerate(ranked, start=1):
-            yield f"{query} Q0 {items[item]} {place} {score:.{digits}g} {tag}\n"
+        for query, *best in zip(queries, direction.items, direction.scores, strict=True):
+            ranked = enumerate(zip(*map(torch.Tensor.tolist, best), strict=True), start=1)
+            stream.writelines(
+                f"{run_id(query)} Q0 {fields[item]} {place} {score:.{digits}g} {tag}\n"
+                for place, (item, score) in ranked
+            )

@@ -120,32 +120,14 @@ def run(
     """
     started = time.perf_counter()
     torch.manual_seed(seed)
-    held, trained = _held_out(data.seen, settings.validation)
+    # The held-out classes, and the classes to train on, which are at least two.
+    count = min(max(1, round(settings.validation * len(data.seen))), len(data.seen) - 2)
+    order = data.seen[torch.randperm(len(data.seen))]
+    held, trained = order[:count], order[count:]
     heads = Heads(settings, data.sketches.vectors.shape[1], data.images.vectors.shape[1])
     heads.to(device)
-    epoch, validation = _fit(heads, settings, data, trained, held)
-    return {
-        **score(heads, data, data.unseen, ranks),
-        "validation": validation,
-        "epoch": epoch,
-        "seconds": round(time.perf_counter() - started, 1),
-    }
-
-
-def _held_out(seen: Tensor, share: float) -> tuple[Tensor, Tensor]:
-    """The held-out classes and the classes to train on, which are at least two."""
-    count = min(max(1, round(share * len(seen))), len(seen) - 2)
-    order = seen[torch.randperm(len(seen))]
-    return order[:count], order[count:]
-
-
-def _fit(
-    heads: Heads, settings: SketchSettings, data: Data, trained: Tensor, held: Tensor
-) -> tuple[int, float]:
-    """Train `heads`; return the best epoch and its validation mAP."""
     sketches, partners = data.sketches.of(trained), Partners(data.images.of(trained))
-    matching = Matching(settings)
-    labels = settings.loss(settings.size)
+    matching, labels = Matching(settings), settings.loss(settings.size)
 
     def losses(epoch: int) -> Iterator[dict[str, Tensor]]:
         matching.start_epoch(epoch)
@@ -157,7 +139,13 @@ def _fit(
     def validate() -> float:
         return score(heads, data, held)["map"]
 
-    return fit(heads, labels, losses, validate, epochs=settings.epochs, lr=settings.lr)
+    epoch, validation = fit(heads, labels, losses, validate, epochs=settings.epochs, lr=settings.lr)
+    return {
+        **score(heads, data, data.unseen, ranks),
+        "validation": validation,
+        "epoch": epoch,
+        "seconds": round(time.perf_counter() - started, 1),
+    }
 
 
 class Partners:

@@ -13,13 +13,9 @@ from typing import NamedTuple
 
 import torch
 from spacy.language import Language
-from spacy.tokens import Doc
-from torch import Tensor
 
-from manymatch.evaluation.embedded_model import EmbeddedModel
 from manymatch.evaluation.samples import thumbnail
 from manymatch.experiments.probes.probed_model import ProbedModel
-from manymatch.losses.pseudo_labels import SwappedLabels
 from manymatch.methods.swamp import SwAMP
 from manymatch.results.clusters import Cluster, ClusterCaption, Clusters, UsedClasses
 from manymatch.scene_graphs.parser import MAX_CHARACTERS, load_model
@@ -38,16 +34,15 @@ class Words(NamedTuple):
 def words_of(model: Language, captions: Sequence[str]) -> list[Words]:
     """The words of each caption. Auxiliaries do not count as verbs; names count as nouns."""
     texts = (" ".join(caption[:MAX_CHARACTERS].split()) for caption in captions)
+    words = []
     # Lemmas and parts of speech do not depend on the parse, which would be most of the work.
-    return [_words(doc) for doc in model.pipe(texts, disable=["parser"])]
-
-
-def _words(doc: Doc) -> Words:
-    lemmas: dict[str, dict[str, None]] = {"nouns": {}, "verbs": {}}
-    for token in doc:
-        if token.pos_ in _KINDS and token.is_alpha:
-            lemmas[_KINDS[token.pos_]][token.lemma_.lower()] = None
-    return Words(list(lemmas["nouns"]), list(lemmas["verbs"]))
+    for doc in model.pipe(texts, disable=["parser"]):
+        lemmas: dict[str, dict[str, None]] = {"nouns": {}, "verbs": {}}
+        for token in doc:
+            if token.pos_ in _KINDS and token.is_alpha:
+                lemmas[_KINDS[token.pos_]][token.lemma_.lower()] = None
+        words.append(Words(list(lemmas["nouns"]), list(lemmas["verbs"])))
+    return words
 
 
 def most_frequent(captions: Iterable[Iterable[str]], count: int) -> list[tuple[str, int]]:
@@ -81,48 +76,35 @@ def describe_classes(model: Path, shards: Path, target: Path, *, split: str, par
         CheckpointError, DataError: as for `evaluate`.
     """
     probed = ProbedModel.open(model, shards, split)
-    labels = _labels(probed.trained)
-    captions = _classes(labels, probed.embedded.texts.vectors)
-    images = _classes(labels, probed.embedded.images.vectors)
-    words = words_of(load_model(parser), [caption.text for caption in probed.captions])
-    agree = captions == images[probed.embedded.image_index]
-    members = _members(captions, images).items()
-    Clusters(
-        **probed.identity(),
-        n_classes=labels.settings.n_classes,
-        used=UsedClasses(captions=len(captions.unique()), images=len(images.unique())),
-        agreement=round(100 * float(agree.double().mean()), 2),
-        classes=[
-            _cluster(probed, number, rows, words, PICTURES if position < SHOWN else 0)
-            for position, (number, rows) in enumerate(members)
-        ],
-    ).write(target)
-
-
-def _labels(trained: EmbeddedModel) -> SwappedLabels:
-    method = trained.method
+    method, embedded = probed.trained.method, probed.embedded
     if not isinstance(method, SwAMP) or method.labels is None:
         raise ConfigError(
-            f"{trained.folder}: the model has no classes. Use a model of the method 'swamp' whose "
+            f"{model}: the model has no classes. Use a model of the method 'swamp' whose "
             "weight of swapped labels is above 0."
         )
-    return method.labels
-
-
-@torch.inference_mode()
-def _classes(labels: SwappedLabels, vectors: Tensor) -> Tensor:
-    """The most probable class `(n,)` of each vector `(n, 1, D)`."""
-    return labels.classes(vectors[:, 0]).argmax(1).cpu()
-
-
-def _members(captions: Tensor, images: Tensor) -> dict[int, Members]:
-    """The members of each class: most captions first, then most images, then by number."""
+    with torch.inference_mode():
+        captions, images = (
+            method.labels.classes(side.vectors[:, 0]).argmax(1).cpu()
+            for side in (embedded.texts, embedded.images)
+        )
+    words = words_of(load_model(parser), [caption.text for caption in probed.captions])
     members: dict[int, Members] = {}
     for column, classes in enumerate((captions, images)):
         for row, number in enumerate(classes.tolist()):
             members.setdefault(number, Members([], []))[column].append(row)
+    # Most captions first, then most images, then by number.
     order = sorted(members, key=lambda n: (-len(members[n].captions), -len(members[n].images), n))
-    return {number: members[number] for number in order}
+    agree = captions == images[embedded.image_index]
+    Clusters(
+        **probed.identity(),
+        n_classes=method.labels.settings.n_classes,
+        used=UsedClasses(captions=len(captions.unique()), images=len(images.unique())),
+        agreement=round(100 * float(agree.double().mean()), 2),
+        classes=[
+            _cluster(probed, number, members[number], words, PICTURES if place < SHOWN else 0)
+            for place, number in enumerate(order)
+        ],
+    ).write(target)
 
 
 def _cluster(

@@ -8,7 +8,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor, pdist
 
-from manymatch.losses.terms import sum_of_means
+from manymatch.losses.contrastive import sum_of_means
 from manymatch.similarities.vectors import full_precision, unit
 
 

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from manymatch.losses.contrastive import contrastive_terms
-from manymatch.losses.terms import mean
+from manymatch.losses.contrastive import contrastive_terms, mean
 
 
 def soft_contrastive(logits: Tensor, match: Tensor) -> Tensor:

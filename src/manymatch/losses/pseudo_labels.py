@@ -13,8 +13,8 @@ from torch.nn import functional
 from manymatch.batch.shared_rows import share_rows
 from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.config.strict import Strict
+from manymatch.losses.contrastive import mean
 from manymatch.losses.optimal_transport import assignments, class_potentials
-from manymatch.losses.terms import mean
 
 Reduction = Literal["sum", "mean"]
 

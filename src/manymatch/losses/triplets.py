@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from manymatch.losses.terms import mean, positive_pairs, positive_scores
+from manymatch.losses.contrastive import mean, positive_pairs, positive_scores
 
 Mining = Literal["hardest", "all", "mean"]
 

@@ -23,12 +23,17 @@ import torch
 from pydantic import model_validator
 from torch import Tensor, nn
 
-from manymatch.batch.batch import Batch, Graphs
+from manymatch.batch.batch import Batch
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Count, NonNegative, Positive, Probability
-from manymatch.losses.contrastive import entity_contrastive, entity_positives, info_nce
-from manymatch.losses.terms import positive_pairs, positive_scores
+from manymatch.losses.contrastive import (
+    entity_contrastive,
+    entity_positives,
+    info_nce,
+    positive_pairs,
+    positive_scores,
+)
 from manymatch.losses.triplets import specificity, triplet
 from manymatch.methods.shared.matching import check_weights, weighted
 from manymatch.methods.shared.method import Embeddings, Method
@@ -45,7 +50,7 @@ from manymatch.networks.encoders.scene_graph import (
 from manymatch.networks.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.networks.layers.gru import Directions
 from manymatch.networks.layers.segments import scattered
-from manymatch.networks.pooling.gpo import GPO
+from manymatch.networks.pooling.global_pooling import GPO
 from manymatch.scene_graphs.verbs import GraphReader, add_verbs, as_parsed
 from manymatch.similarities.vectors import cosine, unit
 from manymatch.util.errors import DataError
@@ -115,7 +120,14 @@ class CORA(Method):
     ) -> None:
         super().__init__(settings, vocabulary, feature_width)
         self.settings = settings
-        self.regions = _region_encoder(settings, feature_width)
+        regions = ImageSettings(
+            encoder="regions",
+            dropout=settings.feature_dropout,
+            position_size=settings.region_position_size,
+            attention_heads=settings.heads if settings.region_attention else None,
+            cnn=settings.cnn,
+        )
+        self.regions = ImageEncoder(regions, feature_width, settings.size)
         self.graph = SceneGraphEncoder(settings, _concept_encoder(settings, vocabulary))
         self.pool_regions, self.pool_objects = GPO(), GPO()
         self.dropout = nn.Dropout(settings.embedding_dropout)
@@ -136,7 +148,12 @@ class CORA(Method):
         return Embeddings(self._normalised(self.pool_regions(regions.local, regions.padding)))
 
     def encode_texts(self, batch: Batch) -> Embeddings:
-        graphs = _graphs(batch)
+        graphs = batch.graphs
+        if graphs is None:
+            raise DataError(
+                "method 'cora' needs scene graphs, but the shards have none. Write the shards "
+                "again with the scene graphs of the captions."
+            )
         encoded = self.graph(graphs)
         nodes = scattered(encoded.nodes, encoded.padding)
         return Embeddings(
@@ -211,26 +228,6 @@ def _entity_query(beta: float, query: Embeddings, longest: float) -> ProductQuer
 
     vectors = torch.cat([query.vectors[0], query.entities])
     return ProductQuery(vectors, reduce, largest_product(vectors, longest))
-
-
-def _graphs(batch: Batch) -> Graphs:
-    if batch.graphs is None:
-        raise DataError(
-            "method 'cora' needs scene graphs, but the shards have none. Write the shards again "
-            "with the scene graphs of the captions."
-        )
-    return batch.graphs
-
-
-def _region_encoder(settings: CORASettings, feature_width: int) -> ImageEncoder:
-    regions = ImageSettings(
-        encoder="regions",
-        dropout=settings.feature_dropout,
-        position_size=settings.region_position_size,
-        attention_heads=settings.heads if settings.region_attention else None,
-        cnn=settings.cnn,
-    )
-    return ImageEncoder(regions, feature_width, settings.size)
 
 
 def _concept_encoder(settings: CORASettings, vocabulary: AnyVocabulary) -> nn.Module:

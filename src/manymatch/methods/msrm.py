@@ -25,8 +25,8 @@ from manymatch.batch.batch import Batch
 from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import NonNegative, Positive
+from manymatch.losses.contrastive import positive_pairs
 from manymatch.losses.probabilistic import soft_match
-from manymatch.losses.terms import positive_pairs
 from manymatch.methods.shared.gaussian_tower import (
     GaussianSettings,
     PositiveScalar,
@@ -95,28 +95,20 @@ class MSRM(Method):
         if settings.hypergraph_weight:
             self.hypergraph = Hypergraph(settings)
 
-    def encode_images(self, batch: Batch) -> Embeddings:
-        return self._add_candidates(self.image(batch.features, batch.region_padding))
-
-    def encode_texts(self, batch: Batch) -> Embeddings:
-        return self._add_candidates(self.text(batch.words, batch.word_padding))
-
-    def _add_candidates(self, embeddings: Embeddings) -> Embeddings:
+    def embedded(self, encoded: Embeddings) -> Embeddings:
         if self.settings.inference != "hypergraph":
-            return embeddings
+            return encoded
         with torch.no_grad():  # the losses have the candidates of a whole batch
-            return replace(embeddings, candidate=self.hypergraph.alone(embeddings.vectors[:, 0]))
+            return replace(encoded, candidate=self.hypergraph.alone(encoded.vectors[:, 0]))
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         return self._rank(images, texts)
 
     @property
     def t2i_score(self) -> Callable[[Embeddings, Embeddings], Tensor] | None:
-        return None if self.settings.inference == "mu" else self._score_of_caption_queries
-
-    def _score_of_caption_queries(self, images: Embeddings, texts: Embeddings) -> Tensor:
-        """`(n, m)` scores with the captions as queries."""
-        return self._rank(texts, images).T
+        if self.settings.inference == "mu":
+            return None
+        return lambda images, texts: self._rank(texts, images).T
 
     def _rank(self, queries: Embeddings, candidates: Embeddings) -> Tensor:
         """`(q, c)` scores by which a query ranks candidates."""
@@ -156,13 +148,9 @@ class MSRM(Method):
         return terms
 
 
-def _linear(vectors: Tensor) -> Tensor:
-    return vectors
-
-
 _ACTIVATIONS: dict[str, tuple[Activation, Activation]] = {
     "sigmoid": (torch.sigmoid, torch.sigmoid),
-    "relu": (torch.relu, _linear),
+    "relu": (torch.relu, torch.positive),
 }
 """The activation between layers, and that of the last layer."""
 

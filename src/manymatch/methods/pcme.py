@@ -21,9 +21,9 @@ from manymatch.batch.batch import Batch
 from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Count, NonNegative, Positive
+from manymatch.losses.contrastive import positive_pairs
 from manymatch.losses.diversity import uniformity
 from manymatch.losses.probabilistic import log_mean_probability, soft_contrastive
-from manymatch.losses.terms import positive_pairs
 from manymatch.methods.shared.gaussian_tower import (
     GaussianSettings,
     PositiveScalar,
@@ -83,17 +83,11 @@ class PCME(Method):
         noise = torch.randn(2, settings.samples, settings.size, generator=fixed)
         self.register_buffer("noise", noise)
 
-    def encode_images(self, batch: Batch) -> Embeddings:
-        return self.image(batch.features, batch.region_padding)
-
-    def encode_texts(self, batch: Batch) -> Embeddings:
-        return self.text(batch.words, batch.word_padding)
-
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         if self.settings.inference == "mean":
             return cosine(images.vectors, texts.vectors)
-        image_samples = _sampled(images, self.noise[0])
-        text_samples = _sampled(texts, self.noise[1])
+        image_samples = samples(*_gaussian(images), self.noise[0])
+        text_samples = samples(*_gaussian(texts), self.noise[1])
         rows_at_once = max(1, _DISTANCES_AT_ONCE // (len(text_samples) * self.settings.samples**2))
         return torch.cat(
             [
@@ -114,8 +108,8 @@ class PCME(Method):
         )
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        image_samples = _sampled(images, self._noise(images))
-        text_samples = _sampled(texts, self._noise(texts))
+        image_samples = samples(*_gaussian(images), self._noise(images))
+        text_samples = samples(*_gaussian(texts), self._noise(texts))
         match = positive_pairs(image_samples, batch.image_index)
         n_terms = 2 * match.numel()
 
@@ -142,10 +136,6 @@ class PCME(Method):
 def _gaussian(embeddings: Embeddings) -> tuple[Tensor, Tensor]:
     """The means `(n, D)` and the log variances `(n, D)`."""
     return embeddings.vectors[:, 0], embeddings.part("log_variance")
-
-
-def _sampled(embeddings: Embeddings, noise: Tensor) -> Tensor:
-    return samples(*_gaussian(embeddings), noise)
 
 
 def _exact_samples(noise: Tensor, items: Embeddings) -> Tensor:

@@ -23,15 +23,15 @@ from torch import Tensor, nn
 from manymatch.batch.batch import Batch
 from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.wordpieces import AnyVocabulary
-from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Count, Positive, Probability
+from manymatch.config.strict import Grouped
 from manymatch.losses.pseudo_labels import LabelSettings, objective
 from manymatch.methods.shared.matching import Matching, MatchingSettings
 from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.networks.encoders.encoding import Encoding
 from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
 from manymatch.networks.encoders.text import TextSettings, text_encoder
-from manymatch.networks.pooling.prototype_attention import PrototypeAttention
+from manymatch.networks.pooling.set_modules import PrototypeAttention
 from manymatch.similarities.vectors import cosine, unit
 
 
@@ -71,12 +71,6 @@ class SwAMP(Method):
         self.matching = Matching(settings)
         self.labels = settings.loss(queries * size)
 
-    def encode_images(self, batch: Batch) -> Embeddings:
-        return self._embedded(self.image(batch.features, batch.region_padding))
-
-    def encode_texts(self, batch: Batch) -> Embeddings:
-        return self._embedded(self.text(batch.words, batch.word_padding))
-
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         # An embedding is so long that the cosines take more than the exchange of their rows.
         scores = share_rows(lambda rows: cosine(rows, texts.vectors), images.vectors)
@@ -88,6 +82,6 @@ class SwAMP(Method):
     def start_epoch(self, epoch: int) -> None:
         self.matching.start_epoch(epoch)
 
-    def _embedded(self, encoded: Encoding) -> Embeddings:
+    def embedded(self, encoded: Encoding) -> Embeddings:
         read = self.dropout(self.read(encoded.local, encoded.padding)).flatten(1)
         return Embeddings(unit(read)[:, None])

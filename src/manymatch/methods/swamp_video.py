@@ -72,7 +72,11 @@ class SwAMPVideo(Method):
         super().__init__(settings, vocabulary, feature_width)
         self.settings = settings
         self.pool = MaxPooling()
-        self.text = WordMaximum(_table(settings, vocabulary), settings.size)
+        if settings.word_vectors == "word2vec":
+            words = fixed_embedding(vocabulary, settings.word_size, settings.word2vec_file)
+        else:
+            words = word_embedding(settings.word_vectors, vocabulary, settings.word_size)
+        self.text = WordMaximum(words, settings.size)
         self.image_unit = GatedEmbedding(feature_width, settings.size)
         self.text_unit = GatedEmbedding(settings.size, settings.size)
         self.labels = settings.loss(settings.size)
@@ -98,12 +102,6 @@ class SwAMPVideo(Method):
         # A pair is a caption and its clip: a clip with five captions is in five pairs.
         pairs = images.vectors[batch.image_index, 0], texts.vectors[:, 0]
         return objective(contrastive, self.labels, *pairs, settings.contrastive)
-
-
-def _table(settings: SwAMPVideoSettings, vocabulary: AnyVocabulary) -> WordTable:
-    if settings.word_vectors == "word2vec":
-        return fixed_embedding(vocabulary, settings.word_size, settings.word2vec_file)
-    return word_embedding(settings.word_vectors, vocabulary, settings.word_size)
 
 
 class WordMaximum(nn.Module):

@@ -20,14 +20,14 @@ from torch import Tensor, nn
 
 from manymatch.batch.batch import Batch
 from manymatch.batch.wordpieces import AnyVocabulary
-from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Probability
+from manymatch.config.strict import Grouped
 from manymatch.methods.shared.matching import Matching, MatchingSettings
 from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.networks.encoders.encoding import Encoding
 from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
 from manymatch.networks.encoders.text import TextSettings, text_encoder
-from manymatch.networks.pooling.gpo import GPO
+from manymatch.networks.pooling.global_pooling import GPO
 from manymatch.similarities.vectors import unit
 from manymatch.util.errors import ConfigError
 

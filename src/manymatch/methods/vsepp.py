@@ -64,19 +64,13 @@ class VSEPP(Method):
         self.dropout = nn.Dropout(settings.embedding_dropout)
         self.matching = Matching(settings)
 
-    def encode_images(self, batch: Batch) -> Embeddings:
-        return self._embedded(self.image(batch.features, batch.region_padding))
-
-    def encode_texts(self, batch: Batch) -> Embeddings:
-        return self._embedded(self.text(batch.words, batch.word_padding))
-
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         return self.matching.terms(self.score(images, texts), batch.image_index)
 
     def start_epoch(self, epoch: int) -> None:
         self.matching.start_epoch(epoch)
 
-    def _embedded(self, vectors: Tensor) -> Embeddings:
+    def embedded(self, vectors: Tensor) -> Embeddings:
         return Embeddings(unit(self.dropout(vectors)))
 
 

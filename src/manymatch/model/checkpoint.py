@@ -1,7 +1,7 @@
-"""A trained model as a folder of safetensors, YAML and JSON: writing and reading.
+"""A trained model as a folder of safetensors and JSON: writing and reading.
 
 model.safetensors  the weights, and the name of their method
-preset.yaml        the resolved preset
+preset.json        the resolved preset
 vocabulary.json    the words or wordpieces, in the order of their ids
 model.json         feature width, the hashes of the other files, and the epoch of the weights:
                    `methods.facts`
@@ -12,7 +12,7 @@ SEAL.json          the seal of all files but the card
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,18 +23,20 @@ from safetensors.torch import save
 from torch import Tensor
 
 from manymatch.batch.wordpieces import AnyVocabulary, load_vocabulary
-from manymatch.config.preset import Preset, read_preset
+from manymatch.config.preset import Preset
+from manymatch.config.strict import validate
 from manymatch.methods import build_method
 from manymatch.methods.shared.method import Method
 from manymatch.model.facts import FACTS, REMEDY, facts
-from manymatch.networks.encoders.pretrained import structure_only
+from manymatch.networks.encoders.cnn import structure_only
 from manymatch.util.errors import CheckpointError, DataError, first_line
 from manymatch.util.files import replacing, sha256, write_json, write_text
+from manymatch.util.json_file import read_object
 from manymatch.util.regular_file import regular_path
 from manymatch.util.seal import NAME as SEAL
 from manymatch.util.seal import open_sealed, sealed
 
-WEIGHTS, PRESET, VOCABULARY = "model.safetensors", "preset.yaml", "vocabulary.json"
+WEIGHTS, PRESET, VOCABULARY = "model.safetensors", "preset.json", "vocabulary.json"
 CARD = "README.md"
 FILES = [WEIGHTS, PRESET, VOCABULARY, FACTS, CARD, SEAL]
 """All files of a model."""
@@ -57,7 +59,7 @@ def save_model(
     with sealed(folder, loose=[CARD]) as partial:
         partial.mkdir()
         save_weights(partial / WEIGHTS, method.state_dict(), preset.method)
-        write_text(partial / PRESET, preset.to_yaml())
+        write_json(partial / PRESET, preset.model_dump(mode="json"))
         vocabulary.save(partial / VOCABULARY)
         content = {
             "method": preset.method,
@@ -93,7 +95,7 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
                 f"{folder}: not a trained model, because {name} is missing. Run 'train' first."
             )
     check_files(folder)
-    preset = read_preset(folder / PRESET, foreign=True)
+    preset = validate(Preset, read_object(folder / PRESET), str(folder / PRESET))
     vocabulary = load_vocabulary(folder / VOCABULARY)
     build = partial(
         build_method,
@@ -110,7 +112,10 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
             raise CheckpointError(
                 f"{folder / PRESET}: a network that cannot be built ({first_line(error)}). {REMEDY}"
             ) from None
-        _check_fit(weights, *_shapes(weights), expected, preset.method)
+        shapes, stored = _read(
+            weights, lambda file, key: torch.Size(file.get_slice(key).get_shape())
+        )
+        _check_fit(weights, shapes, stored, expected, preset.method)
         method = build()
     load_weights(folder / WEIGHTS, method, preset.method)
     method.precision = preset.training.precision
@@ -150,21 +155,15 @@ def load_weights(path: Path, method: Method, name: str) -> None:
 
 def read_weights(path: Path) -> tuple[dict[str, Tensor], str | None]:
     """The weights by name, and the name of their method as the file states it."""
-    try:
-        with regular_path(path) as name, safe_open(name, framework="pt") as file:
-            state = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  no mapping
-            return state, (file.metadata() or {}).get("method")
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{path}: not readable as safetensors ({error})") from None
+    return _read(path, lambda file, key: file.get_tensor(key))
 
 
-def _shapes(path: Path) -> tuple[dict[str, torch.Size], str | None]:
-    """As `read_weights`, with the shapes of the weights, which are not read."""
+def _read(path: Path, value: Callable[[Any, str], Any]) -> tuple[dict[str, Any], str | None]:
+    """A value of each weight in the file, and the name of their method."""
     try:
         with regular_path(path) as name, safe_open(name, framework="pt") as file:
-            keys = file.keys()  # `file` itself is no mapping
-            shapes = {key: torch.Size(file.get_slice(key).get_shape()) for key in keys}
-            return shapes, (file.metadata() or {}).get("method")
+            values = {key: value(file, key) for key in file.keys()}  # noqa: SIM118  no mapping
+            return values, (file.metadata() or {}).get("method")
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path}: not readable as safetensors ({error})") from None
 
@@ -222,7 +221,7 @@ by a picture.
 
 ## Training
 
-- Method: {method}. All settings are in `preset.yaml`.
+- Method: {method}. All settings are in `preset.json`.
 - Data: the training split of {dataset}.
 - Image features: {features} ({preprocessing}).
 - Scene graphs: {parser}.

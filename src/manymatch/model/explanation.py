@@ -35,29 +35,28 @@ def explanation(
     """
     (words,) = words_read([caption.text], vocabulary)
     cosines = normalize(image.vectors[0], dim=1) @ normalize(text.vectors[0], dim=1).T
+    wide = cosines if cosines.shape[0] <= cosines.shape[1] else cosines.T
+    matched = list(enumerate(best_columns(wide[:, :, None, None]).flatten().tolist()))
     entities = None
     if text.entities is not None:
         entities = score(image, Embeddings(text.entities[:, None]))[0].tolist()
+    variances = [
+        None if one.log_variance is None else one.log_variance.exp().mean().item()
+        for one in (image, text)
+    ]
     return Explanation(
         score=float(score(image, text)),
         cosines=cosines.tolist(),
-        matched=_assignment(cosines),
+        matched=matched if wide is cosines else sorted((row, column) for column, row in matched),
         image_attention=_attention(image, None if boxes is None else len(boxes)),
         boxes=None if boxes is None else boxes.tolist(),
         words=words,
         text_attention=_attention(text, len(words)),
-        image_variance=_variance(image),
-        text_variance=_variance(text),
+        image_variance=variances[0],
+        text_variance=variances[1],
         graph=Graph.model_validate(caption.graph.to_dict()) if caption.graph.objects else None,
         entity_scores=entities,
     )
-
-
-def _assignment(cosines: Tensor) -> list[tuple[int, int]]:
-    """The pairs (row, column) of the best one-to-one assignment."""
-    wide = cosines if cosines.shape[0] <= cosines.shape[1] else cosines.T
-    pairs = list(enumerate(best_columns(wide[:, :, None, None]).flatten().tolist()))
-    return pairs if wide is cosines else sorted((row, column) for column, row in pairs)
 
 
 def _attention(embeddings: Embeddings, inputs: int | None) -> Table | None:
@@ -66,12 +65,6 @@ def _attention(embeddings: Embeddings, inputs: int | None) -> Table | None:
         return None
     table: Table = embeddings.attention[0, :, :inputs].tolist()
     return table
-
-
-def _variance(embeddings: Embeddings) -> float | None:
-    if embeddings.log_variance is None:
-        return None
-    return embeddings.log_variance.exp().mean().item()
 
 
 def words_read(texts: Iterable[str], vocabulary: AnyVocabulary) -> list[list[str]]:

@@ -31,7 +31,7 @@ class _Group(BaseModel):
 
 
 class PrecisionOf(_Group):
-    """What the curves of precision rest on, as in `training.validation.Precision`."""
+    """What the curves of precision rest on, as in `training.validation`."""
 
     images: Count
     right: Literal["all", "judged", "own"]

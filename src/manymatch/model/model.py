@@ -54,7 +54,7 @@ def load(
 
     Args:
         model: the folder of the model, such as "models/scenes/cora", or a name on the Hugging Face
-            hub, which may end in "@" and a revision. Only safetensors, YAML and JSON are read.
+            hub, which may end in "@" and a revision. Only safetensors and JSON are read.
         device: "auto" for the GPU if there is one, "cpu", "cuda" or "cuda:1".
         image_weights: the weights of the image features' backbone, if not its default ones.
         regions: the fewest and the most regions of a picture, for features of a detector.

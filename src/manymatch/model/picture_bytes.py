@@ -10,9 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from PIL import Image, UnidentifiedImageError
-
-from manymatch.util.errors import DataError, first_line
+from PIL import Image
 
 MOST_PIXELS = 40_000_000
 """Larger pictures are refused as a query."""
@@ -51,18 +49,8 @@ def media_type(data: bytes) -> str:
 
 @contextmanager
 def _opened(data: bytes, most: int | None = None) -> Iterator[Image.Image]:
-    from manymatch.util.images import opened
+    from manymatch.util.images import decoding, opened
 
-    with _DECODERS:
-        try:
-            with opened(data, most, "Send a smaller picture.") as image:
-                yield image
-        except DataError:
-            raise
-        except Exception as error:  # Pillow's decoders raise almost anything on damaged files.
-            unknown = isinstance(error, UnidentifiedImageError)  # whose text names no file
-            reason = "no picture of a known format" if unknown else first_line(error)
-            raise DataError(
-                f"picture: cannot be read ({reason}). Send a JPEG, PNG, WebP, BMP, GIF "
-                "or TIFF file."
-            ) from None
+    remedy = "Send a JPEG, PNG, WebP, BMP, GIF or TIFF file."
+    with _DECODERS, decoding(data, remedy), opened(data, most, "Send a smaller picture.") as image:
+        yield image

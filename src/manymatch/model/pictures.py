@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 from pathlib import Path
@@ -35,10 +35,11 @@ _HUB = ("model", "output", "grid", "layer", "size", "geometry")
 _Item = TypeVar("_Item")
 
 
+@dataclass
 class Pictures:
     """Extracts the image features of a trained model.
 
-    Args:
+    Attributes:
         features: name of the features in the model's preset, such as `lite0`.
         extraction: backbone, preprocessing and hash of the weights, as the model's training saw
             them.
@@ -47,18 +48,11 @@ class Pictures:
         regions: the fewest and the most regions of a picture, for a detector.
     """
 
-    def __init__(
-        self,
-        features: str,
-        extraction: dict[str, str],
-        device: torch.device,
-        weights: str | None,
-        regions: tuple[int, int],
-    ) -> None:
-        self._features = features
-        self._extraction = extraction
-        self._device = device
-        self._sources = Sources(Path(), weights, regions)
+    features: str
+    extraction: dict[str, str]
+    device: torch.device
+    weights: str | None
+    regions: tuple[int, int]
 
     def items(self, images: Iterable[AnyPicture]) -> Iterator[Item]:
         """The pictures as items of a batch without captions, in the given order.
@@ -90,8 +84,8 @@ class Pictures:
     @cached_property
     def _extractor(self) -> Extractor | Detection:
         """The backbone, which must be the one that the model was trained with."""
-        trained = self._extraction
-        name = trained.get("backbone", self._features)
+        trained = self.extraction
+        name = trained.get("backbone", self.features)
         if name not in BACKBONES or trained.get("preprocessing", "").startswith("published"):
             raise ConfigError(
                 f"the model was trained on '{name}' features that others published, and nothing "
@@ -103,11 +97,11 @@ class Pictures:
                 "the model was trained on 'objects' features, which need the boxes of a data set. "
                 "Train a model on other features, such as lite0."
             )
-        sources = self._sources
+        sources = Sources(Path(), self.weights, self.regions)
         if name == "hf":
             settings = {"kind": name} | {key: trained[key] for key in _HUB if key in trained}
-            if sources.weights is not None:
-                settings["model"] = sources.weights
+            if self.weights is not None:
+                settings["model"] = self.weights
             sources = replace(sources, hub=validate(Extraction, settings, "the model's features"))
         built = build_backbone(name, sources)
         for fact in ("preprocessing", "weights_sha256"):
@@ -118,8 +112,8 @@ class Pictures:
                     "the regions of its training."
                 )
         if isinstance(built, Detector):
-            return Detection(name, built, self._device)
-        return Extractor(name, built, self._device, _PICTURES_AT_ONCE)
+            return Detection(name, built, self.device)
+        return Extractor(name, built, self.device, _PICTURES_AT_ONCE)
 
 
 def refuse_single(items: Any) -> None:

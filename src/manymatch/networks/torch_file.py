@@ -27,7 +27,10 @@ def load_tensors(path: Path) -> Any:
         with regular_path(path) as name:
             zipped = zipfile.is_zipfile(name)
             if zipped:
-                _refuse_packed(name, path)
+                with zipfile.ZipFile(name) as archive:
+                    kinds = {member.compress_type for member in archive.infolist()}
+                if kinds - {zipfile.ZIP_STORED}:  # it could fill the memory
+                    raise DataError(f"{path}: a compressed archive, which torch does not write")
             elif Path(name).stat().st_size > MAX_BYTES:
                 raise DataError(
                     f"{path}: larger than {MAX_BYTES:,} B, which is the limit for this old format"
@@ -59,10 +62,3 @@ def load_weights(path: Path, network: str) -> dict[str, Tensor]:
     ):
         return tensors
     raise ConfigError(f"{path}: not the weights of {network}: no tensors by name")
-
-
-def _refuse_packed(name: str, path: Path) -> None:
-    """Refuse compressed archives: torch does not write any, and one could fill the memory."""
-    with zipfile.ZipFile(name) as archive:
-        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
-            raise DataError(f"{path}: a compressed archive, which torch does not write")

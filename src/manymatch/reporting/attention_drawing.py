@@ -46,32 +46,28 @@ class Look:
 
 def look(image_map: ImageMap, weights: Sequence[float], element: int) -> Look:
     """The drawing of an element (from 0) of an image with its `weights` after any pass."""
-    strongest = max(weights)
-    relative = [weight / strongest if strongest else 0.0 for weight in weights]
-    across, down = (round(100 * side / max(image_map.size), 2) for side in image_map.size)
-    return Look(
-        label=_label(image_map.grid, weights, element),
-        frame=((100 - across) / 2, (100 - down) / 2, across, down),
-        grid=image_map.grid,
-        veils=_veils(relative, image_map.grid) if image_map.grid else [],
-        outlines=[] if image_map.grid else _outlines(image_map, relative),
-    )
-
-
-def _label(grid: int | None, weights: Sequence[float], element: int) -> str:
     strongest = max(range(len(weights)), key=weights.__getitem__)
+    most, grid = weights[strongest], image_map.grid
+    relative = [weight / most if most else 0.0 for weight in weights]
+    region = f"region {strongest + 1} of {len(weights)}"
+    veils, outlines = [], []
     if grid:
         row, column = divmod(strongest, grid)
         region = f"row {row + 1}, column {column + 1} of {grid}"
+        levels = [round((_LEVELS - 1) * (1 - value)) for value in relative]
+        for level in range(1, _LEVELS):
+            if path := _cells(levels, grid, level):
+                veils.append((round(_DARKEST * level / (_LEVELS - 1), 2), path))
     else:
-        region = f"region {strongest + 1} of {len(weights)}"
-    return f"Element {element + 1}: most, {100 * weights[strongest]:.0f}%, at {region}"
-
-
-def _veils(relative: list[float], side: int) -> list[tuple[float, str]]:
-    levels = [round((_LEVELS - 1) * (1 - value)) for value in relative]
-    paths = [(level, _cells(levels, side, level)) for level in range(1, _LEVELS)]
-    return [(round(_DARKEST * level / (_LEVELS - 1), 2), path) for level, path in paths if path]
+        for (x1, y1, x2, y2), value in zip(image_map.boxes or [], relative, strict=True):
+            if value >= _LEAST:
+                x, y, width, height = (round(100 * n, 1) for n in (x1, y1, x2 - x1, y2 - y1))
+                outlines.append(Outline(x, y, width, height, round(value, 2)))
+        outlines.sort(key=lambda outline: outline.strength)  # the strongest box is on top
+    across, down = (round(100 * side / max(image_map.size), 2) for side in image_map.size)
+    label = f"Element {element + 1}: most, {100 * most:.0f}%, at {region}"
+    frame = ((100 - across) / 2, (100 - down) / 2, across, down)
+    return Look(label, frame, grid, veils, outlines)
 
 
 def _cells(levels: list[int], side: int, level: int) -> str:
@@ -82,25 +78,9 @@ def _cells(levels: list[int], side: int, level: int) -> str:
         for cell, run in groupby(levels[y * side : (y + 1) * side]):
             width = len(list(run))
             if cell == level:
-                path += f"M{x} {y}h{width}v1h{-width}z"
+                path += f"M{x} {y}h{width}v1h-{width}z"
             x += width
     return path
-
-
-def _outlines(image_map: ImageMap, relative: list[float]) -> list[Outline]:
-    """The boxes to draw, weakest first, so that the strongest box is on top."""
-    drawn = [
-        Outline(
-            x=round(100 * x1, 1),
-            y=round(100 * y1, 1),
-            width=round(100 * (x2 - x1), 1),
-            height=round(100 * (y2 - y1), 1),
-            strength=round(value, 2),
-        )
-        for (x1, y1, x2, y2), value in zip(image_map.boxes or [], relative, strict=True)
-        if value >= _LEAST
-    ]
-    return sorted(drawn, key=lambda outline: outline.strength)
 
 
 PAIRS_NOTE = (
@@ -129,13 +109,13 @@ def pair_heats(pairs: ElementPairs, name: str) -> list[Heat]:
     cosine = [
         [(f"{value:.2f}", min(max(value, 0.0), 1.0)) for value in row] for row in pairs.cosine
     ]
-    columns = [f"Text {number}" for number in range(1, len(pairs.share[0]) + 1)]
+    columns = [f"Text {number + 1}" for number in range(len(pairs.share[0]))]
     return [
         Heat(
             title,
             f"{title} of {name}",
             columns,
-            [(f"Image {number}", row) for number, row in enumerate(rows, start=1)],
+            [(f"Image {number + 1}", row) for number, row in enumerate(rows)],
         )
         for title, rows in (("Best pair", share), ("Mean cosine", cosine))
     ]

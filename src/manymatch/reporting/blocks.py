@@ -24,16 +24,6 @@ class Block:
         cls.template = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower() + ".html"
 
 
-@dataclass(frozen=True)
-class View:
-    """A section of a page: its heading, the short name that links to the section, and its blocks,
-    in order."""
-
-    title: str
-    link: str
-    blocks: Sequence[Block]
-
-
 class Heading(Block):
     """A heading inside a section. `style` is the number of a line style, whose key stands first."""
 

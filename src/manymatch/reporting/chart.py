@@ -39,8 +39,11 @@ class LinearAxis:
 
     def __init__(self, values: Sequence[float], whole: bool = False) -> None:
         low, high = min(values), max(values)
-        span = high - low or abs(high) or 1.0
-        self.step = max(_round_up(span / 4), 1.0 if whole else 0.0)
+        quarter = (high - low or abs(high) or 1.0) / 4
+        # The next of 1, 2, 5, 10, 20, 50 ... (any power of ten).
+        power = 10.0 ** math.floor(math.log10(quarter))
+        step = next(n * power for n in (1, 2, 5, 10) if n * power >= quarter * (1 - 1e-9))
+        self.step = max(step, 1.0 if whole else 0.0)
         self.low = low if whole else math.floor(low / self.step) * self.step
         self.high = high if whole else math.ceil(high / self.step) * self.step
         if self.low == self.high:
@@ -102,6 +105,19 @@ class Series:
     summary: str
     labels: Sequence[str] = ()
     spreads: Sequence[float] = ()
+
+    @classmethod
+    def of_estimates(
+        cls,
+        name: str,
+        style: int,
+        points: Sequence[tuple[float, Estimate]],
+        labels: Sequence[str],
+        summary: str,
+    ) -> Series:
+        """A line through means, with the deviations as ranges."""
+        means = [(x, value.mean) for x, value in points]
+        return cls(name, style, means, summary, labels, [v.deviation or 0.0 for _, v in points])
 
     @property
     def heights(self) -> list[tuple[float, float, float]]:
@@ -182,38 +198,23 @@ def dot_charts(
     title: str, rows: Sequence[tuple[str, str, Estimate]], digits: int = 1
 ) -> list[DotChart]:
     """The chart of rows of (label, full label, estimate); none without a row."""
-    places = [
-        (mean, mean - half, mean + half)
-        for *_, estimate in rows
-        for mean, half in [(estimate.mean, estimate.deviation or 0.0)]
-    ]
     if not rows:
         return []
-    axis = LinearAxis([value for place in places for value in place])
+    axis = LinearAxis([end for *_, estimate in rows for end in _ends(estimate)])
     dots = [
-        Dot(label, full_label, estimate.text(digits), *(round(axis.at(v), 2) for v in place))
-        for (label, full_label, estimate), place in zip(rows, places, strict=True)
+        Dot(
+            label, full_label, value.text(digits), *(round(axis.at(end), 2) for end in _ends(value))
+        )
+        for label, full_label, value in rows
     ]
     ticks = axis.ticks()
     return [DotChart(title, dots, [ticks[0], ticks[-1]])]
 
 
-def line_of_estimates(
-    name: str,
-    style: int,
-    points: Sequence[tuple[float, Estimate]],
-    labels: Sequence[str],
-    summary: str,
-) -> Series:
-    """A line through means, with the deviations as ranges."""
-    return Series(
-        name,
-        style,
-        [(x, value.mean) for x, value in points],
-        summary,
-        labels,
-        [value.deviation or 0.0 for _, value in points],
-    )
+def _ends(value: Estimate) -> tuple[float, float, float]:
+    """The mean, and the mean less and plus the deviation."""
+    half = value.deviation or 0.0
+    return value.mean, value.mean - half, value.mean + half
 
 
 def _line(series: Series, x_axis: Axis, y_axis: Axis) -> Line:
@@ -226,7 +227,9 @@ def _line(series: Series, x_axis: Axis, y_axis: Axis) -> Line:
         )
         for label, (x, _), heights in zip(labels, series.points, series.heights, strict=True)
     ]
-    points = _thinned(points)
+    if len(points) > _MAX_POINTS:
+        scale = (len(points) - 1) / (_MAX_POINTS - 1)
+        points = [points[round(i * scale)] for i in range(_MAX_POINTS)]
     return Line(
         series.name,
         series.style,
@@ -235,19 +238,6 @@ def _line(series: Series, x_axis: Axis, y_axis: Axis) -> Line:
         series.summary,
         "".join(f"M{x:.1f} {low:.1f}V{high:.1f}" for _, x, (_, low, high) in points if low > high),
     )
-
-
-def _thinned(points: list[Any]) -> list[Any]:
-    if len(points) <= _MAX_POINTS:
-        return points
-    scale = (len(points) - 1) / (_MAX_POINTS - 1)
-    return [points[round(i * scale)] for i in range(_MAX_POINTS)]
-
-
-def _round_up(value: float) -> float:
-    """The next of 1, 2, 5, 10, 20, 50 ... (any power of ten) that is at least `value`."""
-    power = 10.0 ** math.floor(math.log10(value))
-    return next(n * power for n in (1, 2, 5, 10) if n * power >= value * (1 - 1e-9))
 
 
 def _short(value: float) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 
 from manymatch.results.runs import Run
@@ -43,20 +41,14 @@ def curve_tables(runs: Sequence[Run]) -> dict[str, str]:
 
     The columns are `step`, `preset` and the value, because DVC draws the last column.
     """
-    points: dict[str, list[tuple[float, str, float]]] = {}
+    tables: dict[str, str] = {}
     for run in runs:
         for name, curve in run.curves.items():
-            rows = points.setdefault(f"{run.dataset}/{name}.tsv", [])
-            rows.extend((step, run.preset, value) for step, value in curve.points)
-    return {path: _tsv(path, rows) for path, rows in points.items()}
-
-
-def _tsv(path: str, rows: Sequence[tuple[float, str, float]]) -> str:
-    stream = io.StringIO()
-    writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
-    writer.writerow(["step", "preset", path.rpartition("/")[2].removesuffix(".tsv")])
-    writer.writerows((f"{step:g}", preset, value) for step, preset, value in rows)
-    return stream.getvalue()
+            path = f"{run.dataset}/{name}.tsv"
+            lines = [f"{step:g}\t{run.preset}\t{value}\n" for step, value in curve.points]
+            head = f"step\tpreset\t{name.rpartition('/')[2]}\n"
+            tables[path] = "".join([tables.get(path, head), *lines])
+    return tables
 
 
 def offline_page() -> str:

@@ -65,17 +65,38 @@ def draw(graph: Graph) -> Drawing:
     """The drawing of a graph with at least one object."""
     edges = [edge for edge in graph.relations if edge.subject != edge.object]
     lanes = _lanes(edges)
-    columns = _Columns(graph, edges, lanes)
+    ports = _ports(edges, lanes)
+    lines = [_lines(graph, index) for index in range(len(graph.objects))]
+    widths = []
+    for index, name in enumerate(graph.objects):
+        texts = [text_width(_short(name), NAME_SIZE * 1.08)]  # set in bold
+        texts += [text_width(line, SMALL_SIZE) for line in lines[index]]
+        widths.append(max(max(texts) + 2 * _PADDING, _PORT * (len(ports[index]) + 1)))
+    gaps = [float(_GAP)] * (len(graph.objects) - 1)
+    for edge in edges:
+        room = text_width(_short(edge.label), SMALL_SIZE) + _PADDING
+        gaps[_gap_of(edge)] = max(gaps[_gap_of(edge)], room)
+    steps = [width + gap for width, gap in zip(widths, [*gaps, 0.0], strict=True)]
+    *left, end = accumulate(steps, initial=float(_MARGIN))
     top = _CLEARANCE + _LANE * (max(lanes, default=-1) + 1) if edges else _MARGIN
-    boxes = [_box(graph, i, columns.left[i], columns.width[i], top) for i in columns.range]
-    height = max(box.height for box in boxes)
-    return Drawing(
-        width=columns.total,
-        height=top + height + _MARGIN,
-        boxes=boxes,
-        arrows=[_arrow(edges[i], i, lanes[i], columns, top) for i in range(len(edges))],
-        description=describe(graph),
-    )
+    boxes = [
+        _box(_short(name), lines[index], left[index], widths[index], top)
+        for index, name in enumerate(graph.objects)
+    ]
+
+    def port(column: int, edge: int) -> float:
+        """x of the end of relation `edge` at the box of `column`."""
+        share = (ports[column].index(edge) + 1) / (len(ports[column]) + 1)
+        return left[column] + share * widths[column]
+
+    arrows = []
+    for index, edge in enumerate(edges):
+        ends = port(edge.subject, index), port(edge.object, index)
+        gap = _gap_of(edge)
+        centre = left[gap] + widths[gap] + gaps[gap] / 2
+        arrows.append(_arrow(_short(edge.label), ends, lanes[index], centre, top))
+    height = top + max(box.height for box in boxes) + _MARGIN
+    return Drawing(end + _MARGIN, height, boxes, arrows, describe(graph))
 
 
 def describe(graph: Graph) -> str:
@@ -93,15 +114,15 @@ def describe(graph: Graph) -> str:
 
 def text_width(text: str, size: float) -> float:
     """An upper bound, in px, of the width of a text in any common sans serif font."""
-    return size * sum(_em(letter) for letter in text)
-
-
-def _em(letter: str) -> float:
-    if unicodedata.east_asian_width(letter) in "WF":
-        return 1.1
-    if letter in "fijlrt.,;:'|()-! ":
-        return 0.43
-    return 1.0 if letter in "mwMW@%" or not letter.isascii() else 0.7 if letter.isupper() else 0.65
+    widths = {**dict.fromkeys("fijlrt.,;:'|()-! ", 0.43), **dict.fromkeys("mwMW@%", 1.0)}
+    return size * sum(
+        1.1
+        if unicodedata.east_asian_width(letter) in "WF"
+        else widths.get(letter, 0.7 if letter.isupper() else 0.65)
+        if letter.isascii()
+        else 1.0
+        for letter in text
+    )
 
 
 def _short(text: str) -> str:
@@ -133,33 +154,6 @@ def _lines(graph: Graph, index: int) -> list[str]:
     return [*map(_short, graph.attributes[index]), *(f"↻ {_short(edge.label)}" for edge in loops)]
 
 
-class _Columns:
-    """The left side and the width of each object's box, and the ends of lines at its top."""
-
-    def __init__(self, graph: Graph, edges: Sequence[Relation], lanes: list[int]) -> None:
-        self.range = range(len(graph.objects))
-        self._ports = _ports(edges, lanes)
-        self.width = [self._box_width(graph, i) for i in self.range]
-        self.gap = _gaps(edges, len(graph.objects) - 1)
-        steps = [width + gap for width, gap in zip(self.width, [*self.gap, 0.0], strict=True)]
-        *self.left, end = accumulate(steps, initial=float(_MARGIN))
-        self.total = end + _MARGIN
-
-    def _box_width(self, graph: Graph, index: int) -> float:
-        texts = [text_width(_short(graph.objects[index]), NAME_SIZE * 1.08)]  # set in bold
-        texts += [text_width(line, SMALL_SIZE) for line in _lines(graph, index)]
-        return max(max(texts) + 2 * _PADDING, _PORT * (len(self._ports[index]) + 1))
-
-    def port(self, column: int, edge: int) -> float:
-        """x of the end of relation `edge` at the box of `column`."""
-        ports = self._ports[column]
-        share = (ports.index(edge) + 1) / (len(ports) + 1)
-        return self.left[column] + share * self.width[column]
-
-    def gap_centre(self, gap: int) -> float:
-        return self.left[gap] + self.width[gap] + self.gap[gap] / 2
-
-
 def _ports(edges: Sequence[Relation], lanes: list[int]) -> dict[int, list[int]]:
     """The relations at each object from left to right, so that lines nest and do not cross."""
     ends: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
@@ -176,29 +170,15 @@ def _gap_of(edge: Relation) -> int:
     return (left + right - 1) // 2
 
 
-def _gaps(edges: Sequence[Relation], count: int) -> list[float]:
-    widths = [float(_GAP)] * count
-    for edge in edges:
-        room = text_width(_short(edge.label), SMALL_SIZE) + _PADDING
-        widths[_gap_of(edge)] = max(widths[_gap_of(edge)], room)
-    return widths
-
-
-def _box(graph: Graph, index: int, x: float, width: float, y: float) -> Box:
-    lines = _lines(graph, index)
+def _box(name: str, lines: Sequence[str], x: float, width: float, y: float) -> Box:
     first = y + _PADDING + NAME_SIZE + _LINE
-    return Box(
-        x=x,
-        y=y,
-        width=width,
-        height=2 * _PADDING + NAME_SIZE + _LINE * len(lines),
-        name=_short(graph.objects[index]),
-        attributes=tuple((first + i * _LINE, line) for i, line in enumerate(lines)),
-    )
+    height = 2 * _PADDING + NAME_SIZE + _LINE * len(lines)
+    attributes = tuple((first + i * _LINE, line) for i, line in enumerate(lines))
+    return Box(x, y, width, height, name, attributes)
 
 
-def _arrow(edge: Relation, index: int, lane: int, columns: _Columns, top: float) -> Arrow:
-    start, end = columns.port(edge.subject, index), columns.port(edge.object, index)
+def _arrow(label: str, ends: tuple[float, float], lane: int, centre: float, top: float) -> Arrow:
+    start, end = ends
     y = top - _CLEARANCE - lane * _LANE
     turn = _CORNER if start < end else -_CORNER
     line = (
@@ -206,4 +186,4 @@ def _arrow(edge: Relation, index: int, lane: int, columns: _Columns, top: float)
         f"H{end - turn:.1f}Q{end:.1f} {y:.1f} {end:.1f} {y + _CORNER:.1f}V{top - 7:.1f}"
     )
     head = f"M{end - 4.5:.1f} {top - 9:.1f}L{end:.1f} {top - 1:.1f}L{end + 4.5:.1f} {top - 9:.1f}Z"
-    return Arrow(line, head, _short(edge.label), columns.gap_centre(_gap_of(edge)), y - 6)
+    return Arrow(line, head, label, centre, y - 6)

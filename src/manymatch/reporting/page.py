@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -13,23 +13,27 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from manymatch.reporting.blocks import Block, View, gallery
+from manymatch.reporting.blocks import Block, gallery
 from manymatch.reporting.section import Section, all_sections
 from manymatch.results.all_results import AllResults
 from manymatch.results.experiments import Experiment
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
+Views = dict[str, tuple[str, Section, Sequence[Block]]]
+"""By its anchor each section that is shown: the data set (empty: that of the page), the section
+and its blocks."""
+
 
 @dataclass
 class Page:
-    """A page: its address below the folder of the report, the data set (empty: none), and the
-    views by their anchors. `pictures` are the thumbnails shown so far, each embedded once."""
+    """A page: its address below the folder of the report, the data set (empty: none), and what is
+    shown. `pictures` are the thumbnails shown so far, each embedded once."""
 
     address: str
     title: str
     dataset: str
-    views: dict[str, tuple[str, View]]
+    views: Views
     pictures: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -49,10 +53,10 @@ class Page:
 
 def render(results: AllResults) -> dict[str, str]:
     """The HTML of every page by its address below the folder of the report."""
-    pages = [_overview(results), *_pages(results)]
     style, script = (
         (_TEMPLATES / name).read_text(encoding="utf-8") for name in ("style.css", "script.js")
     )
+    pages = _pages(results)
     context: dict[str, Any] = {
         "pages": pages,
         "data": _data_line(results),
@@ -77,37 +81,31 @@ def _environment() -> jinja2.Environment:
     )
 
 
-def _overview(results: AllResults) -> Page:
-    sections = [section for section in all_sections() if section.overview]
-    views = {
-        f"{dataset}-{anchor}": (dataset, view)
-        for dataset in results.datasets
-        for anchor, view in _views(sections, results.on_dataset(dataset))
-    }
-    return Page("index.html", "Overview", "", views)
-
-
-def _pages(results: AllResults) -> Iterator[Page]:
-    """The pages of each data set, then those of results without one; none without a view."""
-    titles = dict.fromkeys(section.page for section in all_sections())
-    parts = {title: [one for one in all_sections() if one.page == title] for title in titles}
+def _pages(results: AllResults) -> list[Page]:
+    """The first page, the pages of each data set, then those of results without one. Pages without
+    a section are left out."""
+    overview: Views = {}
+    for dataset in results.datasets:
+        sections = [section for section in all_sections() if section.overview]
+        for anchor, view in _views(sections, results.on_dataset(dataset), dataset).items():
+            overview[f"{dataset}-{anchor}"] = view
+    pages = [Page("index.html", "Overview", "", overview)]
     for dataset in [*results.datasets, ""]:
         selected = results.on_dataset(dataset) if dataset else results
-        for title, sections in parts.items():
-            shown = [section for section in sections if section.general == (not dataset)]
-            views = {anchor: ("", view) for anchor, view in _views(shown, selected)}
+        shown = [section for section in all_sections() if section.general == (not dataset)]
+        for title in dict.fromkeys(section.page for section in all_sections()):
             # The part after the last "-" tells the pages of a data set apart from all others.
             words = title.lower().split()
             name = "-".join([dataset, *words]) if dataset else "_".join(words)
-            if views:
-                yield Page(f"pages/{name}.html", title, dataset, views)
+            if views := _views([section for section in shown if section.page == title], selected):
+                pages.append(Page(f"pages/{name}.html", title, dataset, views))
+    return pages
 
 
-def _views(sections: Iterable[Section], results: AllResults) -> Iterator[tuple[str, View]]:
-    """The views that have something to show, by their anchors."""
-    for section in sections:
-        if view := section.view(results):
-            yield section.anchor, view
+def _views(sections: Iterable[Section], results: AllResults, dataset: str = "") -> Views:
+    """The sections that have something to show."""
+    views = {section.anchor: (dataset, section, section.view(results)) for section in sections}
+    return {anchor: view for anchor, view in views.items() if view[-1]}
 
 
 def _data_line(results: AllResults) -> str:

@@ -3,21 +3,12 @@ and what each method retrieved."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from manymatch.reporting.blocks import Block
 from manymatch.reporting.graph_drawing import Drawing
 from manymatch.results.retrieval import Mark, RetrievedCaption, RetrievedImage
-from manymatch.results.runs import Run
-from manymatch.results.samples import CaptionQuery, ImageQuery, Samples
-
-MAX_QUERIES, MAX_ANSWERS = 16, 10
-"""The most queries of a direction and answers of a method that a page shows."""
-
-
-_Query = TypeVar("_Query", ImageQuery, CaptionQuery)
 
 
 @dataclass(frozen=True)
@@ -82,10 +73,6 @@ class Ranking:
     small: str
     answers: Sequence[Answer]
 
-    @property
-    def pictures(self) -> bool:
-        return bool(self.answers) and self.answers[0].text is None
-
 
 class Rankings(Block):
     """The rankings of several methods side by side."""
@@ -107,35 +94,6 @@ def answer_of(
     if item.zeta is not None:
         labels = "1 label differs" if item.zeta == 1 else f"{item.zeta} labels differ"
         notes = (*notes, labels)
-    if isinstance(item, RetrievedCaption):
-        return Answer(item.mark, item.score, item.caption, None, item.id, rank, (*notes,))
-    return Answer(item.mark, item.score, None, item.thumbnail, item.id, rank, (*notes,))
-
-
-def sampled_rankings(
-    runs: Iterable[Run], queries: Callable[[Samples], Sequence[_Query]]
-) -> list[tuple[_Query, list[Ranking]]]:
-    """The first sampled queries of all runs, each with the ranking of every run."""
-    rows = [
-        (run.preset, {query.id: query for query in queries(run.samples)})
-        for run in runs
-        if run.samples
-    ]
-    first: dict[str, _Query] = {}
-    for _, sampled in rows:
-        first |= {name: query for name, query in sampled.items() if name not in first}
-    return [
-        (query, [_ranking(preset, sampled.get(name)) for preset, sampled in rows])
-        for name, query in list(first.items())[:MAX_QUERIES]
-    ]
-
-
-def _ranking(title: str, query: ImageQuery | CaptionQuery | None) -> Ranking:
-    """The first answers of a method; None: the method did not sample this query."""
-    if query is None:
-        return Ranking(title, "not sampled by this run", [])
-    items: Sequence[RetrievedCaption | RetrievedImage] = query.retrieved[:MAX_ANSWERS]
-    answers = [answer_of(item, rank) for rank, item in enumerate(items, start=1)]
-    right, plausible = (sum(answer.mark == mark for answer in answers) for mark in ("own", "true"))
-    counts = f"{right} right" + (f", {plausible} plausible" if plausible else "")
-    return Ranking(title, f"{counts} of {len(answers)}", answers)
+    text = item.caption if isinstance(item, RetrievedCaption) else None
+    picture = None if isinstance(item, RetrievedCaption) else item.thumbnail
+    return Answer(item.mark, item.score, text, picture, item.id, rank, (*notes,))

@@ -20,10 +20,14 @@ def update_pages(readme: Path, results: Path, leaderboard_md: Path) -> None:
         DataError: a file, a pair of markers, or the table is missing. No page is then changed.
     """
     board = _text(leaderboard_md, "Run 'manymatch report'")
-    pages = {
-        results: _insert_results(results, board),
-        readme: _insert_results(readme, readme_block(board, leaderboard_md)),
-    }
+    pages = {}
+    for page, shown in ((results, board), (readme, readme_block(board, leaderboard_md))):
+        old = _text(page, f"Write the page, with the lines {START} and {END}")
+        before, start, rest = old.partition(START)
+        _, end, after = rest.partition(END)
+        if not (start and end) or START in rest or END in before + after:
+            raise DataError(f"{page}: expected one line {START} and below it one line {END}")
+        pages[page] = f"{before}{START}\n\n{shown.strip()}\n\n{END}{after}"
     for path, text in pages.items():
         files.write_through(path, text)
 
@@ -31,25 +35,14 @@ def update_pages(readme: Path, results: Path, leaderboard_md: Path) -> None:
 def readme_block(board: str, path: Path) -> str:
     """The part of the leaderboard that README.md shows: the caption of `README_TABLE`, the table,
     and the line that explains the columns."""
-    paragraphs = board.strip().split("\n\n")
-    captions = [i for i, text in enumerate(paragraphs) if text.startswith(f"**{README_TABLE}** (")]
-    if not captions:
+    _, caption, rest = board.strip().partition(f"**{README_TABLE}** (")
+    if not caption:
         raise DataError(
             f"{path}: the table of the experiment '{README_TABLE}' is missing. "
             f"Run the experiment on 'scenes', then 'manymatch report'"
         )
-    block = paragraphs[captions[0] : captions[0] + 3]
-    after = [i for i, text in enumerate(block) if i and text.startswith("**")]
-    return "\n\n".join(block[: after[0]] if after else block)
-
-
-def _insert_results(page: Path, text: str) -> str:
-    old = _text(page, f"Write the page, with the lines {START} and {END}")
-    before, start, rest = old.partition(START)
-    _, end, after = rest.partition(END)
-    if not (start and end) or START in rest or END in before + after:
-        raise DataError(f"{page}: expected one line {START} and below it one line {END}")
-    return f"{before}{START}\n\n{text.strip()}\n\n{END}{after}"
+    paragraphs = f"{caption}{rest}".split("\n\n")[:3]
+    return "\n\n".join(part for i, part in enumerate(paragraphs) if not i or part[:2] != "**")
 
 
 def _text(path: Path, remedy: str) -> str:

@@ -9,7 +9,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from manymatch.reporting import sections as folder
-from manymatch.reporting.blocks import View
+from manymatch.reporting.blocks import Block
 from manymatch.results.all_results import AllResults, has_dataset
 from manymatch.results.base import Result
 
@@ -24,7 +24,9 @@ class Section:
         page: the title of the page.
         anchor: the address of the section on the page.
         place: a number by which sections are ordered; pages are ordered by their first section.
-        view: makes the section of the results on a data set; None: there is nothing to show.
+        title: the heading.
+        link: the short name that links to the section.
+        view: the blocks of the section for the results on a data set; none: nothing to show.
         kinds: the results that the section shows, besides the evaluated models.
         overview: whether the section stands on the first page, too.
         markdown: the texts that the section adds to `leaderboard.md`.
@@ -34,7 +36,9 @@ class Section:
     page: str
     anchor: str
     place: int
-    view: Callable[[AllResults], View | None]
+    title: str
+    link: str
+    view: Callable[[AllResults], Sequence[Block]]
     kinds: tuple[type[Result], ...] = ()
     overview: bool = False
     markdown: Texts | None = None

@@ -41,6 +41,11 @@ class Cell:
             return f"{self.text} ({badges})" if badges else self.text
         return ": ".join(filter(None, [badges, self.note])) or "-"
 
+    @property
+    def markdown(self) -> str:
+        """The cell in words; the best one is bold."""
+        return f"**{self.plain}**" if self.best else self.plain
+
 
 @dataclass(frozen=True)
 class Column:
@@ -104,7 +109,7 @@ class Table(Block):
         spans = [list(span) for _, span in groupby(range(len(keys)), key=keys.__getitem__)]
         firsts = [self.columns[span[0]] for span in spans]
         columns = [replace(first, title=first.group or first.title, group="") for first in firsts]
-        rows = [[" / ".join(_bold(row[i]) for i in span) for span in spans] for row in self.rows]
+        rows = [[" / ".join(row[i].markdown for i in span) for span in spans] for row in self.rows]
         return columns, rows
 
     def to_markdown(self, merge: bool = False) -> list[str]:
@@ -128,7 +133,7 @@ class Table(Block):
     def _columns_and_texts(self, merge: bool) -> tuple[list[Column], list[list[str]]]:
         if merge:
             return self.merged()
-        return self.columns, [list(map(_bold, row)) for row in self.rows]
+        return self.columns, [[cell.markdown for cell in row] for row in self.rows]
 
 
 def best_value(values: Iterable[float | None], lower_is_better: bool = False) -> float | None:
@@ -137,10 +142,6 @@ def best_value(values: Iterable[float | None], lower_is_better: bool = False) ->
     if len(present) < 2:
         return None
     return min(present) if lower_is_better else max(present)
-
-
-def _bold(cell: Cell) -> str:
-    return f"**{cell.plain}**" if cell.best else cell.plain
 
 
 _LATEX = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 from rich import box
 from rich import table as rich_table
@@ -12,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from manymatch.reporting.blocks import Block, Bullets, Heading, Note
-from manymatch.reporting.table import Column, Table
+from manymatch.reporting.table import Table
 from manymatch.util.errors import printable
 
 _GAP = 2
@@ -52,60 +53,48 @@ def show(blocks: Sequence[Block], written: Path | None = None) -> None:
 def _parts(table: Table, width: int) -> Iterator[rich_table.Table]:
     """The table in as few parts as fit into `width`. The numbers of a group stand in one column."""
     columns, texts = table.merged()
+    # A heading is folded only before and after "R@1/5/10".
+    heads = [column.heading.replace(" / ", "/") for column in columns]
     rows = [["-" if set(text) <= {"-", "/", " "} else text for text in row] for row in texts]
-    widths = _widths(columns, rows)
-    if _total(widths) > width:
+    if _total(_widths(heads, rows)) > width:
         rows = [[text.replace(" / ", "/") for text in row] for row in rows]
-        widths = _widths(columns, rows)
+    widths = _widths(heads, rows)
+    if _total(widths) > width:
         text_columns = [i for i, column in enumerate(columns) if not column.numeric]
         room = width - _total(widths) + sum(widths[i] for i in text_columns)
         for i in text_columns:
             least = _TEXT_WIDTH if i else _NAME_WIDTH
             widths[i] = min(widths[i], max(least, room // len(text_columns)))
-    part = [0]
+    parts = [[0]]
     for index in range(1, len(columns)):
+        part = parts[-1]
         if len(part) > 1 and _total([widths[i] for i in [*part, index]]) > width:
-            yield _part(columns, widths, rows, part)
-            part = [0]
-        part.append(index)
-    yield _part(columns, widths, rows, part)
+            parts.append([0])
+        parts[-1].append(index)
+    for part in parts:
+        # The line between two columns is one of the spaces.
+        spaces = (0, _GAP - 1, 0, 0)
+        drawn = rich_table.Table(
+            box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=spaces
+        )
+        for i in part:
+            side: Literal["left", "right"] = "right" if columns[i].numeric else "left"
+            drawn.add_column(_text(heads[i]), justify=side, max_width=widths[i])
+        for row in rows:
+            drawn.add_row(*(_marked(row[i]) for i in part))
+        yield drawn
 
 
-def _heading(column: Column) -> str:
-    """The heading, which is folded only before and after "R@1/5/10"."""
-    return column.heading.replace(" / ", "/")
-
-
-def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
+def _widths(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
     """The width of each column if only its heading is folded, between words."""
     return [
-        max(map(len, [*_heading(column).split(), *(row[i].replace("**", "") for row in rows)]))
-        for i, column in enumerate(columns)
+        max(map(len, [*head.split(), *(row[i].replace("**", "") for row in rows)]))
+        for i, head in enumerate(heads)
     ]
 
 
 def _total(widths: Sequence[int]) -> int:
     return sum(widths) + _GAP * (len(widths) - 1)
-
-
-def _part(
-    columns: Sequence[Column],
-    widths: Sequence[int],
-    rows: Sequence[Sequence[str]],
-    part: Sequence[int],
-) -> rich_table.Table:
-    # The line between two columns is one of the spaces.
-    padding = (0, _GAP - 1, 0, 0)
-    drawn = rich_table.Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=padding)
-    for i in part:
-        drawn.add_column(
-            _text(_heading(columns[i])),
-            justify="right" if columns[i].numeric else "left",
-            max_width=widths[i],
-        )
-    for row in rows:
-        drawn.add_row(*(_marked(row[i]) for i in part))
-    return drawn
 
 
 def _marked(text: str) -> Text:

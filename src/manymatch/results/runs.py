@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
@@ -21,7 +19,7 @@ from manymatch.results.provenance import Provenance
 from manymatch.results.retrieval import Ranks
 from manymatch.results.samples import Samples
 from manymatch.results.sets import SetDetails
-from manymatch.util.errors import DataError
+from manymatch.util.errors import DataError, first_line
 from manymatch.util.regular_file import open_regular
 
 
@@ -59,25 +57,24 @@ def read_curves(folder: Path) -> Curves:
 
 def _read_curve(path: Path, root: Path) -> Curve:
     name = path.relative_to(root).with_suffix("").as_posix()
-    points = []
+    types = {"step": pa.float64(), path.stem: pa.float64()}
     try:
-        with open_regular(path) as file, TextIOWrapper(file, "utf-8", newline="") as stream:
-            reader = csv.DictReader(stream, delimiter="\t")
-            for row in reader:
-                points.append(_point(row, path, reader.line_num))
-    except (UnicodeDecodeError, csv.Error):
-        raise DataError(f"{path}: not a table that dvclive wrote. Train the model again.") from None
-    return Curve(name, tuple((step, value) for step, value in points if math.isfinite(value)))
-
-
-def _point(row: dict[str, str], path: Path, line: int) -> tuple[float, float]:
-    try:
-        return float(row["step"]), float(row[path.stem])
-    except (KeyError, TypeError, ValueError):
+        with open_regular(path) as file:
+            table = arrow_csv.read_csv(
+                file,
+                parse_options=arrow_csv.ParseOptions(delimiter="\t"),
+                convert_options=arrow_csv.ConvertOptions(
+                    column_types=types, include_columns=[*types]
+                ),
+            )
+    except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
         raise DataError(
-            f"{path}:{line}: expected the columns 'step' and '{path.stem}' with a number in each. "
-            "Train the model again."
+            f"{path}: expected the columns 'step' and '{path.stem}' with a number in each: "
+            f"{first_line(error)}. Train the model again."
         ) from None
+    points = zip(table["step"].to_pylist(), table[path.stem].to_pylist(), strict=True)
+    finite = (pair for pair in points if None not in pair and math.isfinite(pair[1]))
+    return Curve(name, tuple(finite))
 
 
 _COLUMNS = {"query": pa.string(), "item": pa.string(), "rank": pa.int32(), "score": pa.string()}

@@ -95,9 +95,15 @@ def _subject_before_verb(tree: Tree, token: int) -> None:
 
 
 def _subjects_joined(tree: Tree, token: int) -> None:
-    """In "a man with a beard and a woman are smiling" the parser sees two subjects."""
+    """In "a man with a beard and a woman are smiling" the parser sees two subjects.
+
+    In "a man, a woman and a child sit" the parser sees two, too.
+    """
     pair = tree.below(token, {"nsubj"})
-    if len(pair) == 2 and tree.words[tree.start(pair[1]) - 1] == "and":
+    if len(pair) != 2:
+        return
+    joint = tree.words[tree.start(pair[1]) - 1]
+    if joint == "and" or (joint == "," and tree.below(pair[1], {"conj"})):
         tree.attach(pair[1], pair[0], "conj")
 
 
@@ -118,7 +124,10 @@ def _clothes_do_not_act(tree: Tree, token: int) -> None:
 
 
 def _list_goes_on(tree: Tree, token: int) -> None:
-    """In "a beach with a hat, a cat and a man" the cat follows the hat, not the beach."""
+    """In "a beach with a hat, a cat and a man" the cat follows the hat, not the beach.
+
+    In "a man, a woman and a child on a bench" the woman does not explain the man.
+    """
     head, dep = tree.heads[token], tree.deps[token]
     if dep == "appos":
         goes_on = bool(tree.below(token, {"conj"}))
@@ -128,7 +137,7 @@ def _list_goes_on(tree: Tree, token: int) -> None:
     if not goes_on:
         return
     before = next((t for t in range(token - 1, head, -1) if tree.deps[t] in _LISTED), head)
-    if before != head and is_noun(tree, before):
+    if is_noun(tree, before) and (before != head or dep == "appos"):
         tree.attach(token, before, "conj")
 
 

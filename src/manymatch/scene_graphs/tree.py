@@ -70,6 +70,10 @@ class Tree:
             own if (own := classes.get(word, "")) == base else own + base
             for word, base in zip(lower, (classes.get(lemma, "") for lemma in lemmas), strict=True)
         ]
+        for token, word in enumerate(lower):  # The lists lack "surfs", and the tagger guesses.
+            base = classes.get(word.removesuffix("s"), "")
+            if base and not kinds[token] and tags[token] == "NN":
+                kinds[token], tags[token], lemmas[token] = base, "NNS", word.removesuffix("s")
         return cls(lower, lemmas, tags, deps, heads, kinds, _children(heads))
 
     def __len__(self) -> int:

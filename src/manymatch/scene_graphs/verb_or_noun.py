@@ -21,10 +21,10 @@ _AROUND_VERBS = frozenset({"prep", "advmod", "prt", "punct", "dobj"})
 _BARE = frozenset({"VB", "VBP"})
 _PRESENT = frozenset({"VB", "VBP", "VBZ"})
 _FINITE = frozenset({"VBZ", "VBP"})
+BEFORE_NOUN = frozenset({"compound", "nmod"})
 BEFORE_HEAD = frozenset({"amod", "aux", "compound", "det", "nmod", "nummod", "poss"})
 _CLAUSE_HEADS = frozenset({"ROOT", "advcl", "ccomp", "conj", "relcl"})
 _JOINED = frozenset({"conj", "acl"})
-_DETERMINERS = frozenset({"det", "nummod"})
 _SUBJECTS = frozenset({"nsubj", "nsubjpass"})
 _AUXILIARIES = frozenset({"aux", "auxpass"})
 _CLAUSES = frozenset({"advcl", "ccomp", "dobj", "xcomp"})
@@ -36,6 +36,7 @@ _LINKING = COPULAS | {"do", "have"}
 _NO_NOUNS = COLOURS | {"upside"}
 _FORMS = ("ed", "ing")
 _WORN_OR_BODY = WORN | BODY
+_ACTS_ON = frozenset(participle_base(word) + "s" for word in TRANSITIVES)
 
 
 def _verb_has_base(tree: Tree, token: int) -> None:
@@ -144,14 +145,6 @@ def _joined_noun_is_verb(tree: Tree, token: int) -> None:
         tree.tags[token], tree.lemmas[token] = "VBG", participle_base(word)
 
 
-def determined_word_is_noun(tree: Tree, token: int) -> None:
-    """A word with article or numeral is a noun, even if it looks like a verb ("a building")."""
-    if is_verb(tree, token) and tree.below(token, _DETERMINERS):
-        if tree.tags[token] != "VBZ":  # "Three blonds" has the lemma of "she blonds".
-            tree.lemmas[token] = tree.words[token]
-        tree.tags[token] = "NN"
-
-
 def only_noun(tree: Tree, token: int) -> None:
     """ "Goalie" is no verb, so that "hockey" before it is no subject; "terrier" is no adjective."""
     kinds, tag, head = tree.kinds[token], tree.tags[token], tree.heads[token]
@@ -189,12 +182,43 @@ def _to_noun(tree: Tree, token: int) -> None:
             tree.lemmas[child] = participle_base(tree.words[child])
             for link in [t for t in tree.below(token, {"prep"}) if t > child]:
                 tree.attach(link, child, "prep")
-    twin = token - 1  # "A microwave oven is ...": the parser sees two subjects.
-    subjects = tree.below(tree.heads[token], _SUBJECTS)
-    if tree.deps[token] in _SUBJECTS and twin in subjects and is_noun(tree, twin):
-        for child in tree.below(twin, BEFORE_HEAD):
+
+
+def _one_noun(tree: Tree, token: int) -> None:
+    """In "a microwave oven sits on a shelf" the parser sees two nouns where there is one."""
+    first, word, role = token - 1, tree.words[token], tree.deps[token]
+    if first < 0 or not is_noun(tree, first) or not word.isalpha() or word.endswith("ing"):
+        return
+    if role == "acl" and tree.heads[token] == first:
+        tree.replace(first, token)
+        tree.deps[first] = "compound"
+    elif role in _SUBJECTS and first in tree.below(tree.heads[token], _SUBJECTS):
+        for child in tree.below(first, BEFORE_HEAD):
             tree.attach(child, token, tree.deps[child])
-        tree.attach(twin, token, "compound")
+        tree.attach(first, token, "compound")
+
+
+def _compound_is_verb(tree: Tree, token: int) -> None:
+    """In "a fire hydrant sprays water" the parser sees a compound of all words."""
+    subject, head = token - 1, tree.heads[token]
+    if tree.deps[token] not in BEFORE_NOUN or head < token or subject < 0:
+        return
+    if not is_noun(tree, subject) or tree.tags[subject] not in _SINGULAR:
+        return
+    spoken = tree.tags[token] == "VBZ" and tree.words[token].endswith("s")
+    named = tree.words[token] in _ACTS_ON and tree.heads[subject] in (token, head)
+    if not named and not (spoken and subject in tree.below(token, _SUBJECTS)):
+        return
+    first = tree.start(head)
+    tree.replace(head, token)
+    for clause in tree.below(head, {"advcl"}):
+        tree.attach(clause, token, "advcl")
+    for child in range(first, subject):
+        if tree.heads[child] == token:
+            tree.attach(child, subject, "compound" if is_noun(tree, child) else tree.deps[child])
+    tree.attach(subject, token, "nsubj")
+    tree.attach(head, token, "dobj")
+    tree.tags[token] = "VBZ"
 
 
 def _verb_is_noun(tree: Tree, token: int) -> None:
@@ -265,6 +289,8 @@ VERB_OR_NOUN: tuple[Repair, ...] = (
     Repair(_joined_noun_is_verb, tags=NOUNS),
     Repair(_object_of_participle, tags=_FINITE),
     Repair(_verb_is_noun, tags=_PRESENT),
+    Repair(_one_noun, tags=NOUNS),
+    Repair(_compound_is_verb, tags=frozenset({"NNS", "VBZ"})),
     Repair(verb_after_clothes, tags=frozenset({"NN", "NNS"})),
     Repair(_adjective_after_noun, tags=frozenset({"JJ"})),
     Repair(_state_in_past, tags=frozenset({"VBD", "VBN"})),

@@ -1,13 +1,12 @@
 """Generator of the dataset `scenes`: images of everyday things with exact ground truth.
 
-    kinds, words             the kinds of objects and their words
-    ties, compose            which objects may hold, ride, chase ... which; random blueprints
+    kinds                    the kinds of objects and the words for everything
+    world                    boxes, blueprints, scenes, and all relations that are true of the boxes
+    compose                  which objects may hold, ride, chase ... which; random blueprints
     layout                   from a blueprint to boxes
-    geometry                 all relations that are true of the boxes
     drawing/                 from boxes to images
     choice                   what a caption mentions
-    phrases, sentences, grammar
-                             captions: text, logical form and text graph grow together
+    phrases, sentences       captions: text, logical form and text graph grow together
     forms                    whether a caption is true of an image, for all pairs of a split
     twins                    pairs of scenes with their captions; twins differ in one binding
 

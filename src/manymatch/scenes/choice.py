@@ -5,9 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from manymatch.scenes.kinds import CLOTHES, KINDS, PEOPLE
+from manymatch.scenes.kinds import (
+    BACKGROUND_PHRASES,
+    CLOTHES,
+    KINDS,
+    PEOPLE,
+    VERBS,
+    article,
+    words_of,
+)
 from manymatch.scenes.phrases import Draft, Inapplicable, Mention
-from manymatch.scenes.words import BACKGROUND_PHRASES, VERBS, article, words_of
 from manymatch.scenes.world import Tie
 
 _WEIGHTS = {
@@ -136,20 +143,17 @@ def background(draft: Draft) -> tuple[str, str, int]:
     return f"{preposition} {the} {word}", preposition, draft.add_node(word, word, [])
 
 
-def with_place_first(draft: Draft, sentence: str, nodes: list[Mention], verb: str = "") -> str:
-    """Return `In a park, SENTENCE`. The place belongs to the subjects `nodes` of the main verb."""
-    phrase, preposition, node = background(draft)
-    for mention in nodes:
-        draft.edge(mention, f"{verb} {preposition}".strip(), node)
-    return f"{phrase}, {sentence}"
+def with_place(
+    draft: Draft, sentence: str, mentions: list[Mention], verb: str = "", first: bool = False
+) -> str:
+    """Return `SENTENCE in a park`, or `In a park, SENTENCE` with the place `first`.
 
-
-def with_place_last(draft: Draft, sentence: str, mentions: list[Mention], verb: str = "") -> str:
-    """Return `SENTENCE in a park`. The place belongs to `mentions`."""
+    The place belongs to `mentions`, the subjects of the main verb.
+    """
     phrase, preposition, node = background(draft)
     for mention in mentions:
         draft.edge(mention, f"{verb} {preposition}".strip(), node)
-    return f"{sentence} {phrase}"
+    return f"{phrase}, {sentence}" if first else f"{sentence} {phrase}"
 
 
 def listed(mentions: list[Mention]) -> str:

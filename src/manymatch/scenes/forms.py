@@ -132,19 +132,16 @@ class Gallery:
         self._rows_holding: dict[tuple[Any, ...], set[int]] = {}
         """Cache of `_holding`."""
         for row, graph in enumerate(graphs):
-            self._index(row, graph)
-
-    def _index(self, row: int, graph: dict[str, Any]) -> None:
-        self._rows["background", graph["background"]].add(row)
-        for _, name, _ in graph["relations"]:
-            self._rows["relation", name].add(row)
-        for thing in graph["objects"]:
-            number = len(self._row_of)
-            self._row_of.append(row)
-            for noun in (thing["kind"], *KINDS[thing["kind"]].hypernyms):
-                self._objects["noun", noun].add(number)
-            for name in ATTRIBUTES:
-                self._objects[name, thing[name]].add(number)
+            self._rows["background", graph["background"]].add(row)
+            for _, name, _ in graph["relations"]:
+                self._rows["relation", name].add(row)
+            for thing in graph["objects"]:
+                number = len(self._row_of)
+                self._row_of.append(row)
+                for noun in (thing["kind"], *KINDS[thing["kind"]].hypernyms):
+                    self._objects["noun", noun].add(number)
+                for name in ATTRIBUTES:
+                    self._objects[name, thing[name]].add(number)
 
     def true_rows(self, form: Form) -> list[int]:
         """Return the rows of all images of which `form` is true, ascending."""

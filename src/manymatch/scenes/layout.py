@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from manymatch.scenes.geometry import all_relations
+from itertools import permutations
+
 from manymatch.scenes.kinds import KINDS, PEOPLE, SIZES
-from manymatch.scenes.world import Blueprint, Box, Scene, Spec, Spot, Thing, Tie, around
+from manymatch.scenes.world import (
+    Blueprint,
+    Box,
+    Scene,
+    Spec,
+    Spot,
+    Thing,
+    Tie,
+    all_relations,
+    around,
+)
 
 HANGS_ON_OBJECT = ("ride", "on", "in", "below")
 STANDS_BESIDE = {"chase": 0.10, "pull": -0.07, "push": 0.005, "kick": 0.01, "walk": 0.06}
@@ -44,29 +55,38 @@ def _attached(tie: Tie, anchor: int) -> int | None:
 
 
 def _attach(relation: str, blueprint: Blueprint, anchor: int, other: int, at: Box) -> Box:
+    """Return the box of `other`, which `relation` attaches to the object in the box `at`."""
     holder, spec = blueprint.specs[anchor], blueprint.specs[other]
+    facing, size = holder.facing, extent(spec)
     if relation in STANDS_BESIDE:
-        return _beside(at, holder.facing, extent(spec), STANDS_BESIDE[relation])
-    attach = {
-        "hold": _in_hand,
-        "wear": _worn,
-        "fly": _aloft,
-        "ride": _riding,
-        "on": _on_top,
-        "in": _inside,
-        "below": _underneath,
-    }[relation]
-    return attach(at, holder, spec)
+        gap = STANDS_BESIDE[relation]
+        side = facing if gap >= 0 else -facing
+        return _box(at.cx + side * (at.width / 2 + abs(gap) + size[0] / 2), at.y2, size)
+    if relation == "hold":
+        return _in_hand(at, holder, spec)
+    if relation == "wear":
+        return _worn(at, holder, spec)
+    if relation == "fly":
+        return _box(at.cx + facing * 0.2, at.y1 - 0.07, size)
+    if relation == "ride":
+        saddle, back = (0.72, 0.04) if holder.kind == "horse" else (0.82, 0.12)
+        place = at.cx - facing * back * at.width, at.y1 + saddle * at.height
+        return _box(*place, extent(spec, "sitting"))
+    if relation == "below":
+        return _box(at.cx, at.y2, size)
+    if relation == "on":
+        surface = at.y1 + (KINDS[holder.kind].top or 0.0) * at.height
+        # The hips of seated people touch the seat, and their legs hang down.
+        sunk = 0.33 * size[1] if spec.kind in PEOPLE else 0.02 if holder.kind == "tree" else 0.01
+        return _box(at.cx, surface + sunk, size)
+    if holder.kind == "boat":
+        return _box(at.cx - facing * 0.2 * at.width, at.y2 - 0.16 * at.height, size)
+    depth = {"box": 0.62, "basket": 0.66, "wagon": 0.55}[holder.kind]
+    return _box(at.cx, at.y1 + depth * at.height, size)
 
 
 def _box(cx: float, bottom: float, size: tuple[float, float]) -> Box:
     return Box(cx - size[0] / 2, bottom - size[1], cx + size[0] / 2, bottom)
-
-
-def _beside(at: Box, facing: int, size: tuple[float, float], gap: float) -> Box:
-    side = facing if gap >= 0 else -facing
-    offset = at.width / 2 + abs(gap) + size[0] / 2
-    return _box(at.cx + side * offset, at.y2, size)
 
 
 def _in_hand(at: Box, holder: Spec, spec: Spec) -> Box:
@@ -75,67 +95,28 @@ def _in_hand(at: Box, holder: Spec, spec: Spec) -> Box:
     width, height = extent(spec)
     if spec.kind == "umbrella" and spec.state == "open":
         # The canopy is above the head, so the stick may be long.
-        top = at.y1 - 0.1
-        return Box(x - width / 2, top, x + width / 2, y + 0.02)
+        return Box(x - width / 2, at.y1 - 0.1, x + width / 2, y + 0.02)
     low = {"balloon": 0.0, "flower": 0.03, "basket": height, "umbrella": height - 0.04}
+    aside = 0.0 if spec.kind in low else width * 0.3
     bottom = y + low.get(spec.kind, height / 2)
-    return _box(
-        x + holder.facing * (0.0 if spec.kind in low else width * 0.3), bottom, (width, height)
-    )
+    return _box(x + holder.facing * aside, bottom, (width, height))
 
 
 def _worn(at: Box, holder: Spec, spec: Spec) -> Box:
-    if spec.kind == "hat":
-        x, width, depth = _head(at, holder)
-        return _box(x, at.y1 + depth, (width, width * 0.62))
-    bottom = {"shirt": 0.6, "dress": 0.74}[spec.kind]
-    if holder.state == "sitting":
-        bottom += 0.06
-    half = at.width * 0.27
-    return Box(at.cx - half, at.y1 + 0.25 * at.height, at.cx + half, at.y1 + bottom * at.height)
-
-
-def _head(at: Box, holder: Spec) -> tuple[float, float, float]:
-    """Return the centre and width of the hat of `holder`, and how far it covers the head."""
+    seated = holder.state == "sitting"
+    if spec.kind != "hat":
+        bottom = {"shirt": 0.6, "dress": 0.74}[spec.kind]
+        if seated:
+            bottom += 0.06
+        half, top = at.width * 0.27, at.y1 + 0.25 * at.height
+        return Box(at.cx - half, top, at.cx + half, at.y1 + bottom * at.height)
     if holder.kind in PEOPLE:
-        return at.cx, min(0.62 * at.width, 0.3 * at.height), 0.07 * at.height
-    across = {"horse": 0.36, "cow": 0.36}.get(holder.kind, 0.32)
-    if holder.state == "sitting":
-        across = 0.14
-    return at.cx + holder.facing * across * at.width, 0.36 * at.width, 0.1 * at.height
-
-
-def _aloft(at: Box, holder: Spec, spec: Spec) -> Box:
-    return _box(at.cx + holder.facing * 0.2, at.y1 - 0.07, extent(spec))
-
-
-def _riding(at: Box, mount: Spec, spec: Spec) -> Box:
-    width, height = extent(spec, "sitting")
-    saddle, back = (0.72, 0.04) if mount.kind == "horse" else (0.82, 0.12)
-    cx = at.cx - mount.facing * back * at.width
-    return _box(cx, at.y1 + saddle * at.height, (width, height))
-
-
-def _on_top(at: Box, carrier: Spec, spec: Spec) -> Box:
-    surface = at.y1 + (KINDS[carrier.kind].top or 0.0) * at.height
-    size = extent(spec)
-    if spec.kind in PEOPLE:
-        # The hips of seated people touch the seat, and their legs hang down.
-        return _box(at.cx, surface + 0.33 * size[1], size)
-    sunk = {"tree": 0.02, "house": 0.01, "table": 0.01}.get(carrier.kind, 0.01)
-    return _box(at.cx, surface + sunk, size)
-
-
-def _inside(at: Box, carrier: Spec, spec: Spec) -> Box:
-    size = extent(spec)
-    if carrier.kind == "boat":
-        return _box(at.cx - carrier.facing * 0.2 * at.width, at.y2 - 0.16 * at.height, size)
-    depth = {"box": 0.62, "basket": 0.66, "wagon": 0.55}[carrier.kind]
-    return _box(at.cx, at.y1 + depth * at.height, size)
-
-
-def _underneath(at: Box, carrier: Spec, spec: Spec) -> Box:
-    return _box(at.cx, at.y2, extent(spec))
+        x, width, depth = at.cx, min(0.62 * at.width, 0.3 * at.height), 0.07 * at.height
+    else:
+        across = 0.14 if seated else 0.36 if holder.kind in ("horse", "cow") else 0.32
+        x = at.cx + holder.facing * across * at.width
+        width, depth = 0.36 * at.width, 0.1 * at.height
+    return _box(x, at.y1 + depth, (width, width * 0.62))
 
 
 GROUND = {"front": 0.93, "back": 0.70}
@@ -204,28 +185,17 @@ def _legible(blueprint: Blueprint, placed: Placed) -> bool:
         return False
     rows = [spot.row for spot in blueprint.spots]
     boxes = {k: box for _, cluster in placed for k, box in cluster.items()}
-    return (
-        all(_goes_under(boxes, tie) for tie in blueprint.ties)
-        and all(_stands_firm(boxes, tie) for tie in blueprint.ties)
-        and not any(
-            _hides(rows[i], rows[j], hulls[i], hulls[j])
-            for i in range(len(rows))
-            for j in range(len(rows))
-            if i != j
-        )
+    return all(_holds_up(boxes, tie) for tie in blueprint.ties) and not any(
+        _hides(rows[i], rows[j], hulls[i], hulls[j]) for i, j in permutations(range(len(rows)), 2)
     )
 
 
-def _goes_under(boxes: dict[int, Box], tie: Tie) -> bool:
-    under, table = boxes[tie.subject], boxes[tie.object]
-    return tie.relation != "below" or (
-        under.width <= 0.72 * table.width and under.height <= 0.74 * table.height
-    )
-
-
-def _stands_firm(boxes: dict[int, Box], tie: Tie) -> bool:
-    """Return whether a load is narrower than its carrier, visible in it, and above the ground."""
+def _holds_up(boxes: dict[int, Box], tie: Tie) -> bool:
+    """Return whether a load is narrower than its carrier, visible in it, and above the ground, and
+    whether what is below a table fits there."""
     load, carrier = boxes[tie.subject], boxes[tie.object]
+    if tie.relation == "below":
+        return load.width <= 0.72 * carrier.width and load.height <= 0.74 * carrier.height
     if tie.relation == "in" and load.y1 > carrier.y1 + 0.05 * carrier.height:
         return False
     if tie.relation in ("on", "in") and load.width > 0.9 * carrier.width:

@@ -17,11 +17,13 @@ from typing import NamedTuple
 
 from manymatch.batch.scene_graph import Relation, SceneGraph
 from manymatch.scenes.forms import ATTRIBUTES, Form, FormObject
-from manymatch.scenes.kinds import CLOTHES, KINDS, PEOPLE
-from manymatch.scenes.words import (
+from manymatch.scenes.kinds import (
     ACTIVITIES,
+    CLOTHES,
     COLOUR_WORDS,
+    KINDS,
     NUMERALS,
+    PEOPLE,
     PREPOSITIONS,
     SIZE_WORDS,
     VERBS,
@@ -138,7 +140,9 @@ class Draft:
         # The order of mention distinguishes objects of one kind.
         self._mentioned[spec.kind] += 1
         key = (spec.kind, self._mentioned[spec.kind])
-        noun = self._noun(spec.kind, key)
+        noun, hypernyms = spec.kind, KINDS[spec.kind].hypernyms
+        if hypernyms and self.fate(key, "hypernym") < _HYPERNYM:
+            noun = self.pick(hypernyms, key, "which hypernym")
         described = FormObject(noun)
         words = []
         for name in ("size", "state", "colour"):
@@ -165,12 +169,6 @@ class Draft:
         node = self.add_node(plural(head), name, [numeral, *words])
         text = " ".join([numeral, *words, plural(head)])
         return Mention(text, node, self._add_object(described), things[0], plural=True)
-
-    def _noun(self, kind: str, key: object) -> str:
-        hypernyms = KINDS[kind].hypernyms
-        if hypernyms and self.fate(key, "hypernym") < _HYPERNYM:
-            return self.pick(hypernyms, key, "which hypernym")
-        return kind
 
     def _share(self, thing: int, attribute: str) -> float:
         """Return the probability that an attribute of an object is mentioned before the noun."""
@@ -261,20 +259,17 @@ class Draft:
         """
         if tie.relation in VERBS:
             verb = self.verb(tie.relation)
-            words, label, activity = self._inflected(verb, subject, finite), verb.lemma, ""
+            words, label, activity = verb.ing, verb.lemma, ""
+            if finite and self.chance(0.6):
+                words = f"{subject.be} {verb.ing}"
+            elif finite:
+                words = verb.lemma if subject.plural else verb.third
         else:
             words, activity = self.locate(tie, subject, finite=finite)
             label = f"{activity} {self.preposition(tie)}".strip()
         object = self.mention(tie.object)
         self.relate(subject, tie.relation, object, label)
         return Predicate(f"{words} {object.text}", object, activity)
-
-    def _inflected(self, verb: Verb, subject: Mention, finite: bool) -> str:
-        if not finite:
-            return verb.ing
-        if self.chance(0.6):
-            return f"{subject.be} {verb.ing}"
-        return verb.lemma if subject.plural else verb.third
 
     def who(self, mention: Mention) -> str:
         """Return a relative pronoun for the mentioned object."""

@@ -14,12 +14,11 @@ from manymatch.scenes.choice import (
     clothing,
     listed,
     subject_phrase,
-    with_place_first,
-    with_place_last,
+    with_place,
 )
 from manymatch.scenes.forms import ATTRIBUTES
+from manymatch.scenes.kinds import ACTIVITIES, VERBS, article
 from manymatch.scenes.phrases import Draft, Inapplicable
-from manymatch.scenes.words import ACTIVITIES, VERBS, article
 
 
 def clause(draft: Draft) -> str:
@@ -32,8 +31,8 @@ def clause(draft: Draft) -> str:
     if not draft.chance(0.3):
         return sentence
     if choice.transitive(tie) and draft.chance(0.4):
-        return with_place_last(draft, sentence, [subject])
-    return with_place_first(draft, sentence, [subject], predicate.activity)
+        return with_place(draft, sentence, [subject])
+    return with_place(draft, sentence, [subject], predicate.activity, first=True)
 
 
 def fragment(draft: Draft) -> str:
@@ -70,8 +69,8 @@ def presence(draft: Draft) -> str:
     be = "is" if len(mentions) == 1 else "are"
     sentence = f"there {be} {listed(mentions)}"
     if len(mentions) == 1:
-        return with_place_last(draft, sentence, mentions)
-    return with_place_first(draft, sentence, mentions) if draft.chance(0.5) else sentence
+        return with_place(draft, sentence, mentions)
+    return with_place(draft, sentence, mentions, first=True) if draft.chance(0.5) else sentence
 
 
 def inversion(draft: Draft) -> str:
@@ -95,7 +94,7 @@ def state_clause(draft: Draft) -> str:
     if state in ACTIVITIES and draft.chance(0.5):
         draft.form.objects[subject.form_object].state = state
         link = draft.rng.choice(("is ", ""))
-        return with_place_last(draft, f"{subject.text} {link}{state}", [subject], ACTIVITIES[state])
+        return with_place(draft, f"{subject.text} {link}{state}", [subject], ACTIVITIES[state])
     word = draft.describe(subject, "state")
     if draft.chance(0.5):
         return f"{subject.text} {draft.who(subject)} is {word}"
@@ -242,7 +241,7 @@ def count(draft: Draft) -> str:
         draft.form.objects[many.form_object].state = state
         sentence = f"{many.text} are {state}"
         if draft.chance(0.6):
-            return with_place_last(draft, sentence, [many], ACTIVITIES[state])
+            return with_place(draft, sentence, [many], ACTIVITIES[state])
         draft.attributes[many.node].append(state)
         return sentence
     common = [tie for tie in choice.relations(draft) if choice.distributes(draft, tie, group)]
@@ -251,7 +250,7 @@ def count(draft: Draft) -> str:
         words = draft.predicate(tie, many, finite=draft.chance(0.6)).text
         return f"{many.text} {words}"
     there = f"there are {many.text}"
-    return with_place_last(draft, there, [many]) if draft.chance(0.6) else there
+    return with_place(draft, there, [many]) if draft.chance(0.6) else there
 
 
 def _shared_attributes(draft: Draft, group: list[int]) -> dict[str, str]:

@@ -8,16 +8,17 @@ words with different bindings: "a red dog left of a blue car", "a blue dog left 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
 from random import Random
 
-from manymatch.scenes.compose import compose
-from manymatch.scenes.forms import Pattern
-from manymatch.scenes.grammar import Sentence, tell
+from manymatch.batch.scene_graph import SceneGraph
+from manymatch.scenes import sentences
+from manymatch.scenes.compose import allowed, compose
+from manymatch.scenes.forms import Form, Pattern
 from manymatch.scenes.layout import lay_out
-from manymatch.scenes.phrases import Focus
-from manymatch.scenes.ties import allowed
+from manymatch.scenes.phrases import Draft, Focus, Inapplicable
 from manymatch.scenes.world import Blueprint, Scene, Tie
 
 CONTRASTS = 3
@@ -80,21 +81,18 @@ def _swaps(blueprint: Blueprint, rng: Random) -> list[tuple[int, int, str]]:
         for values in [{getattr(blueprint.specs[k], attribute) for k in (i, j)}]
         if len(values) == 2 and None not in values
     ]
+    of_attribute = Counter(attribute for *_, attribute in swaps)
+    acting = [{tie.subject, tie.object} for tie in blueprint.ties]
+
+    def weight(i: int, j: int, attribute: str) -> float:
+        """The weight of an exchange; of whole objects it is larger if one acts on the other."""
+        ease = _ACTING if attribute == _WHOLE and {i, j} in acting else 1.0
+        return _WEIGHTS[attribute] * ease
+
     # Weighted order without replacement (Efraimidis and Spirakis): each attribute
     # gets its share.
-    of_attribute = Counter(attribute for *_, attribute in swaps)
-    keys = {
-        swap: rng.random() ** (of_attribute[swap[2]] / (_WEIGHTS[swap[2]] * _ease(blueprint, swap)))
-        for swap in swaps
-    }
+    keys = {swap: rng.random() ** (of_attribute[swap[2]] / weight(*swap)) for swap in swaps}
     return sorted(swaps, key=keys.__getitem__, reverse=True)
-
-
-def _ease(blueprint: Blueprint, swap: tuple[int, int, str]) -> float:
-    """Return a factor that favours exchanging whole objects if one acts on the other."""
-    i, j, attribute = swap
-    acting = any({i, j} == {t.subject, t.object} for t in blueprint.ties)
-    return _ACTING if attribute == _WHOLE and acting else 1.0
 
 
 def _contrasts(
@@ -147,19 +145,16 @@ def pair(seed: int, split: str, number: int, twins: float) -> tuple[CaptionedSce
     Image i depends only on `seed`, `split` and i.
     """
     rng = Random(f"scenes/{seed}/{split}/{number}")
-    if rng.random() < twins:
+    if twin := rng.random() < twins:
         both = compose_twins(rng)
-        first, second = (
-            _captioned(scene, contrasts, rng)
-            for scene, contrasts in zip(both.scenes, both.contrasts, strict=True)
-        )
-        return (
-            CaptionedScene(both.scenes[0], first, False),
-            CaptionedScene(both.scenes[1], second, True),
-        )
-    scenes = compose(rng)[1], compose(rng)[1]
-    one, two = (CaptionedScene(scene, _captioned(scene, [], rng), False) for scene in scenes)
-    return one, two
+        scenes, contrasts = both.scenes, both.contrasts
+    else:
+        scenes, contrasts = (compose(rng)[1], compose(rng)[1]), ([], [])
+    first, second = (
+        CaptionedScene(scene, _captioned(scene, own, rng), again)
+        for scene, own, again in zip(scenes, contrasts, (False, twin), strict=True)
+    )
+    return first, second
 
 
 def _captioned(scene: Scene, contrasts: list[Sentence], rng: Random) -> tuple[Sentence, ...]:
@@ -169,3 +164,52 @@ def _captioned(scene: Scene, contrasts: list[Sentence], rng: Random) -> tuple[Se
         sentence = tell(scene, rng)
         captions.setdefault(sentence.text, sentence)
     return tuple(rng.sample(list(captions.values()), CAPTIONS))
+
+
+Frame = Callable[[Draft], str]
+"""A kind of sentence."""
+
+FRAMES: dict[Frame, float] = {
+    sentences.clause: 4.0,
+    sentences.fragment: 3.0,
+    sentences.passive: 1.5,
+    sentences.existential: 1.5,
+    sentences.presence: 1.0,
+    sentences.inversion: 1.0,
+    sentences.relative_subject: 1.0,
+    sentences.relative_object: 1.5,
+    sentences.gap: 0.5,
+    sentences.state_clause: 1.0,
+    sentences.predicative: 1.0,
+    sentences.possession: 0.5,
+    sentences.joint_subjects: 1.0,
+    sentences.joint_predicates: 1.0,
+    sentences.two_clauses: 1.2,
+    sentences.count: 1.2,
+    sentences.listing: 0.8,
+}
+"""The weight of each frame in the draw. The order is part of the data set."""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A caption with its logical form, the scene graph of its text, and its frame."""
+
+    text: str
+    form: Form
+    graph: SceneGraph
+    frame: Frame
+
+
+def tell(scene: Scene, rng: Random, focus: Focus = Focus()) -> Sentence:  # noqa: B008
+    """Return one true caption of `scene`, preferably about `focus`."""
+    frames, weights = list(FRAMES), list(FRAMES.values())
+    while True:
+        frame = rng.choices(frames, weights)[0]
+        draft = Draft(scene, rng, focus)
+        try:
+            text = frame(draft)
+        except Inapplicable:
+            continue
+        text = text[0].upper() + text[1:] + ("." if rng.random() < 0.9 else "")
+        return Sentence(text, draft.form, draft.graph(), frame)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -56,6 +57,7 @@ class AdamP(Optimizer):
         changes = list(torch._foreach_div(means, scales))
         torch._foreach_mul_(changes, [-lr / (1 - beta1 ** state["step"]) for state in states])
         matrices = [n for n, parameter in enumerate(parameters) if parameter.ndim > 1]
+        matrices.sort(key=lambda n: _columns(parameters[n]))  # equally long rows side by side
         vectors = [parameter for parameter in parameters if parameter.ndim <= 1]
         if decay and vectors:
             torch._foreach_mul_(vectors, 1 - lr * decay)
@@ -79,32 +81,24 @@ class AdamP(Optimizer):
         return state
 
 
-class _Layout(NamedTuple):
-    """M matrices, those with equally long rows side by side, and all their V rows."""
-
-    blocks: list[list[int]]  # the matrices of each length of a row; the M below are in this order
-    rows: list[int]  # of each matrix
-    lengths: Tensor  # (M,) the same on the device
-    matrix: Tensor  # (V,) of each row
-    limits: Tensor  # (2, M) the largest cosines of a projection by rows, and by the whole matrix
-
-
 @lru_cache(maxsize=16)
 @torch.inference_mode(False)
-def _layout(shapes: tuple[tuple[int, int], ...], delta: float, device: torch.device) -> _Layout:
-    """The layout of matrices of the `shapes` (rows, columns)."""
-    columns = dict.fromkeys(column for _, column in shapes)
-    blocks = [[n for n, shape in enumerate(shapes) if shape[1] == column] for column in columns]
-    ordered = [shapes[n] for block in blocks for n in block]
-    rows = [row for row, _ in ordered]
-    lengths = torch.tensor(rows)
-    limits = [
-        [delta / math.sqrt(size) for size in (column, row * column)] for row, column in ordered
-    ]
-    matrix = torch.arange(len(rows)).repeat_interleave(lengths)
-    return _Layout(
-        blocks, rows, lengths.to(device), matrix.to(device), torch.tensor(limits).T.to(device)
-    )
+def _layout(
+    shapes: tuple[tuple[int, int], ...], delta: float, device: torch.device
+) -> tuple[list[slice], Tensor, Tensor, Tensor]:
+    """The layout of M matrices of the `shapes` (rows, columns), in the order of their columns.
+
+    Returns:
+        the runs of matrices with equally long rows; the number of rows of each matrix `(M,)`; the
+        matrix of each of all V rows `(V,)`; and the largest cosines `(2, M)` of a projection by
+        rows, and by the whole matrix.
+    """
+    starts = [n for n, shape in enumerate(shapes) if not n or shape[1] != shapes[n - 1][1]]
+    runs = [slice(*ends) for ends in pairwise([*starts, len(shapes)])]
+    counts = torch.tensor([rows for rows, _ in shapes])
+    limits = torch.tensor([[columns, rows * columns] for rows, columns in shapes]).T
+    matrix = torch.arange(len(shapes)).repeat_interleave(counts)
+    return runs, counts.to(device), matrix.to(device), (delta / limits.sqrt()).to(device)
 
 
 def _projected(
@@ -117,10 +111,10 @@ def _projected(
     such lengths, but not on the number of matrices. The joined matrices take three times the memory
     of the parameters, which the activations have left by then.
     """
-    eps, shapes = group["eps"], tuple((len(part), part.numel() // len(part)) for part in parameters)
-    layout = _layout(shapes, group["delta"], parameters[0].device)
+    eps, shapes = group["eps"], tuple((len(part), _columns(part)) for part in parameters)
+    runs, counts, matrix, limits = _layout(shapes, group["delta"], parameters[0].device)
     weights, slopes, steps = (
-        [torch.cat([parts[n].flatten(1) for n in block]) for block in layout.blocks]
+        [torch.cat([part.flatten(1) for part in parts[run]]) for run in runs]
         for parts in (parameters, gradients, changes)
     )
     # Of each row: gradient times weights, both squares, and change times weights.
@@ -133,25 +127,26 @@ def _projected(
         ],
         1,
     )
-    lengths: Any = {"lengths": layout.lengths, "unsafe": True}  # else the host would check them
+    lengths: Any = {"lengths": counts, "unsafe": True}  # else the host would check them
     wholes = torch.segment_reduce(rows, "sum", **lengths)
     (row_cosines, row_shares), (cosines, shares) = (_turned(part, eps) for part in (rows, wholes))
-    by_rows = torch.segment_reduce(row_cosines, "max", **lengths) < layout.limits[0]
-    by_whole = cosines < layout.limits[1]
+    by_rows = torch.segment_reduce(row_cosines, "max", **lengths) < limits[0]
+    by_whole = cosines < limits[1]
     decay = group["lr"] * group["weight_decay"]
     decays = torch.where(by_rows | by_whole, decay * group["wd_ratio"], decay)
     of_matrix = torch.stack([by_rows, torch.where(by_whole, shares, 0.0), decays])
-    row_is_small, share, decay_of_row = of_matrix.index_select(1, layout.matrix)
+    row_is_small, share, decay_of_row = of_matrix.index_select(1, matrix)
     taken = torch.where(row_is_small.bool(), row_shares, share) + decay_of_row
-    counts = [len(part) for part in weights]
-    for step, weight, factor in zip(steps, weights, taken.split(counts), strict=True):
+    factors = taken.split([len(part) for part in weights])
+    projected: list[Tensor] = []
+    for run, step, weight, factor in zip(runs, steps, weights, factors, strict=True):
         step.addcmul_(factor[:, None], weight, value=-1)
-    projected = list(changes)
-    starts = iter(layout.rows)
-    for block, step in zip(layout.blocks, steps, strict=True):
-        for n, part in zip(block, step.split([next(starts) for _ in block]), strict=True):
-            projected[n] = part.view_as(parameters[n])
-    return projected
+        projected += step.split([row_count for row_count, _ in shapes[run]])
+    return [part.view_as(change) for part, change in zip(projected, changes, strict=True)]
+
+
+def _columns(matrix: Tensor) -> int:
+    return matrix.numel() // len(matrix)
 
 
 def _sums(first: list[Tensor], second: list[Tensor]) -> Tensor:

@@ -14,14 +14,22 @@ not fit: it seals a folder or one file, but two checkpoints can share one file o
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import io
+import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import torch
+from lightning_fabric import Fabric
+from lightning_fabric.strategies import FSDPStrategy
 from torch import Tensor
 
-from manymatch.config.preset import Preset
+from manymatch.config.preset import CheckpointEvery, Preset
 from manymatch.methods import entry_point
 from manymatch.methods.shared.method import Method
 from manymatch.model.checkpoint import load_weights, save_weights
@@ -33,8 +41,6 @@ from manymatch.util.json_file import content_hash, read_object
 
 RSUM = "validation/rsum"
 _OWN = "content_sha256"
-Fingerprint = dict[str, str]
-"""The hashes of all that a training depends on; a run resumes only with an equal fingerprint."""
 
 
 @dataclass
@@ -46,7 +52,8 @@ class History:
     @property
     def best(self) -> int:
         """The epoch (0-based) of the highest validation rsum; the earliest of equal ones."""
-        return max(range(len(self.rows)), key=lambda epoch: self.rows[epoch][RSUM])
+        rsums = [row[RSUM] for row in self.rows]
+        return rsums.index(max(rsums))
 
     @property
     def improved(self) -> bool:
@@ -62,16 +69,16 @@ class History:
 
 
 def fingerprint(
-    preset: Preset, shards: Path, vocabulary: Path, machine: str, start: str | None
-) -> Fingerprint:
-    """The hashes of all that a training depends on.
+    preset: Preset, shards: Path, vocabulary: Path, machine: str, start: str = ""
+) -> dict[str, str]:
+    """The hashes of all that a training depends on. A run resumes only with equal hashes.
 
     Args:
         preset: the whole preset.
         shards: the folder of shards, whose index holds the hash of each shard.
         vocabulary: the vocabulary file.
         machine: kind and number of devices.
-        start: hash of the model of a warm start.
+        start: hash of the model of a warm start, or "".
     """
     return {
         "preset": hashlib.sha256(preset.to_yaml().encode()).hexdigest(),
@@ -79,16 +86,17 @@ def fingerprint(
         "vocabulary": sha256(vocabulary),
         "devices": machine,
         "code": code_hash("manymatch.training.train", entry_point(preset.method)),
-        "start": start or "",
+        "start": start,
     }
 
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The checkpoints of one run in a folder of their own."""
+    """The checkpoints of one run of the method `name`, in a folder of their own."""
 
     folder: Path
-    fingerprint: Fingerprint
+    fingerprint: dict[str, str]
+    name: str
     hashes: dict[str, str] = field(default_factory=dict)
     """SHA-256 by name, of the files that this process wrote or compared."""
 
@@ -117,24 +125,23 @@ class Checkpoints:
         """
         try:
             content = read_object(record)
-            if content.pop(_OWN, None) != content_hash(content):
-                raise ValueError
-            fingerprint, hashes = dict(content["fingerprint"]), dict(content["files"])
-            history = History(list(content["history"]))
-            names = [path.name for path in self._files(history)]
-        except (DataError, KeyError, TypeError, ValueError, IndexError):
-            raise CheckpointError(f"{record.name} is damaged") from None
-        changed = [key for key, value in self.fingerprint.items() if fingerprint.get(key) != value]
+        except DataError:
+            content = {}
+        if content.pop(_OWN, None) != content_hash(content):
+            raise CheckpointError(f"{record.name} is damaged")
+        before, hashes = content["fingerprint"], content["files"]
+        history = History(content["history"])
+        changed = [key for key, value in self.fingerprint.items() if before.get(key) != value]
         if changed:
             raise CheckpointError(f"it was made with another {' and '.join(changed)}")
-        for name in names:
-            if not has_sha256(self.folder / name, hashes.get(name, "")):
-                fault = "damaged" if (self.folder / name).is_file() else "missing"
-                raise CheckpointError(f"{name} is {fault}")
+        for path in self._files(history):
+            if not has_sha256(path, hashes[path.name]):
+                fault = "damaged" if path.is_file() else "missing"
+                raise CheckpointError(f"{path.name} is {fault}")
         self.hashes.update(hashes)
         return history
 
-    def load_best(self, method: Method, name: str, epoch: int) -> None:
+    def load_best(self, method: Method, epoch: int) -> None:
         """Load the weights of `epoch` (from 0).
 
         Raises:
@@ -142,11 +149,9 @@ class Checkpoints:
         """
         path = self._best(epoch)
         if not has_sha256(path, self.hashes[path.name]):
-            raise CheckpointError(
-                f"{path}: damaged or removed while training. Run 'train' again: an earlier "
-                "checkpoint is used"
-            )
-        load_weights(path, method, name)
+            fault = "damaged or removed while training. Run 'train' again: an earlier checkpoint"
+            raise CheckpointError(f"{path}: {fault} is used")
+        load_weights(path, method, self.name)
 
     def write(
         self,
@@ -154,7 +159,6 @@ class Checkpoints:
         before: int,
         save_state: Callable[[Path], None],
         best: Mapping[str, Tensor] | None,
-        name: str,
     ) -> None:
         """Write the checkpoint after the epochs of `history`.
 
@@ -162,40 +166,134 @@ class Checkpoints:
             before: the number of epochs of the checkpoint before, which is kept; 0: there is none.
             save_state: writes the state.
             best: the best weights, if they are not those of the checkpoint before.
-            name: the name of the method.
         """
-        state, weights = self._files(history)
+        state, weights = files = self._files(history)
         if best is not None:
-            self.hashes[weights.name] = save_weights(weights, best, name)
+            self.hashes[weights.name] = save_weights(weights, best, self.name)
         with replacing(state) as partial:
             save_state(partial)
             self.hashes[state.name] = sha256(partial)
         content = {
             "fingerprint": self.fingerprint,
             "history": history.rows,
-            "files": {path.name: self.hashes[path.name] for path in (state, weights)},
+            "files": {path.name: self.hashes[path.name] for path in files},
         }
         write_json(state.with_suffix(".json"), content | {_OWN: content_hash(content)})
-        kept = {state.stem, weights.stem}
         if before:
-            kept |= {path.stem for path in self._files(History(history.rows[:before]))}
+            files += self._files(History(history.rows[:before]))
+        kept = {path.stem for path in files}
         for path in [*self.folder.glob("epoch-*"), *self.folder.glob("best-*")]:
             if path.stem not in kept:
                 remove(path)
 
     def remove(self) -> None:
         """Remove the folder. The records go first, so that a kill leaves whole checkpoints."""
-        for record in self._records():
-            remove(record)
-        remove(self.folder)
+        for path in (*self._records(), self.folder):
+            remove(path)
 
     def _records(self) -> list[Path]:
         """The records of all checkpoints, the last epoch first."""
         return sorted(self.folder.glob("epoch-*.json"), reverse=True)
 
-    def _files(self, history: History) -> tuple[Path, Path]:
+    def _files(self, history: History) -> tuple[Path, ...]:
         """The state and the best weights of the checkpoint with this history."""
         return self.state(len(history.rows)), self._best(history.best)
 
     def _best(self, epoch: int) -> Path:
         return self.folder / f"best-{epoch + 1:04d}.safetensors"
+
+
+class Writer:
+    """Writes the checkpoints of a running training from copies, in a thread, so that the training
+    goes on. One checkpoint is written at a time.
+
+    The block of a `with` statement ends when everything is written. An error of the thread is
+    raised by the next checkpoint, or at the end of the block.
+
+    Args:
+        checkpoints: the place. The training has resumed from its last checkpoint.
+        every: how often checkpoints are written.
+        epochs: the number of epochs of the last checkpoint, 0 without one.
+    """
+
+    def __init__(self, checkpoints: Checkpoints, every: CheckpointEvery, epochs: int) -> None:
+        self._checkpoints, self._every = checkpoints, every
+        self._last, self._time = epochs, time.monotonic()
+        self._best: dict[str, Tensor] | None = None
+        self._thread = ThreadPoolExecutor(1)
+        self._writing: Future[None] | None = None
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown()
+        self._wait()
+
+    @property
+    def resumed_from(self) -> Path:
+        return self._checkpoints.state(self._last)
+
+    def late(self) -> bool:
+        """Whether the minutes since the last checkpoint are over."""
+        return time.monotonic() - self._time >= 60 * self._every.minutes
+
+    def keep(self, method: Method) -> None:
+        """Copy the weights, the best so far, for the next checkpoint."""
+        self._best = _host_copy(method.state_dict())
+
+    def save(
+        self, fabric: Fabric, state: dict[str, Any], history: History, late: bool, last: bool
+    ) -> None:
+        """Save the `state` after a whole epoch, if a checkpoint is due; every process calls this
+        with the answer of the first process to `late`. The `last` epoch is always saved."""
+        epochs = len(history.rows)
+        if not last and (epochs - self._last < self._every.epochs or not late):
+            return
+        sharded = isinstance(fabric.strategy, FSDPStrategy)
+        before, best = self._last, self._best
+        self._last, self._time, self._best = epochs, time.monotonic(), None
+        if fabric.global_rank:
+            if sharded:  # this process takes part, but writes nothing
+                fabric.save(self._checkpoints.state(epochs), state)
+            return
+        self._wait()
+        write, past = self._checkpoints.write, History(list(history.rows))
+        if sharded:  # the processes collect the state together, so the training has to wait
+            write(past, before, lambda path: fabric.save(path, state), best)
+            return
+        copied = _host_copy({name: part.state_dict() for name, part in state.items()})
+        gpu = fabric.device.type == "cuda"
+        on_host = torch.cuda.current_stream().record_event() if gpu else None
+
+        def save_state(path: Path) -> None:
+            content = io.BytesIO()  # of a full disk torch.save would not say that the disk is full
+            torch.save(copied, content)
+            path.write_bytes(content.getbuffer())
+
+        def work() -> None:
+            if on_host:
+                on_host.synchronize()
+            write(past, before, save_state, best)
+
+        self._writing = self._thread.submit(work)
+
+    def _wait(self) -> None:
+        """Wait for the checkpoint that is written, and raise its error."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+
+def _host_copy(value: Any) -> Any:
+    """A copy of a state in the memory of the host, pinned and without waiting for a GPU."""
+    if isinstance(value, Tensor):
+        if value.device.type == "cpu":
+            return value.detach().clone()
+        place = torch.empty_like(value, device="cpu", pin_memory=True)
+        return place.copy_(value.detach(), non_blocking=True)
+    if isinstance(value, dict):
+        copied = copy.copy(value)  # with the attributes of a module's state
+        copied.update({key: _host_copy(part) for key, part in value.items()})
+        return copied
+    return [_host_copy(part) for part in value] if isinstance(value, list) else value

@@ -15,7 +15,7 @@ from manymatch.networks.encoders.bert import BertEncoder
 from manymatch.networks.encoders.cnn import CNN
 from manymatch.networks.encoders.scene_graph import SceneGraphEncoder
 from manymatch.networks.pooling.gaussian import GaussianHead
-from manymatch.networks.pooling.prediction import SetModule
+from manymatch.networks.pooling.set_modules import SetModule
 from manymatch.util.errors import ConfigError, first_line
 from manymatch.util.progress import say
 

@@ -13,7 +13,6 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from manymatch.config.preset import Logger
@@ -28,9 +27,6 @@ try:
 except ImportError:
     Live = None  # type: ignore[assignment, misc]
 
-Log = Callable[[dict[str, float], int], object]
-"""Writes the values of an epoch (0-based)."""
-Close = Callable[[], object]
 EXTRAS = ("tensorboard", "wandb", "mlflow")
 """The loggers whose package is an extra. Logger, package and extra have one name."""
 
@@ -47,7 +43,7 @@ class Curves:
 
     def __init__(self, folder: Path, history: History, logger: Logger = "dvclive") -> None:
         self._folder, self._history, self._logger = folder, history, logger
-        self._open: tuple[Log, Close] | None = None
+        self._open: tuple[Callable[..., object], Callable[[], object]] | None = None
         if not first_process():
             return
         if logger in EXTRAS and importlib.util.find_spec(logger) is None:
@@ -63,15 +59,10 @@ class Curves:
     def __enter__(self) -> Curves:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._open is None:
             return
-        if kind is None and self._logger == "dvclive":
+        if error is None and self._logger == "dvclive":
             # DVC removes a stage's curves before it runs the stage, even if another process trains
             # the same preset at that time. The stage then waits for that process.
             self._start()
@@ -94,26 +85,28 @@ class Curves:
                 f"{self._folder}: DVC cannot be started: {error}. Free some space, or remove the "
                 "folder that 'dvc doctor' calls Repo.site_cache_dir"
             ) from None
-        for epoch, row in enumerate(self._history.rows):
-            self._write(row, epoch)
+        for epoch in range(len(self._history.rows)):
+            self._write(epoch)
 
-    def add(self, row: dict[str, float]) -> None:
+    def add(self) -> None:
         """Write the values of the last epoch of the history."""
-        self._write(row, len(self._history.rows) - 1)
+        self._write(len(self._history.rows) - 1)
 
-    def _write(self, row: dict[str, float], epoch: int) -> None:
+    def _write(self, epoch: int) -> None:
         if self._open is None:
             return
         try:
             with storage_errors(self._folder):
-                self._open[0](row, epoch)
+                self._open[0](self._history.rows[epoch], epoch)
         except StorageError:
-            _drop_unfinished_lines(self._folder)
+            for path in self._folder.rglob("*.tsv"):  # the disk may have cut off the last line
+                os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
             raise
 
 
-def _opened(logger: Logger, folder: Path) -> tuple[Log, Close]:
-    """Functions of the library of `logger` that write an epoch and end, on new curves.
+def _opened(logger: Logger, folder: Path) -> tuple[Callable[..., object], Callable[[], object]]:
+    """Functions of the library of `logger` on new curves: one writes the values of an epoch
+    (0-based), the other one ends.
 
     dvclive writes below `folder`. The others write to `folder/plots/metrics`, the output of the
     stage in DVC, if they write files of their own. A server that `wandb` or `mlflow` is set up for
@@ -154,9 +147,3 @@ def _opened(logger: Logger, folder: Path) -> tuple[Log, Close]:
         return table.log_metrics, table.save
     board: Any = TensorBoardLogger(output, "", "")
     return board.log_metrics, lambda: board.finalize("success")
-
-
-def _drop_unfinished_lines(folder: Path) -> None:
-    """Make files readable whose last line was cut off by a full disk."""
-    for path in folder.rglob("*.tsv"):
-        os.truncate(path, path.read_bytes().rfind(b"\n") + 1)

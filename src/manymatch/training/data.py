@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
-from collections.abc import Generator, Iterator, Mapping
+import socket
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch import Tensor, distributed
 
 from manymatch.batch.batch import Batch
 from manymatch.batch.padding import OnDevice
@@ -22,7 +26,6 @@ from manymatch.scene_graphs.verbs import GraphReader
 from manymatch.shards.memory import FeatureMemory
 from manymatch.shards.read import Batches, Loader, batches, classes_of, read_index
 from manymatch.training.helpers import first_process
-from manymatch.training.host_memory import SHARED, all_of, host_tensor
 from manymatch.util.errors import ConfigError
 from manymatch.util.prefetch import map_ahead
 from manymatch.util.progress import say
@@ -31,6 +34,8 @@ _MOST_WORKERS = 8
 _FREE_SHARE = 4
 """`features_in: auto` takes at most one part in so many of what is free."""
 _WORTH_A_LINE = 10**9
+SHARED = hasattr(os, "memfd_create")
+"""Whether processes can share memory without a name; on Linux."""
 
 
 @dataclass(frozen=True)
@@ -243,3 +248,33 @@ def _place(setting: str, needed: int, free: Mapping[str, int]) -> str:
 def _workers(here: int) -> int:
     """The number of processes that prepare batches for each of the `here` GPUs of this host."""
     return max(1, min(_MOST_WORKERS, len(os.sched_getaffinity(0)) // here))
+
+
+def all_of(value: Any) -> list[Any]:
+    """The `value` of each process of the training; all call this together."""
+    if world_size() == 1:
+        return [value]
+    values: list[Any] = [None] * world_size()
+    distributed.all_gather_object(values, value)
+    return values
+
+
+def host_tensor(shape: Sequence[int], kind: torch.dtype) -> tuple[Tensor, bool]:
+    """Zeros that all processes of this host share, and whether this process is to fill them.
+
+    All processes of the training call this together. The memory has no name in the file system, so
+    it ends with the processes, also after a kill.
+    """
+    count = math.prod(shape)
+    own = os.memfd_create("features")
+    try:
+        os.truncate(own, count * kind.itemsize)
+        host = socket.gethostname(), Path("/proc/self/ns/pid").stat().st_ino
+        places = all_of((*host, os.getpid(), own))
+        first = next(place for place in places if place[:2] == host)
+        path = f"/proc/{first[2]}/fd/{first[3]}"
+        tensor = torch.from_file(path, shared=True, size=count, dtype=kind).view(*shape)
+        all_of(None)  # until here the first process keeps its file open
+    finally:
+        os.close(own)
+    return tensor, first[2] == os.getpid()

@@ -154,7 +154,7 @@ class _Gather(torch.autograd.Function):
         ctx.shapes = shapes
         # Wider numbers go first, so that each part begins at a multiple of its numbers' size.
         order = sorted(range(len(parts)), key=lambda n: -parts[n].itemsize)
-        own = torch.cat([_as_bytes(parts[n]) for n in order])
+        own = torch.cat([parts[n].detach().reshape(-1).view(torch.uint8) for n in order])
         sizes = [[math.prod(shape[n]) * parts[n].itemsize for n in order] for shape in shapes]
         longest = -(-max(map(sum, sizes)) // 8) * 8
         packed = own.new_empty(len(shapes) * longest)
@@ -195,10 +195,6 @@ class _Gather(torch.autograd.Function):
         for n, total, shape in zip(wanted, totals, shapes[rank], strict=True):
             result[n] = total.view(shape)
         return None, *result
-
-
-def _as_bytes(part: Tensor) -> Tensor:
-    return part.detach().reshape(-1).view(torch.uint8)
 
 
 def _rows(blocks: Sequence[Tensor]) -> Tensor:

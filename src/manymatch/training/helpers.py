@@ -73,30 +73,30 @@ def helped(devices: int, train: Callable[[], None]) -> Iterator[None]:
     if _rank or distributed.is_torchelastic_launched():
         yield
         return
-    with _interrupted_by_sigterm():
-        if devices == 1:
+    if devices == 1:
+        with _interrupted_by_sigterm():
             yield
-            return
-        with _meeting():
-            helpers: list[_Helper] = []
-            ended = threading.Event()
-            try:
-                for rank in range(1, devices):
-                    helpers.append(_Helper(rank, devices, train))
-                threading.Thread(target=_end_with, args=(helpers, ended), daemon=True).start()
-                yield
-                distributed.destroy_process_group()  # a later training here has its own
-            except (ManyMatchError, OSError):
-                raise
-            except Exception as fault:  # perhaps because the connection to a helper broke
-                if cause := _failure(helpers, _GRACE / 2):
-                    raise cause from fault
-                raise
-            finally:
-                ended.set()
-                for helper in helpers:
-                    helper.process.kill()
-                    helper.process.join()
+        return
+    with _interrupted_by_sigterm(), _meeting():
+        helpers: list[_Helper] = []
+        ended = threading.Event()
+        try:
+            for rank in range(1, devices):
+                helpers.append(_Helper(rank, devices, train))
+            threading.Thread(target=_end_with, args=(helpers, ended), daemon=True).start()
+            yield
+            distributed.destroy_process_group()  # a later training here has its own
+        except (ManyMatchError, OSError):
+            raise
+        except Exception as fault:  # perhaps because the connection to a helper broke
+            if cause := _failure(helpers, _GRACE / 2):
+                raise cause from fault
+            raise
+        finally:
+            ended.set()
+            for helper in helpers:
+                helper.process.kill()
+                helper.process.join()
 
 
 @contextlib.contextmanager
@@ -180,18 +180,14 @@ def _help(rank: int, first: int, faults: Connection, train: Callable[[], None]) 
     try:
         train()
     except Exception as fault:
+        told: Exception = RuntimeError(f"in a helper:\n{traceback.format_exc()}")
+        if isinstance(fault, ManyMatchError):
+            told = fault
+        elif isinstance(fault, OSError) and fault.errno is not None:
+            told = storage_error(fault)
         with contextlib.suppress(OSError):
-            faults.send(_told(fault))
+            faults.send(told)
         os._exit(1)
-
-
-def _told(fault: Exception) -> Exception:
-    """`fault` in a form that another process can raise."""
-    if isinstance(fault, ManyMatchError):
-        return fault
-    if isinstance(fault, OSError) and fault.errno is not None:
-        return storage_error(fault)
-    return RuntimeError(f"in a helper:\n{traceback.format_exc()}")
 
 
 def _failure(helpers: Sequence[_Helper], seconds: float) -> Exception | None:

@@ -17,8 +17,7 @@ from manymatch.batch.batch import Batch
 from manymatch.config.preset import Preset
 from manymatch.methods.shared.method import Method
 from manymatch.networks.layers.batch_norm import share_statistics
-from manymatch.training.checkpoint_writer import Writer
-from manymatch.training.checkpoints import History
+from manymatch.training.checkpoints import History, Writer
 from manymatch.training.compilation import compile_parts
 from manymatch.training.curves import Curves
 from manymatch.training.data import Data, TrainingBatches, ValidationBatches
@@ -31,10 +30,9 @@ from manymatch.training.optimizer import (
     set_learning_rates,
     thaw,
 )
-from manymatch.training.progress_bar import tracked
 from manymatch.training.validation import validate
 from manymatch.util.errors import DivergenceError
-from manymatch.util.progress import say
+from manymatch.util.progress import say, track
 
 AfterEpoch = Callable[[History], None]
 """Called after each epoch. An exception ends the training, which may be resumed."""
@@ -118,9 +116,9 @@ def fit(
         method.start_epoch(epoch)
         batches.epoch = epoch
         sums: dict[str, Tensor] = {}
-        title = "" if rank else f"epoch {epoch + 1}/{training.epochs}"
+        title = "" if rank else f"epoch {epoch + 1}/{training.epochs} (batches)"
 
-        for index, parts in enumerate(tracked(batches, title, steps)):
+        for index, parts in enumerate(track(batches, title, steps, passing=True)):
             step = epoch * steps + index
             method.start_step(epoch + (index + 1) / steps)
             set_learning_rates(optimizer, learning_rate_factor(step, steps, training))
@@ -155,7 +153,7 @@ def fit(
                 writer.keep(evaluated)
         writer.save(fabric, state, history, late, history.ended(training.epochs, training.patience))
         if rank == 0:
-            curves.add(history.rows[-1])
+            curves.add()
             best = " (best)" if history.improved else ""
             say(
                 f"epoch {epoch + 1}/{training.epochs}: loss {means['loss']:.4f}, validation rsum "

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.optim import Adam, AdamW, Optimizer
 
-from manymatch.config.preset import ParameterGroup, Schedule, Training, names_matching
+from manymatch.config.preset import ParameterGroup, Training, names_matching
 from manymatch.losses.pseudo_labels import Queue
 from manymatch.methods.shared.method import Method
 from manymatch.training.adamp import AdamP
@@ -57,14 +57,16 @@ def parameter_groups(
     """
     all_groups = [*groups, ParameterGroup(match="")]
     members = _members(method, groups)
+    settings: list[dict[str, Any]] = []
     for group, parameters in zip(all_groups, members, strict=True):
         for parameter in parameters:
             parameter.requires_grad_(parameter.requires_grad and group.lr_scale > 0)
-    settings = [
-        _settings(group, lr) | {"params": trainable}
-        for group, parameters in zip(all_groups, members, strict=True)
-        if (trainable := [parameter for parameter in parameters if parameter.requires_grad])
-    ]
+        trainable = [parameter for parameter in parameters if parameter.requires_grad]
+        highest = lr * group.lr_scale
+        rates = {"lr": highest, "highest_lr": highest, "from_epoch": group.from_epoch}
+        decay = {} if group.weight_decay is None else {"weight_decay": group.weight_decay}
+        if trainable:
+            settings.append({"params": trainable, **rates, **decay})
     if all(group["from_epoch"] for group in settings):
         raise ConfigError(
             "training.parameter_groups: no parameter is trained in the first epoch. Give one group "
@@ -82,12 +84,6 @@ def thaw(optimizer: Optimizer, epoch: int) -> None:
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             parameter.requires_grad_(epoch >= group["from_epoch"])
-
-
-def _settings(group: ParameterGroup, lr: float) -> dict[str, Any]:
-    decay = {} if group.weight_decay is None else {"weight_decay": group.weight_decay}
-    highest = lr * group.lr_scale
-    return {"lr": highest, "highest_lr": highest, "from_epoch": group.from_epoch, **decay}
 
 
 def _members(method: nn.Module, groups: Sequence[ParameterGroup]) -> list[list[nn.Parameter]]:
@@ -136,16 +132,12 @@ def learning_rate_factor(step: int, steps_per_epoch: int, training: Training) ->
             length = schedule.period * steps_per_epoch
         height: float = schedule.factor**phase
         return height * 0.5 * (1 + math.cos(math.pi * min(1.0, (step - begun) / length)))
-    if schedule.name == "step":
-        return schedule.factor ** _falls(step // steps_per_epoch, schedule)
-    return 1.0
-
-
-def _falls(epochs: int, schedule: Schedule) -> int:
-    """The number of times that the rate has fallen after `epochs` whole epochs."""
+    if schedule.name == "constant":
+        return 1.0
+    epochs = step // steps_per_epoch
     if schedule.milestones is None:
-        return epochs // schedule.every
-    return sum(epochs >= milestone for milestone in schedule.milestones)
+        return schedule.factor ** (epochs // schedule.every)
+    return schedule.factor ** sum(epochs >= milestone for milestone in schedule.milestones)
 
 
 class WeightAverage:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import AnyVocabulary
@@ -17,13 +16,12 @@ from manymatch.networks.device import tf32
 from manymatch.networks.encoders.cnn import CNN
 from manymatch.results.machine import Clock, record
 from manymatch.shards.read import Index, caption_texts, read_index
-from manymatch.training.checkpoint_writer import Writer
-from manymatch.training.checkpoints import RSUM, Checkpoints, History, fingerprint
+from manymatch.training.checkpoints import RSUM, Checkpoints, Writer, fingerprint
 from manymatch.training.curves import Curves
 from manymatch.training.data import Data
 from manymatch.training.helpers import first_process, helped
 from manymatch.training.loop import AfterEpoch, fit, reseed
-from manymatch.training.machine import Machine, choose_machine, description
+from manymatch.training.machine import choose_machine, description
 from manymatch.training.run_context import deterministic, memory_faults, quiet
 from manymatch.training.torchrun import end_with_torchrun
 from manymatch.training.validation import precision_by_score
@@ -70,28 +68,32 @@ def train(
     """
     end_with_torchrun()
     clock = Clock()
-    index = _checked_index(preset, shards)
-    machine = choose_machine(preset.training)
+    index, machine = _checked_index(preset, shards), choose_machine(preset.training)
     words = vocabulary_of(
         preset.method, preset.model, Vocabulary.load(vocabulary), caption_texts(shards)
     )
     data = Data(shards, words)
     source = find_source(preset, models)
-    inputs = fingerprint(
-        preset, shards, vocabulary, repr(machine), source.sha256 if source else None
-    )
-    store = Checkpoints(checkpoints, inputs)
-    history = _history(store)
+    start = source.sha256 if source else ""
+    inputs = fingerprint(preset, shards, vocabulary, repr(machine), start)
+    store = Checkpoints(checkpoints, inputs, preset.method)
+    history, fault = store.find()
     resumed = bool(history.rows)
-    method = _method(preset, data.vocabulary, index, source)
+    first = first_process()
+    if first and resumed:
+        cause = f", because {store.folder}: {fault}" if fault else ""
+        say(f"resuming after epoch {len(history.rows)}{cause}")
+    elif first and fault:
+        say(f"{store.folder} is ignored and training starts anew: {fault}")
+    method = _method(preset, words, index, source)
     method.precision = machine.precision  # validation embeds as training does
-    has_cnn = any(isinstance(part, CNN) for part in method.modules())
-    exact = deterministic(machine.accelerator == "cpu", same_shapes=has_cnn)
-    if first_process():
+    if first:
         say(description(preset.training, machine))
+    on_cpu = machine.accelerator == "cpu"
+    same_shapes = any(isinstance(part, CNN) for part in method.modules())
     with (
         quiet(),
-        exact,
+        deterministic(on_cpu, same_shapes),
         tf32(machine.tf32),
         Curves(curves, history, preset.training.logger) as live,
     ):
@@ -100,14 +102,35 @@ def train(
             places = shards, vocabulary, model, curves, checkpoints, models
             help_here = partial(train, preset, *places, end_of_epoch=end_of_epoch)
             trained = copy.deepcopy(method) if machine.sharded else method
-            every, epochs = preset.training.checkpoint_every, len(history.rows)
-            writer = Writer(store, every, epochs, preset.method)
+            writer = Writer(store, preset.training.checkpoint_every, len(history.rows))
             with memory_faults(), helped(machine.devices, help_here), writer:
                 fit(trained, preset, data, machine, history, writer, live, end_of_epoch)
-    if first_process():
-        _write(model, method, preset, data, index, history, store, source, machine, relevance)
-        if usage is not None:
-            record(usage, "train", clock.usage(str(machine.first_device), resumed))
+    if not first:
+        return
+    best, device = history.best, machine.first_device
+    rsum = history.rows[best][RSUM]
+    store.load_best(method, best)
+    method.precision = preset.training.precision  # searches embed as the preset says
+    with deterministic(on_cpu):
+        precision = precision_by_score(
+            method.to(device), data, preset.training.images_per_batch, device, relevance
+        )
+    facts = {
+        "dataset": index.dataset,
+        "extraction": index.attributes,
+        "parser": index.parser,
+        "epoch": best + 1,
+        "epochs": len(history.rows),
+        "rsum": rsum,
+        TRAINED_IN: machine.precision,
+        **precision,
+        **({"warm_start_sha256": start} if source else {}),
+    }
+    save_model(model, method, preset, words, index.width, **facts)
+    store.remove()
+    say(f"{model}: epoch {best + 1} of {len(history.rows)}, validation rsum {rsum:.1f}")
+    if usage is not None:
+        record(usage, "train", clock.usage(str(device), resumed))
 
 
 def _checked_index(preset: Preset, shards: Path) -> Index:
@@ -126,18 +149,6 @@ def _checked_index(preset: Preset, shards: Path) -> Index:
     return index
 
 
-def _history(store: Checkpoints) -> History:
-    """The history of the checkpoint from which to resume, or an empty history."""
-    history, fault = store.find()
-    if first_process():
-        if history.rows:
-            cause = f", because {store.folder}: {fault}" if fault else ""
-            say(f"resuming after epoch {len(history.rows)}{cause}")
-        elif fault:
-            say(f"{store.folder} is ignored and training starts anew: {fault}")
-    return history
-
-
 def _method(
     preset: Preset, vocabulary: AnyVocabulary, index: Index, source: Source | None
 ) -> Method:
@@ -154,41 +165,3 @@ def _method(
     if source is not None:
         source.load(method, vocabulary)
     return method
-
-
-def _write(
-    folder: Path,
-    method: Method,
-    preset: Preset,
-    data: Data,
-    index: Index,
-    history: History,
-    store: Checkpoints,
-    source: Source | None,
-    machine: Machine,
-    relevance: Path | None,
-) -> None:
-    """Write the model of the best epoch, then remove the checkpoints."""
-    best = history.best
-    store.load_best(method, preset.method, best)
-    rsum = history.rows[best][RSUM]
-    images, device = preset.training.images_per_batch, machine.first_device
-    method.precision = preset.training.precision  # searches embed as the preset says
-    with deterministic(machine.accelerator == "cpu"):
-        precision = precision_by_score(method.to(device), data, images, device, relevance)
-    facts: dict[str, Any] = {
-        "dataset": index.dataset,
-        "extraction": index.attributes,
-        "parser": index.parser,
-        "epoch": best + 1,
-        "epochs": len(history.rows),
-        "rsum": rsum,
-        "precision": precision.curves,
-        "precision_of": {"images": precision.images, "right": precision.right},
-        TRAINED_IN: machine.precision,
-    }
-    if source is not None:
-        facts["warm_start_sha256"] = source.sha256
-    save_model(folder, method, preset, data.vocabulary, index.width, **facts)
-    store.remove()
-    say(f"{folder}: epoch {best + 1} of {len(history.rows)}, validation rsum {rsum:.1f}")

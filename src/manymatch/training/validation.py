@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import torch
 
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.protocols.relevance import NO_JUDGMENTS, read_judgments
+from manymatch.evaluation.ranking.metrics import CUTS
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.shared.method import Method
 from manymatch.model.embed import Embedded, embed, inference
 from manymatch.training.data import Data, ValidationBatches
 from manymatch.training.gather import gather
-from manymatch.training.progress_bar import tracked
+from manymatch.util.progress import track
 
-_CUTS = ("r1", "r5", "r10")
 _DEPTH = 100
 """The results of a query that count for `precision_by_score`."""
 
@@ -42,26 +42,8 @@ def validate(
         values = recall(
             method.score, split.images, split.texts, split.image_index, t2i_score=method.t2i_score
         )
-    recalls = {f"{way}_{cut}": values[way][cut] for way in ("i2t", "t2i") for cut in _CUTS}
+    recalls = {f"{way}_r{cut}": values[way][f"r{cut}"] for way in ("i2t", "t2i") for cut in CUTS}
     return {**recalls, "rsum": values["rsum"]}
-
-
-@dataclass(frozen=True)
-class Precision:
-    """The share of right results at a score, on the validation split.
-
-    Attributes:
-        curves: for `image` and `text`, the side that asks: the scores, ascending, and the shares in
-            0..1 at them, which never fall. Between two scores the share is on the line between
-            theirs. The shares are the isotonic regression over the best 100 results of every query.
-        images: the number of images of the split.
-        right: which pairs count as right: "all" true pairs, where the data set knows them; "judged"
-            ones besides an image's own captions; or only an image's "own" captions.
-    """
-
-    curves: dict[str, list[list[float]]]
-    images: int
-    right: Literal["all", "judged", "own"]
 
 
 def precision_by_score(
@@ -70,8 +52,17 @@ def precision_by_score(
     images_per_batch: int,
     device: torch.device,
     relevance: Path | None = None,
-) -> Precision:
-    """How far to trust a score.
+) -> dict[str, Any]:
+    """How far to trust a score: the facts `precision` and `precision_of` of a model.
+
+    `precision` has the keys `image` and `text` (the query's side). Each value holds ascending
+    scores and the precision in 0..1 at each score, which never decreases. Between two scores the
+    precision is on the line between theirs. The values are the isotonic regression over the best
+    100 results of each query.
+
+    `precision_of` holds the number of `images` of the split, and which pairs are `right`: "all"
+    true pairs, where the data set knows them; "judged" ones besides an image's own captions; or
+    only an image's "own" captions.
 
     Args:
         relevance: the data set's judgments (`datasets.base.RELEVANCE`); None: there are none.
@@ -82,31 +73,24 @@ def precision_by_score(
     split = _embedded(method, ValidationBatches(data, images_per_batch, method.read_graph), device)
     with inference(method, device):
         ranking = rank(method.score, *split.gallery, depth=_DEPTH, t2i_score=method.t2i_score)
-    image_of, to_texts, to_images = split.image_index, ranking.i2t, ranking.t2i
-    judgments = NO_JUDGMENTS
+    image_of, judgments = split.image_index, NO_JUDGMENTS
     if relevance is not None:
         judgments = read_judgments(relevance, split.image_ids, split.caption_ids, image_of)
-    texts, images = torch.arange(len(split.texts)), torch.arange(len(split.images))
+    images, texts = torch.arange(len(split.images)), torch.arange(len(image_of))
     true = torch.cat([torch.stack([image_of, texts], 1), judgments.extra])
-    right = _numbers(true[:, 0], true[:, 1], len(texts))
-    curves = {
-        "image": _curve(
-            to_texts.scores,
-            torch.isin(_numbers(images[:, None], to_texts.items, len(texts)), right),
-        ),
-        "text": _curve(
-            to_images.scores,
-            torch.isin(_numbers(to_images.items, texts[:, None], len(texts)), right),
-        ),
+    right = true[:, 0] * len(texts) + true[:, 1]  # a number for each pair
+    pairs = (
+        images[:, None] * len(texts) + ranking.i2t.items,
+        ranking.t2i.items * len(texts) + texts[:, None],
+    )
+    which = "all" if judgments.complete else "judged" if judgments else "own"
+    return {
+        "precision": {
+            "image": _curve(ranking.i2t.scores, torch.isin(pairs[0], right)),
+            "text": _curve(ranking.t2i.scores, torch.isin(pairs[1], right)),
+        },
+        "precision_of": {"images": len(images), "right": which},
     }
-    if judgments.complete:
-        return Precision(curves, len(images), "all")
-    return Precision(curves, len(images), "judged" if judgments else "own")
-
-
-def _numbers(images: torch.Tensor, texts: torch.Tensor, count: int) -> torch.Tensor:
-    """A number for each pair of an image and one of `count` texts."""
-    return images * count + texts
 
 
 def _curve(scores: torch.Tensor, right: torch.Tensor) -> list[list[float]]:
@@ -125,8 +109,8 @@ def _embedded(
 ) -> Embedded:
     """The embedded split. If the processes share the batches, all have the embeddings of the whole
     split, but the ids of their part alone."""
-    title = "" if rank else "validation"
-    split = embed(method, tracked(batches, title, len(batches)), device)
+    title = "" if rank else "validation (batches)"
+    split = embed(method, track(batches, title, len(batches), passing=True), device)
     if not batches.shared:
         return split
     index = split.image_index.to(device)

@@ -53,27 +53,29 @@ class Source:
                 shape, and the settings do not name it; or the settings name a parameter that does
                 not exist.
         """
-        source_weights, _ = read_weights(self.folder / WEIGHTS)
-        source_vocabulary = load_vocabulary(self.folder / VOCABULARY)
         weights = method.state_dict()
-        renamed = self._renamed(source_weights, self._not_fresh(weights))
-        tables = _tables(method)
-        source_rows, rows = self._rows(source_vocabulary, vocabulary)
-        self._refuse("another shape of", _misshapen(renamed, weights, tables))
-        for name, value in renamed.items():
+        fresh = self._matched(self.settings.fresh, weights, "fresh")
+        values = self._renamed(weights.keys() - fresh)
+        modules = method.named_modules(remove_duplicate=False)
+        tables = {f"{name}.weight" for name, part in modules if isinstance(part, WordTable)}
+        source_rows, rows = self._rows(vocabulary)
+        self._refuse(
+            "another shape of",
+            [
+                f"{name} {tuple(value.shape)} for {tuple(weights[name].shape)}"
+                for name, value in values.items()  # word tables may differ in their rows
+                if value.shape[name in tables :] != weights[name].shape[name in tables :]
+            ],
+        )
+        for name, value in values.items():
             if name in tables:
                 weights[name][rows] = value[source_rows]
             else:
                 weights[name].copy_(value)
 
-    def _not_fresh(self, weights: Iterable[str]) -> set[str]:
-        """The names of the weights that need a value of the source."""
-        names = set(weights)
-        return names - self._matched(self.settings.fresh, names, "fresh")
-
-    def _renamed(self, source: dict[str, Tensor], targets: set[str]) -> dict[str, Tensor]:
+    def _renamed(self, targets: set[str]) -> dict[str, Tensor]:
         """The source's values by the method's names: one for each of `targets`, and no others."""
-        rename = self.settings.rename
+        rename, (source, _) = self.settings.rename, read_weights(self.folder / WEIGHTS)
         unmatched = [old for old in rename if not any(_has_prefix(name, old) for name in source)]
         self._refuse("no parameter in the source for warm_start.rename", unmatched)
         unused = self._matched(self.settings.unused, source, "unused")
@@ -94,22 +96,18 @@ class Source:
         self._refuse(f"no parameter for warm_start.{key}", idle)
         return set().union(*matches)
 
-    def _rows(self, source: AnyVocabulary, target: AnyVocabulary) -> tuple[list[int], list[int]]:
+    def _rows(self, target: AnyVocabulary) -> tuple[list[int], list[int]]:
         """Rows of the source's tables, and of the method's, for the words of both vocabularies."""
-        if (
-            isinstance(source, WordPieces)
-            and isinstance(target, WordPieces)
-            and source.words != target.words
-        ):
+        source = load_vocabulary(self.folder / VOCABULARY)
+        pieces = isinstance(source, WordPieces) and isinstance(target, WordPieces)
+        if pieces and source.words != target.words:
             raise CheckpointError(
                 f"{self.folder}: warm start: made with other wordpieces. Give the preset the BERT "
                 "weights of the model."
             )
         source_rows = {word: row for row, word in enumerate(source.words)}
-        pairs = [
-            (source_rows[word], row) for row, word in enumerate(target.words) if word in source_rows
-        ]
-        return [row for row, _ in pairs], [row for _, row in pairs]
+        rows = [row for row, word in enumerate(target.words) if word in source_rows]
+        return [source_rows[target.words[row]] for row in rows], rows
 
     def _refuse(self, problem: str, names: Iterable[str]) -> None:
         ordered = sorted(names)
@@ -128,17 +126,15 @@ def find_source(preset: Preset, models: Path) -> Source | None:
     settings = preset.warm_start
     if settings is None:
         return None
-    dataset, method = settings.model.split("/")
-    folder = models / dataset / method
+    folder = models / settings.model
     if not all((folder / name).is_file() for name in (WEIGHTS, VOCABULARY, FACTS)):
         raise CheckpointError(
             f"{folder}: no trained model to start from (warm_start.model). "
-            f"Run 'manymatch train {dataset} {method}' first."
+            f"Run 'manymatch train {settings.model.replace('/', ' ')}' first."
         )
     hashes = check_files(folder)
     both = hashes[WEIGHTS_HASH] + hashes[VOCABULARY_HASH]
-    digest = hashlib.sha256(both.encode()).hexdigest()
-    return Source(folder, settings, digest)
+    return Source(folder, settings, hashlib.sha256(both.encode()).hexdigest())
 
 
 def _has_prefix(name: str, prefix: str) -> bool:
@@ -148,24 +144,5 @@ def _has_prefix(name: str, prefix: str) -> bool:
 
 def _new_name(name: str, rename: dict[str, str]) -> str:
     """`name` with the longest prefix in `rename` replaced."""
-    prefixes = [old for old in rename if _has_prefix(name, old)]
-    if not prefixes:
-        return name
-    prefix = max(prefixes, key=len)
-    return rename[prefix] + name[len(prefix) :]
-
-
-def _tables(method: Method) -> set[str]:
-    """The names of the weights whose rows are words."""
-    modules = method.named_modules(remove_duplicate=False)
-    return {f"{name}.weight" for name, module in modules if isinstance(module, WordTable)}
-
-
-def _misshapen(
-    values: dict[str, Tensor], weights: dict[str, Tensor], tables: set[str]
-) -> Iterable[str]:
-    """The names and shapes that differ; word tables may differ in the number of rows."""
-    for name, value in values.items():
-        first = 1 if name in tables else 0
-        if value.shape[first:] != weights[name].shape[first:]:
-            yield f"{name} {tuple(value.shape)} for {tuple(weights[name].shape)}"
+    prefix = max((old for old in rename if _has_prefix(name, old)), key=len, default="")
+    return rename[prefix] + name[len(prefix) :] if prefix else name

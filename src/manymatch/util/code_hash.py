@@ -141,28 +141,25 @@ class Code:
         return importlib.util.resolve_name("." * node.level + (node.module or ""), parent)
 
     def _hash(self, module: str, names: set[str]) -> str:
+        dumped = "\n".join(sorted(self._dumps(module, names)))
+        return hashlib.sha256(dumped.encode()).hexdigest()[:16]
+
+    def _dumps(self, module: str, names: set[str]) -> set[str]:
         code = self._module(module)
-        dumped = {dump for name in [None, *names] for dump in code.dumps(name)}
-        return hashlib.sha256("\n".join(sorted(dumped)).encode()).hexdigest()[:16]
+        return {dump for name in [None, *names] for dump in code.dumps(name)}
 
     def _data(self, names: dict[str, set[str]]) -> list[str]:
         """A line for each data file beside modules whose reached definitions mention `__file__`."""
-        folders = {
-            file.parent
-            for module, own in names.items()
-            if self._module(module).reads_files(own) and (file := self._file(module))
-        }
         data_files = {
             path
-            for folder in folders
-            for path in folder.rglob("*")
+            for module, own in names.items()
+            if any("id='__file__'" in dump for dump in self._dumps(module, own))
+            and (file := self._file(module))
+            for path in file.parent.rglob("*")
             if path.is_file() and path.suffix not in (".py", ".pyc")
         }
-        return [
-            f"{path.relative_to(self._package)} "
-            f"{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
-            for path in sorted(data_files)
-        ]
+        hashes = ((path, hashlib.sha256(path.read_bytes())) for path in sorted(data_files))
+        return [f"{path.relative_to(self._package)} {one.hexdigest()[:16]}" for path, one in hashes]
 
     def _module(self, name: str) -> _Module:
         if name not in self._modules:
@@ -198,16 +195,18 @@ class _Module:
             self._dumps[name] = [_dump(statement) for statement in self.statements(name)]
         return self._dumps[name]
 
-    def reads_files(self, names: Iterable[str]) -> bool:
-        return any("id='__file__'" in dump for name in [None, *names] for dump in self.dumps(name))
-
 
 @functools.cache
 def _parse(source: bytes) -> _Module:
     module = _Module()
-    statements = [node for node in ast.parse(source).body if not _is_ignored(node)]
-    is_registry = any(_imports_by_name(node) for node in statements)
-    for statement in _single_imports(statements):
+    statements = [
+        *_single_imports(node for node in ast.parse(source).body if not _is_ignored(node))
+    ]
+    is_registry = any(
+        isinstance(node, ast.ImportFrom) and node.names[0].name == "import_module"
+        for node in statements
+    )
+    for statement in statements:
         names = list(_bound(statement))
         if is_registry and isinstance(statement, ast.Assign | ast.AnnAssign):
             statement = ast.Pass()
@@ -242,12 +241,6 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
             yield node.asname or node.name.partition(".")[0]
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.name
-
-
-def _imports_by_name(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.ImportFrom) and any(
-        alias.name == "import_module" for alias in statement.names
-    )
 
 
 def _is_ignored(node: ast.AST) -> bool:

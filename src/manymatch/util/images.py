@@ -104,23 +104,18 @@ def upright_rgb(image: Image.Image) -> Image.Image:
 
 
 @contextlib.contextmanager
-def decoding(source: Path | bytes | Image.Image) -> Iterator[None]:
+def decoding(source: Path | bytes | Image.Image, remedy: str = REMEDY) -> Iterator[None]:
     """Turn the faults of an image into one line that says what to do."""
-    path = _name(source)
     try:
         yield
     except DataError:
         raise
-    except UnidentifiedImageError:
-        empty = (
-            "is empty"
-            if isinstance(path, Path) and not path.stat().st_size
-            else "is not an image that can be read"
-        )
-        raise DataError(f"{path}: {empty}. {REMEDY}") from None
     except Exception as error:  # Pillow's decoders raise almost anything on damaged files.
-        reason = first_line(error)
-        raise DataError(f"{path}: cannot be decoded ({reason}). {REMEDY}") from None
+        fault = f"cannot be decoded ({first_line(error)})"
+        if isinstance(error, UnidentifiedImageError):  # whose text names no file
+            empty = isinstance(source, Path) and not source.stat().st_size
+            fault = "is empty" if empty else "cannot be read: not an image"
+        raise DataError(f"{_name(source)}: {fault}. {remedy}") from None
 
 
 def _name(source: Path | bytes | Image.Image) -> Path | str:

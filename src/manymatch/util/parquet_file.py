@@ -58,7 +58,7 @@ def python_cells(rows: pa.Table, path: Path) -> pa.Table:
     """
     check_cells(rows, path)
     for number, field in enumerate(rows.schema):
-        if pa.types.is_temporal(field.type) or pa.types.is_nested(field.type) or _coded(field.type):
+        if any(is_kind(field.type) for is_kind in _CHANGED):
             try:
                 rows = rows.set_column(number, field.name, _python_times(rows[number]))
             except (pa.ArrowException, ValueError, OverflowError) as error:
@@ -69,7 +69,7 @@ def python_cells(rows: pa.Table, path: Path) -> pa.Table:
     return rows
 
 
-_coded = pa.types.is_dictionary
+_CHANGED = (pa.types.is_temporal, pa.types.is_nested, pa.types.is_dictionary)
 
 
 def _python_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -78,37 +78,25 @@ def _python_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
     try:
         column.to_pylist()
     except (OverflowError, ValueError, LookupError):  # LookupError: an unknown time zone
-        column = column.cast(_typed(column.type, _utc)).cast(_typed(column.type, _text_column))
+        column = column.cast(_typed(column.type, False)).cast(_typed(column.type, True))
         column.to_pylist()  # a structure with two fields of one name has no Python value
     return column
 
 
-def _typed(kind: pa.DataType, changed: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """`kind` with other types of the times in it."""
-    if _coded(kind):
-        return _typed(kind.value_type, changed)
+def _typed(kind: pa.DataType, text: bool) -> pa.DataType:
+    """`kind` with texts in place of the times in it, or with times in UTC."""
+    if pa.types.is_dictionary(kind):
+        return _typed(kind.value_type, text)
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_typed(field.type, changed)) for field in kind])
+        return pa.struct([field.with_type(_typed(field.type, text)) for field in kind])
     if pa.types.is_map(kind):
-        return pa.map_(_typed(kind.key_type, changed), _typed(kind.item_type, changed))
-    if isinstance(kind, _LISTS):
-        return pa.list_(_typed(kind.value_type, changed))
-    return changed(kind)
-
-
-_LISTS = (
-    *(pa.ListType, pa.LargeListType, pa.FixedSizeListType),
-    *(pa.ListViewType, pa.LargeListViewType),
-)
-
-
-def _utc(kind: pa.DataType) -> pa.DataType:
+        return pa.map_(_typed(kind.key_type, text), _typed(kind.item_type, text))
+    if pa.types.is_nested(kind):  # a list of any form
+        return pa.list_(_typed(kind.value_type, text))
+    if pa.types.is_temporal(kind) and text:
+        return pa.string()
     zoned = pa.types.is_timestamp(kind) and kind.tz
     return pa.timestamp(kind.unit, "UTC") if zoned else kind
-
-
-def _text_column(kind: pa.DataType) -> pa.DataType:
-    return pa.string() if pa.types.is_temporal(kind) else kind
 
 
 def foreign_rows(path: Path) -> Iterator[dict[str, Any]]:

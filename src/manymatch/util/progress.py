@@ -20,23 +20,33 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 def track(
-    items: Iterable[Item], description: str, total: int | None = None, *, quiet: bool = False
+    items: Iterable[Item],
+    description: str,
+    total: int | None = None,
+    *,
+    quiet: bool = False,
+    passing: bool = False,
 ) -> Iterator[Item]:
     """Yield `items` and report the progress on standard error (`total` items, if known).
 
     A `quiet` step is a part of other work: nothing is said unless the step takes ten seconds, and
-    there is no bar, because other bars may be on the terminal.
+    there is no bar, because other bars may be on the terminal. The bar of a `passing` step
+    disappears at the end, and no line says that the step is done. Nothing is said of a step without
+    a description.
     """
+    if not description:
+        yield from items
+        return
     console = Console(stderr=True)
     if console.is_terminal and not quiet:
         shown = escape(one_line(description))
-        yield from rich_track(items, shown, total=total, console=console)
+        yield from rich_track(items, shown, total=total, console=console, transient=passing)
         return
     lines = Lines(description, total)
     for item in items:
         yield item
         lines.advance()
-    if not quiet:
+    if not quiet and not passing:
         say(f"{description}: {lines.count} done in {lines.seconds:.1f} s")
 
 

@@ -16,8 +16,8 @@ process computes a hash once, as long as the size and the time of change of the 
 Shards of COCO have 17 GB, so a larger file is compared when its reader calls `Seal.check`.
 
 A seal tells damage, not lies: the author of a folder from elsewhere writes the seal, too. A seal
-holds no time and no code by default, so that equal content gives equal bytes: DVC then reruns
-nothing that follows. `dvc.lock` knows the code and the inputs of a stage.
+holds no time and no code, so that equal content gives equal bytes: DVC then reruns nothing that
+follows. `dvc.lock` knows the code and the inputs of a stage.
 """
 
 from __future__ import annotations
@@ -52,16 +52,12 @@ class Seal:
         path: the folder, or the file.
         sizes, hashes: bytes and SHA-256 of each file. In a folder, the names are relative to the
             folder, with slashes.
-        code: the hash of the code that wrote the files, or "".
-        inputs: the hashes of the inputs by name, if the writer gave them.
         remedy: a sentence that says how to make the files again.
     """
 
     path: Path
     sizes: Mapping[str, int]
     hashes: Mapping[str, str]
-    code: str
-    inputs: Mapping[str, str]
     remedy: str
 
     def check(self, name: str | None = None) -> Path:
@@ -117,12 +113,7 @@ def seal_path(path: Path) -> Path:
 
 @contextlib.contextmanager
 def sealed(
-    target: Path,
-    *,
-    code: str = "",
-    inputs: Mapping[str, str] | None = None,
-    loose: Collection[str] = (),
-    known: Mapping[str, str] | None = None,
+    target: Path, *, loose: Collection[str] = (), known: Mapping[str, str] | None = None
 ) -> Iterator[Path]:
     """Yield a temporary path for a file or folder; then seal the content and move it to `target`.
 
@@ -130,7 +121,6 @@ def sealed(
 
     Args:
         target: an earlier file or folder of this name is replaced.
-        code, inputs: what the content is made from; see `Seal`.
         loose: names of files in the folder that people may edit, such as a model card.
         known: SHA-256 of files that the block knows already; the block may add to the mapping.
 
@@ -139,11 +129,20 @@ def sealed(
     """
     with replacing(target) as partial:
         yield partial
-        folder = partial.is_dir()
-        files = _files(partial, loose) if folder else {target.name: partial}
-        content = _content(files, known or {}, code, inputs or {})
-        for path in files.values():
+        folder, files = partial.is_dir(), {target.name: partial}
+        if folder:
+            below = sorted(
+                (path.relative_to(partial).as_posix(), path) for path in partial.rglob("*")
+            )
+            files = {
+                name: path for name, path in below if path.is_file() and name not in (NAME, *loose)
+            }
+        content: dict[str, Any] = {"version": _VERSION, "files": {}, "code": "", "inputs": {}}
+        for name, path in files.items():
+            hashed = (known or {}).get(name) or sha256(path)
+            content["files"][name] = {"bytes": path.stat().st_size, "sha256": hashed}
             sync(path)
+        content[_OWN] = content_hash(content)
         replaced = target.is_file() and not folder
         if replaced:
             # A kill from here on leaves a file without a seal, never one with another file's seal.
@@ -152,21 +151,6 @@ def sealed(
             write_json(partial / NAME if folder else beside(target, ENDING), content)
     if replaced:
         write_json(beside(target, ENDING), content)
-
-
-def _content(
-    files: Mapping[str, Path], known: Mapping[str, str], code: str, inputs: Mapping[str, str]
-) -> dict[str, Any]:
-    content: dict[str, Any] = {
-        "version": _VERSION,
-        "files": {
-            name: {"bytes": path.stat().st_size, "sha256": known.get(name) or sha256(path)}
-            for name, path in files.items()
-        },
-        "code": code,
-        "inputs": dict(inputs),
-    }
-    return content | {_OWN: content_hash(content)}
 
 
 def open_sealed(path: Path, remedy: str, whole_bytes: int | None = WHOLE_BYTES) -> Seal:
@@ -221,8 +205,6 @@ def _read(path: Path, remedy: str, seal_file: Path, state: State) -> Seal:
             path,
             {name: int(facts["bytes"]) for name, facts in stored.items()},
             {name: str(facts["sha256"]) for name, facts in stored.items()},
-            str(content["code"]),
-            dict(content["inputs"]),
             remedy,
         )
     except DataError as error:
@@ -236,13 +218,3 @@ def _checked_name(name: str) -> str:
     if not parts or ".." in parts or name.startswith("/") or "\0" in name:
         raise ValueError(f"the name {name[:60]!a}")
     return name
-
-
-def _files(folder: Path, loose: Collection[str]) -> dict[str, Path]:
-    """The files below a folder by name, in order."""
-    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
-    return {
-        name: path
-        for name, path in sorted(files.items())
-        if path.is_file() and name not in loose and name != NAME
-    }

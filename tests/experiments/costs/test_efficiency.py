@@ -1,49 +1,43 @@
 """The command on a tiny data set: everything is there and adds up; a fault is one line, and what
 was written before stays."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 import yaml
 from small_methods import builder
-from tiny_data import TinyData, make_data
-from untrained import save_untrained
 
 from manymatch.batch.scene_graph import SceneGraph
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.cli import commands
 from manymatch.config.layout import Layout
 from manymatch.config.preset import Training
-from manymatch.experiments.costs import efficiency
-from manymatch.experiments.costs.efficiency import Source
-from manymatch.experiments.costs.timing import median_seconds, step_seconds, training_step
+from manymatch.experiments.costs import efficiency, timing
+from manymatch.experiments.costs.efficiency import Source, parser
+from manymatch.experiments.costs.timing import step_seconds, training_step
 from manymatch.results.costs import Costs
 from manymatch.shards.read import batches
 from manymatch.util.errors import CheckpointError, ConfigError, DataError, ManyMatchError
 
 CPU = torch.device("cpu")
 GALLERIES = (10, 100, 10_000)
-PARSER = "en_core_web_sm"
 
 
-def parse(caption: str) -> SceneGraph:
+def parse(caption):
     """No spaCy: words are objects."""
     words = tuple(caption.split())
     return SceneGraph(words, words, ((),) * len(words), ())
 
 
 @pytest.fixture(autouse=True, scope="module")
-def quick() -> Iterator[None]:
+def quick():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(efficiency, "GALLERIES", GALLERIES)
         patch.setattr(efficiency, "parser", lambda _: parse)
@@ -51,19 +45,19 @@ def quick() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def written(quick: None, sources: list[Source], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(quick, sources, tmp_path_factory):
     """The costs of all models."""
     output = tmp_path_factory.mktemp("measured") / "tiny.json"
     measured(sources, output)
     return output
 
 
-def measured(sources: list[Source], output: Path) -> dict[str, Any]:
-    efficiency.measure("tiny", sources, output, "test", PARSER)
+def measured(sources, output):
+    efficiency.measure("tiny", sources, output, "test", "no-model")
     return json.loads(output.read_text())
 
 
-def test_a_model_a_row_and_scan_behind_them(written: Path) -> None:
+def test_a_model_a_row_and_scan_behind_them(written):
     record = json.loads(written.read_text())
     about = [record[key] for key in ("dataset", "split", "images", "captions")]
     assert about == ["tiny", "test", 8, 24]
@@ -90,29 +84,7 @@ def test_a_model_a_row_and_scan_behind_them(written: Path) -> None:
     assert Costs.read(written).rows[1].query.search[10] == rows["dive"]["query"]["search"]["10"]
 
 
-def test_the_parser_is_loaded_for_methods_that_read_graphs_alone(
-    sources: list[Source], output: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing(name: str) -> None:
-        raise ConfigError(f"spaCy model '{name}' is not installed")
-
-    monkeypatch.setattr(efficiency, "parser", missing)
-    measured(sources[:1], output)
-    with pytest.raises(ConfigError, match="not installed"):
-        measured(sources, output)
-
-
-def test_a_split_of_one_image_and_a_batch_larger_than_all_are_enough(
-    tmp_path: Path, output: Path
-) -> None:
-    data = make_data(tmp_path, {"train": 2, "validation": 1, "test": 1}, captions=1)
-    data.write_shards()
-    model = save_untrained(tmp_path / "models" / "dive", data, "dive")
-    rows = measured([(model, data.shards)], output)["rows"]
-    assert (rows[0]["step"]["images"], rows[0]["step"]["captions"]) == (2, 2)
-
-
-def _damaged(model: Path, shards: Path, folder: Path) -> Source:
+def _damaged(model, shards, folder):
     shutil.copytree(model, folder / "damaged")
     weights = folder / "damaged" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
@@ -123,37 +95,37 @@ FAULTS: dict[str, tuple[Callable[[Path, Path, Path], Source], type[ManyMatchErro
     "untrained": (lambda _, shards, to: (to / "nothing", shards), CheckpointError, "'train' first"),
     "damaged": (_damaged, CheckpointError, "model.safetensors"),
     "no shards": (lambda model, _, to: (model, to / "nothing"), DataError, "index.json"),
+    "no split": (lambda model, shards, _: (model, shards), DataError, "did you mean 'test'"),
+    "no parser": (lambda model, shards, _: (model, shards), ConfigError, "not installed"),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_one_line_before_anything_is_measured(
-    sources: list[Source], output: Path, fault: str, tmp_path: Path, monkeypatch
-) -> None:
+    sources, output, fault, tmp_path, monkeypatch
+):
     spoil, kind, words = FAULTS[fault]
     monkeypatch.setattr(efficiency, "cost_of", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr(efficiency, "parser", parser)
     output.parent.mkdir()
     output.write_text("earlier")
+    last = sources[3] if fault == "no parser" else sources[1]  # which reads graphs
+    given = [sources[0], spoil(*last, tmp_path)]
     with pytest.raises(ManyMatchError) as error:
-        measured([sources[0], spoil(*sources[1], tmp_path)], output)
+        split = "tests" if fault == "no split" else "test"
+        efficiency.measure("tiny", given, output, split, "no-model")
     assert isinstance(error.value, kind)
     assert words in str(error.value) and "\n" not in str(error.value)
     assert [path.read_text() for path in output.parent.iterdir()] == ["earlier"]
 
 
-def test_an_unknown_split_and_nothing_to_measure_are_refused(
-    sources: list[Source], output: Path
-) -> None:
-    with pytest.raises(DataError, match="did you mean 'test'"):
-        efficiency.measure("tiny", sources[:1], output, "tests", PARSER)
+def test_nothing_to_measure_is_refused(output):
     with pytest.raises(ConfigError, match="dvc repro"):
-        efficiency.measure("tiny", [], output, "test", PARSER)
+        efficiency.measure("tiny", [], output, "test", "no-model")
 
 
 @pytest.fixture
-def checkout(
-    sources: list[Source], data: TinyData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Layout:
+def checkout(sources, data, tmp_path, monkeypatch):
     """Models of `vse_infinity` and `dive`, of which params.yaml names the first."""
     layout = Layout(tmp_path / "checkout")
     for model, _ in sources[:2]:
@@ -165,34 +137,19 @@ def checkout(
     return layout
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
-    monkeypatch.setattr(sys, "argv", ["manymatch", "efficiency", "tiny", *arguments])
+def test_the_command_measures_what_is_trained_and_prints_the_table(checkout, monkeypatch, capfd):
+    monkeypatch.setattr(sys, "argv", ["manymatch", "efficiency", "tiny"])
     with pytest.raises(SystemExit) as ended:
         commands.main()
-    if ended.value.code:
-        raise RuntimeError(ended.value.code)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "names"),
-    [((), ["vse_infinity"]), (("dive", "vse_infinity"), ["dive", "vse_infinity"])],
-)
-def test_the_command_measures_what_is_trained_or_chosen_and_prints_the_table(
-    checkout: Layout,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    arguments: tuple[str, ...],
-    names: list[str],
-) -> None:
-    run(monkeypatch, *arguments)
+    assert not ended.value.code
     rows = Costs.read(checkout.reports / "efficiency" / "tiny.json").rows
-    assert [row.name for row in rows] == [*names, "cross-attention"]
+    assert [row.name for row in rows] == ["vse_infinity", "cross-attention"]
     table = capfd.readouterr().out
-    assert all(re.search(rf"^{name} +\d \u00d7", table, re.MULTILINE) for name in names)
+    assert re.search(r"^vse_infinity +\d \u00d7", table, re.MULTILINE)
     assert table.splitlines()[-1] == "reports/efficiency/tiny.json"
 
 
-def test_training_steps_leave_the_model_alone_and_change_their_own(data: TinyData) -> None:
+def test_training_steps_leave_the_model_alone_and_change_their_own(data):
     vocabulary = Vocabulary.load(data.vocabulary)
     method = builder(vocabulary)("dive").eval()
     (batch,) = batches(data.shards, "test", vocabulary, 8)
@@ -208,8 +165,7 @@ def test_training_steps_leave_the_model_alone_and_change_their_own(data: TinyDat
     assert method.training and any(not torch.equal(old, new) for old, new in changed)
 
 
-def test_a_median_leaves_out_the_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_median_leaves_out_the_warm_up(monkeypatch):
     took = {1: 9.0, 2: 9.0, 3: 9.0, 4: 1.0, 5: 3.0, 6: 2.0}
-    module = "manymatch.experiments.costs.timing.seconds"
-    monkeypatch.setattr(module, lambda work, _: took[work()])
-    assert median_seconds(lambda item: item, took, CPU) == 2.0
+    monkeypatch.setattr(timing, "seconds", lambda work, _: took[work()])
+    assert timing.median_seconds(lambda item: item, took, CPU) == 2.0

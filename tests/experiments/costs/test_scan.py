@@ -1,56 +1,47 @@
 """SCAN beside the methods: its scores and step are the paper's, and a long test is scaled."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 from torch.nn import functional
 
-from manymatch.batch.batch import Batch
-from manymatch.evaluation.embedded_model import EmbeddedModel, embed_split
-from manymatch.experiments.costs import cost
+from manymatch.evaluation.embedded_model import embed_split
 from manymatch.experiments.costs import scan as module
-from manymatch.experiments.costs.efficiency import Source, cross_attention_cost
+from manymatch.experiments.costs import timing
+from manymatch.experiments.costs.efficiency import cross_attention_cost
 from manymatch.experiments.costs.scan import Scan, cross_attention
-from manymatch.methods.shared.method import Embeddings
-from manymatch.model.embed import Embedded, embed
+from manymatch.model.embed import embed
 from manymatch.shards.read import batches
 
 CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
-def trained(sources: list[Source]) -> EmbeddedModel:
+def trained(sources):
     return embed_split(*sources[0], "test", CPU)
 
 
 @pytest.fixture
-def scan(trained: EmbeddedModel) -> Scan:
+def scan(trained):
     """With fresh weights."""
     torch.manual_seed(0)
     return Scan(trained.vocabulary, trained.index.width, 16)
 
 
 @pytest.fixture
-def embedded(trained: EmbeddedModel, scan: Scan) -> Embedded:
+def embedded(trained, scan):
     """The test split: 8 images with 3 captions each."""
     return embed(scan, batches(trained.shards, "test", trained.vocabulary, 3), CPU)
 
 
-def mask(of: Embeddings) -> Tensor:
+def mask(of):
     return of.parts()["mask"]
 
 
 @pytest.mark.parametrize("numbers", [1, 2**12, 2**24])
-def test_blocks_are_scored_as_pair_by_pair(
-    scan: Scan, embedded: Embedded, numbers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_are_scored_as_pair_by_pair(scan, embedded, numbers, monkeypatch):
     monkeypatch.setitem(module._NUMBERS, "cpu", numbers)
     monkeypatch.setattr(module, "_MOST_IMAGES", 3)
     images, texts = embedded.images, embedded.texts
@@ -65,14 +56,14 @@ def test_blocks_are_scored_as_pair_by_pair(
             torch.testing.assert_close(scores[i, j], alone[0, 0])
 
 
-def first_captions(trained: EmbeddedModel) -> Batch:
+def first_captions(trained):
     stream = batches(
         trained.shards, "test", trained.vocabulary, 8, captions_per_image=1, shuffle=(0, 0)
     )
     return next(iter(stream)).to("cpu")
 
 
-def test_a_step_learns_from_the_hardest_negatives(trained: EmbeddedModel, scan: Scan) -> None:
+def test_a_step_learns_from_the_hardest_negatives(trained, scan):
     batch = first_captions(trained)
     images, texts = scan.encode_images(batch), scan.encode_texts(batch)
     scores = scan.score(images, texts)
@@ -85,63 +76,53 @@ def test_a_step_learns_from_the_hardest_negatives(trained: EmbeddedModel, scan: 
     assert all(bool(parameter.grad.abs().sum() > 0) for parameter in scan.parameters())
 
 
-def test_where_images_are_pixels_regions_are_made_up(trained: EmbeddedModel) -> None:
+def test_where_images_are_pixels_regions_are_made_up(trained, monkeypatch):
+    monkeypatch.setattr("manymatch.experiments.costs.efficiency._RANKING_SECONDS", 0.0)
+    monkeypatch.setattr(timing, "_FIRST_IMAGES", 2)
     pixels = replace(trained, index=trained.index.model_copy(update={"dtype": "uint8"}))
     row = cross_attention_cost(pixels, "test", 16, (10,), CPU)
     assert (row.name, row.setting, row.elements) == ("cross-attention", None, 36)
-    words = mask(embed_of(pixels)).sum(1).double().mean()
+    assert row.test.scaled_from == 2 and row.test.ranking > 0
+    stream = batches(trained.shards, "test", trained.vocabulary, 8)
+    words = (
+        mask(embed(Scan(trained.vocabulary, None, 16), stream, CPU).texts).sum(1).double().mean()
+    )
     assert row.multiply_adds == 2 * 36 * round(float(words)) * 16
 
 
-def embed_of(trained: EmbeddedModel) -> Embeddings:
-    scan = Scan(trained.vocabulary, None, 16)
-    return embed(scan, batches(trained.shards, "test", trained.vocabulary, 8), CPU).texts
-
-
-def test_a_long_ranking_is_scaled_from_a_part(
-    scan: Scan, embedded: Embedded, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_ranking_is_scaled_from_a_part(scan, embedded, monkeypatch):
     """A pair takes a second."""
     ranked: list[int] = []
 
-    def rank(_: Any, images: Embeddings, texts: Embeddings, *more: Any, **options: Any) -> None:
+    def rank(_, images, texts, *more, **options):
         ranked.append(len(images) * len(texts))
 
-    def seconds(work: Callable[[], None], _: torch.device) -> float:
+    def seconds(work, _):
         work()
         return float(ranked[-1])
 
-    monkeypatch.setattr(cost, "rank", rank)
-    monkeypatch.setattr(cost, "seconds", seconds)
-    monkeypatch.setattr(cost, "_FIRST_IMAGES", 2)
-    assert cost.rank_seconds(scan, embedded, CPU, math.inf) == (8 * 24, None)
+    monkeypatch.setattr(timing, "rank", rank)
+    monkeypatch.setattr(timing, "seconds", seconds)
+    monkeypatch.setattr(timing, "_FIRST_IMAGES", 2)
+    assert timing.rank_seconds(scan, embedded, CPU, math.inf) == (8 * 24, None)
     assert ranked == [2 * 6, 8 * 24]
-    assert cost.rank_seconds(scan, embedded, CPU, 50.0) == (8 * 24, 4)
+    assert timing.rank_seconds(scan, embedded, CPU, 50.0) == (8 * 24, 4)
     assert ranked[2:] == [2 * 6, 4 * 12]  # about 50 seconds
-    assert cost.rank_seconds(scan, embedded, CPU, 1.0) == (8 * 24, 2)
-
-
-def test_a_scaled_time_is_said_to_be_so(
-    trained: EmbeddedModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("manymatch.experiments.costs.efficiency._RANKING_SECONDS", 0.0)
-    monkeypatch.setattr(cost, "_FIRST_IMAGES", 2)
-    row = cross_attention_cost(trained, "test", 16, (10,), CPU)
-    assert row.test.scaled_from == 2 and row.test.ranking > 0
+    assert timing.rank_seconds(scan, embedded, CPU, 1.0) == (8 * 24, 2)
 
 
 REGION_MASK = torch.tensor([[True, True, True, False], [True] * 4, [True] + [False] * 3])
 WORD_MASK = torch.tensor([[True, True, False], [True, True, True]])
 
 
-def made_up() -> tuple[Tensor, Tensor]:
+def made_up():
     generator = torch.Generator().manual_seed(0)
     regions = torch.randn(3, 4, 6, dtype=torch.float64, generator=generator)
     words = torch.randn(2, 3, 6, dtype=torch.float64, generator=generator)
     return functional.normalize(regions, dim=2), functional.normalize(words, dim=2)
 
 
-def naive(regions: Tensor, words: Tensor, temperature: float) -> Tensor:
+def naive(regions, words, temperature):
     clipped = (regions @ words.T).clamp(min=0)
     clipped = torch.stack([row / (row.norm() + 1e-8) for row in clipped])
     result = []
@@ -152,7 +133,7 @@ def naive(regions: Tensor, words: Tensor, temperature: float) -> Tensor:
     return torch.stack(result).mean()
 
 
-def test_cross_attention_is_the_naive_loop_with_either_side_as_context() -> None:
+def test_cross_attention_is_the_naive_loop_with_either_side_as_context():
     regions, words = made_up()
     result = cross_attention(regions, REGION_MASK, words, WORD_MASK, 9.0)
     other = cross_attention(words, WORD_MASK, regions, REGION_MASK, 4.0)
@@ -163,7 +144,7 @@ def test_cross_attention_is_the_naive_loop_with_either_side_as_context() -> None
             torch.testing.assert_close(other[j, i], naive(*pair[::-1], 4.0), atol=1e-9, rtol=0)
 
 
-def test_gradients_equal_those_of_the_naive_loop() -> None:
+def test_gradients_equal_those_of_the_naive_loop():
     regions, words = (vectors.requires_grad_() for vectors in made_up())
     cross_attention(regions, REGION_MASK, words, WORD_MASK, 9.0).sum().backward()
     result = regions.grad, words.grad

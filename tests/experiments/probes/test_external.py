@@ -1,22 +1,18 @@
 """Scores from files are probed as a model's own are, and stand beside them in the report."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from tiny_data import TinyData
 from untrained import save_untrained
 
 from manymatch.cli.commands import app
+from manymatch.evaluation.ensemble import reranked
 from manymatch.evaluation.external.external_scores import ExternalFiles
 from manymatch.evaluation.external.score import score
 from manymatch.evaluation.protocols.recall import recall
-from manymatch.evaluation.rerank import reranked
 from manymatch.experiments.probes import all_probes as probe
 from manymatch.experiments.probes.probed_model import ProbedModel
 from manymatch.experiments.probes.rank_probes import probe_scores, reranking
@@ -25,33 +21,31 @@ IDENTITY = {"dataset": "tiny", "split": "test", "preset": "theirs", "method": "e
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory, data: TinyData) -> Path:
+def model(tmp_path_factory, data):
     return save_untrained(tmp_path_factory.mktemp("models") / "cora", data, "cora")
 
 
 @pytest.fixture(scope="module")
-def ours(model: Path, data: TinyData) -> ProbedModel:
+def ours(model, data):
     return ProbedModel.open(model, data.shards, "test")
 
 
 @pytest.fixture
-def matrix(ours: ProbedModel, tmp_path: Path) -> Path:
+def matrix(ours, tmp_path):
     """Our model's own scores, as another program would give them."""
     scores = ours.trained.method.score(ours.embedded.images, ours.embedded.texts)
     np.save(tmp_path / "scores.npy", scores.numpy())
     return tmp_path / "scores.npy"
 
 
-def probed(data: TinyData, matrix: Path, target: Path) -> dict[str, Any]:
+def probed(data, matrix, target):
     made = ExternalFiles(scores=(str(matrix),))
     scored = score("tiny", made, data.captions, protocols=["pairs"])
     probe_scores(scored.ranked, data.captions, data.graphs, target, IDENTITY)
     return json.loads(target.read_text())
 
 
-def test_a_matrix_is_probed_as_the_model_that_made_it(
-    data: TinyData, model: Path, matrix: Path, tmp_path: Path
-) -> None:
+def test_a_matrix_is_probed_as_the_model_that_made_it(data, model, matrix, tmp_path):
     probe.probe(model, data.shards, tmp_path / "cora.json", only=["rich_captions", "reranking"])
     own = json.loads((tmp_path / "cora.json").read_text())["studies"]
     theirs = probed(data, matrix, tmp_path / "theirs.json")
@@ -64,7 +58,7 @@ def test_a_matrix_is_probed_as_the_model_that_made_it(
     assert table["rows"][0][:2] == ["plain", None]
 
 
-def test_the_re_ranked_row_is_of_equation_14_with_the_best_beta(ours: ProbedModel) -> None:
+def test_the_re_ranked_row_is_of_equation_14_with_the_best_beta(ours):
     validation, split = reranking(ours).tables
     beta = max((rsum, beta) for beta, rsum in validation.rows)[1]
     embedded = ours.embedded
@@ -79,23 +73,9 @@ def test_the_re_ranked_row_is_of_equation_14_with_the_best_beta(ours: ProbedMode
     assert split.rows[1] == ["re-ranked", beta, *expected]
 
 
-def test_without_scene_graphs_nothing_is_studied(
-    data: TinyData, matrix: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    target = tmp_path / "theirs.json"
-    probed(data, matrix, target)
-    scored = score("tiny", ExternalFiles(scores=(str(matrix),)), data.captions, protocols=["pairs"])
-    absent = tmp_path / "none.parquet"
-    probe_scores(scored.ranked, data.captions, absent, target, IDENTITY)
-    assert not target.exists()
-    message = capsys.readouterr().err
-    assert "none.parquet is missing" in message
-    assert "scene_graphs" in message
-
-
-def test_the_command_probes_what_it_keeps(
-    root: Path, data: TinyData, matrix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_probes_what_it_keeps_if_there_are_scene_graphs(
+    root, data, matrix, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "params.yaml").write_bytes((root / "params.yaml").read_bytes())
     for folder, table in (("captions", data.captions), ("scene_graphs", data.graphs)):
@@ -111,3 +91,8 @@ def test_the_command_probes_what_it_keeps(
     record = json.loads(Path("reports/probes/tiny/theirs.json").read_text())
     assert {key: record[key] for key in IDENTITY} == IDENTITY
     assert set(record["studies"]) == {"rich_captions", "reranking"}
+    Path("data/scene_graphs/tiny.parquet").unlink()
+    app([*words, "--as", "theirs"], standalone_mode=False)
+    assert not Path("reports/probes/tiny/theirs.json").exists()
+    message = capsys.readouterr().err
+    assert "tiny.parquet is missing" in message and "scene_graphs" in message

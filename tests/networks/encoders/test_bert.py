@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_bert(tmp_path_factory.mktemp("bert"))
 
 
-def build(folder: Path, **settings) -> BertEncoder:
+def build(folder: Path, _: object = None, **settings) -> BertEncoder:
     torch.manual_seed(1)
     bert = BertSettings(weights=str(folder), **settings)
     return BertEncoder(bert, bert.vocabulary())
@@ -145,67 +145,60 @@ def test_old_checkpoints_with_heads_are_read(folder: Path, tmp_path: Path) -> No
     assert all(torch.equal(result[key], value) for key, value in state.items())
 
 
-def spoilt(folder: Path, change) -> Path:
-    path = folder / "model.safetensors"
-    save_file(change(load_file(path)), path)
-    return folder
+def network(**changed):
+    """Builds the BERT of a folder with a changed configuration."""
 
-
-def fault_of(name: str, tmp_path: Path) -> None:
-    """Builds a BERT with the fault."""
-    folder = make_bert(tmp_path)
-    pieces = WordPieces.from_folder(folder)
-    networks = {
-        "activation": {"hidden_act": "none such"},
-        "size": {"hidden_size": "x"},
-        "heads": {"num_attention_heads": 3},
-        "pieces": {"vocab_size": 10},
-        "no heads": {"num_attention_heads": 0},
-        "layers": {"num_hidden_layers": 10**6},
-        "memory": {"hidden_size": 2**14, "vocab_size": 2**21},
-    }
-    if name in networks:
-        pieces.network = pieces.network | networks[name]
+    def work(folder: Path) -> None:
+        pieces = WordPieces.from_folder(folder)
+        pieces.network = pieces.network | changed
         BertEncoder(BertSettings(), pieces)
-    elif name == "words":
-        BertEncoder(BertSettings(), Vocabulary(Vocabulary.SPECIAL))
-    elif name == "empty":
-        build(spoilt(folder, lambda state: {}))
-    elif name == "shape":
-        build(spoilt(folder, lambda state: state | {"embeddings.LayerNorm.bias": torch.ones(3)}))
-    elif name == "pickle":
-        (folder / "model.safetensors").write_bytes(b"\x80\x04pickle")
+
+    return work
+
+
+def weights(change):
+    """Builds the BERT of a folder with changed weights."""
+
+    def work(folder: Path) -> None:
+        path = folder / "model.safetensors"
+        save_file(change(load_file(path)), path)
         build(folder)
-    else:
-        bert_folder(name)
+
+    return work
 
 
-FAULTS = {
-    "activation": "configuration cannot be used",
-    "size": "configuration cannot be used",
-    "heads": "configuration cannot be used",
-    "pieces": "of 10 wordpieces cannot read 5",
-    "no heads": "num_attention_heads: 0 is not",
-    "layers": "num_hidden_layers: 1000000 is not",
-    "memory": "model.safetensors does not hold",
-    "words": "reads wordpieces",
-    "empty": "lacks 'embeddings.word_embeddings.weight'",
-    "shape": "'embeddings.LayerNorm.bias' is (3,), but (16,)",
-    "pickle": "not readable as safetensors",
-    "no/such/folder": "'no/such/folder': neither a folder nor",
-    "nobody/no-such-bert": "'nobody/no-such-bert': neither a folder nor",
-    "no-bert@v1": "'no-bert@v1': neither a folder nor",
-    "minilm": "pip install some-package==1",
-}
+FAULTS = [
+    (network(hidden_act="none such"), "configuration cannot be used"),
+    (network(hidden_size="x"), "configuration cannot be used"),
+    (network(num_attention_heads=3), "configuration cannot be used"),
+    (network(vocab_size=10), "of 10 wordpieces cannot read 5"),
+    (network(num_attention_heads=0), "num_attention_heads: 0 is not"),
+    (network(num_hidden_layers=10**6), "num_hidden_layers: 1000000 is not"),
+    (network(hidden_size=2**14, vocab_size=2**21), "model.safetensors does not hold"),
+    (lambda _: BertEncoder(BertSettings(), Vocabulary(Vocabulary.SPECIAL)), "reads wordpieces"),
+    (weights(lambda _: {}), "lacks 'embeddings.word_embeddings.weight'"),
+    (
+        weights(lambda state: state | {"embeddings.LayerNorm.bias": torch.ones(3)}),
+        "'embeddings.LayerNorm.bias' is (3,), but (16,)",
+    ),
+    (
+        lambda folder: build(folder, (folder / "model.safetensors").write_bytes(b"\x80\x04pickle")),
+        "not readable as safetensors",
+    ),
+    (lambda _: bert_folder("no/such/folder"), "'no/such/folder': neither a folder nor"),
+    (lambda _: bert_folder("no-bert@v1"), "'no-bert@v1': neither a folder nor"),
+    (lambda _: bert_folder("minilm"), "pip install some-package==1"),
+]
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_one_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("work", "words"), FAULTS, ids=[words for _, words in FAULTS])
+def test_a_fault_is_one_line(work, words, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setitem(bert_weights.PACKAGES, "minilm", ("no_such_package", "some-package==1"))
+    folder = make_bert(tmp_path)
     with pytest.raises(ConfigError) as caught:
-        fault_of(name, tmp_path)
-    assert FAULTS[name] in str(caught.value) and "\n" not in str(caught.value)
+        work(folder)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_minilm_knows_dogs_from_boats() -> None:

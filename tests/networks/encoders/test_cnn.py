@@ -14,9 +14,8 @@ from transformers import ResNetConfig, ResNetModel
 
 from manymatch.batch.padding import PaddedRows, padded_rows
 from manymatch.networks.backbones import resnet, resnext
-from manymatch.networks.encoders.cnn import CNN, CNNSettings, cropped, square
+from manymatch.networks.encoders.cnn import CNN, CNNSettings, cropped, square, structure_only
 from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
-from manymatch.networks.encoders.pretrained import structure_only
 from manymatch.util.errors import ConfigError
 
 SMALL = {"backbone": "resnet50", "weights": "random", "crop": 32}

@@ -24,7 +24,7 @@ from manymatch.networks.encoders.image import (
 from manymatch.networks.encoders.scene_graph import ConceptEncoder, EdgeContext
 from manymatch.networks.encoders.text import TextSettings, text_encoder
 from manymatch.networks.encoders.word_vectors import word_embedding
-from manymatch.networks.pooling.pie_net import PIENet
+from manymatch.networks.pooling.set_modules import PIENet
 
 LENGTHS = torch.tensor([4, 1, 6, 6])
 MASK = torch.arange(8) < LENGTHS[:, None]
@@ -51,33 +51,12 @@ def values(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def trained(encoder: RegionEncoder) -> RegionEncoder:
-    """With batch statistics that are not the initial ones."""
-    encoder.train()
-    encoder(values(4, 8, 10), PADDING)
-    return encoder.eval()
-
-
-@variants
-def test_regions_alone_and_in_a_batch(options):
-    encoder, features = trained(RegionEncoder(10, 16, **options)), values(4, 8, 10, seed=1)
-    if not options:
-        expected = encoder.linear(features) + encoder.widen(features.flatten(0, 1)).view(4, 8, 16)
-        torch.testing.assert_close(encoder(features, PADDING)[MASK], expected[MASK])
-    with torch.no_grad():
-        together = encoder(features, PADDING)
-        for row, length in enumerate(LENGTHS):
-            alone = encoder(features[row : row + 1, :length], everything(1, length))
-            torch.testing.assert_close(together[row, :length], alone[0], atol=1e-5, rtol=1e-5)
-    assert (together[~MASK] == 0).all()
-
-
 @variants
 def test_padding_changes_neither_training_nor_batch_statistics(options):
     features = values(4, 8, 10)
     garbage = features.masked_fill(~MASK[:, :, None], 1e3)
     torch.manual_seed(0)
-    encoder = RegionEncoder(10, 16, **options)
+    encoder = RegionEncoder(ImageSettings(encoder="regions", **options), 10, 16)
     result, with_garbage = encoder(features, PADDING), encoder(garbage, PADDING)
     torch.testing.assert_close(result, with_garbage)
     norm = encoder.widen[1]
@@ -154,7 +133,14 @@ def test_edge_context_equals_the_naive_loop(form):
 
 
 POOLED = {"max": torch.amax, "mean": torch.mean}
-IMAGE_KINDS = pytest.mark.parametrize("kind", ["raw", "linear", "residual", "regions"])
+IMAGE_KINDS = pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        *((kind, {}) for kind in ("raw", "linear", "residual")),
+        *(("regions", options) for options in VARIANTS.values()),
+    ],
+    ids=str,
+)
 TEXT_KINDS = pytest.mark.parametrize(
     "options",
     [
@@ -170,8 +156,8 @@ TEXT_KINDS = pytest.mark.parametrize(
 
 
 @IMAGE_KINDS
-def test_an_image_alone_and_in_a_batch(kind):
-    encoder = ImageEncoder(ImageSettings(encoder=kind), feature_width=10, size=16)
+def test_an_image_alone_and_in_a_batch(kind, options):
+    encoder = ImageEncoder(ImageSettings(encoder=kind, **options), feature_width=10, size=16)
     encoder(values(4, 8, 10), PADDING)  # batch statistics that are not the initial ones
     encoder.eval()
     features = values(4, 8, 10, seed=1).masked_fill(~MASK[:, :, None], 0.0)
@@ -181,7 +167,9 @@ def test_an_image_alone_and_in_a_batch(kind):
     assert (together.local[~MASK] == 0).all()
     for row, length in enumerate(LENGTHS):
         alone = encoder(features[row : row + 1, :length], everything(1, length))
-        torch.testing.assert_close(together.local[row, :length], alone.local[0])
+        torch.testing.assert_close(
+            together.local[row, :length], alone.local[0], atol=1e-5, rtol=1e-5
+        )
         torch.testing.assert_close(together.globals()[row], alone.globals()[0])
 
 
@@ -224,10 +212,12 @@ def test_what_the_global_features_are():
             "linear": lambda local=local: local.mean(1),
         }.get(kind, lambda local=local: local.amax(1))
         torch.testing.assert_close(result, expected())
+    regions, flat = encoder.local, features.flatten(0, 1)
+    torch.testing.assert_close(local.flatten(0, 1), regions.linear(flat) + regions.widen(flat))
 
 
 def test_a_residual_region_is_mlp_plus_itself_and_is_dropped_in_the_end():
-    encoder, x = ResidualEncoder(10, 16, dropout=0.5), values(3, 8, 10)
+    encoder, x = ResidualEncoder(ImageSettings(dropout=0.5), 10, 16), values(3, 8, 10)
     dropped, batch = encoder(x, everything(3, 8)), x.flatten(0, 1)
     encoder.dropout.p = 0.0
     whole, h = encoder(x, everything(3, 8)), encoder.linear(batch)
@@ -244,7 +234,7 @@ def test_options_of_another_encoder_are_refused():
 
 def test_global_features_keep_their_precision_under_autocast():
     image = ImageEncoder(ImageSettings(encoder="raw"), feature_width=10, size=16)
-    sets, residual = PIENet(10, 16, 2), ResidualEncoder(10, 16)
+    sets, residual = PIENet(10, 16, 2), ResidualEncoder(ImageSettings(), 10, 16)
     kinds = set()
     residual.widen[0].register_forward_pre_hook(lambda _, given: kinds.add(given[0].dtype))
     with torch.autocast("cpu", torch.bfloat16):

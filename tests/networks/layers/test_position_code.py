@@ -38,20 +38,6 @@ def test_the_code_is_the_released_one(rows, columns, size):
     torch.testing.assert_close(half.double(), code, atol=4e-3, rtol=0)
 
 
-@pytest.mark.parametrize("side", [7, 16])
-def test_neighbours_are_near_in_both_directions_and_row_ends_are_not(side):
-    code = grid_sine_code(square_grid_ends(side * side, torch.device("cpu")), 1024)
-    code = code.view(side, side, -1)
-
-    def apart(first, second):
-        return (code[first] - code[second]).norm().item()
-
-    right, below = apart((2, 2), (2, 3)), apart((2, 2), (3, 2))
-    assert right == pytest.approx(below, rel=1e-4)
-    assert apart((2, side - 1), (3, 0)) > 2 * right
-    assert apart((1, 2), (4, 2)) == pytest.approx(apart((2, 1), (2, 4)), rel=1e-4)
-
-
 def test_a_square_grid_has_the_places_of_its_boxes():
     for side in (1, 7, 16):
         ends = square_grid_ends(side * side, torch.device("cpu"))

@@ -10,8 +10,7 @@ from torch.nn import functional
 from manymatch.batch.padding import padded_sequences
 from manymatch.networks.layers.position_code import sine_code
 from manymatch.networks.layers.segments import segment_max, segment_mean, segment_sum
-from manymatch.networks.pooling.global_pooling import pooling
-from manymatch.networks.pooling.gpo import GPO
+from manymatch.networks.pooling.global_pooling import GPO, pooling
 
 
 def ragged(garbage=7.0):

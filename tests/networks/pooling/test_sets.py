@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from naive_sets import naive_sets, naive_slots, ragged
@@ -125,16 +127,6 @@ def test_the_gradient_of_competing_weights():
     )
 
 
-@pytest.mark.parametrize("name", [*PROTOTYPES, "slots", "pie_net", "decoder", "slots in order"])
-def test_sets_do_not_mind_the_order_of_the_inputs_but_slots_in_order(name):
-    module = build(name)
-    _, local, mask, wholes = samples()
-    order = torch.randperm(local.shape[1], generator=torch.Generator().manual_seed(2))
-    moved = call(module, local[:, order], mask[:, order], wholes)
-    apart = (moved - call(module, local, mask, wholes)).abs().max()
-    assert apart > 1e-3 if name == "slots in order" else apart < 1e-10
-
-
 @pytest.mark.parametrize("name", [name for name in SETS if "slot" in name or "pass" in name])
 def test_slot_attention_shows_the_maps_of_every_pass(name):
     module = build(name)
@@ -168,23 +160,6 @@ def test_gradients(name):
         return call(module, local, mask[[0, 1], :4], wholes)
 
     assert torch.autograd.gradcheck(run, leaves, fast_mode=True)
-
-
-def test_every_pass_shares_one_block():
-    once, often = (SlotAttention(WIDTH, SIZE, iterations=passes) for passes in (1, 6))
-    assert sum(p.numel() for p in once.parameters()) == sum(p.numel() for p in often.parameters())
-    often.load_state_dict(once.state_dict())
-    _, local, mask, _ = samples()
-    first, last = (m.double().attend(local, mask)[1] for m in (once, often))
-    torch.testing.assert_close(first[0], last[0])
-
-
-def test_one_slot_takes_the_mean_of_all():
-    """With no one to compete with, a slot is given every input whole."""
-    _, local, mask, _ = samples()
-    maps = build("one slot").attend(local, mask)[1]
-    uniform = mask / mask.sum(1, keepdim=True)
-    torch.testing.assert_close(maps[-1, :, 0], uniform.double(), atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("name", PROTOTYPES)
@@ -291,3 +266,24 @@ def test_heads_must_divide_what_they_share(settings, size, message):
 def test_a_module_refuses_heads_that_do_not_divide(make):
     with pytest.raises(DataError, match="is not a multiple of 3 heads"):
         make()
+
+
+def test_slots_start_from_a_standard_normal():
+    slots = SlotAttention(6, 512, n_slots=64).slots
+    assert slots.requires_grad
+    assert abs(slots.mean().item()) < 0.03 and abs(slots.std().item() - 1) < 0.03
+
+
+def test_random_slots_are_drawn_in_training_and_fixed_in_evaluation():
+    slots = SlotAttention(6, 64, 40, start="random").random
+    with torch.no_grad():
+        slots.mean.fill_(3.0), slots.log_std.fill_(-1.0)
+    first, second = slots(50), slots(50)
+    assert (first - second).abs().max() > 1 and (first[0] - first[1]).abs().max() > 1
+    for drawn in (first, slots.eval()(50)):
+        assert abs(drawn.mean().item() - 3) < 0.05
+        assert abs(drawn.std().item() - math.exp(-1)) < 0.02
+    fixed = slots(50)
+    assert torch.equal(fixed, slots(7)[:1].expand(50, -1, -1))
+    assert torch.equal(SlotAttention(6, 64, 40, start="random").random.noise, slots.noise)
+    assert (fixed[0, 0] - fixed[0, 1]).abs().max() > 0.1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from PIL import Image
 
 from manymatch import Index, Model, load
 from manymatch.search.index import build as building
-from manymatch.search.index.items import Changes
+from manymatch.search.index.manifest import Changes
 from manymatch.search.index.sources import source_of
 from manymatch.util.parts import Part, Parts
 
@@ -30,7 +31,7 @@ class Album:
         path.parent.mkdir(exist_ok=True, parents=True)
         Image.fromarray(pixels).save(path)
 
-    def index(self, source: Path | None = None, **options: Path | None) -> Changes:
+    def index(self, source: Path | None = None, **options: Any) -> Changes:
         parts = Parts(self.root / "parts")
         return building.build(
             source_of(source or self.pictures),

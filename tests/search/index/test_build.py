@@ -19,12 +19,12 @@ from manymatch.util.errors import CheckpointError, ConfigError, DataError, Stora
 from .conftest import Album
 
 TARGETS = {
-    "write_block": "manymatch.search.index.parts.write_block",
+    "write_block": "manymatch.search.index.stored.write_items",
     "gather": "manymatch.search.index.build.gather",
     "write_codes": "manymatch.search.index.build.write_codes",
     "write_json": "manymatch.search.index.build.write_json",
     "exchange": "manymatch.util.files._exchange",  # the new index takes the place of the old one
-    "remove": "manymatch.search.index.parts.UnfinishedParts.remove",
+    "remove": "manymatch.search.index.stored.UnfinishedParts.remove",
 }
 """The functions at whose calls runs are killed."""
 

@@ -18,6 +18,7 @@ from manymatch import Index, Model
 from manymatch.util.errors import DataError, ManyMatchError
 from manymatch.util.seal import NAME
 
+CODES = "codes/codes.json"
 Change = Callable[[Path], object]
 """A change of the index in a folder."""
 
@@ -70,16 +71,8 @@ def array(name: str, content: Any) -> Change:
     return lambda target: np.save(target / f"{name}.npy", content)
 
 
-def codes(**lies: Any) -> Change:
-    return lambda target: edit(codes_json(target), **lies)
-
-
-def codes_json(target: Path) -> Path:
-    return target / "codes" / "codes.json"
-
-
-def manifest(**lies: Any) -> Change:
-    return lambda target: edit(target / "manifest.json", **lies)
+def lie(name: str, **values: Any) -> Change:
+    return lambda target: edit(target / name, **values)
 
 
 def bound(place: float, value: float) -> Change:
@@ -92,6 +85,13 @@ def bound(place: float, value: float) -> Change:
     return changed
 
 
+LIES: list[dict[str, Any]] = [
+    *({key: 0} for key in ("count", "elements", "size", "numbers")),
+    *({key: value} for key in ("count", "size") for value in ("1", 2**62)),
+    *({"longest": value} for value in ("nan", -1, 1e300, None, [1])),
+    *({"further": 1}, {"method": "maxmatch"}, {"side": "texts"}, {"side": "sounds"}),
+]
+"""Values of `codes.json` that are not those of the codes."""
 FAULTS: dict[str, list[Change]] = {
     "album.index": [
         *(column(name, first_null) for name in ("id", "path", "row", "size", "sha256")),
@@ -114,14 +114,8 @@ FAULTS: dict[str, list[Change]] = {
     "mask.npy": [array("mask", np.ones((5, 3), np.float32))],
     "log_variance.npy": [array("log_variance", np.ones((5, 3), np.float32))],
     "codes": [
-        *(codes(**{key: 0}) for key in ("count", "elements", "size", "numbers")),
-        *(codes(**{key: value}) for key in ("count", "size") for value in ("1", 2**62)),
-        *(codes(longest=value) for value in ("nan", -1, 1e300, None, [1])),
-        *(codes(further=1), codes(method="maxmatch"), codes(side="texts"), codes(side="sounds")),
-        *(
-            lambda target, text=text: codes_json(target).write_text(text)
-            for text in ("{}", "[]", "")
-        ),
+        *(lie(CODES, **values) for values in LIES),
+        *(lambda target, t=text: (target / CODES).write_text(t) for text in ("{}", "[]", "")),
         array("codes/basis", np.zeros((256, 2))),
         *(array("codes/basis", np.full((256, 256), value)) for value in (np.nan, np.inf)),
         array("codes/means", np.zeros((1, 1, 7))),
@@ -133,10 +127,13 @@ FAULTS: dict[str, list[Change]] = {
     "errors.bin": [bound(0, np.nan), bound(0.5, -1), bound(1, np.inf), bound(0, -np.inf)],
     "above its bound": [lambda target: zeroed(target / "codes" / "codes.bin")],
     "": [
-        *(manifest(items=number) for number in (11, 0, -1)),
-        manifest(broken=-1),
-        *(manifest(identity=facts) for facts in ({}, {"method": "vsepp"}, {"method": 5})),
-        manifest(side="sounds"),
+        *(lie("manifest.json", items=number) for number in (11, 0, -1)),
+        lie("manifest.json", broken=-1),
+        *(
+            lie("manifest.json", identity=facts)
+            for facts in ({}, {"method": "vsepp"}, {"method": 5})
+        ),
+        lie("manifest.json", side="sounds"),
     ],
 }
 """What the line names, and changes after which the index is refused."""
@@ -228,9 +225,9 @@ def test_a_check_compares_all_files(target: Path, vsepp: Model) -> None:
         ("SEAL.json: damaged", lambda target: flipped(target / NAME)),
         ("manifest.json: damaged", lambda target: flipped(target / "manifest.json")),
         ("vectors.npy: damaged", lambda target: cut(target / "vectors.npy")),
-        ("codes.json: damaged", lambda target: flipped(codes_json(target))),
+        ("codes.json: damaged", lambda target: flipped(target / CODES)),
         ("codes.bin: damaged", lambda target: zeroed(target / "codes" / "codes.bin")),
-        ("codes.json: no such file", lambda target: codes_json(target).unlink()),
+        ("codes.json: no such file", lambda target: (target / CODES).unlink()),
         ("codes.bin: no such file", lambda target: shutil.rmtree(target / "codes")),
         ("further.npy: not in the seal", array("codes/further", np.ones(2))),
     ],

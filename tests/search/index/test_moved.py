@@ -11,12 +11,10 @@ import pytest
 from command_line import fails
 from hashed_files import edit
 
-from manymatch import Index, Model
+from manymatch import Index
 from manymatch.model.hub import fetched
-from manymatch.search.index import build as building
-from manymatch.search.index.sources import source_of
+from manymatch.search.index.manifest import Changes
 from manymatch.util.errors import CheckpointError
-from manymatch.util.parts import Parts
 
 from .conftest import Album
 
@@ -62,34 +60,24 @@ def test_an_index_asks_no_hub_by_itself(album: Album, monkeypatch: pytest.Monkey
     assert Index.open(album.target).search("two dogs").results
 
 
-def test_an_output_of_dvc_does_not_depend_on_times(album: Album, vsepp: Model) -> None:
-    def made(number: int) -> dict[str, bytes]:
-        target = album.root / f"{number}.index"
-        model, parts = str(album.model_folder), Parts(album.root / f"{number}.parts")
-        building.build(source_of(album.pictures), vsepp, target, model, parts=parts, times=False)
-        files = sorted(path for path in target.rglob("*") if path.is_file())
-        return {path.relative_to(target).as_posix(): path.read_bytes() for path in files}
+def test_an_output_of_dvc_does_not_depend_on_times(album: Album, encoded: list[str]) -> None:
+    def made(name: str) -> tuple[Changes, dict[str, bytes]]:
+        album.target = album.root / name
+        changes = album.index(times=False)
+        return changes, album.content()
 
-    first = made(1)
+    _, first = made("1.index")
     for path in album.pictures.rglob("*.png"):
         os.utime(path, (1_000_000_000, 1_000_000_000))
-    assert made(2) == first
-    index = Index.open(album.root / "1.index", vsepp)
+    assert made("2.index")[1] == first
+    index = album.open()
     assert not index.search("two dogs", where="date > 1960-01-01").results
     assert index.item(index.search("two dogs").results[0].id).mtime_ns == 0
 
-
-def test_an_index_without_times_is_brought_up_to_date(
-    album: Album, encoded: list[str], vsepp: Model
-) -> None:
-    parts = Parts(album.root / "parts")
-    arguments = source_of(album.pictures), vsepp, album.target, str(album.model_folder)
-    building.build(*arguments, parts=parts, times=False)
     encoded.clear()
-    building.build(*arguments, parts=parts, times=False)
+    assert made("2.index")[1] == first and not encoded
     album.draw("0/00.png", 77)
-    assert not encoded
-    assert building.build(*arguments, parts=parts, times=False).changed == 1
+    assert made("2.index")[0].changed == 1
     assert album.index().embedded == 0  # and now with times
     assert album.open().search("two dogs", where="date > 2001-01-01").results
 

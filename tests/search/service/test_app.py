@@ -1,16 +1,25 @@
-"""The service answers as the index does, and every faulty request with one line."""
+"""The service answers as the index does, and every faulty request with one line that names no path
+of the server."""
 
 from __future__ import annotations
 
 import io
+import json
+import os
 import re
 import shutil
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
+from hashed_files import reseal
+from made_indexes import made_index
 from picture_bomb import bomb
 from PIL import Image
 from starlette.testclient import TestClient
@@ -44,18 +53,15 @@ def assert_same(answer: Any, expected: Any) -> None:
     assert answer["exact"]
 
 
-def test_all_indexes_become_ready(client: TestClient) -> None:
-    health = client.get("/health").json()
-    assert health["status"] == "ready"
-    facts = [(one["name"], one["method"], one["side"]) for one in health["indexes"]]
-    assert facts == [
-        ("photos", "maxmatch", "images"),
-        ("graphs", "cora", "images"),
-        ("captions", "maxmatch", "texts"),
-    ]
+def assert_refused(answer: Any, status: int) -> None:
+    assert answer.status_code == status, answer.text
+    assert answer.json().keys() == {"error"}
+    assert "\n" not in answer.json()["error"] and "Traceback" not in answer.text
 
 
-def test_a_text_finds_what_the_index_finds(client: TestClient, index: Index) -> None:
+def test_texts_and_pictures_find_what_the_index_finds(
+    client: TestClient, index: Index, photos: Path, items: dict[str, str]
+) -> None:
     answer = client.get("/search", params={"q": "two dogs", "k": 3}).json()
     assert_same(answer, index.search("two dogs", 3))
     question = {"q": "two dogs", "where": "path glob '3*'", "least": -1.0, "index": "photos"}
@@ -64,18 +70,12 @@ def test_a_text_finds_what_the_index_finds(client: TestClient, index: Index) -> 
         assert_same(reply.json(), expected)
     assert len(expected.results) == 1
 
-
-def test_a_picture_finds_what_the_index_finds(
-    client: TestClient, index: Index, photos: Path, items: dict[str, str]
-) -> None:
     path = photos / "1.png"
-    reply = client.post("/search?k=4", content=path.read_bytes(), headers=PNG).json()
-    assert_same(reply, index.search(path, 4))
-    assert reply["results"][0]["path"] == "1.png"
+    found = client.post("/search?k=4", content=path.read_bytes(), headers=PNG).json()
+    assert_same(found, index.search(path, 4))
+    assert found["results"][0]["path"] == "1.png"
     similar = client.get(f"/items/{items['1.png']}/similar", params={"k": 3}).json()
     assert_same(similar, index.similar(items["1.png"], 3))
-    captions = client.post("/search?index=captions", content=path.read_bytes(), headers=PNG).json()
-    assert {result["text"] for result in captions["results"]} >= {"a red bird", "two dogs"}
 
 
 def test_answers_do_not_depend_on_the_batch(client: TestClient) -> None:
@@ -92,14 +92,15 @@ def test_answers_do_not_depend_on_the_batch(client: TestClient) -> None:
     for first, second in zip(alone, together, strict=True):
         assert [one for one, _ in results_of(first)] == [one for one, _ in results_of(second)]
         assert dict(results_of(first)) == pytest.approx(dict(results_of(second)), abs=1e-6)
-    sizes = re.findall(
-        r'batch_size_bucket{index="photos",le="1.0"} (\S+)', client.get("/metrics").text
-    )
-    count = re.findall(r'batch_size_count{index="photos"} (\S+)', client.get("/metrics").text)
-    assert float(sizes[0]) < float(count[0])
+    shown = client.get("/metrics").text
+    (single,) = re.findall(r'batch_size_bucket{index="photos",le="1.0"} (\S+)', shown)
+    (count,) = re.findall(r'batch_size_count{index="photos"} (\S+)', shown)
+    assert float(single) < float(count)
 
 
-def test_a_score_is_explained(client: TestClient, index: Index, items: dict[str, str]) -> None:
+def test_a_score_is_explained(
+    client: TestClient, index: Index, photos: Path, items: dict[str, str]
+) -> None:
     text = "a red bird above a table"
     pair = {"index": "graphs", "item": items["2.png"], "q": text}
     why = client.get("/explain", params=pair).json()
@@ -110,18 +111,19 @@ def test_a_score_is_explained(client: TestClient, index: Index, items: dict[str,
     assert why["score"] == pytest.approx(score, abs=1e-6)
     assert len(why["image_attention"][0]) == len(why["boxes"]) == 49
 
-
-def test_a_caption_and_a_picture_are_explained(client: TestClient, photos: Path) -> None:
     data = (photos / "1.png").read_bytes()
-    reply = client.post("/search?index=captions", content=data, headers=PNG).json()["results"][0]
-    asked = {"index": "captions", "item": reply["id"]}
+    captions = client.post("/search?index=captions", content=data, headers=PNG).json()["results"]
+    assert {result["text"] for result in captions} >= {"a red bird", "two dogs"}
+    asked = {"index": "captions", "item": captions[0]["id"]}
     why = client.post("/explain", params=asked, content=data, headers=PNG).json()
-    assert why["score"] == pytest.approx(reply["score"], abs=1e-6)
+    assert why["score"] == pytest.approx(captions[0]["score"], abs=1e-6)
     assert why["words"] and why["image_attention"]
     assert_refused(client.get("/explain", params=asked | {"q": "a red bird"}), 400)
 
 
-def test_items_leave_by_their_id(client: TestClient, photos: Path, items: dict[str, str]) -> None:
+def test_items_leave_by_their_id_in_their_index(
+    client: TestClient, photos: Path, items: dict[str, str]
+) -> None:
     for path, item in items.items():
         facts = client.get(f"/items/{item}").json()
         assert facts["path"] == path and "<script>" in facts["facts"]["captions"][0]
@@ -130,28 +132,15 @@ def test_items_leave_by_their_id(client: TestClient, photos: Path, items: dict[s
         assert picture.headers["content-type"] == "image/png"
         small = client.get(f"/items/{item}/thumbnail?index=graphs")
         assert Image.open(io.BytesIO(small.content)).format == "JPEG"
-
-
-def test_a_picture_that_is_no_longer_in_the_folder_stays_here(
-    client: TestClient, photos: Path, items: dict[str, str], tmp_path: Path
-) -> None:
-    secret = tmp_path / "secret.png"
-    secret.write_bytes((photos / "1.png").read_bytes())
-    kept = photos / "4.png"
-    moved = kept.rename(tmp_path / "4.png")
-    try:
-        kept.symlink_to(secret)
-        for end in ("picture", "thumbnail"):
-            assert_refused(client.get(f"/items/{items['4.png']}/{end}"), 404)
-    finally:
-        kept.unlink()
-        moved.rename(kept)
-
-
-def assert_refused(answer: Any, status: int) -> None:
-    assert answer.status_code == status, answer.text
-    assert answer.json().keys() == {"error"}
-    assert "\n" not in answer.json()["error"] and "Traceback" not in answer.text
+    for end in ("", "/picture", "/similar"):
+        assert_refused(client.get(f"/items/{item}{end}?index=captions"), 404)
+    paths = ("/", "/health", "/metrics", f"/items/{item}", "/search?q=dogs", "/page/page.js")
+    for path in (*paths, f"/items/{item}/picture", f"/items/{item}/thumbnail"):
+        head, whole = client.head(path), client.get(path)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-type"] == whole.headers["content-type"]
+        assert int(head.headers["content-length"]) > 0
+    assert client.head("/items/none").status_code == 404
 
 
 ADDRESSES = {
@@ -185,33 +174,21 @@ BODIES: list[tuple[Any, str, int]] = [
 ]
 
 
-def test_a_faulty_address_is_refused(client: TestClient) -> None:
+def test_a_faulty_request_is_refused(client: TestClient) -> None:
     for status, queries in ADDRESSES.items():
         for query in queries:
             question = query if query.startswith("q=") else f"q=dog&{query}"
             assert_refused(client.get(f"/search?{question}"), status)
     assert_refused(client.get("/search"), 422)
+    assert_refused(client.delete("/search"), 405)
     for path in PATHS:
         assert_refused(client.get(path), 404)
-
-
-@pytest.mark.parametrize(("body", "kind", "status"), BODIES)
-def test_a_faulty_body_is_refused(client: TestClient, body: Any, kind: str, status: int) -> None:
-    assert_refused(client.post("/search", content=body, headers={"content-type": kind}), status)
-
-
-def test_ids_of_another_index_are_unknown(client: TestClient, items: dict[str, str]) -> None:
-    item = items["1.png"]
-    for address in (f"/items/{item}", f"/items/{item}/picture", f"/items/{item}/similar"):
-        assert_refused(client.get(address, params={"index": "captions"}), 404)
-
-
-def test_other_hosts_and_methods_are_refused(client: TestClient) -> None:
+    for body, kind, status in BODIES:
+        assert_refused(client.post("/search", content=body, headers={"content-type": kind}), status)
     for host in ("attacker.example", "127.0.0.1.attacker.example:8000", ""):
         assert_refused(client.get("/health", headers={"host": host}), 421)
     for host in ("localhost:8000", "localhost.", "localhost.:8000", "127.0.0.1", "[::1]:8000"):
         assert client.get("/health", headers={"host": host}).status_code == 200
-    assert_refused(client.delete("/search"), 405)
 
 
 def test_a_client_that_asks_too_often_waits(indexes: list[Path]) -> None:
@@ -219,6 +196,47 @@ def test_a_client_that_asks_too_often_waits(indexes: list[Path]) -> None:
     answers = [client.get("/health") for _ in range(6)]
     assert [one.status_code for one in answers][:4] == [200] * 4
     assert_refused(answers[-1], 429)
+
+
+def test_no_answer_names_a_path_of_the_server(
+    make_model: Callable[..., Path], pictures: list[Path], tmp_path: Path
+) -> None:
+    source, secret = tmp_path / "photos", pictures[1]
+    source.mkdir()
+    changes: dict[str, Callable[[Path], object]] = {
+        "nothing": lambda file: None,
+        "pipe": os.mkfifo,
+        "folder": Path.mkdir,
+        "link": lambda file: file.symlink_to(secret),
+        "text": lambda file: file.write_text("no picture"),
+        "whole": lambda file: shutil.copy(pictures[0], file),
+    }
+    for name in changes:
+        shutil.copy(pictures[0], source / f"{name}.png")
+    index = made_index(source, make_model("vsepp"), tmp_path / "photos.index")
+    items = pq.read_table(index.folder / "items.parquet")
+    numbers = pa.array(range(len(items)))
+    others = pc.not_equal(items["path"].combine_chunks(), "whole.png")
+    # Python has no object with two fields of one name.
+    doubled = pa.StructArray.from_arrays([numbers, numbers], ["a", "a"], mask=others)
+    pq.write_table(items.append_column("doubled", doubled), index.folder / "items.parquet")
+    reseal(index.folder)
+    with TestClient(application([ServedIndex.from_folder(index.folder)]), ADDRESS) as client:
+        ready(client)
+        for found in client.get("/search?q=dogs").json()["results"]:
+            file, item = source / found["path"], f"/items/{found['id']}"
+            file.unlink()
+            changes[file.stem](file)
+            for end in ("", "/picture", "/thumbnail", "/similar"):
+                answer = client.get(f"{item}{end}")
+                assert str(tmp_path) not in answer.text and answer.status_code < 500
+            if file.stem == "whole":
+                assert_refused(client.get(item), 404)
+                assert client.get(f"{item}/picture").status_code == 200
+                continue
+            answer = client.get("/explain", params={"item": found["id"], "q": "dogs"})
+            assert str(tmp_path) not in answer.text
+            assert_refused(answer, 400 if file.stem == "text" else 404)
 
 
 def test_an_index_that_loads_or_fails_says_so(
@@ -241,19 +259,31 @@ def test_an_index_that_loads_or_fails_says_so(
     assert "--model" in capsys.readouterr().err
     assert loaded(moved, str(maxmatch)).status == "ready"
     np.save(moved / "vectors.npy", np.load(moved / "vectors.npy") / 2)
-    assert loaded(moved, str(maxmatch)).status == "failed"
-    (tmp_path / "bad.index").mkdir()
-    bad = ServedIndex.from_folder(tmp_path / "bad.index")
-    with TestClient(application([bad]), ADDRESS) as client:
-        ready(client)
+    with TestClient(application([failed := loaded(moved, str(maxmatch))]), ADDRESS) as client:
         health = client.get("/health").json()
-        (state,) = health["indexes"]
-        assert health["status"] == state["status"] == "failed"
-        assert str(tmp_path) not in state["error"]
+        assert health["status"] == failed.status == "failed"
+        assert str(tmp_path) not in health["indexes"][0]["error"]
         assert_refused(client.get("/search?q=dog"), 503)
-
-
-def test_indexes_have_names_of_their_own(indexes: list[Path], tmp_path: Path) -> None:
     for folders in ([tmp_path / "none.index"], [indexes[0], indexes[0]]):
         with pytest.raises(ConfigError, match="index"):
             application([ServedIndex.from_folder(folder) for folder in folders])
+
+
+def test_the_service_describes_itself(client: TestClient) -> None:
+    health = client.get("/health").json()
+    assert health["status"] == "ready"
+    facts = [(one["name"], one["method"], one["side"]) for one in health["indexes"]]
+    images = [("photos", "maxmatch", "images"), ("graphs", "cora", "images")]
+    assert facts == [*images, ("captions", "maxmatch", "texts")]
+    paths = client.get("/openapi.json").json()["paths"]
+    assert {"/search", "/explain", "/items/{item}", "/health", "/metrics"} <= paths.keys()
+    assert json.dumps(paths["/search"]["post"]).count("image/*") == 1
+    for one in (paths["/search"]["get"], paths["/search"]["post"]):
+        answers = json.dumps(one["responses"])
+        assert "schemas/Answer" in answers and "schemas/Fault" in answers
+    for path in ("/search?q=dogs", "/docs"):
+        client.get(path)
+    text = client.get("/metrics").text
+    assert re.search(r'manymatch_requests_total{route="/search",status="200"} \d', text)
+    assert 'manymatch_index_ready{index="photos"} 1.0' in text
+    assert 'route="other",status="404"' in text

@@ -1,21 +1,27 @@
-"""The command `manymatch serve`: it answers while it loads, serves many, and ends cleanly."""
+"""The command `manymatch serve`: it answers while it loads, serves many, and ends cleanly. Requests
+that wait together are answered together, and a faulty one fails alone."""
 
 from __future__ import annotations
 
+import queue
 import re
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
+from starlette.testclient import TestClient
 
+from manymatch.search.service import served_index
+from manymatch.search.service.served_index import LARGEST, Batcher
 from manymatch.search.service.server import serve
-from manymatch.util.errors import ConfigError
+from manymatch.util.errors import ConfigError, DataError
 
 Started = tuple[subprocess.Popen[str], str]
 
@@ -24,10 +30,9 @@ def test_a_port_in_use_is_one_line(indexes: list[Path]) -> None:
     taken = socket.create_server(("127.0.0.1", 0))
     with taken, pytest.raises(ConfigError, match="in use"):
         serve(indexes, "127.0.0.1", taken.getsockname()[1], 100)
-    with pytest.raises(ConfigError, match="--host"):
-        serve(indexes, "192.0.2.1", 0, 100)
-    with pytest.raises(ConfigError, match="--host"):
-        serve(indexes, "a..b", 0, 100)
+    for host in ("192.0.2.1", "a..b"):
+        with pytest.raises(ConfigError, match="--host"):
+            serve(indexes, host, 0, 100)
 
 
 def test_the_service_answers_before_slow_imports() -> None:
@@ -67,17 +72,16 @@ def test_the_command_serves_until_it_is_told_to_end(started: Started, indexes: l
         while client.get("/health").json()["status"] == "loading":
             pass
         assert "<title>" in client.get("/").text
-        alone = client.get("/search?q=two+dogs").json()["results"]
 
-        def ask(number: int) -> list[dict]:
+        def ask(number: int) -> list[str]:
             answer = client.get("/search", params={"q": "two dogs" if number % 2 else "a bird"})
             assert answer.status_code == 200
-            return answer.json()["results"]
+            return [one["id"] for one in answer.json()["results"]]
 
+        alone = ask(1)
         with ThreadPoolExecutor(64) as pool:
             together = list(pool.map(ask, range(256)))
-    for results in together[1::2]:
-        assert [one["id"] for one in results] == [one["id"] for one in alone]
+    assert together[1::2] == [alone] * 128
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 0
@@ -91,3 +95,61 @@ def test_an_interrupt_ends_the_command_while_it_loads(started: Started) -> None:
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 0 and "Traceback" not in said
+
+
+def test_the_page_needs_nobody_else(client: TestClient) -> None:
+    page = client.get("/")
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    assert page.headers["x-content-type-options"] == "nosniff"
+    assert "style=" not in page.text
+    files = set(re.findall(r'(?:src|href)="(/page/[^"]+)"', page.text))
+    for path in list(files):
+        files |= set(re.findall(r'from "(/page/[^"]+)"', client.get(path).text))
+    for path in files:
+        answer = client.get(path)
+        assert answer.status_code == 200
+        assert set(re.findall(r"https?://[^\"' )]+", answer.text)) <= {"http://www.w3.org/2000/svg"}
+    assert len(files) > 3
+
+
+class Held:
+    """A batcher whose thread is busy with a first request; answers wait for `released`."""
+
+    def __init__(self) -> None:
+        self.released, self.batches = threading.Event(), list[tuple[str, list[int]]]()
+        self.submit = Batcher(self.answer).submit
+        first: Future[int] = self.submit("a", 0)
+        while not first.running():
+            pass
+
+    def answer(self, kind: str, requests: Sequence[int]) -> list[int]:
+        self.released.wait(10)
+        self.batches.append((kind, list(requests)))
+        if -1 in requests:
+            raise DataError("a faulty request")
+        return [10 * request for request in requests]
+
+
+def test_requests_of_one_kind_share_a_batch_and_a_faulty_one_fails_alone() -> None:
+    held = Held()
+    waiting = [held.submit("ab"[i % 2], i) for i in range(1, 2 * LARGEST)]
+    good, faulty, other = held.submit("a", 1), held.submit("a", -1), held.submit("a", 2)
+    assert held.submit("a", 7777).cancel()
+    held.released.set()
+    assert [future.result(10) for future in waiting] == [10 * i for i in range(1, 2 * LARGEST)]
+    assert {len(requests) for _, requests in held.batches[1:3]} == {LARGEST // 2}
+    assert (good.result(10), other.result(10), held.submit("a", 3).result(10)) == (10, 20, 30)
+    with pytest.raises(DataError):
+        faulty.result(10)
+    assert 7777 not in [request for _, requests in held.batches for request in requests]
+
+
+def test_too_many_requests_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served_index, "MOST_WAITING", 3)
+    held = Held()
+    for number in range(3):
+        held.submit("a", number)
+    with pytest.raises(queue.Full):
+        held.submit("a", 3)
+    held.released.set()

@@ -17,7 +17,7 @@ from waiting import ready
 
 from manymatch import Index
 from manymatch.model.picture_bytes import thumbnail
-from manymatch.search.index.items import PictureFolder
+from manymatch.search.index.sources import PictureFolder
 from manymatch.search.service.app import application
 from manymatch.search.service.served_index import ServedIndex
 from manymatch.search.service.sharded_index import ShardedIndex

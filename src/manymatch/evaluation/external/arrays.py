@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -47,29 +48,25 @@ def open_array(text: str) -> Array:
     path, key = _path_and_key(text)
     if path.suffix not in _OPENERS:
         raise DataError(f"{path}: unknown kind of file. Give a file of {KINDS}.")
-    try:
+    with _faults(path):
         array = _OPENERS[path.suffix](path, key)
+
+    def read(*part: Any) -> Tensor:
+        with _faults(path):  # damage may show only when a part is read
+            return array.read(*part)
+
+    return replace(array, read=read)
+
+
+@contextmanager
+def _faults(path: Path) -> Iterator[None]:
+    """Turn the faults of a library into a `DataError` of one line."""
+    try:
+        yield
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except _FAULTS as error:
-        raise _unreadable(path, error) from None
-    return replace(array, read=_reading(path, array.read))
-
-
-def _unreadable(path: Path, error: BaseException) -> DataError:
-    return DataError(f"{path}: cannot be read as {path.suffix}: {first_line(error)}")
-
-
-def _reading(path: Path, read: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """`read` with faults of one line: damage may show only when a part is read."""
-
-    def checked_read(*part: Any) -> Tensor:
-        try:
-            return read(*part)
-        except _FAULTS as error:
-            raise _unreadable(path, error) from None
-
-    return checked_read
+        raise DataError(f"{path}: cannot be read as {path.suffix}: {first_line(error)}") from None
 
 
 def file_of(text: str) -> Path:
@@ -95,7 +92,7 @@ def _npy(path: Path, key: str | None) -> Array:
 
 def _npz(path: Path, key: str | None) -> Array:
     with open_regular(path) as file, _arrays(file, path) as arrays:
-        name = _array_name(path, key, dict.fromkeys(arrays.files))
+        name = _array_name(path, key, arrays.files)
         member = next(file for file in arrays.zip.namelist() if file.removesuffix(".npy") == name)
         with arrays.zip.open(member) as stream:
             try:  # only the header, because the array may not fit in memory
@@ -123,7 +120,7 @@ def _arrays(file: BinaryIO, path: Path) -> Any:
 def _safetensors(path: Path, key: str | None) -> Array:
     with regular_path(path) as opened:
         file = safe_open(opened, framework="pt")
-    where = f"{path}:{(name := _array_name(path, key, dict.fromkeys(file.keys())))}"
+    where = f"{path}:{(name := _array_name(path, key, file.keys()))}"
     part = file.get_slice(name)
     kind = part.get_dtype()
     if not kind.startswith(("F", "BF", "I", "U")):
@@ -159,7 +156,7 @@ _OPENERS: dict[str, Callable[[Path, str | None], Array]] = {
 }
 
 
-def _array_name(path: Path, key: str | None, names: Mapping[str, Any]) -> str:
+def _array_name(path: Path, key: str | None, names: Collection[str]) -> str:
     """The name of the array: `key`, or the name of the only array."""
     if not names:
         raise DataError(f"{path}: no array in the file")

@@ -156,17 +156,12 @@ def _vectors(array: Array, *, unit: bool) -> Tensor:
     if unit:
         parts = (_unit(_finite(part, array.where)) for part in parts)
     else:
-        divisor = _divisor([float(array.read(run).abs().amax()) for run in rows])
-        parts = (part / divisor for part in parts)
+        # Products must fit into float32. One divisor of all vectors of a file changes no rank.
+        largest = max(float(array.read(run).abs().amax()) for run in rows)
+        if largest and not _SMALL <= largest <= _LARGE:
+            parts = (part / largest for part in parts)
     vectors = _finite(torch.cat([part.float() for part in parts]), array.where)
     return vectors[:, None] if vectors.ndim == 2 else vectors
-
-
-def _divisor(largest: Sequence[float]) -> float:
-    """The number by which vectors are divided so that their products fit into float32. A number for
-    all vectors of a file changes no rank."""
-    one = max(largest)
-    return 1.0 if one == 0 or _SMALL <= one <= _LARGE else one
 
 
 def _unit(vectors: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 from manymatch.datasets.base import caption_columns
 from manymatch.evaluation.protocols.labels import Labels, labels_in
 from manymatch.util.csv_table import is_csv, read_csv
-from manymatch.util.errors import DataError, first_line
+from manymatch.util.errors import DataError, first_line, repeated
 from manymatch.util.numpy_file import load_array, names_in
 from manymatch.util.parquet_file import read_table
 from manymatch.util.text_lines import numbered_lines
@@ -133,13 +133,6 @@ def rows_of(split_ids: Sequence[str], stored: Sequence[str], where: str) -> Tens
 
 
 def _check_unique(ids: Sequence[str], where: str, remedy: str) -> None:
-    if len(set(ids)) == len(ids):
-        return
-    seen: set[str] = set()
-    for row, name in enumerate(ids):
-        if name in seen:
-            raise DataError(
-                f"{where} '{name}' twice (row {row + 1}, first in row {ids.index(name) + 1}). "
-                f"{remedy}."
-            )
-        seen.add(name)
+    if (twice := repeated(ids)) is not None:
+        first, row, *_ = (row for row, name in enumerate(ids, start=1) if name == twice)
+        raise DataError(f"{where} '{twice}' twice (row {row}, first in row {first}). {remedy}.")

@@ -34,17 +34,17 @@ def classes(split: RankedSplit) -> dict[str, dict[str, dict[str, float]]]:
         raise DoesNotApply("no class of a training image is known, so no class is known as unseen")
     class_of = torch.tensor([label for (label,) in labels.image_labels])
     seen = torch.tensor([label in labels.seen for (label,) in labels.image_labels])
-    galleries = zip(SETTINGS, (seen, ~seen), strict=True)
-    return {name: _setting(split, class_of, rows) for name, rows in galleries if rows.any()}
 
-
-def _setting(split: RankedSplit, class_of: Tensor, gallery: Tensor) -> dict[str, dict[str, float]]:
     def same_class(images: Tensor, others: Tensor) -> Iterator[Tensor]:
         yield class_of[images][:, None] == class_of[others]
 
     return {
-        way: dict(zip(("r_precision", "r1"), values[0].tolist(), strict=True))
-        for way, values in both_ways(split, gallery, same_class).items()
+        name: {
+            way: dict(zip(("r_precision", "r1"), values[0].tolist(), strict=True))
+            for way, values in both_ways(split, gallery, same_class).items()
+        }
+        for name, gallery in zip(SETTINGS, (seen, ~seen), strict=True)
+        if gallery.any()
     }
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
@@ -70,22 +68,15 @@ class Scan(Method):
         pairs = max(1, _NUMBERS[images.vectors.device.type] // pair_numbers)
         images_at_once = min(_MOST_IMAGES, pairs)
         parts = [images.rows(run) for run in runs(len(images), images_at_once)]
-        columns = [
-            self._caption_scores(parts, texts, order[run])
-            for run in runs(len(texts), pairs // images_at_once)
-        ]
+        regions = [(part.vectors, part.parts()["mask"]) for part in parts]
+        columns = []
+        for run in runs(len(texts), pairs // images_at_once):
+            mask = texts.parts()["mask"][order[run]]
+            longest = int(mask.sum(1).max())
+            words = texts.vectors[order[run], :longest], mask[:, :longest]
+            scores = [cross_attention(*words, *part, _TEMPERATURE) for part in regions]
+            columns.append(torch.cat(scores, 1).T)
         return torch.cat(columns, 1)[:, order.argsort()]
-
-    def _caption_scores(
-        self, images: Sequence[Embeddings], texts: Embeddings, captions: Tensor
-    ) -> Tensor:
-        """`(n, c)`: the scores of all parts of the images with the captions in the given rows."""
-        mask = texts.parts()["mask"][captions]
-        longest = int(mask.sum(1).max())
-        words, mask = texts.vectors[captions, :longest], mask[:, :longest]
-        regions = [(part.vectors, part.parts()["mask"]) for part in images]
-        scores = [cross_attention(words, mask, *part, _TEMPERATURE) for part in regions]
-        return torch.cat(scores, 1).T
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         return {"triplet": triplet(self.score(images, texts), batch.image_index, _MARGIN)}
@@ -121,23 +112,11 @@ def cross_attention(
         with average pooling.
     """
     context, elements = full_precision(context), full_precision(elements)
-    weights = _attention(context, context_mask, elements, element_mask, temperature)
-    attended = torch.einsum("nmlr,nrd->nmld", weights, context)
-    lengths = attended.norm(dim=3) * elements.norm(dim=2)
-    cosines = (attended * elements).sum(3) / lengths.clamp(min=_EPSILON)
-    return (cosines * element_mask).sum(2) / element_mask.sum(1)
-
-
-def _attention(
-    context: Tensor,
-    context_mask: Tensor,
-    elements: Tensor,
-    element_mask: Tensor,
-    temperature: float,
-) -> Tensor:
-    """`(n, m, L, R)` attention weights of each element of each set over each context."""
     cosines = torch.einsum("nrd,mld->nmlr", context, elements).relu()
     cosines = cosines.masked_fill(~element_mask[None, :, :, None], 0.0)
     normalised = cosines / (cosines.norm(dim=2, keepdim=True) + _EPSILON)
     logits = (temperature * normalised).masked_fill(~context_mask[:, None, None], -torch.inf)
-    return logits.softmax(3)
+    attended = torch.einsum("nmlr,nrd->nmld", logits.softmax(3), context)
+    lengths = attended.norm(dim=3) * elements.norm(dim=2)
+    cosines = (attended * elements).sum(3) / lengths.clamp(min=_EPSILON)
+    return (cosines * element_mask).sum(2) / element_mask.sum(1)

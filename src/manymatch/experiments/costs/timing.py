@@ -1,9 +1,10 @@
-"""Wall-clock times of any work and of a training step by itself, including the work that a GPU does
-asynchronously; the hardware."""
+"""Wall-clock times of any work, of a training step and of a ranking, including the work that a GPU
+does asynchronously; the operations of a similarity; the hardware."""
 
 from __future__ import annotations
 
 import copy
+import math
 import platform
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -13,15 +14,21 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
 from manymatch.batch.batch import Batch
 from manymatch.config.preset import Training
-from manymatch.methods.shared.method import Method
+from manymatch.evaluation.protocols.ranked_split import part
+from manymatch.evaluation.ranking.ranks import rank
+from manymatch.methods.shared.method import Embeddings, Method
+from manymatch.model.blocks import Score
+from manymatch.model.embed import Embedded
 from manymatch.networks.device import tf32
 from manymatch.training.machine import training_precision
 from manymatch.training.optimizer import make_optimizer
 from manymatch.training.run_context import deterministic
 
+_DEPTH, _FIRST_IMAGES = 10, 16
 _Item = TypeVar("_Item")
 
 
@@ -48,22 +55,15 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-_PROCESSORS = Path("/proc/cpuinfo")
-
-
 def hardware(device: torch.device) -> str:
     """The device that torch uses: "NVIDIA A100", or "Intel Xeon ..., 2 threads"."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    threads = torch.get_num_threads()
-    return f"{processor()}, {threads} thread{'s' if threads > 1 else ''}"
-
-
-def processor() -> str:
-    """The model of the processor, or its architecture if the system does not name the model."""
-    text = _PROCESSORS.read_text() if _PROCESSORS.is_file() else ""
-    models = (line.partition(":")[2] for line in text.splitlines() if line.startswith("model name"))
-    return next(models, "").strip() or platform.processor() or platform.machine()
+    file, threads = Path("/proc/cpuinfo"), torch.get_num_threads()
+    lines = file.read_text().splitlines() if file.is_file() else []
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    model = next(models, "") or platform.processor() or platform.machine()
+    return f"{model}, {threads} thread{'s' if threads > 1 else ''}"
 
 
 def step_seconds(
@@ -106,3 +106,53 @@ def training_step(
         return loss.detach()
 
     return step
+
+
+def rank_seconds(
+    method: Method, split: Embedded, device: torch.device, most_seconds: float
+) -> tuple[float, int | None]:
+    """Time the ranking of a split in both directions: the seconds, and `TestCost.scaled_from`.
+
+    The first images show how long all images would take. If that is longer than `most_seconds`,
+    only as many images are ranked as take about that long.
+    """
+
+    def ranked(images: int) -> float:
+        """Seconds for all pairs of the split, scaled from the first `images`."""
+        first = part(split, slice(0, images))
+        measured = seconds(
+            lambda: rank(method.score, *first.gallery, _DEPTH, t2i_score=method.t2i_score), device
+        )
+        pairs = len(split.images) * len(split.texts)
+        return measured * pairs / (len(first.images) * len(first.texts))
+
+    first = min(_FIRST_IMAGES, len(split.images))
+    expected = ranked(first)
+    if expected <= most_seconds:
+        return ranked(len(split.images)), None
+    images = max(first, int(len(split.images) * math.sqrt(most_seconds / expected)))
+    return ranked(images), images
+
+
+def multiply_adds(compute: Callable[[], Tensor]) -> int:
+    """Multiply-adds of the matrix products in `compute()`: what the papers call FLOPs.
+
+    Elementwise operations are left out, as in the papers (DivE, section 4.4: K K D).
+    """
+    with FlopCounterMode(display=False) as counter:
+        compute()
+    return counter.get_total_flops() // 2
+
+
+def similarity_operations(score: Score, image: Embeddings, text: Embeddings) -> int:
+    """`multiply_adds` of `score` for one image and one text.
+
+    The count is of the code that training uses: torch's counter does not see the in-place products
+    of the fast code for retrieval.
+    """
+    with torch.enable_grad():
+        # Copies can have a gradient, unlike tensors of inference mode.
+        sides = [side.map(lambda part: part.detach().clone()) for side in (image, text)]
+        for side in sides:
+            side.vectors.requires_grad_()
+        return multiply_adds(lambda: score(*sides))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from manymatch.evaluation.rerank import check_entities
+from manymatch.evaluation.ensemble import check_entities
 from manymatch.experiments.probes.entity_retrieval import entity_retrieval
 from manymatch.experiments.probes.parse_errors import parse_errors
 from manymatch.experiments.probes.probed_model import ProbedModel
@@ -41,29 +42,22 @@ def probe(
             raise ConfigError(f"probe '{name}' does not exist{nearest(name, PROBES)}")
     probed = ProbedModel.open(model, shards, split)
     identity = probed.identity()
-    probes = _earlier_probes(target, identity)
-    for name in only or _allowed(probed):
+    probes: dict[str, Probe[Any]] = {}
+    with contextlib.suppress(DataError):
+        earlier = Probes.read(target)
+        if all(getattr(earlier, key) == value for key, value in identity.items()):
+            probes = earlier.probes.present()
+    names = only
+    if not names:
+        without = set() if probed.embedded.texts.entities is not None else ENTITY_PROBES
+        names = [name for name in PROBES if name not in without]
+        if without:
+            left_out = ", ".join(name for name in PROBES if name in without)
+            say(f"left out, because the method gives captions no entities: {left_out}")
+    for name in names:
         if name in ENTITY_PROBES:
             check_entities(probed.trained.method, probed.embedded, f"probe '{name}'")
         say(f"probe {name}")
         with working(f"probe {name}"):
             probes[name] = PROBES[name](probed)
     Probes(**identity, probes=ProbesByName.model_validate(probes)).write(target)
-
-
-def _earlier_probes(target: Path, identity: dict[str, Any]) -> dict[str, Probe[Any]]:
-    """The probes in `target` if the file is of the same model and split; else none."""
-    try:
-        earlier = Probes.read(target)
-    except DataError:
-        return {}
-    same = all(getattr(earlier, key) == value for key, value in identity.items())
-    return earlier.probes.present() if same else {}
-
-
-def _allowed(probed: ProbedModel) -> list[str]:
-    has_entities = probed.embedded.texts.entities is not None
-    left_out = [name for name in PROBES if name in ENTITY_PROBES and not has_entities]
-    if left_out:
-        say(f"left out, because the method gives captions no entities: {', '.join(left_out)}")
-    return [name for name in PROBES if name not in left_out]

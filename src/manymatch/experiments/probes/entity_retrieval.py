@@ -78,10 +78,13 @@ class EntityVocabulary:
             ):
                 words[name, frozenset(attributes)][object_, attributes] += 1
         entities = sorted(words, key=lambda entity: (entity[0], sorted(entity[1])))
-        captions = [
-            _caption(number, name, *_most_common(words[name, attributes]))
-            for number, (name, attributes) in enumerate(entities)
-        ]
+        captions = []
+        for number, entity in enumerate(entities):
+            # Of equally frequent words the first in alphabetical order.
+            ranked = sorted(words[entity].items(), key=lambda pair: (-pair[1], pair[0]))
+            object_, own = ranked[0][0]
+            graph = SceneGraph((object_,), (entity[0],), (own,), ())
+            captions.append(CaptionEntry(str(number), " ".join([*own, object_]), graph))
         return cls(entities, captions)
 
     def implied(self) -> dict[Entity, list[int]]:
@@ -94,16 +97,6 @@ class EntityVocabulary:
             (name, attributes): [row for row, fewer in named[name] if fewer <= attributes]
             for name, attributes in self.entities
         }
-
-
-def _most_common(counts: Counter[Words]) -> Words:
-    """The most frequent words; of equally frequent words the first in alphabetical order."""
-    return min(counts, key=lambda words: (-counts[words], words))
-
-
-def _caption(number: int, name: str, object_: str, attributes: tuple[str, ...]) -> CaptionEntry:
-    graph = SceneGraph((object_,), (name,), (attributes,), ())
-    return CaptionEntry(str(number), " ".join([*attributes, object_]), graph)
 
 
 def true_pairs(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from random import Random
 from statistics import fmean
 
@@ -36,27 +35,42 @@ GraphError = Callable[[SceneGraph, Random], SceneGraph | None]
 
 def drop_word(graph: SceneGraph, rng: Random) -> SceneGraph | None:
     """Drop one word of a phrase, or the whole phrase if it has one word. The only object stays."""
-    shorter = [
+    places = [
+        *((graph.objects, row, None, text) for row, text in enumerate(graph.objects)),
         *(
-            partial(_delete_object_word, graph, row, word)
-            for row, text in enumerate(graph.objects)
-            for word in _words(text)
-        ),
-        *(
-            partial(_delete_attribute_word, graph, row, position, word)
+            (graph.attributes, row, position, text)
             for row, texts in enumerate(graph.attributes)
             for position, text in enumerate(texts)
-            for word in _words(text)
         ),
-        *(
-            partial(_delete_relation_word, graph, row, word)
-            for row, edge in enumerate(graph.relations)
-            for word in _words(edge.label)
-        ),
+        *((graph.relations, row, None, edge.label) for row, edge in enumerate(graph.relations)),
     ]
-    if len(graph.objects) == 1 and len(_words(graph.objects[0])) == 1:
-        shorter = shorter[1:]
-    return rng.choice(shorter)() if shorter else None
+    words = [(*place, word) for place in places for word in range(len(place[-1].split()))]
+    if len(graph.objects) == 1 and len(graph.objects[0].split()) == 1:
+        words = words[1:]
+    if not words:
+        return None
+    part, row, position, text, word = rng.choice(words)
+    left = " ".join(text.split()[:word] + text.split()[word + 1 :])
+    if part is graph.relations:
+        kept = [replace(graph.relations[row], label=left)] if left else []
+        return replace(graph, relations=_changed(graph.relations, row, *kept))
+    if position is not None:
+        texts = _changed(graph.attributes[row], position, *([left] if left else []))
+        return replace(graph, attributes=_changed(graph.attributes, row, texts))
+    if left:
+        return replace(graph, objects=_changed(graph.objects, row, left))
+    return SceneGraph(
+        objects=_changed(graph.objects, row),
+        names=_changed(graph.names, row),
+        attributes=_changed(graph.attributes, row),
+        relations=tuple(
+            Relation(
+                edge.subject - (edge.subject > row), edge.label, edge.object - (edge.object > row)
+            )
+            for edge in graph.relations
+            if row not in (edge.subject, edge.object)
+        ),
+    )
 
 
 def move_attribute(graph: SceneGraph, rng: Random) -> SceneGraph | None:
@@ -79,17 +93,19 @@ def move_attribute(graph: SceneGraph, rng: Random) -> SceneGraph | None:
 
 def move_edge(graph: SceneGraph, rng: Random) -> SceneGraph | None:
     """Move one end of a relation to another object, or reverse the relation of the only two."""
-    moves = [
-        (position, end)
-        for position, edge in enumerate(graph.relations)
-        for end in _other_ends(edge, len(graph.objects))
-    ]
+    moves = []
+    for position, edge in enumerate(graph.relations):
+        subject, object_ = edge.subject, edge.object
+        others = [row for row in range(len(graph.objects)) if row not in (subject, object_)]
+        moves += [(position, row, object_) for row in others]
+        moves += [(position, subject, row) for row in others]
+        if not others and subject != object_:
+            moves.append((position, object_, subject))
     if not moves:
         return None
-    position, (subject, other) = rng.choice(moves)
-    relations = list(graph.relations)
-    relations[position] = Relation(subject, relations[position].label, other)
-    return replace(graph, relations=tuple(relations))
+    position, subject, object_ = rng.choice(moves)
+    moved = replace(graph.relations[position], subject=subject, object=object_)
+    return replace(graph, relations=_changed(graph.relations, position, moved))
 
 
 def any_error(graph: SceneGraph, rng: Random) -> SceneGraph | None:
@@ -104,57 +120,9 @@ def any_error(graph: SceneGraph, rng: Random) -> SceneGraph | None:
 ONE_KIND: Sequence[GraphError] = (drop_word, move_attribute, move_edge)
 
 
-def _words(text: str) -> range:
-    return range(len(text.split()))
-
-
-def _delete_word(text: str, word: int) -> str:
-    words = text.split()
-    return " ".join(words[:word] + words[word + 1 :])
-
-
-def _delete_object_word(graph: SceneGraph, row: int, word: int) -> SceneGraph:
-    text = _delete_word(graph.objects[row], word)
-    if text:
-        return replace(graph, objects=_changed(graph.objects, row, text))
-    rows = [other - (other > row) for other in range(len(graph.objects))]
-    return SceneGraph(
-        objects=_changed(graph.objects, row),
-        names=_changed(graph.names, row),
-        attributes=_changed(graph.attributes, row),
-        relations=tuple(
-            Relation(rows[edge.subject], edge.label, rows[edge.object])
-            for edge in graph.relations
-            if row not in (edge.subject, edge.object)
-        ),
-    )
-
-
-def _delete_attribute_word(graph: SceneGraph, row: int, position: int, word: int) -> SceneGraph:
-    texts = graph.attributes[row]
-    text = _delete_word(texts[position], word)
-    left = _changed(texts, position, *([text] if text else []))
-    return replace(graph, attributes=_changed(graph.attributes, row, left))
-
-
-def _delete_relation_word(graph: SceneGraph, row: int, word: int) -> SceneGraph:
-    edge = graph.relations[row]
-    label = _delete_word(edge.label, word)
-    left = [replace(edge, label=label)] if label else []
-    return replace(graph, relations=_changed(graph.relations, row, *left))
-
-
 def _changed(items: tuple, row: int, *new: object) -> tuple:
     """The items with `new` in place of the item in this row."""
     return (*items[:row], *new, *items[row + 1 :])
-
-
-def _other_ends(edge: Relation, count: int) -> list[tuple[int, int]]:
-    """The edge's ends with one end moved, or the reversed edge if there is no other object."""
-    others = [row for row in range(count) if row not in (edge.subject, edge.object)]
-    moved = [(row, edge.object) for row in others] + [(edge.subject, row) for row in others]
-    reverse = [(edge.object, edge.subject)] if edge.subject != edge.object else []
-    return moved or reverse
 
 
 ERRORS: dict[str, GraphError] = {

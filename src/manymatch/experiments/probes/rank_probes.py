@@ -10,11 +10,11 @@ from typing import Any
 from torch import Tensor
 
 from manymatch.batch.numbering import CaptionEntry
+from manymatch.evaluation.ensemble import best_beta, reranked, rsum_by_beta
 from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.protocols.recall import recall_of
 from manymatch.evaluation.ranking.metrics import CUTS, recall_metrics, rounded
 from manymatch.evaluation.ranking.ranks import Ranking, rank
-from manymatch.evaluation.rerank import best_beta, reranked, rsum_by_beta
 from manymatch.experiments.probes.probed_model import External, ProbedModel
 from manymatch.results.probes import Cell, Probe, Probes, ProbesByName, ProbeTable, RichCaption
 from manymatch.scene_graphs.verbs import add_verbs

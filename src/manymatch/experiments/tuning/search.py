@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain
@@ -30,7 +30,7 @@ from manymatch.experiments.preset_runs import (
     training_inputs,
     training_run,
 )
-from manymatch.experiments.tuning.space import Domain, Pruning, Space, read_space
+from manymatch.experiments.tuning.space import Pruning, Space, read_space
 from manymatch.methods import check_model
 from manymatch.results.tuning import TunedTrial
 from manymatch.util.errors import ConfigError, StorageError, first_line
@@ -40,22 +40,19 @@ KIND = "tuning"
 SECONDS, EPOCHS, DIVERGED, SETTINGS = "seconds", "epochs", "diverged", "settings"
 """The names of what a trial in the database holds besides Optuna's own values."""
 
-FINISHED = TrialState.COMPLETE, TrialState.PRUNED
-"""The states of the trials that count."""
-
 _FAULTS = SQLAlchemyError, sqlite3.Error, optuna.exceptions.StorageInternalError
 
 
 @dataclass(frozen=True)
 class Search:
-    """The search for the settings of the preset `name`. Worker processes get a copy.
+    """The search for the settings of the preset `label`. Worker processes get a copy.
 
     `key` is the hash of preset, space and data: with others, the search begins anew.
     """
 
     layout: Layout
     dataset: str
-    name: str
+    label: str
     space: Space
     key: str
     origin: str
@@ -96,39 +93,33 @@ class Search:
                 preset_path(self.layout.presets, self.dataset, name)
             except ConfigError as fault:
                 raise ConfigError(f"{path}: starts_from: {fault}") from None
-        samples = {key: domain.samples(key) for key, domain in self.domains.items()}
+        domains = self.space.method_domains(self.method)
+        samples = {key: domain.samples(key) for key, domain in domains.items()}
         first = {key: settings for key, (settings, *_) in samples.items()}
-        stated = read_preset(self._path)
         changes = [("set", {}), ("repeats.set", self.repeated({}))]
         changes += [(key, settings) for key, several in samples.items() for settings in several]
         for key, settings in changes:
-            drawn = (first | {key: settings}).values()
             try:
-                preset = self.preset(reduce(or_, drawn))
+                preset = self.preset(reduce(or_, (first | {key: settings}).values()))
             except ConfigError as fault:
                 raise ConfigError(f"{path}: {key}: {fault}") from None
-            if (preset.method, preset.features) != (stated.method, stated.features):
+            if (preset.method, preset.features) != (self._stated.method, self._stated.features):
                 raise ConfigError(
                     f"{path}: {key}: a search has one method and one kind of features. Write a "
                     "preset for each and tune all of them"
                 )
 
     @property
-    def label(self) -> str:
-        return self.name
+    def _path(self) -> Path:
+        return preset_path(self.layout.presets, self.dataset, self.label)
+
+    @cached_property
+    def _stated(self) -> Preset:
+        return read_preset(self._path)
 
     @property
-    def _path(self) -> Path:
-        return preset_path(self.layout.presets, self.dataset, self.name)
-
-    @cached_property
     def method(self) -> str:
-        return read_preset(self._path).method
-
-    @cached_property
-    def domains(self) -> dict[str, Domain]:
-        """The domain of each setting that is searched."""
-        return self.space.method_domains(self.method)
+        return self._stated.method
 
     def preset(self, settings: Settings) -> Preset:
         """The preset with the settings of the space that all trials have, and with `settings`.
@@ -144,19 +135,37 @@ class Search:
 
     def run(self, label: str, preset: Preset) -> Run:
         """The training of `preset`, a trial or a repeat of this search."""
-        label = f"{self.name}, {label}"
+        label = f"{self.label}, {label}"
         return training_run(self.layout, self.dataset, preset, self.inputs, label)
+
+    def repeat(self, number: int, trial: TunedTrial, turn: int) -> Run:
+        """The training of trial `number` with seed `turn` of the repeats, from 0."""
+        preset = self.preset(self.repeated(trial.settings))
+        preset = preset.model_copy(update={"seed": preset.seed + turn})
+        return self.run(f"trial {number + 1}, seed {preset.seed}", preset)
+
+    def repeats(self, trials: Sequence[TunedTrial]) -> Iterator[tuple[int, int, Run]]:
+        """For the best trials and each seed: the trial's number, the turn, and the training."""
+        if self.space.repeats:
+            for number in self.best(trials):
+                for turn in range(self.space.repeats.seeds):
+                    yield number, turn, self.repeat(number, trials[number], turn)
 
     @property
     def database(self) -> Path:
         """`models/.experiments/tuning/DATASET/NAME.db`."""
-        return self.layout.experiment_runs(KIND) / self.dataset / f"{self.name}.db"
+        return self.layout.experiment_runs(KIND) / self.dataset / f"{self.label}.db"
 
     @contextlib.contextmanager
     def study(self) -> Iterator[optuna.Study]:
         """The trials so far. Each fault of the database in the block is a `StorageError`."""
         with database_errors(self.database):
             yield open_study(self.database, self.key, self.space.pruning)
+
+    def trials(self) -> list[TunedTrial]:
+        """The trials that count."""
+        with self.study() as study:
+            return finished(study)
 
     def first_parameters(self) -> list[dict[str, Any]]:
         """The parameters of the first trials: the preset's own settings, the best settings of the
@@ -166,20 +175,15 @@ class Search:
         Raises:
             ConfigError: a tuned preset cannot be read.
         """
-        other = self.space.starts_from.get(self.name)
-        searched = [(self.space.like, self.name), (self.dataset, other), (self.dataset, self.name)]
+        other = self.space.starts_from.get(self.label)
+        searched = [
+            (self.space.like, self.label),
+            (self.dataset, other),
+            (self.dataset, self.label),
+        ]
         tuned = [self.layout.tuned_preset(data, name) for data, name in searched if data and name]
         best = [read_preset(path) for path in tuned if path.is_file()]
         return [self._parameters(preset) for preset in (self.preset({}), *best)]
-
-    def parameters(self, stated: Callable[[str], Any]) -> dict[str, Any]:
-        """The parameters of a trial with the settings that `stated` gives by their keys, where
-        these lie in their domains."""
-        return {
-            parameter: value
-            for key, domain in self.domains.items()
-            for parameter, value in domain.parameters(key, stated).items()
-        }
 
     def _parameters(self, preset: Preset) -> dict[str, Any]:
         """The parameters of a trial with the settings of `preset`, where these are searched."""
@@ -192,7 +196,7 @@ class Search:
                 group = group.get(part) if isinstance(group, dict) else None
             return group
 
-        return self.parameters(stated)
+        return self.space.parameters(self.method, stated)
 
     def best(self, trials: Sequence[TunedTrial]) -> list[int]:
         """The numbers of the best complete trials with different settings: of those to repeat, or
@@ -210,9 +214,8 @@ class Search:
         Raises:
             ValueError: its settings lie outside of the space.
         """
-        drawn = optuna.trial.FixedTrial(self.parameters(trial.settings.get))
-        for key, domain in self.domains.items():
-            domain.draw(drawn, key)
+        drawn = optuna.trial.FixedTrial(self.space.parameters(self.method, trial.settings.get))
+        self.space.draw(self.method, drawn)
         complete = trial.state == "complete"
         return optuna.trial.create_trial(
             state=TrialState.COMPLETE if complete else TrialState.PRUNED,
@@ -246,7 +249,8 @@ def record(trial: optuna.trial.FrozenTrial) -> TunedTrial:
 
 def finished(study: optuna.Study) -> list[TunedTrial]:
     """The trials that count, in the order in which they began."""
-    return [record(trial) for trial in study.get_trials(deepcopy=False, states=FINISHED)]
+    states = TrialState.COMPLETE, TrialState.PRUNED
+    return [record(trial) for trial in study.get_trials(deepcopy=False, states=states)]
 
 
 @contextlib.contextmanager

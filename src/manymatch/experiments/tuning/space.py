@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from manymatch.config.names import Name, checked_name
 from manymatch.config.preset import Count
@@ -162,18 +164,23 @@ class Space(Strict):
     methods: dict[str, dict[str, Domain]]
     """The other settings of each method, and their domains."""
 
-    @field_validator("shared", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _name_shared(cls, value: Any, given: ValidationInfo) -> Any:
-        return _insert_domains(value, given.data.get("domains", {}))
+    def _insert_domains(cls, value: Any) -> Any:
+        """Domains in place of their names."""
+        domains, methods = value.get("domains") or {}, value.get("methods")
 
-    @field_validator("methods", mode="before")
-    @classmethod
-    def _name_methods(cls, value: Any, given: ValidationInfo) -> Any:
-        if not isinstance(value, dict):
-            return value
-        domains = given.data.get("domains", {})
-        return {method: _insert_domains(group, domains) for method, group in value.items()}
+        def inserted(group: Any) -> Any:
+            if not isinstance(group, dict):
+                return group
+            for key, name in group.items():
+                if isinstance(name, str) and name not in domains:
+                    raise ValueError(f"{key}: no domain '{name}'{nearest(name, domains)}")
+            return {key: domains[d] if isinstance(d, str) else d for key, d in group.items()}
+
+        if isinstance(methods, dict):
+            value = value | {"methods": {name: inserted(group) for name, group in methods.items()}}
+        return value | {"shared": inserted(value.get("shared", {}))}
 
     def method_domains(self, method: str) -> dict[str, Domain]:
         """The domain of each setting of `method`, the shared settings first.
@@ -187,17 +194,16 @@ class Space(Strict):
             )
         return self.shared | self.methods[method]
 
+    def draw(self, method: str, trial: Any) -> Settings:
+        """The settings that an Optuna trial draws."""
+        domains = self.method_domains(method)
+        return reduce(or_, (domain.draw(trial, key) for key, domain in domains.items()), {})
 
-def _insert_domains(group: Any, domains: dict[str, Domain]) -> Any:
-    """The group of settings with the domains in place of their names."""
-    if not isinstance(group, dict):
-        return group
-    for key, name in group.items():
-        if isinstance(name, str) and name not in domains:
-            raise ValueError(f"{key}: no domain '{name}'{nearest(name, domains)}")
-    return {
-        key: domains[domain] if isinstance(domain, str) else domain for key, domain in group.items()
-    }
+    def parameters(self, method: str, stated: Callable[[str], Any]) -> dict[str, Any]:
+        """The parameters of a trial with the settings that `stated` gives by their keys, where
+        these lie in their domains."""
+        domains = self.method_domains(method)
+        return reduce(or_, (one.parameters(key, stated) for key, one in domains.items()), {})
 
 
 def _nested(name: str, option: str, key: str) -> str:

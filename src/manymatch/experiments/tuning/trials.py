@@ -1,15 +1,21 @@
-"""The trainings of a search: trials, which draw settings and may end early, and repeats."""
+"""The command `tune`: searches the settings of presets, each within the same budget.
+
+space -> trials, of all presets in turn -> repeats of the best -> the file of results and the preset
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import optuna
+import yaml
 from optuna.trial import TrialState
 
+from manymatch import __version__
 from manymatch.config.layout import Layout
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.experiments.engine import Numbers, Run
@@ -17,26 +23,127 @@ from manymatch.experiments.preset_runs import train_preset
 from manymatch.experiments.tuning.search import (
     DIVERGED,
     EPOCHS,
+    KIND,
     SECONDS,
     SETTINGS,
     Search,
     finished,
     record,
 )
+from manymatch.experiments.workers import finish_all, gpus_of
 from manymatch.model.facts import FACTS
 from manymatch.networks.device import pick_device
-from manymatch.results.tuning import TunedTrial
+from manymatch.results.machine import git_revision
+from manymatch.results.tuning import TunedTrial, Tuning
 from manymatch.training.checkpoints import RSUM, History
 from manymatch.util import files
-from manymatch.util.errors import DeviceMemoryError, DivergenceError, ManyMatchError
+from manymatch.util.errors import (
+    ConfigError,
+    DataError,
+    DeviceMemoryError,
+    DivergenceError,
+    ManyMatchError,
+)
 from manymatch.util.json_file import read_object
 from manymatch.util.locks import locked
 
 RANDOM_TRIALS = 4
 """Trials before the sampler learns from them. Optuna's ten are most of a small budget."""
+_MARK = "# Written by 'manymatch tune"
 
 
-def try_settings(search: Search, hours: float | None) -> TunedTrial | None:
+@dataclass(frozen=True)
+class Budget:
+    """What the search for each preset may cost: `trials`, and `hours` of processor time (None: any
+    number). A search ends when either is spent; a trial that has begun is finished."""
+
+    trials: int
+    hours: float | None = None
+
+
+def tune(
+    layout: Layout,
+    dataset: str,
+    presets: Sequence[str],
+    budget: Budget,
+    jobs: int | None = None,
+    device: str = "auto",
+    extend: bool = False,
+) -> list[Tuning]:
+    """Search the settings of `presets` for the best rsum of the validation split.
+
+    The same command continues a search that was killed or whose budget was too small. Trials that
+    earlier code finished count.
+
+    Args:
+        jobs: trials at a time. None: one for each GPU or, without GPUs, for each core.
+        device: auto, cpu, cuda, or one GPU such as cuda:1.
+        extend: whether a search without trials on this machine begins with those in its file of
+            results.
+
+    Returns:
+        The results of each preset, which are also written to `reports/tuning/DATASET/PRESET.json`.
+        The best settings are written to `presets/DATASET/PRESET_tuned.yaml`.
+
+    Raises:
+        ConfigError, DataError: the space, a preset or the data cannot be used. Nothing has run.
+        ManyMatchError: a training failed. All other trials have been finished.
+    """
+    if budget.hours is not None and not math.isfinite(budget.hours):
+        raise ConfigError("--hours: expected a number. Leave the option out to allow any hours")
+    searches = [Search.of(layout, dataset, name) for name in presets]
+    for search in searches:
+        tuned = layout.tuned_preset(dataset, search.label)
+        if tuned.is_file() and not tuned.read_text(encoding="utf-8").startswith(_MARK):
+            raise ConfigError(
+                f"{tuned}: 'tune' did not write this file and does not replace it. Rename the file"
+            )
+    left = {search.label: budget.trials - _begin(search, extend) for search in searches}
+    rounds = range(budget.trials)
+    trials = [search for number in rounds for search in searches if number < left[search.label]]
+    do = partial(finish_all, logs=layout.experiment_runs(KIND), jobs=jobs, gpus=gpus_of(device))
+    do(partial(_try_settings, hours=budget.hours), trials, _text, what=f"tune {dataset}")
+    for search in searches:
+        _write(search, budget)
+    repeats = [run for search in searches for *_, run in search.repeats(search.trials())]
+    work = partial(_repeat, layout=layout, dataset=dataset)
+    do(work, repeats, "validation rsum {:.1f}".format, what=f"tune {dataset}, repeats")
+    return [_write(search, budget) for search in searches]
+
+
+def _begin(search: Search, extend: bool) -> int:
+    """The number of finished trials. Trials of processes that were killed are queued again.
+
+    Raises:
+        DataError: the file of results is malformed, or has settings outside of the space.
+    """
+    with search.study() as study:
+        for trial in study.get_trials(states=(TrialState.RUNNING,)):
+            study.tell(trial.number, state=TrialState.FAIL)
+            study.enqueue_trial(trial.system_attrs.get("fixed_params", {}) | trial.params)
+        if not study.get_trials(deepcopy=False):
+            path = search.layout.tuning(search.dataset, search.label)
+            result = Tuning.read(path) if extend and path.is_file() else None
+            earlier = result.trials if result and result.search == search.origin else []
+            for number, one in enumerate(earlier):
+                try:
+                    study.add_trial(search.restored(one))
+                except ValueError:
+                    raise DataError(
+                        f"{path}: the settings of trial {number + 1} lie outside of the space. "
+                        "Leave out --extend"
+                    ) from None
+                for turn, rsum in enumerate(one.repeats):
+                    search.repeat(number, one, turn).finish({"rsum": rsum})
+            tried = [trial.params for trial in study.get_trials(deepcopy=False)]
+            for parameters in search.first_parameters():
+                if parameters not in tried:
+                    study.enqueue_trial(parameters)
+                    tried.append(parameters)
+        return len(finished(study))
+
+
+def _try_settings(search: Search, hours: float | None) -> TunedTrial | None:
     """Do one trial: draw settings, train on them, and end early if earlier trials were better.
     None if the trials have spent the `hours` of the search.
 
@@ -51,19 +158,15 @@ def try_settings(search: Search, hours: float | None) -> TunedTrial | None:
         # In SQLite two processes can take the same queued trial.
         with locked(search.database.with_suffix(".lock"), search.database):
             trial = study.ask()
-        # The draw depends on the number of the trials before this one that did not fail, so that a
-        # search which was killed continues with the settings of a search which was not.
-        before = study.get_trials(deepcopy=False)[: trial.number]
-        number = sum(other.state != TrialState.FAIL for other in before)
-        study.sampler = optuna.samplers.TPESampler(n_startup_trials=RANDOM_TRIALS, seed=number)
-        settings: dict[str, Any] = {}
-        for key, domain in search.domains.items():
-            settings |= domain.draw(trial, key)
+        # The seed is the trial's number, so that all presets begin with the same draws.
+        sampler = optuna.samplers.TPESampler(n_startup_trials=RANDOM_TRIALS, seed=trial.number)
+        study.sampler = sampler
+        settings = search.space.draw(search.method, trial)
         trial.set_user_attr(SETTINGS, settings)
         try:
             preset = search.preset(settings)
             watch = _watch(trial, math.ceil(preset.training.schedule.warmup_epochs))
-            run = search.run(f"trial {number}", preset)
+            run = search.run(f"trial {trial.number + 1}", preset)
             numbers = _trained(run, search.layout, search.dataset, watch)
             trial.set_user_attr(EPOCHS, numbers["epochs"])
             study.tell(trial, numbers["rsum"])
@@ -73,7 +176,13 @@ def try_settings(search: Search, hours: float | None) -> TunedTrial | None:
         except ManyMatchError:
             study.tell(trial, state=TrialState.FAIL)
             raise
-        _keep_best_models(search, finished(study))
+        # Only the best models are kept: an experiment on the best does not train.
+        trials = finished(study)
+        runs = [search.run("", search.preset(one.settings)) for one in trials]
+        best = {runs[number].folder for number in search.best(trials)}
+        for run in runs:
+            if run.folder not in best:
+                files.remove(run.model)
         return record(study.get_trials(deepcopy=False)[trial.number])
 
 
@@ -103,15 +212,6 @@ def _watch(trial: optuna.Trial, warmup: int) -> Callable[[History], None]:
     return end_of_epoch
 
 
-def _keep_best_models(search: Search, trials: Sequence[TunedTrial]) -> None:
-    """Remove the models of all trials but the best: an experiment on the best does not train."""
-    runs = [search.run("", search.preset(trial.settings)) for trial in trials]
-    best = {runs[number].folder for number in search.best(trials)}
-    for run in runs:
-        if run.folder not in best:
-            files.remove(run.model)
-
-
 def _trained(
     run: Run, layout: Layout, dataset: str, watch: Callable[[History], None] | None
 ) -> Numbers:
@@ -129,29 +229,7 @@ def _trained(
     return run.once(work, ["model"], accept_stale=watch is None)
 
 
-class Repeat(NamedTuple):
-    """The training of trial `number` of a search with seed `turn` of its repeats, from 0."""
-
-    number: int
-    turn: int
-    run: Run
-
-
-def repeat_of(search: Search, number: int, trial: TunedTrial, turn: int) -> Repeat:
-    preset = search.preset(search.repeated(trial.settings))
-    preset = preset.model_copy(update={"seed": preset.seed + turn})
-    return Repeat(number, turn, search.run(f"trial {number + 1}, seed {preset.seed}", preset))
-
-
-def repeats_of(search: Search, trials: Sequence[TunedTrial]) -> Iterator[Repeat]:
-    """The trainings of the best trials with each seed."""
-    wanted = search.space.repeats
-    for number in search.best(trials) if wanted else ():
-        for turn in range(wanted.seeds if wanted else 0):
-            yield repeat_of(search, number, trials[number], turn)
-
-
-def repeat(run: Run, layout: Layout, dataset: str) -> float:
+def _repeat(run: Run, layout: Layout, dataset: str) -> float:
     """Train again; the rsum, which is 0 if the loss was not finite.
 
     Raises:
@@ -163,3 +241,56 @@ def repeat(run: Run, layout: Layout, dataset: str) -> float:
         numbers = {"rsum": 0.0}
         run.finish(numbers)
     return rounded(numbers["rsum"])
+
+
+def _text(trial: TunedTrial | None) -> str | None:
+    if trial is None:
+        return None
+    rsum = "" if trial.rsum is None else f"validation rsum {trial.rsum:.1f}, "
+    return f"{trial.state}: {rsum}{trial.seconds:.0f} s"
+
+
+def _write(search: Search, budget: Budget) -> Tuning:
+    """Write the results so far. A trial's repeats count up to the first that is not finished."""
+    layout, dataset, name, tried = search.layout, search.dataset, search.label, search.trials()
+    trials = [trial.to_json() for trial in tried]
+    for number, turn, run in search.repeats(tried):
+        rsums = trials[number].setdefault("repeats", [])
+        numbers = run.numbers(accept_stale=True)
+        if numbers is not None and turn == len(rsums):
+            rsums.append(rounded(numbers["rsum"]))
+    if not any(trial["state"] == "complete" for trial in trials):
+        raise ManyMatchError(
+            f"{name}: no trial reached its end. Allow more --trials or more --hours"
+        )
+    result = Tuning.model_validate(
+        {
+            "dataset": dataset,
+            "preset": name,
+            "method": search.method,
+            "search": search.origin,
+            "trials_allowed": budget.trials,
+            "hours_allowed": budget.hours,
+            "set": search.space.set,
+            "trials": trials,
+            "version": __version__,
+            "git_revision": git_revision(layout.reports),
+        }
+    )
+    result.write(layout.tuning(dataset, name))
+    best = result.trials[result.best]
+    stated = search.preset(search.repeated(best.settings))
+    tuned = layout.tuned_preset(dataset, name)
+    seeds = f", the mean of {len(best.repeats)} seeds" if best.repeats else ""
+    head = f"""\
+{_MARK} {dataset} {name}'. The next run of the command writes the file anew.
+#
+#   dvc repro evaluate@{dataset}-{tuned.stem}
+#
+# The preset {name} with the settings of trial {result.best + 1} of {len(result.trials)}.
+# The trial had the best rsum of the validation split, {result.rsum:.1f}{seeds}.
+# All trials: reports/tuning/{dataset}/{name}.json
+"""
+    values = stated.model_dump(mode="json", exclude_unset=True)
+    files.write_text(tuned, head + yaml.safe_dump(values, sort_keys=False))
+    return result

@@ -174,31 +174,24 @@ class Embeddings:
         the largest.
         """
         columns = {name: [block.parts()[name] for block in blocks] for name in blocks[0].parts()}
+        starts = list(accumulate(map(len, blocks[:-1]), initial=0))
         for name in blocks[0].index_parts():
-            columns[name] = _counted_on(columns[name], [len(block) for block in blocks])
-        return replace(
-            blocks[0], **{name: _padded(values) for name, values in columns.items()}
-        ).float()
+            columns[name] = [i + start for i, start in zip(columns[name], starts, strict=True)]
+        joined = {name: _padded(values) for name, values in columns.items()}
+        return replace(blocks[0], **joined).float()
 
     def _declared(self, name: str) -> Mapping[str, Any]:
         """The metadata of the part `name`."""
         return self.__dataclass_fields__[name].metadata
 
 
-def _counted_on(indices: Sequence[Tensor], sizes: Sequence[int]) -> list[Tensor]:
-    """Row numbers within each block as row numbers of all blocks, which have `sizes` rows."""
-    starts = accumulate(sizes[:-1], initial=0)
-    return [index + start for index, start in zip(indices, starts, strict=True)]
-
-
 def _padded(values: Sequence[Tensor]) -> Tensor:
     """All rows; every other dimension has the largest size, with zeros behind smaller ones."""
     widest = [max(sizes) for sizes in zip(*(value.shape[1:] for value in values), strict=True)]
-    return torch.cat([_widened(value, widest) for value in values])
 
+    def widened(value: Tensor) -> Tensor:
+        missing = [size - own for size, own in zip(widest, value.shape[1:], strict=True)]
+        zeros = [count for size in reversed(missing) for count in (0, size)]
+        return pad(value, zeros) if any(missing) else value
 
-def _widened(value: Tensor, sizes: Sequence[int]) -> Tensor:
-    missing = [size - own for size, own in zip(sizes, value.shape[1:], strict=True)]
-    if not any(missing):
-        return value
-    return pad(value, [zeros for size in reversed(missing) for zeros in (0, size)])
+    return torch.cat([widened(value) for value in values])

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from manymatch.batch.padding import Padding
 from manymatch.batch.wordpieces import AnyVocabulary
-from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Count
+from manymatch.config.strict import Grouped
 from manymatch.methods.shared.method import Embeddings
 from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
 from manymatch.networks.encoders.text import TextSettings, text_encoder

@@ -44,6 +44,10 @@ class Method(nn.Module, ABC):
     read_graph: GraphReader | None = None
     """What the method makes of a parsed graph; None where the method reads no graphs."""
 
+    image: Any
+    text: Any
+    """The networks of `encode_images` and `encode_texts`, unless a method overrides these."""
+
     precision: Precision = "auto"
     """The precision of the preset, in which the method embeds."""
 
@@ -64,13 +68,20 @@ class Method(nn.Module, ABC):
         text = getattr(settings, "text", None)
         return text.vocabulary(words) if isinstance(text, TextSettings) else words
 
-    @abstractmethod
     def encode_images(self, batch: Batch) -> Embeddings:
-        """The embeddings of the batch's n images: `vectors (n, K, D)`."""
+        """The embeddings of the batch's n images: `vectors (n, K, D)`; by default what `embedded`
+        makes of the output of the network `image`."""
+        return self.embedded(self.image(batch.features, batch.region_padding))
 
-    @abstractmethod
     def encode_texts(self, batch: Batch) -> Embeddings:
-        """The embeddings of the batch's m captions: `vectors (m, K, D)`."""
+        """The embeddings of the batch's m captions: `vectors (m, K, D)`; by default what `embedded`
+        makes of the output of the network `text`."""
+        return self.embedded(self.text(batch.words, batch.word_padding))
+
+    def embedded(self, encoded: Any) -> Embeddings:
+        """The embeddings by the output of `image` or of `text`; by default the output itself."""
+        embeddings: Embeddings = encoded
+        return embeddings
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         """Scores `(n_images, n_texts)` by which retrieval ranks, of any block of either side; by
@@ -87,7 +98,7 @@ class Method(nn.Module, ABC):
         Args:
             side: the side of the gallery, "images" or "texts".
             beta: the weight of the whole caption in a score that is re-ranked by entities
-                (`evaluation.rerank`); None: the score itself.
+                (`evaluation.ensemble`); None: the score itself.
         """
         return COSINE if beta is None else None
 

@@ -11,9 +11,8 @@ from manymatch.batch.batch import Batch
 from manymatch.batch.padding import Padding
 from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.wordpieces import AnyVocabulary
-from manymatch.config.grouped import Grouped
 from manymatch.config.preset import Count, NonNegative, Positive, Probability
-from manymatch.config.strict import Strict
+from manymatch.config.strict import Grouped, Strict
 from manymatch.losses.contrastive import info_nce
 from manymatch.losses.distributions import mmd
 from manymatch.losses.triplets import Mining, mining_of_epoch, triplet
@@ -22,9 +21,7 @@ from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.methods.shared.products import ProductForm, set_form
 from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
 from manymatch.networks.encoders.text import TextSettings, text_encoder
-from manymatch.networks.pooling.decoder import TransformerDecoder
-from manymatch.networks.pooling.pie_net import PIENet
-from manymatch.networks.pooling.prediction import SetModule
+from manymatch.networks.pooling.set_modules import PIENet, SetModule, TransformerDecoder
 from manymatch.networks.pooling.slot_attention import PositionCode, SlotAttention, Start, Update
 from manymatch.similarities.set_similarity import SetSimilarity, SimilaritySettings
 from manymatch.similarities.vectors import unit
@@ -226,12 +223,18 @@ def set_module(
     """
     if settings.module == "pie_net":
         return PIENet(width, size, settings.size, settings.hidden, settings.dropout)
-    if settings.module == "decoder":
-        _check_heads(settings.heads, size, "the embedding's size")
+    decoder = settings.module == "decoder"
+    shared = size if decoder else settings.attention_size or size
+    if shared % settings.heads:
+        what = "the embedding's size" if decoder else "attention_size"
+        raise ConfigError(
+            f"sets: {what} {shared} is not a multiple of {settings.heads} heads. Set heads to a "
+            "divisor."
+        )
+    if decoder:
         return TransformerDecoder(
             width, size, settings.size, settings.iterations, settings.heads, settings.dropout
         )
-    _check_heads(settings.heads, settings.attention_size or size, "attention_size")
     return SlotAttention(
         width,
         size,
@@ -244,10 +247,3 @@ def set_module(
         settings.slots,
         settings.update,
     )
-
-
-def _check_heads(heads: int, shared: int, what: str) -> None:
-    if shared % heads:
-        raise ConfigError(
-            f"sets: {what} {shared} is not a multiple of {heads} heads. Set heads to a divisor."
-        )

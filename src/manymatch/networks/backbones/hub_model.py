@@ -7,7 +7,7 @@ runs, and a configuration that names code, kernels or quantisation is refused.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -133,8 +133,12 @@ def open_model(name: str) -> HubModel:
     return HubModel(resolved, folder, identity, network.eval(), frozenset(report["missing_keys"]))
 
 
-def model_folder(name: str) -> tuple[Path, str]:
+def model_folder(name: str, files: Sequence[str] = _FILES) -> tuple[Path, str]:
     """The folder with the files of the model `name`, and its name with the hub's commit.
+
+    Args:
+        name: a folder or NAME@REVISION on the hub.
+        files: the patterns of the files that are fetched. Code is never fetched.
 
     Raises:
         ConfigError: there is no such model, or the hub cannot be reached or refuses.
@@ -148,7 +152,7 @@ def model_folder(name: str) -> tuple[Path, str]:
                 snapshot_download(
                     repository,
                     revision=revision or None,
-                    allow_patterns=_FILES,
+                    allow_patterns=list(files),
                     local_files_only=local,
                 )
             )

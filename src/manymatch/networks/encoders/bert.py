@@ -85,25 +85,16 @@ class BertEncoder(nn.Module):
 
     def forward(self, words: Tensor, mask: Tensor) -> Tokens:
         """`words (m, L)` piece ids, `mask (m, L)`: at least one real piece, padding behind."""
-        ids, real = self._add_ends(words, mask)
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
-            hidden = self.network.embeddings(ids)
-            attended = self._attended(real)
-            for layer in self.network.encoder.layer:
-                hidden = layer(hidden, attended, past_key_values=self.prefixes)
-        return Tokens(hidden.masked_fill(~real[:, :, None], 0.0), real)
-
-    def _add_ends(self, words: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Ids and mask, each `(m, 2 + L)`: [CLS], the real pieces, [SEP], padding."""
         first, last = self.ends.expand(len(words), -1).split(1, 1)
         ids = torch.cat([first, words, last], 1).scatter(1, mask.sum(1, keepdim=True) + 1, last)
-        return ids, torch.cat([mask.new_ones(len(mask), ENDS), mask], 1)
-
-    def _attended(self, real: Tensor) -> Tensor:
-        """`(m, 1, 1, keys)` bool: the keys that every position attends to."""
+        real = attended = torch.cat([mask.new_ones(len(mask), ENDS), mask], 1)
         if self.prefixes is not None:
-            real = torch.cat([real.new_ones(len(real), self.prefixes.length), real], 1)
-        return real[:, None, None]
+            attended = torch.cat([real.new_ones(len(real), self.prefixes.length), real], 1)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
+            hidden = self.network.embeddings(ids)
+            for layer in self.network.encoder.layer:
+                hidden = layer(hidden, attended[:, None, None], past_key_values=self.prefixes)
+        return Tokens(hidden.masked_fill(~real[:, :, None], 0.0), real)
 
 
 class Prefixes(nn.Module):

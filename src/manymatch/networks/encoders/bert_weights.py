@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from huggingface_hub import snapshot_download
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from manymatch.batch.wordpieces import WordPieces
-from manymatch.util.errors import ConfigError, first_line
+from manymatch.networks.backbones.hub_model import model_folder
+from manymatch.util.errors import ConfigError
 from manymatch.util.packages import package_folder
 from manymatch.util.regular_file import regular_path
 
@@ -51,17 +51,7 @@ def bert_folder(weights: str) -> Path:
     """
     if weights in PACKAGES:
         return package_folder(*PACKAGES[weights], "set weights to a folder") / "model"
-    if Path(weights).is_dir():
-        return Path(weights)
-    name, _, revision = weights.partition("@")
-    try:
-        return Path(snapshot_download(name, revision=revision or None, allow_patterns=_FILES))
-    except (OSError, ValueError) as error:
-        reason = first_line(error)
-        raise ConfigError(
-            f"BERT weights '{weights}': neither a folder nor available from the hub ({reason}). "
-            f"Set a folder with config.json, {_WEIGHTS} and tokenizer.json, or weights: minilm."
-        ) from None
+    return model_folder(weights, _FILES)[0]
 
 
 def bert_network(pieces: WordPieces) -> BertModel:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Annotated, Literal
 
 import torch
@@ -21,7 +24,6 @@ from manymatch.batch.padding import PaddedRows, all_real
 from manymatch.config.preset import Count, Probability
 from manymatch.config.strict import Strict
 from manymatch.networks.backbones.normalised import Normalised
-from manymatch.networks.encoders import pretrained
 from manymatch.util.errors import ConfigError
 
 Backbone = Literal["resnet50", "resnet101", "resnet152", "resnext101_wsl"]
@@ -227,12 +229,29 @@ class _Recomputed(nn.Sequential):
         return maps
 
 
+_LOADED = ContextVar("published weights are loaded", default=True)
+
+
+@contextmanager
+def structure_only() -> Iterator[None]:
+    """Networks that are built within the block do not load published weights.
+
+    A trained model holds all its weights. To load the model, only the structure of its networks is
+    needed, and not the files or downloads of the published weights.
+    """
+    before = _LOADED.set(False)
+    try:
+        yield
+    finally:
+        _LOADED.reset(before)
+
+
 def _network(backbone: Backbone, weights: str | None, checkpointing: bool) -> Normalised:
     # Imported only where a preset has a CNN: transformers takes seconds.
     from manymatch.networks.backbones import resnet, resnext
 
     source = resnext if backbone == "resnext101_wsl" else resnet
-    if weights == RANDOM or not pretrained.are_loaded():
+    if weights == RANDOM or not _LOADED.get():
         stages = source.fresh(backbone)
     else:
         stages = source.pretrained(backbone, weights)

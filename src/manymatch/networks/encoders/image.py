@@ -17,8 +17,7 @@ from manymatch.networks.layers.dropout import Dropout
 from manymatch.networks.layers.linear import glorot_linear, precise
 from manymatch.networks.layers.position_code import sine_code
 from manymatch.networks.layers.segments import gathered, scattered
-from manymatch.networks.pooling.global_pooling import MaxPooling, MeanPooling
-from manymatch.networks.pooling.masked import zeroed
+from manymatch.networks.pooling.global_pooling import MaxPooling, MeanPooling, zeroed
 
 
 class ImageSettings(Strict):
@@ -64,20 +63,20 @@ class ImageEncoder(nn.Module):
     def __init__(self, settings: ImageSettings, feature_width: int, size: int) -> None:
         super().__init__()
         cnn = None if settings.cnn is None else CNN(settings.cnn)
-        width, dropout = feature_width if cnn is None else cnn.width, settings.dropout
+        width = feature_width if cnn is None else cnn.width
+        kind, self.local_size = settings.encoder, width if settings.encoder == "raw" else size
         project: nn.Module = nn.Identity()
-        if settings.encoder == "raw":
-            local: nn.Module = EachRegion(Dropout(dropout))
+        if kind == "raw":
+            local: nn.Module = EachRegion(Dropout(settings.dropout))
             project = glorot_linear(width, size)
-        elif settings.encoder == "linear":
-            local = EachRegion(nn.Sequential(Dropout(dropout), glorot_linear(width, size)))
-        elif settings.encoder == "residual":
-            local = ResidualEncoder(width, size, dropout)
+        elif kind == "linear":
+            layer = glorot_linear(width, size)
+            local = EachRegion(nn.Sequential(Dropout(settings.dropout), layer))
         else:
-            places, heads = settings.position_size, settings.attention_heads
-            local = RegionEncoder(width, size, dropout, places, heads)
-        self.local, self.local_size = local, width if settings.encoder == "raw" else size
-        self.pool = MeanPooling() if settings.encoder in ("raw", "linear") else MaxPooling()
+            encoders = {"residual": ResidualEncoder, "regions": RegionEncoder}
+            local = encoders[kind](settings, width, size)
+        self.local = local
+        self.pool = MeanPooling() if kind in ("raw", "linear") else MaxPooling()
         self.project, self.cnn = project, cnn
 
     def forward(self, features: Tensor, padding: PaddedRows) -> Encoding:
@@ -107,43 +106,39 @@ class EachRegion(nn.Module):
         return zeroed(self.layer(features), padding)
 
 
-class RegionEncoder(nn.Module):
-    """`MLP(x) + Linear(x)` for each region, `MLP = F -> D/2 -> BatchNorm -> ReLU -> D`.
+def _mlp(width: int, size: int) -> nn.Sequential:
+    """`F -> D/2 -> BatchNorm -> ReLU -> D`. Batch statistics count real regions only."""
+    hidden = size // 2
+    return nn.Sequential(
+        nn.Linear(width, hidden), SharedBatchNorm(hidden), nn.ReLU(), nn.Linear(hidden, size)
+    )
 
-    Batch statistics count real regions only.
+
+class RegionEncoder(nn.Module):
+    """`MLP(x) + Linear(x)` for each region, where `MLP = F -> D/2 -> BatchNorm -> ReLU -> D`.
+
+    With `position_size`, the sine code of the region's position in the list is added, after Linear
+    and LayerNorm. With `attention_heads`, one self-attention and feed-forward residual layer over
+    the regions of an image follows. Batch statistics count real regions only.
 
     Args:
+        settings: the options; the dropout is that of the features.
         width: F, size of the features.
         size: D.
-        dropout: of the features.
-        position_size: size of a sine code of the region's position, which is added after Linear
-            and LayerNorm (CORA: 16); None: no code.
-        attention_heads: heads of one self-attention and feed-forward residual layer over the
-            regions of an image (CORA: 16); None: no such layer.
 
     References:
         Chen et al., VSE-infinity, CVPR 2021; Pham et al., CORA, CVPR 2024.
     """
 
-    def __init__(
-        self,
-        width: int,
-        size: int,
-        dropout: float = 0.0,
-        position_size: int | None = None,
-        attention_heads: int | None = None,
-    ) -> None:
+    def __init__(self, settings: ImageSettings, width: int, size: int) -> None:
         super().__init__()
-        hidden = size // 2
+        dropout, heads = settings.dropout, settings.attention_heads
         self.dropout = Dropout(dropout)
-        self.linear = glorot_linear(width, size)
-        self.widen = nn.Sequential(
-            nn.Linear(width, hidden), SharedBatchNorm(hidden), nn.ReLU(), nn.Linear(hidden, size)
-        )
-        self.position = OrderCode(position_size, size) if position_size else None
+        self.linear, self.widen = glorot_linear(width, size), _mlp(width, size)
+        self.position = OrderCode(settings.position_size, size) if settings.position_size else None
         self.context = (
-            nn.TransformerEncoderLayer(size, attention_heads, 2 * size, dropout, batch_first=True)
-            if attention_heads
+            nn.TransformerEncoderLayer(size, heads, 2 * size, dropout, batch_first=True)
+            if heads
             else None
         )
 
@@ -179,22 +174,19 @@ class ResidualEncoder(nn.Module):
     Batch statistics count real regions only.
 
     Args:
+        settings: the dropout of the output, as in the released code; the paper does not state its
+            position.
         width: F, size of the features.
         size: D.
-        dropout: of the output, as in the released code; the paper does not state the position.
 
     References:
         Kim, Kim and Kwak, DivE, CVPR 2023, section 3.2.
     """
 
-    def __init__(self, width: int, size: int, dropout: float = 0.0) -> None:
+    def __init__(self, settings: ImageSettings, width: int, size: int) -> None:
         super().__init__()
-        hidden = size // 2
-        self.dropout = Dropout(dropout)
-        self.linear = glorot_linear(width, size)
-        self.widen = nn.Sequential(
-            nn.Linear(size, hidden), SharedBatchNorm(hidden), nn.ReLU(), nn.Linear(hidden, size)
-        )
+        self.dropout = Dropout(settings.dropout)
+        self.linear, self.widen = glorot_linear(width, size), _mlp(size, size)
 
     def forward(self, features: Tensor, padding: PaddedRows) -> Tensor:
         """`features (n, R, F)` -> `(n, R, D)`, zero where padded."""

@@ -17,8 +17,7 @@ from manymatch.networks.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.networks.layers.dropout import Dropout
 from manymatch.networks.layers.gru import BiGRU, Directions, Read
 from manymatch.networks.layers.linear import glorot_linear
-from manymatch.networks.pooling.global_pooling import MaxPooling, PoolingName, pooling
-from manymatch.networks.pooling.masked import zeroed
+from manymatch.networks.pooling.global_pooling import MaxPooling, PoolingName, pooling, zeroed
 
 TextPooling = Literal["final"] | PoolingName
 

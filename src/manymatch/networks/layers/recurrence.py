@@ -98,7 +98,9 @@ class _GRU(torch.autograd.Function):
             joined,
         )
         ctx.set_materialize_grads(False)
-        return _aligned(joined, order), joined.index_select(1, order.last)
+        # The states of all directions at the same row.
+        mirrored = [one.index_select(0, order.mirrored) for one in joined[1:]]
+        return torch.cat([joined[0], *mirrored], 1), joined.index_select(1, order.last)
 
     @staticmethod
     @once_differentiable
@@ -148,8 +150,3 @@ class _GRU(torch.autograd.Function):
             strict=True,
         )
         return None, None, row_gradients, *(part for parts in weight_gradients for part in parts)
-
-
-def _aligned(states: Tensor, order: _Order) -> Tensor:
-    """`(V, d H)`: the states `(d, V, H)` of all directions at the same row."""
-    return torch.cat([states[0], *(one.index_select(0, order.mirrored) for one in states[1:])], 1)

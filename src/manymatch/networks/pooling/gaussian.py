@@ -7,8 +7,8 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from manymatch.networks.layers.linear import glorot_linear
-from manymatch.networks.pooling.masked import Mask
-from manymatch.networks.pooling.pie_net import HeadAttention, PIENet
+from manymatch.networks.pooling.global_pooling import Mask
+from manymatch.networks.pooling.set_modules import HeadAttention, PIENet
 from manymatch.similarities.vectors import full_precision, unit
 
 

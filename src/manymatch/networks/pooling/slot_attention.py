@@ -15,8 +15,8 @@ from manymatch.networks.layers.position_code import (
     relative_sine_code,
     square_grid_ends,
 )
-from manymatch.networks.pooling.masked import Mask, real_rows, zeroed
-from manymatch.networks.pooling.prediction import (
+from manymatch.networks.pooling.global_pooling import Mask, real_rows, zeroed
+from manymatch.networks.pooling.set_modules import (
     Given,
     GlobalResidual,
     SetModule,
@@ -191,7 +191,10 @@ class SlotBlock(nn.Module):
         self.value = nn.Linear(width, attention_size, bias=False)
         self.gather = nn.Linear(attention_size, size)
         self.dropout = nn.Dropout(dropout)
-        self.gru = _gru_cell(size) if update == "gru" else None
+        self.gru = nn.GRUCell(size, size) if update == "gru" else None
+        if self.gru is not None:  # biases of zero, as in `networks.layers.gru`
+            nn.init.zeros_(self.gru.bias_ih)
+            nn.init.zeros_(self.gru.bias_hh)
         self.mlp_norm, self.mlp = nn.LayerNorm(size), feed_forward(size, dropout)
 
     def read(self, local: Tensor, mask: Mask, code: Tensor | None) -> Inputs:
@@ -247,14 +250,6 @@ def _cell_ends(local: Tensor, mask: Mask, boxes: Tensor | None) -> Tensor:
             "features with boxes, set region_drop to 0, or set sets.position_code to false."
         )
     return square_grid_ends(local.shape[1], local.device)
-
-
-def _gru_cell(size: int) -> nn.GRUCell:
-    """A GRU cell from slots to slots, with biases of zero as in `networks.layers.gru`."""
-    cell = nn.GRUCell(size, size)
-    nn.init.zeros_(cell.bias_ih)
-    nn.init.zeros_(cell.bias_hh)
-    return cell
 
 
 def competing_weights(scores: Tensor, inputs: Inputs, least: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from manymatch.reporting.blocks import Note, View
+from manymatch.reporting.blocks import Block, Note
 from manymatch.reporting.estimates import (
     TRAINED_TITLE,
     VERDICTS,
@@ -49,18 +49,17 @@ class Quantity:
         return Queries.rsum_queries(run.hits) if run.hits and self.keys == ("rsum",) else None
 
 
-def _variance(side: str, shown: str) -> Quantity:
-    label = f"log circular variance, {shown}"
-    return Quantity(label, (f"sets.{side}.log_circular_variance",), digits=2)
-
-
 QUANTITIES: dict[Metric, Quantity] = {
     "rsum": Quantity("rsum", ("rsum",)),
     "map_at_r": Quantity(
         "mAP@R, mean of both ways", ("multi.i2t.map_at_r", "multi.t2i.map_at_r"), digits=2
     ),
-    "image_variance": _variance("images", "images"),
-    "caption_variance": _variance("texts", "captions"),
+    "image_variance": Quantity(
+        "log circular variance, images", ("sets.images.log_circular_variance",), digits=2
+    ),
+    "caption_variance": Quantity(
+        "log circular variance, captions", ("sets.texts.log_circular_variance",), digits=2
+    ),
 }
 """The metrics that a claim can name."""
 
@@ -94,18 +93,14 @@ class Finding:
         queries = (self.better.queries, self.other.queries) if known else None
         return Difference.of(self.better.values, self.other.values, queries)
 
-    @property
-    def seeds(self) -> str:
-        """The number of seeds of both sides: "3 seeds"."""
-        counts = {len(self.better.values), len(self.other.values)}
-        return f"{' and '.join(map(str, sorted(counts)))} {'seed' if counts == {1} else 'seeds'}"
-
     def text(self) -> str:
         """The numbers: "rsum: dive 260.1 ± 1.2 against vsepp 251.0 ± 2.0 (3 seeds), +9.1 (95%
         interval 5.0 to 13.2)"."""
         better, other = map(self.side_text, (self.better, self.other))
+        counts = {len(self.better.values), len(self.other.values)}
+        seeds = f"{' and '.join(map(str, sorted(counts)))} {'seed' if counts == {1} else 'seeds'}"
         difference = self.difference.text(self.quantity.digits)
-        return f"{self.quantity.label}: {better} against {other} ({self.seeds}), {difference}"
+        return f"{self.quantity.label}: {better} against {other} ({seeds}), {difference}"
 
     def side_text(self, side: Side) -> str:
         digits, estimate = self.quantity.digits, side.estimate
@@ -191,38 +186,34 @@ def _decided(findings: Sequence[Finding]) -> Iterator[tuple[Finding, Verdict, st
 def to_markdown(results: AllResults) -> list[str]:
     """A list for each data set with a line for each claim, then what the verdicts mean; nothing if
     the results say nothing about a claim."""
-    selected = {name: results.on_dataset(name) for name in sorted(results.datasets)}
-    lists = [
-        _list(name, findings)
-        for name, own in selected.items()
-        if (findings := check(own.current(Experiment), own.claims))
-    ]
+    lists = []
+    for dataset in sorted(results.datasets):
+        own = results.on_dataset(dataset)
+        claims: dict[str, list[str]] = {}
+        for finding, verdict, seeds in _decided(check(own.current(Experiment), own.claims)):
+            note = f" (seeds that would decide: {seeds})" if seeds else ""
+            sentence = f"{finding.text()}: **{verdict}**{note}"
+            claims.setdefault(finding.claim, []).append(sentence)
+        lines = [f"- {claim}. {'; '.join(texts)}.\n" for claim, texts in claims.items()]
+        if lines:
+            head = f"**{dataset}**: do the papers' claims hold here?\n\n"
+            lists.append("".join([head, *lines]))
     return [*lists, f"{MEANING}\n"] if lists else []
 
 
-def _list(dataset: str, findings: Sequence[Finding]) -> str:
-    verdicts: dict[str, list[str]] = {}
-    for finding, verdict, seeds in _decided(findings):
-        sentence = f"{finding.text()}: **{verdict}**"
-        if seeds:
-            sentence += f" (seeds that would decide: {seeds})"
-        verdicts.setdefault(finding.claim, []).append(sentence)
-    lines = [f"- {claim}. {'; '.join(texts)}." for claim, texts in verdicts.items()]
-    return "\n".join([f"**{dataset}**: do the papers' claims hold here?", "", *lines]) + "\n"
-
-
-def section(results: AllResults) -> View | None:
+def section(results: AllResults) -> list[Block]:
     experiments = results.current(Experiment)
     findings = check(experiments, results.claims)
-    if not findings:
-        return None
     note = Note(f"{MEANING} Mean ± standard deviation over the seeds.")
-    blocks = [table(experiments[0].dataset, findings), note]
-    return View("Do the papers' claims hold here?", "Claims", blocks)
+    return [table(experiments[0].dataset, findings), note] if findings else []
 
 
 SECTIONS = [
     Section(
-        "Experiments", "claims", 70, section, (Experiment,), overview=True, markdown=to_markdown
+        *("Experiments", "claims", 70, "Do the papers' claims hold here?", "Claims"),
+        section,
+        (Experiment,),
+        overview=True,
+        markdown=to_markdown,
     )
 ]

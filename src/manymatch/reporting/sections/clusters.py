@@ -3,40 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from manymatch.reporting.blocks import Block, Heading, Note, View
+from manymatch.reporting.blocks import Block, Heading, Note
 from manymatch.reporting.section import Section
 from manymatch.reporting.sections.probes import left_out
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.clusters import Cluster, Clusters, Keyword
 
-MAX_CLASSES, MAX_CAPTIONS, MAX_WORDS = 12, 4, 5
-"""The most classes of a model, and captions and words of a class, that the page shows."""
-
-
-@dataclass(frozen=True)
-class ClusterView:
-    """A class; `pictures` are (image id, thumbnail)."""
-
-    title: str
-    nouns: str
-    verbs: str
-    captions: list[str]
-    pictures: list[tuple[str, str | None]]
+MAX_CLASSES, MAX_WORDS = 12, 5
+"""The most classes of a model, and words of a class, that the page shows."""
 
 
 class ClusterGrid(Block):
-    """Classes side by side."""
+    """Classes side by side: each with its title, and its words of each kind."""
 
-    classes: list[ClusterView]
+    classes: list[tuple[str, list[str], Cluster]]
 
 
-def section(results: AllResults) -> View | None:
+def section(results: AllResults) -> list[Block]:
     blocks = left_out(results, Clusters)
     for model in results.current(Clusters):
-        classes = [_view(cluster) for cluster in model.classes[:MAX_CLASSES]]
+        classes = [
+            (
+                f"Class {one.number}: {_count(len(one.captions), 'caption')}, "
+                f"{_count(len(one.images), 'image')}",
+                [_words(one.nouns), _words(one.verbs)],
+                one,
+            )
+            for one in model.classes[:MAX_CLASSES]
+        ]
         blocks += [heading(model), ClusterGrid(classes)]
     note = Note(
         "SwAMP assigns images and captions to classes, and learns the class of each sample from "
@@ -44,7 +40,7 @@ def section(results: AllResults) -> View | None:
         "with most captions, with their most frequent nouns and verbs (and the number of "
         "captions that have the word)."
     )
-    return View("Classes without labels", "Classes", [note, *blocks]) if blocks else None
+    return [note, *blocks] if blocks else []
 
 
 def heading(model: Clusters) -> Heading:
@@ -74,17 +70,6 @@ def table(model: Clusters) -> Table:
     )
 
 
-def _view(cluster: Cluster) -> ClusterView:
-    captions, images = len(cluster.captions), len(cluster.images)
-    return ClusterView(
-        f"Class {cluster.number}: {_count(captions, 'caption')}, {_count(images, 'image')}",
-        _words(cluster.nouns),
-        _words(cluster.verbs),
-        [member.caption for member in cluster.captions[:MAX_CAPTIONS]],
-        list(cluster.thumbnails.items()),
-    )
-
-
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
@@ -93,4 +78,6 @@ def _words(keywords: Sequence[Keyword]) -> str:
     return ", ".join(f"{word} ({count})" for word, count in keywords[:MAX_WORDS])
 
 
-SECTIONS = [Section("Probes", "clusters", 200, section, (Clusters,))]
+SECTIONS = [
+    Section("Probes", "clusters", 200, "Classes without labels", "Classes", section, (Clusters,))
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from manymatch.reporting.blocks import Block, Grid, Heading, Note, View, gallery
+from manymatch.reporting.blocks import Block, Grid, Heading, Note, gallery
 from manymatch.reporting.chart import Chart, LogAxis, Series, line_chart
 from manymatch.reporting.published import PublishedCost, published_costs
 from manymatch.reporting.section import Section
@@ -65,10 +65,7 @@ def _row(name: Cell, origin: Cell, texts: dict[str, str], hardware: str) -> list
 
 
 def _our_texts(cost: Cost, one_vector: Sequence[int]) -> dict[str, str]:
-    query, test = cost.query, cost.test
-    milliseconds = {"parse": query.parse, "encode": query.encode}
-    milliseconds |= {f"search {images}": time for images, time in query.search.items()}
-    milliseconds |= {f"query {images}": query.total(images) for images in query.search}
+    parts, test = _our_parts(cost), cost.test
     texts = {
         "vectors": f"{cost.elements} {TIMES} {cost.size:,}",
         "parameters": scaled(cost.parameters),
@@ -77,12 +74,14 @@ def _our_texts(cost: Cost, one_vector: Sequence[int]) -> dict[str, str]:
         "step": number(cost.step.seconds),
         "test": _seconds(test, test.embedding + test.ranking),
         "ranking": _seconds(test, test.ranking),
+        **{name: number(parts[name][0][1]) for name in ("parse", "encode") if name in parts},
+        **{f"{k} {images}": number(ms) for k in ("search", "query") for images, ms in parts[k]},
     }
     if one_vector:
         texts["relative"] = f"{number(cost.multiply_adds / one_vector[0])} {TIMES}"
     if cost.step.peak_gpu_memory_mb is not None:
         texts["memory"] = number(cost.step.peak_gpu_memory_mb)
-    return texts | {key: number(time) for key, time in milliseconds.items() if time is not None}
+    return texts
 
 
 def _seconds(test: TestCost, seconds: float) -> str:
@@ -146,7 +145,7 @@ Points = list[tuple[int, float]]
 """Numbers of images with milliseconds."""
 
 
-def section(results: AllResults) -> View | None:
+def section(results: AllResults) -> list[Block]:
     blocks: list[Block] = []
     for costs in results.current(Costs):
         ours, theirs = query_charts(costs)
@@ -160,7 +159,7 @@ def section(results: AllResults) -> View | None:
             Heading("A text query over the number of images", "milliseconds, published"),
             Grid(theirs, "small"),
         ]
-    return View("Efficiency", "Efficiency", blocks) if blocks else None
+    return blocks
 
 
 def query_charts(costs: Costs) -> tuple[list[Chart], list[Chart]]:
@@ -183,16 +182,14 @@ def _our_parts(cost: Cost) -> dict[str, Points]:
     """The points of each part of a query. Parsing and encoding do not depend on the gallery."""
     query = cost.query
     galleries = sorted(query.search)
-    fixed = {"parse": query.parse, "encode": query.encode}
-    parts = {
-        name: [(images, time) for images in galleries]
-        for name, time in fixed.items()
-        if time is not None
+    count = len(galleries)
+    times = {} if query.parse is None else {"parse": [query.parse] * count}
+    times |= {
+        "encode": [query.encode] * count,
+        "search": [query.search[images] for images in galleries],
+        "query": [query.total(images) for images in galleries],
     }
-    return parts | {
-        "search": [(images, query.search[images]) for images in galleries],
-        "query": [(images, query.total(images)) for images in galleries],
-    }
+    return {name: [*zip(galleries, values, strict=True)] for name, values in times.items()}
 
 
 def _their_parts(entry: PublishedCost, smallest: int, largest: int) -> dict[str, Points]:
@@ -207,16 +204,14 @@ def _their_parts(entry: PublishedCost, smallest: int, largest: int) -> dict[str,
 def _charts(methods: dict[str, dict[str, Points]], axes: tuple[LogAxis, LogAxis]) -> list[Chart]:
     charts = []
     for title, parts in methods.items():
-        series = [_series(name, parts[name]) for name in PARTS_OF_QUERY if name in parts]
+        series = []
+        for style, name in enumerate(PARTS_OF_QUERY):
+            if points := parts.get(name):
+                ends = dict.fromkeys(number(ms, digits=2) for _, ms in (points[0], points[-1]))
+                labels = [f"{images:,} images: {number(ms)} ms" for images, ms in points]
+                series.append(Series(name, style, points, f"{' to '.join(ends)} ms", labels))
         charts.append(line_chart(title, series, "images", x_axis=axes[0], y_axis=axes[1]))
     return charts
 
 
-def _series(name: str, points: Points) -> Series:
-    ends = dict.fromkeys(number(time, digits=2) for _, time in (points[0], points[-1]))
-    labels = [f"{images:,} images: {number(time)} ms" for images, time in points]
-    summary = f"{' to '.join(ends)} ms"
-    return Series(name, PARTS_OF_QUERY.index(name), points, summary, labels)
-
-
-SECTIONS = [Section("Efficiency", "costs", 210, section, (Costs,))]
+SECTIONS = [Section("Efficiency", "costs", 210, "Efficiency", "Efficiency", section, (Costs,))]

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from manymatch.reporting.attention_drawing import Heat, Look, look
-from manymatch.reporting.blocks import Block, Grid, Heading, Note, View
+from manymatch.reporting.blocks import Block, Grid, Heading, Note
 from manymatch.reporting.chart import styles
 from manymatch.reporting.queries import Answer, AskedImage, Picker, Question, Quote, answer_of
 from manymatch.reporting.section import Section
 from manymatch.results.all_results import AllResults
-from manymatch.results.samples import ImageQuery
 from manymatch.results.sets import CaptionMap, ImageMap, NearestCaption, NearestImage
 
 _MAX_QUERIES = 8
@@ -44,7 +43,7 @@ class Elements(Block):
     words: Heat | None = None
 
 
-def section(results: AllResults) -> View | None:
+def section(results: AllResults) -> list[Block]:
     """The sampled images, then the sampled captions."""
     number = styles(results.runs)
     samples = [run.samples for run in results.runs if run.samples]
@@ -55,22 +54,29 @@ def section(results: AllResults) -> View | None:
     for run in results.runs:
         if run.sets is None:
             continue
+        name, style, nearest = run.preset, number[run.preset], run.sets.nearest
         looks = {one.id: one for one in run.sets.image_maps}
         reads = {one.id: one for one in run.sets.caption_maps}
-        for query in run.sets.nearest.images:
-            picture = sampled[query.id].thumbnail if query.id in sampled else None
-            elements = _elements(query.elements, looks.get(query.id))
-            summary = _summary(query.elements, "captions")
-            shown = Elements(run.preset, number[run.preset], summary, elements, picture)
-            images.setdefault(query.id, []).append(shown)
-        for asked in run.sets.nearest.captions:
-            words = _words(reads[asked.id], run.preset) if asked.id in reads else None
-            elements, summary = _elements(asked.elements), _summary(asked.elements, "images")
-            shown = Elements(run.preset, number[run.preset], summary, elements, words=words)
-            captions.setdefault(asked.id, []).append(shown)
+        for image in nearest.images:
+            picture = sampled[image.id].thumbnail if image.id in sampled else None
+            elements = _elements(image.elements, looks.get(image.id))
+            summary = _summary(image.elements, "captions")
+            shown = Elements(name, style, summary, elements, picture)
+            images.setdefault(image.id, []).append(shown)
+        for text in nearest.captions:
+            words = _words(reads[text.id], name) if text.id in reads else None
+            elements, summary = _elements(text.elements), _summary(text.elements, "images")
+            shown = Elements(name, style, summary, elements, words=words)
+            captions.setdefault(text.id, []).append(shown)
 
     blocks: list[Block] = []
     if images:
+        questions = []
+        for key, runs in list(images.items())[:_MAX_QUERIES]:
+            query = sampled.get(key)
+            picture, own = (query.thumbnail, query.captions) if query else (None, [])
+            asked = AskedImage(picture, key, own)
+            questions.append(Question(key, [asked, Grid(runs, "wide")], picture))
         blocks += [
             Heading("Where the elements of an image look, and what each element retrieves"),
             Note(
@@ -79,34 +85,19 @@ def section(results: AllResults) -> View | None:
                 "cosine with the nearest element of the caption's set. Elements that retrieve "
                 "the same captions stand for the same meaning."
             ),
-            Picker("look", "image", _image_questions(images, sampled), pictures=True),
+            Picker("look", "image", questions, pictures=True),
         ]
     if captions:
+        questions = []
+        for key, runs in list(captions.items())[:_MAX_QUERIES]:
+            caption = texts.get(key, key)
+            questions.append(Question(caption, [Quote(caption), Grid(runs, "wide")]))
         blocks += [
             Heading("Which words the elements of a caption read, and what each element retrieves"),
             Note("Percent of each element's attention, then the images nearest to each element."),
-            Picker(
-                "read",
-                "caption",
-                [
-                    Question(texts.get(key, key), [Quote(texts.get(key, key)), Grid(runs, "wide")])
-                    for key, runs in list(captions.items())[:_MAX_QUERIES]
-                ],
-            ),
+            Picker("read", "caption", questions),
         ]
-    return View("Single elements", "Elements", blocks) if blocks else None
-
-
-def _image_questions(
-    images: dict[str, list[Elements]], sampled: dict[str, ImageQuery]
-) -> list[Question]:
-    questions = []
-    for key, runs in list(images.items())[:_MAX_QUERIES]:
-        query = sampled.get(key)
-        picture, captions = (query.thumbnail, query.captions) if query else (None, [])
-        blocks = [AskedImage(picture, key, captions), Grid(runs, "wide")]
-        questions.append(Question(key, blocks, picture))
-    return questions
+    return blocks
 
 
 def _summary(nearest: Nearest, kind: str) -> str:
@@ -115,22 +106,21 @@ def _summary(nearest: Nearest, kind: str) -> str:
 
 
 def _elements(nearest: Nearest, image_map: ImageMap | None = None) -> list[Element]:
+    """For each element what it sees, and its answers: each with the nearest element of the item,
+    and the query's other elements (from 1) that retrieve the same item."""
     ids = [[item.id for item in items] for items in nearest]
     elements = []
     for k, items in enumerate(nearest):
+        answers = []
+        for item in items:
+            others = [str(i + 1) for i, found in enumerate(ids) if i != k and item.id in found]
+            notes = [f"cosine with element {item.element}"]
+            notes += [f"also element {', '.join(others)}"] if others else []
+            answers.append(answer_of(item, notes=notes))
         passes = [look(image_map, one[k], k) for one in image_map.passes] if image_map else []
         seen = look(image_map, image_map.weights[k], k) if image_map else None
-        answers = [answer_of(item, notes=_notes(item, k, ids)) for item in items]
         elements.append(Element(seen, passes[:-1], answers))
     return elements
-
-
-def _notes(item: NearestCaption | NearestImage, k: int, ids: Sequence[Sequence[str]]) -> list[str]:
-    """The nearest element of the item, and the query's other elements (from 1) that retrieve the
-    same item."""
-    others = [str(i + 1) for i, retrieved in enumerate(ids) if i != k and item.id in retrieved]
-    nearest = f"cosine with element {item.element}"
-    return [nearest, f"also element {', '.join(others)}"] if others else [nearest]
 
 
 def _words(read: CaptionMap, run: str) -> Heat:
@@ -142,4 +132,4 @@ def _words(read: CaptionMap, run: str) -> Heat:
     return Heat(title, f"Words read by {run}", read.words, rows, caption=False)
 
 
-SECTIONS = [Section("Sets", "elements", 150, section)]
+SECTIONS = [Section("Sets", "elements", 150, "Single elements", "Elements", section)]

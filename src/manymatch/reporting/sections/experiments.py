@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import fmean
 
 from manymatch.reporting import chart
 from manymatch.reporting.attention_drawing import PAIRS_NOTE, pair_heats
-from manymatch.reporting.blocks import Block, Folded, Grid, Heading, Note, View, gallery
-from manymatch.reporting.chart import STYLES, CategoryAxis, Chart, DotChart, line_chart
+from manymatch.reporting.blocks import Block, Folded, Grid, Heading, Note, gallery
+from manymatch.reporting.chart import STYLES, CategoryAxis, Chart, DotChart, Series, line_chart
 from manymatch.reporting.estimates import (
     COLLAPSED_SEEDS,
     TRAINED_TITLE,
@@ -80,16 +81,21 @@ def ranked_points(experiment: Experiment) -> list[ExperimentPoint]:
     """The points in the order of the table: whole methods from the best rsum down."""
     if not experiment.compares_methods:
         return experiment.points
-    return sorted(experiment.points, key=lambda point: -(_mean(point, "rsum") or 0.0))
+    return sorted(
+        experiment.points, key=lambda point: -fmean(run.metrics.rsum for run in point.runs)
+    )
 
 
 def table(experiment: Experiment) -> Table:
     """One row for each point; measures that no run has are left out. Methods have intervals."""
     points = ranked_points(experiment)
+    measures = [*MEASURES, *_selected(experiment)]
+    if not experiment.compares_methods:
+        measures = [measure for measure in measures if measure.key != _INTERVAL]
     best = {
-        measure: best_value(_mean(point, measure.key) for point in points)
-        for measure in [*MEASURES, *_selected(experiment)]
-        if experiment.compares_methods or measure.key != _INTERVAL
+        measure: best_value(value.mean if value else None for value in values)
+        for measure in measures
+        for values in [[estimate(point, measure.key) for point in points]]
     }
     heads = ["Method"] if experiment.compares_methods else experiment.keys or ["Setting"]
     columns = [Column(head, numeric=False) for head in heads]
@@ -103,8 +109,9 @@ def table(experiment: Experiment) -> Table:
 
 def _selected(experiment: Experiment) -> list[Measure]:
     """The rsums of selections of several set elements, which the plan asks for (`elements`)."""
-    runs = [run.metrics.numbers() for point in experiment.points for run in point.runs]
-    keys = sorted({key for run in runs for key in run if ".rsum_of." in key and "+" in key})
+    runs = [run for point in experiment.points for run in point.runs]
+    numbers = {key for run in runs for key in run.metrics.numbers()}
+    keys = sorted(key for key in numbers if ".rsum_of." in key and "+" in key)
     return [
         Measure(key, f"rsum, {shown} elements {key.rpartition('.')[2]} only", ranked=False)
         for side, shown in (("images", "image"), ("texts", "caption"))
@@ -125,11 +132,6 @@ def estimate(point: ExperimentPoint, key: str) -> Estimate | None:
     if not values:
         return None
     return Estimate.score_estimate(values) if key == "rsum" else Estimate.of(values)
-
-
-def _mean(point: ExperimentPoint, key: str) -> float | None:
-    value = estimate(point, key)
-    return None if value is None else value.mean
 
 
 def _cell(point: ExperimentPoint, measure: Measure, best: float | None) -> Cell:
@@ -200,25 +202,19 @@ _DRAWN = [one for one in MEASURES if one.key == "rsum" or one.key.endswith("map_
 _FEWEST = 3  # values, from which on a numeric setting is drawn as a line
 
 
-def section(results: AllResults) -> View | None:
+def section(results: AllResults) -> list[Block]:
     """All experiments on a data set; those that compare whole methods come first."""
     note = Note(
         "Mean ± standard deviation over the seeds, if there are several. The best mean of a column "
         "is underlined. The charts place settings at equal distances, whatever their values."
     )
     blocks = [block for experiment in results.current(Experiment) for block in _blocks(experiment)]
-    return View("Experiments", "Experiments", [note, *blocks]) if blocks else None
+    return [note, *blocks] if blocks else []
 
 
 def _methods(results: AllResults) -> list[Experiment]:
     """The experiments that compare whole methods."""
     return [one for one in results.current(Experiment) if one.compares_methods]
-
-
-def methods(results: AllResults) -> View | None:
-    """The tables of whole methods alone; `section` has the charts."""
-    blocks = [block for experiment in _methods(results) for block in summary(experiment)]
-    return View("Methods over several seeds", "Seeds", blocks) if blocks else None
 
 
 def _blocks(experiment: Experiment) -> list[Block]:
@@ -263,12 +259,10 @@ def line_charts(experiment: Experiment) -> list[Chart]:
             best, top = max(points, key=lambda pair: pair[1].mean)
             labels = [f"{setting:g}: {value.text()}" for setting, value in points]
             summary = f"best {top.text()} at {best:g}"
-            line = chart.line_of_estimates(name, number % STYLES, points, labels, summary)
-            series.append(line)
+            series.append(Series.of_estimates(name, number % STYLES, points, labels, summary))
         if series:
-            charts.append(
-                line_chart(measure.title, series, key, x_axis=axis, legend=len(series) > 1)
-            )
+            legend = len(series) > 1
+            charts.append(line_chart(measure.title, series, key, x_axis=axis, legend=legend))
     return charts
 
 
@@ -287,14 +281,13 @@ def dot_charts(experiment: Experiment) -> list[DotChart]:
 
 SECTIONS = [
     Section(
-        "Results",
-        "methods",
-        40,
-        methods,
+        *("Results", "methods", 40, "Methods over several seeds", "Seeds"),
+        # The tables alone; `section` has the charts.
+        lambda results: [block for one in _methods(results) for block in summary(one)],
         (Experiment,),
         overview=True,
         markdown=lambda results: [*map(to_markdown, _methods(results))],
         latex=lambda results: [*map(to_latex, _methods(results))],
     ),
-    Section("Experiments", "experiments", 80, section, (Experiment,)),
+    Section("Experiments", "experiments", 80, "Experiments", "Experiments", section, (Experiment,)),
 ]

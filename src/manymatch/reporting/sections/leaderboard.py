@@ -6,9 +6,9 @@ import csv
 import io
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from manymatch.reporting.blocks import Block, Heading, Note, Terms, View, gallery
+from manymatch.reporting.blocks import Block, Heading, Note, Terms, gallery
 from manymatch.reporting.chart import styles
 from manymatch.reporting.section import Section
 from manymatch.reporting.sections import published
@@ -33,45 +33,27 @@ KINDS: dict[Kind, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Metric:
-    """A column of numbers; `key` is a name of `Record.numbers`."""
-
-    key: str
-    label: str
-    group: str
-    lower_is_better: bool = False
-
-    def text(self, value: float) -> str:
-        """Percentages with one decimal, ranks as short as possible."""
-        return f"{value:g}" if self.lower_is_better else f"{value:.1f}"
-
-
-METRICS = [
-    Metric("rsum", "rsum", "Both ways"),
-    *(
-        metric
+METRICS = {
+    "rsum": Column("rsum", "Both ways"),
+    **{
+        f"{way}.{key}": Column(published.METRIC_LABELS[key], group)
         for way, group in published.WAY_LABELS.items()
-        for metric in (
-            *(Metric(f"{way}.r{k}", f"R@{k}", group) for k in (1, 5, 10)),
-            Metric(f"{way}.medr", "MedR", group, lower_is_better=True),
-        )
-    ),
-    *(
-        Metric(f"multi.{way}.{key}", label, f"Multi-match, {group}")
+        for key in ("r1", "r5", "r10", "medr")
+    },
+    **{
+        f"multi.{way}.{key}": Column(published.METRIC_LABELS[key], f"Multi-match, {group}")
         for way, group in WAYS.items()
-        for key, label in (("map_at_r", "mAP@R"), ("r_precision", "R-P"))
-    ),
-    Metric("coco_1k.rsum", "rsum", "1K"),
-    *(
-        Metric(f"classes.{setting}.{way}.{key}", f"{label}, {arrow}", group)
+        for key in ("map_at_r", "r_precision")
+    },
+    "coco_1k.rsum": Column("rsum", "1K"),
+    **{
+        f"classes.{setting}.{way}.{key}": Column(f"{published.METRIC_LABELS[key]}, {arrow}", group)
         for setting, group in (("all_classes", "All classes"), ("zero_shot", "Zero-shot classes"))
         for way, arrow in (("i2t", "i → t"), ("t2i", "t → i"))
-        for key, label in (("r_precision", "R-P"), ("r1", "R@1"))
-    ),
-]
-
-_BY_KEY = {metric.key: metric for metric in METRICS}
+        for key in ("r_precision", "r1")
+    },
+}
+"""The columns by the names that `Record.numbers` gives."""
 _COMPACT = {
     "Image → text R@1 / 5 / 10": ["i2t.r1", "i2t.r5", "i2t.r10"],
     "Text → image R@1 / 5 / 10": ["t2i.r1", "t2i.r5", "t2i.r10"],
@@ -86,65 +68,64 @@ _COMPACT = {
 """The columns of the Markdown and LaTeX tables, each with its metrics."""
 
 
-def group_datasets(runs: Sequence[Run]) -> list[tuple[str, list[Run]]]:
+def by_dataset(runs: Sequence[Run]) -> dict[str, list[Run]]:
     """The runs of each data set, in the given order (sorted by data set)."""
     groups = itertools.groupby(runs, key=lambda run: run.dataset)
-    return [(name, list(group)) for name, group in groups]
+    return {name: list(group) for name, group in groups}
 
 
-def tables(runs: Sequence[Run], compact: bool = False) -> list[Table]:
-    """One data set's leaderboard: one table for each setting and gallery, because numbers of
-    different settings or galleries are not comparable."""
+def tables(runs: Sequence[Run], compact: bool = False) -> list[tuple[str, str, Table]]:
+    """One data set's leaderboard: the setting, the gallery and the table of each setting and
+    gallery, because numbers of different settings or galleries are not comparable."""
     galleries = dict.fromkeys(gallery(run.provenance) for run in runs)
-    groups = [
-        [run for run in runs if (run.provenance.setting, gallery(run.provenance)) == kind]
+    groups = {
+        kind: [run for run in runs if (run.provenance.setting, gallery(run.provenance)) == kind]
         for kind in itertools.product(published.MARKS, galleries)
-    ]
+    }
     number = styles(runs)
-    return [_table(group, number, compact) for group in groups if group]
+    return [(*kind, _table(group, number, compact)) for kind, group in groups.items() if group]
 
 
 def _table(runs: list[Run], styles: dict[str, int], compact: bool) -> Table:
     """The runs of one setting; columns without a number are left out."""
-    metrics = METRICS
+    columns = [*METRICS.items()]
     if compact:
         pairs = [(group, key) for group, keys in _COMPACT.items() for key in keys]
-        metrics = [replace(_BY_KEY[key], group=group) for group, key in pairs]
+        columns = [(key, replace(METRICS[key], group=group)) for group, key in pairs]
     numbers = [run.metrics.numbers() for run in runs]
-    best = [
-        best_value([row.get(metric.key) for row in numbers], metric.lower_is_better)
-        for metric in metrics
-    ]
+    best = {
+        key: best_value([row.get(key) for row in numbers], lower_is_better=key.endswith("medr"))
+        for key, _ in columns
+    }
     rows = []
     for run, row in zip(runs, numbers, strict=True):
         # The address of the run's training; results that no training made have none.
         href = "" if run.kind else f"pages/{run.dataset}-results.html#run-{run.preset}"
         badges = (run.provenance.setting, run.kind) if run.kind else (run.provenance.setting,)
         cells = [
-            Cell() if value is None else Cell(metric.text(value), value, value == top)
-            for metric, top in zip(metrics, best, strict=True)
-            for value in [row.get(metric.key)]
+            Cell(number_text(key, row[key]), row[key], row[key] == top) if key in row else Cell()
+            for key, top in best.items()
         ]
         name = Cell(run.preset, style=styles[run.preset], href=href)
         rows.append([name, Cell(badges=badges), *cells])
-    columns = [
-        Column("Method", numeric=False),
-        Column("Setting", numeric=False),
-        *(Column(metric.label, metric.group) for metric in metrics),
-    ]
+    heads = [Column("Method", numeric=False), Column("Setting", numeric=False)]
     title = f"Leaderboard of {runs[0].dataset}, {runs[0].provenance.setting}"
-    return Table(title, columns, rows).filled_columns()
+    return Table(title, [*heads, *(column for _, column in columns)], rows).filled_columns()
+
+
+def number_text(key: str, value: float) -> str:
+    """Percentages with one decimal, ranks as short as possible."""
+    return f"{value:g}" if key.endswith("medr") else f"{value:.1f}"
 
 
 def blocks(runs: Sequence[Run]) -> list[Block]:
     """The compact tables of all data sets for a terminal, each below its setting and sizes."""
-    blocks: list[Block] = []
-    for name, group in group_datasets(runs):
-        for table in tables(group, compact=True):
-            shown = _table_runs(group, table)
-            heading = Heading(f"{name}, {shown[0].provenance.setting}", sizes(shown))
-            blocks += [heading, table.without("Setting")]
-    return blocks
+    return [
+        block
+        for name, group in by_dataset(runs).items()
+        for setting, size, table in tables(group, compact=True)
+        for block in (Heading(f"{name}, {setting}", size), table.without("Setting"))
+    ]
 
 
 def both_ways(metrics: Metrics) -> Table:
@@ -160,10 +141,9 @@ def both_ways(metrics: Metrics) -> Table:
             continue
         way = next((part for part in parts if part in published.WAY_LABELS), "")
         labels = [published.METRIC_LABELS.get(part, part) for part in parts if part != way]
-        text = f"{value:g}" if parts[-1] == "medr" else f"{value:.1f}"
         name = " ".join(labels)
         names[name] = None
-        rows[way][name] = Cell(text, value)
+        rows[way][name] = Cell(number_text(key, value), value)
     return Table(
         "Both directions",
         [Column("", numeric=False), *map(Column, names)],
@@ -191,9 +171,9 @@ def to_markdown(runs: list[Run]) -> str:
     """For each data set the compact tables, the tables beside the papers' numbers, and what the
     labels mean."""
     parts = []
-    for name, group in group_datasets(runs):
-        for table in tables(group, compact=True):
-            head = f"**{name}** ({sizes(_table_runs(group, table))})"
+    for name, group in by_dataset(runs).items():
+        for _, size, table in tables(group, compact=True):
+            head = f"**{name}** ({size})"
             parts.append("\n".join([head, "", *table.to_markdown(merge=True)]))
         parts += published.to_markdown(name, group)
     notes = [f"*{term}*: {meaning}." for term, meaning in terms(runs)]
@@ -204,20 +184,10 @@ def to_markdown(runs: list[Run]) -> str:
 def to_latex(runs: list[Run]) -> str:
     """The compact tables as LaTeX, each below a comment with the data set and the sizes."""
     return "\n\n".join(
-        f"% {name}: {sizes(_table_runs(group, table))}\n{table.to_latex(merge=True)}"
-        for name, group in group_datasets(runs)
-        for table in tables(group, compact=True)
+        f"% {name}: {size}\n{table.to_latex(merge=True)}"
+        for name, group in by_dataset(runs).items()
+        for _, size, table in tables(group, compact=True)
     )
-
-
-def _table_runs(runs: list[Run], table: Table) -> list[Run]:
-    presets = {row[0].text for row in table.rows}
-    return [run for run in runs if run.preset in presets]
-
-
-def sizes(runs: Sequence[Run]) -> str:
-    """The galleries on which the runs were scored: "test: 300 images, 1,500 captions"."""
-    return "; ".join(dict.fromkeys(gallery(run.provenance) for run in runs))
 
 
 def terms(runs: Sequence[Run]) -> list[tuple[str, str]]:
@@ -229,16 +199,18 @@ def terms(runs: Sequence[Run]) -> list[tuple[str, str]]:
     ]
 
 
-def section(results: AllResults) -> View | None:
+def section(results: AllResults) -> list[Block]:
     """The leaderboard of a data set."""
     runs = results.runs
     if not runs:
-        return None
-    blocks: list[Block] = [Note(f"Scored on {sizes(runs)}."), *tables(runs), Terms(terms(runs))]
+        return []
+    sizes = "; ".join(dict.fromkeys(gallery(run.provenance) for run in runs))
+    board = [table for *_, table in tables(runs)]
+    blocks: list[Block] = [Note(f"Scored on {sizes}."), *board, Terms(terms(runs))]
     if not results.judged:
         note = "This data set has no judgments beyond the pairs, so there is no multi-match metric."
         blocks.append(Note(note))
-    return View("Leaderboard", "Leaderboard", blocks)
+    return blocks
 
 
 SECTIONS = [
@@ -246,6 +218,8 @@ SECTIONS = [
         "Results",
         "leaderboard",
         10,
+        "Leaderboard",
+        "Leaderboard",
         section,
         overview=True,
         markdown=lambda results: [to_markdown(results.runs)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from manymatch.reporting.blocks import Block, Grid, Note, View, gallery
+from manymatch.reporting.blocks import Block, Grid, Note, gallery
 from manymatch.reporting.chart import (
     STYLES,
     CategoryAxis,
@@ -13,7 +13,6 @@ from manymatch.reporting.chart import (
     Series,
     dot_charts,
     line_chart,
-    line_of_estimates,
 )
 from manymatch.reporting.estimates import Estimate
 from manymatch.reporting.section import Section
@@ -32,7 +31,7 @@ _BASELINES = ("vse_infinity", "vsepp")
 """Methods with one vector for each item, the better first."""
 
 
-def others(results: AllResults) -> View | None:
+def others(results: AllResults) -> list[Block]:
     """R-P of the true items beyond the annotated ones."""
     charts = [
         chart
@@ -40,9 +39,7 @@ def others(results: AllResults) -> View | None:
         for way, shown in WAYS.items()
         for chart in _dots(f"{shown}, {title}", presets, f"multi.{way}.others")
     ]
-    return _view(
-        "True items of other pairs",
-        "Others",
+    return _with_note(
         "The annotated items of a query are taken out of its ranking. The query has R other true "
         "items. The value is the percentage of these items among the first R items that are left. "
         "Queries without another true item do not count.",
@@ -50,7 +47,7 @@ def others(results: AllResults) -> View | None:
     )
 
 
-def ambiguity(results: AllResults) -> View | None:
+def ambiguity(results: AllResults) -> list[Block]:
     """What sets gain over one vector, by the number of true items of a query."""
     charts = [
         chart
@@ -58,9 +55,7 @@ def ambiguity(results: AllResults) -> View | None:
         for way, shown in WAYS.items()
         for chart in _gains(f"{shown}, {title}", presets, way)
     ]
-    return _view(
-        "Ambiguity and the gain of sets",
-        "Ambiguity",
+    return _with_note(
         "The value is mAP@R of a method of sets minus mAP@R of the baseline with one vector, in "
         "percentage points, for queries with 1, with 2 to 3, with 4 to 7 ... true items. If sets "
         "help because a query has several meanings, the gain grows with the number of true items. "
@@ -69,7 +64,7 @@ def ambiguity(results: AllResults) -> View | None:
     )
 
 
-def meanings(results: AllResults) -> View | None:
+def meanings(results: AllResults) -> list[Block]:
     """Whether captions with a common object match the same element of their image."""
     key = "sets.meanings.together"
     charts = [
@@ -77,9 +72,7 @@ def meanings(results: AllResults) -> View | None:
         for title, presets in _tables(results)
         for chart in _dots(title, presets, key, f"{key}_by_chance")
     ]
-    return _view(
-        "What elements mean",
-        "Meanings",
+    return _with_note(
         "Pairs of captions of one image that have a common object: how often both captions match "
         "the same element of the image best. The value is the difference, in percentage points, "
         "from the share by chance, with the objects permuted among the captions of the image. "
@@ -88,8 +81,8 @@ def meanings(results: AllResults) -> View | None:
     )
 
 
-def _view(title: str, link: str, note: str, charts: Sequence[Block]) -> View | None:
-    return View(title, link, [Note(note), Grid(charts)]) if charts else None
+def _with_note(note: str, charts: Sequence[Block]) -> list[Block]:
+    return [Note(note), Grid(charts)] if charts else []
 
 
 def _tables(results: AllResults) -> Iterator[tuple[str, Presets]]:
@@ -118,41 +111,32 @@ def _dots(title: str, presets: Presets, key: str, less: str = "") -> list[DotCha
     return dot_charts(title, [(name, name, value) for name, value in ranked])
 
 
-def _gains(title: str, presets: Presets, way: Direction) -> Iterator[Chart]:
+def _gains(title: str, presets: Presets, way: Direction) -> list[Chart]:
     """A chart with a line for each preset of sets; none without a baseline or without sets."""
     known = {name: _precisions(metrics, way) for name, metrics in presets.items()}
     single = [name for name in known if "+" not in name]  # which joins the members of an ensemble
     baselines = [name for start in _BASELINES for name in single if name.startswith(start)]
-    if not baselines or not known[baselines[0]]:
-        return
-    baseline = known[baselines[0]]
-    set_methods = [
-        name
-        for name, precisions in known.items()
-        if precisions.keys() & baseline.keys() and all(metrics.sets for metrics in presets[name])
-    ]
-    if set_methods:
-        series = [
-            _gain(name, style % STYLES, known[name], baseline)
-            for style, name in enumerate(set_methods)
-        ]
-        axis = CategoryAxis([least for least, _ in baseline])
-        unit = "true items or more"
-        yield line_chart(f"{title}: gain over {baselines[0]}", series, unit, x_axis=axis)
-
-
-def _gain(name: str, style: int, precisions: Precisions, baseline: Precisions) -> Series:
-    gains = {
-        group: Estimate.of([a - b for a, b in zip(values, baseline[group], strict=False)])
-        for group, values in precisions.items()
-        if group in baseline  # other judged pairs make other groups
-    }
-    labels = [
-        f"{gain.text()} from {least} true items on ({queries} queries)"
-        for (least, queries), gain in gains.items()
-    ]
-    points = [(least, gain) for (least, _), gain in gains.items()]
-    return line_of_estimates(name, style, points, labels, labels[-1])
+    baseline = known[baselines[0]] if baselines else {}
+    series: list[Series] = []
+    for name, precisions in known.items():
+        gains = {
+            group: Estimate.of([a - b for a, b in zip(values, baseline[group], strict=False)])
+            for group, values in precisions.items()
+            if group in baseline  # other judged pairs make other groups
+        }
+        if gains and all(metrics.sets for metrics in presets[name]):
+            labels = [
+                f"{gain.text()} from {least} true items on ({queries} queries)"
+                for (least, queries), gain in gains.items()
+            ]
+            points = [(least, gain) for (least, _), gain in gains.items()]
+            style = len(series) % STYLES
+            series.append(Series.of_estimates(name, style, points, labels, labels[-1]))
+    if not series:
+        return []
+    axis = CategoryAxis([least for least, _ in baseline])
+    unit = "true items or more"
+    return [line_chart(f"{title}: gain over {baselines[0]}", series, unit, x_axis=axis)]
 
 
 def _precisions(metrics: Iterable[Metrics | ExperimentMetrics], way: Direction) -> Precisions:
@@ -169,7 +153,15 @@ def _precisions(metrics: Iterable[Metrics | ExperimentMetrics], way: Direction) 
 
 
 SECTIONS = [
-    Section("One to many", "others", 160, others, (Experiment,)),
-    Section("One to many", "ambiguity", 170, ambiguity, (Experiment,)),
-    Section("One to many", "meanings", 180, meanings, (Experiment,)),
+    Section(
+        "One to many", "others", 160, "True items of other pairs", "Others", others, (Experiment,)
+    ),
+    Section(
+        *("One to many", "ambiguity", 170, "Ambiguity and the gain of sets", "Ambiguity"),
+        ambiguity,
+        (Experiment,),
+    ),
+    Section(
+        "One to many", "meanings", 180, "What elements mean", "Meanings", meanings, (Experiment,)
+    ),
 ]

@@ -8,10 +8,10 @@ that the papers print of the same data set.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from manymatch.reporting.blocks import Block, Bullets, Heading, Note, View
+from manymatch.reporting.blocks import Block, Bullets, Heading, Note
 from manymatch.reporting.estimates import (
     COLLAPSED_SEEDS,
     TRAINED_TITLE,
@@ -23,64 +23,98 @@ from manymatch.reporting.estimates import (
 from manymatch.reporting.published import published_results
 from manymatch.reporting.section import Section
 from manymatch.reporting.table import Cell, Column, Table
-from manymatch.results.all_results import AllResults
-from manymatch.results.over_seeds import (
-    Kind,
-    SketchExperiment,
-    SketchRun,
-    SyntheticExperiment,
-    SyntheticPoint,
-)
+from manymatch.results.over_seeds import Kind, SketchExperiment, SyntheticExperiment
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 METRICS = {"map": "mAP", "map_at_200": "mAP@200", "p_at_200": "P@200"}
 """The metrics of sketches in the result files, with the names that the papers use."""
 
-_HEADS = ("R@1", f"R@1 {TRAINED_TITLE}", "published", "Med-R")
-
 Values = Mapping[str, Mapping[str, Mapping[int, float]]]
 """Values by point, measure and seed."""
 
-_SKETCHES_NOTE = (
-    "Percent, over sketches of classes that are not in the training data; every image of the class "
-    "is a positive. mAP@200 divides by the number of positives among the first 200 images. "
-    f"Ours: mean ± standard deviation (standard error) of seeds {{seeds}}. {COLLAPSED_SEEDS} "
-    + VERDICTS
-)
+_HEADS = ("R@1", f"R@1 {TRAINED_TITLE}", "published", "Med-R")
 
 
 def synthetic(experiment: SyntheticExperiment) -> list[Block]:
-    """An experiment on synthetic pairs."""
-    values = {
+    """An experiment on synthetic pairs. Columns without a value are left out."""
+    values: Values = {
         point.label: {
             f"{kind} R@1": {run.seed: run.recall(kind).r1 for run in point.runs} for kind in KINDS
         }
         for point in experiment.points
     }
-    return _blocks(experiment, synthetic_table(experiment), _synthetic_note(experiment), values)
+    rows = []
+    for point in experiment.points:
+        texts = [point.label]
+        for kind in KINDS:
+            published = experiment.published.get(point.label, {}).get(kind)
+            r1 = _score_estimate(values[point.label][f"{kind} R@1"])
+            texts += [
+                r1.text_with_error(),
+                r1.trained_text(2),
+                "" if published is None else f"{published:.2f}",
+                _range([run.recall(kind).medr for run in point.runs]),
+            ]
+        fits = [run.assignment for run in point.runs if run.assignment]
+        texts.append(f"{max(fit.error for fit in fits):.2g}" if fits else "")
+        texts.append(_range([fit.steps for fit in fits]) if fits else "")
+        wall = statistics.fmean(run.seconds for run in point.runs)
+        processor = statistics.fmean(run.processor_seconds for run in point.runs)
+        rows.append([*map(Cell, texts), Cell(f"{wall:.0f} ({processor:.0f})")])
+    heads = [f"{head}, {kind}" for kind in KINDS for head in _HEADS]
+    heads += ["Error of shares", "Newton steps", "Seconds"]
+    columns = [Column("Setting", numeric=False), *map(Column, heads)]
+    table = Table(experiment.name, columns, rows).filled_columns()
+    notes = {
+        f"Test R@1 in percent, mean ± standard deviation (standard error) of seeds "
+        f"{_seeds(experiment)}. {COLLAPSED_SEEDS} Med-R: the median rank.": True,
+        "Published: as the paper prints the number, not run here.": experiment.published,
+        "Error of shares: the largest difference, in samples, between a class's share of the "
+        "last queue and an equal share. Newton steps: the steps that solve the last queue "
+        "to 1e-4.": any(run.assignment for point in experiment.points for run in point.runs),
+        "Seconds of one run on the clock (on the processor).": True,
+        VERDICTS: experiment.baseline,
+    }
+    note = " ".join(text for text, holds in notes.items() if holds)
+    return _blocks(experiment, table, note, values)
 
 
 def sketches(experiment: SketchExperiment) -> list[Block]:
-    """An experiment on sketches."""
-    values = {
-        point.label: {shown: _seed_values(point.runs, name) for name, shown in METRICS.items()}
+    """An experiment on sketches: our points, then the papers' rows, marked as published."""
+    values: Values = {
+        point.label: {
+            shown: {run.seed: getattr(run, name) for run in point.runs}
+            for name, shown in METRICS.items()
+        }
         for point in experiment.points
     }
-    note = _SKETCHES_NOTE.format(seeds=_seeds(experiment))
-    return _blocks(experiment, sketches_table(experiment), note, values)
-
-
-def synthetic_section(results: AllResults) -> View | None:
-    return _section("Synthetic pairs", map(synthetic, results.current(SyntheticExperiment)))
-
-
-def sketches_section(results: AllResults) -> View | None:
-    return _section("Sketches to images", map(sketches, results.current(SketchExperiment)))
-
-
-def _section(title: str, experiments: Iterable[list[Block]]) -> View | None:
-    blocks = [block for experiment in experiments for block in experiment]
-    return View(title, title, blocks) if blocks else None
+    rows = []
+    for point in experiment.points:
+        estimates = [_score_estimate(by_seed) for by_seed in values[point.label].values()]
+        texts = [point.label, "run here", *(one.text_with_error() for one in estimates)]
+        seconds = statistics.fmean(run.seconds for run in point.runs)
+        rows.append([*map(Cell, [*texts, estimates[0].trained_text(2), f"{seconds:.0f}"])])
+    rows += [
+        [
+            Cell(result.method),
+            Cell(badges=("published",), note=f"{result.paper}, {result.section}"),
+            *(Cell(f"{result.values[key]:g}" if key in result.values else "") for key in METRICS),
+            Cell(),
+            Cell(),
+        ]
+        for result in published_results()
+        if result.dataset == experiment.dataset
+    ]
+    heads = [*METRICS.values(), f"{METRICS['map']} {TRAINED_TITLE}", "Seconds"]
+    columns = [*(Column(head, numeric=False) for head in ("Method", "From")), *map(Column, heads)]
+    note = (
+        "Percent, over sketches of classes that are not in the training data; every image of the "
+        "class is a positive. mAP@200 divides by the number of positives among the first 200 "
+        "images. Ours: mean ± standard deviation (standard error) of seeds "
+        f"{_seeds(experiment)}. {COLLAPSED_SEEDS} {VERDICTS}"
+    )
+    table = Table(experiment.name, columns, rows).filled_columns()
+    return _blocks(experiment, table, note, values)
 
 
 def _blocks(
@@ -101,42 +135,12 @@ def _blocks(
             compared.items(), verdicts([*compared.values()]), strict=True
         )
     ]
-    notes = Note(experiment.about), Note(note)
-    return [Heading(experiment.name), notes[0], table, notes[1], Bullets(sentences)]
+    about = Note(experiment.about)
+    return [Heading(experiment.name), about, table, Note(note), Bullets(sentences)]
 
 
-def synthetic_table(experiment: SyntheticExperiment) -> Table:
-    """One row for each point; columns without a value are left out."""
-    columns = ["Setting"]
-    columns += [f"{head}, {kind}" for kind in KINDS for head in _HEADS]
-    columns += ["Error of shares", "Newton steps", "Seconds"]
-    rows = []
-    for point in experiment.points:
-        texts = [point.label]
-        for kind in KINDS:
-            recalls = [run.recall(kind) for run in point.runs]
-            published = experiment.published.get(point.label, {}).get(kind)
-            r1 = Estimate.score_estimate([recall.r1 for recall in recalls])
-            texts += [
-                r1.text_with_error(),
-                r1.trained_text(2),
-                "" if published is None else f"{published:.2f}",
-                _range([recall.medr for recall in recalls]),
-            ]
-        wall = statistics.fmean(run.seconds for run in point.runs)
-        processor = statistics.fmean(run.processor_seconds for run in point.runs)
-        texts += [*_assignment(point), f"{wall:.0f} ({processor:.0f})"]
-        rows.append([*map(Cell, texts)])
-    titles = [Column(title, numeric=title != "Setting") for title in columns]
-    return Table(experiment.name, titles, rows).filled_columns()
-
-
-def _assignment(point: SyntheticPoint) -> list[str]:
-    """The largest error of the seeds, and the range of their Newton steps."""
-    fits = [run.assignment for run in point.runs if run.assignment]
-    if not fits:
-        return ["", ""]
-    return [f"{max(fit.error for fit in fits):.2g}", _range([fit.steps for fit in fits])]
+def _score_estimate(by_seed: Mapping[int, float]) -> Estimate:
+    return Estimate.score_estimate([*by_seed.values()])
 
 
 def _range(values: Sequence[float]) -> str:
@@ -144,71 +148,23 @@ def _range(values: Sequence[float]) -> str:
     return f"{least:g}" if least == most else f"{least:g} to {most:g}"
 
 
-def _synthetic_note(experiment: SyntheticExperiment) -> str:
-    parts = [
-        "Test R@1 in percent, mean ± standard deviation (standard error) of seeds "
-        f"{_seeds(experiment)}.",
-        COLLAPSED_SEEDS,
-        "Med-R: the median rank.",
-    ]
-    if experiment.published:
-        parts.append("Published: as the paper prints the number, not run here.")
-    if any(run.assignment for point in experiment.points for run in point.runs):
-        parts.append(
-            "Error of shares: the largest difference, in samples, between a class's share of the "
-            "last queue and an equal share. Newton steps: the steps that solve the last queue "
-            "to 1e-4."
-        )
-    parts.append("Seconds of one run on the clock (on the processor).")
-    if experiment.baseline:
-        parts.append(VERDICTS)
-    return " ".join(parts)
-
-
 def _seeds(experiment: SyntheticExperiment | SketchExperiment) -> str:
     return ", ".join(map(str, experiment.seeds))
 
 
-def _seed_values(runs: Sequence[SketchRun], metric: str) -> dict[int, float]:
-    return {run.seed: getattr(run, metric) for run in runs}
-
-
-def sketches_table(experiment: SketchExperiment) -> Table:
-    """Our points, then the papers' rows, marked as published."""
-    estimates = [
-        [
-            Estimate.score_estimate([*_seed_values(point.runs, metric).values()])
-            for metric in METRICS
-        ]
-        for point in experiment.points
-    ]
-    rows = [
-        [
-            Cell(point.label),
-            Cell("run here"),
-            *(Cell(estimate.text_with_error()) for estimate in point_estimates),
-            Cell(point_estimates[0].trained_text(2)),
-            Cell(f"{statistics.fmean(run.seconds for run in point.runs):.0f}"),
-        ]
-        for point, point_estimates in zip(experiment.points, estimates, strict=True)
-    ]
-    rows += [
-        [
-            Cell(result.method),
-            Cell(badges=("published",), note=f"{result.paper}, {result.section}"),
-            *(Cell(f"{result.values[key]:g}" if key in result.values else "") for key in METRICS),
-            Cell(),
-            Cell(),
-        ]
-        for result in published_results()
-        if result.dataset == experiment.dataset
-    ]
-    heads = [Column(title, numeric=False) for title in ("Method", "From")]
-    titles = [*METRICS.values(), f"{METRICS['map']} {TRAINED_TITLE}", "Seconds"]
-    return Table(experiment.name, [*heads, *map(Column, titles)], rows).filled_columns()
-
-
 SECTIONS = [
-    Section("Other experiments", "synthetic", 220, synthetic_section, (SyntheticExperiment,)),
-    Section("Other experiments", "sketches", 230, sketches_section, (SketchExperiment,)),
+    Section(
+        *("Other experiments", "synthetic", 220, "Synthetic pairs", "Synthetic pairs"),
+        lambda results: [
+            block for one in results.current(SyntheticExperiment) for block in synthetic(one)
+        ],
+        (SyntheticExperiment,),
+    ),
+    Section(
+        *("Other experiments", "sketches", 230, "Sketches to images", "Sketches to images"),
+        lambda results: [
+            block for one in results.current(SketchExperiment) for block in sketches(one)
+        ],
+        (SketchExperiment,),
+    ),
 ]

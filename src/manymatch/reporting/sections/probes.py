@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from manymatch.reporting.blocks import Block, Heading, Note, View
+from manymatch.reporting.blocks import Block, Heading, Note
 from manymatch.reporting.chart import Chart, LinearAxis, Series, line_chart
 from manymatch.reporting.graph_drawing import draw
 from manymatch.reporting.queries import (
@@ -32,9 +32,8 @@ _DRAWN = ("reranking", "Validation")
 """The probe and the table that is drawn as a chart."""
 
 
-def section(results: AllResults) -> View | None:
-    blocks = [*left_out(results, Probes), *blocks_of(results.current(Probes))]
-    return View("Probes", "Probes", blocks) if blocks else None
+def section(results: AllResults) -> list[Block]:
+    return [*left_out(results, Probes), *blocks_of(results.current(Probes))]
 
 
 def left_out(results: AllResults, kind: type[Probes] | type[Clusters]) -> list[Block]:
@@ -47,39 +46,30 @@ def left_out(results: AllResults, kind: type[Probes] | type[Clusters]) -> list[B
 
 
 def blocks_of(results: Sequence[Probes]) -> list[Block]:
-    """Every probe with all models that it was made of."""
-    named = probes_by_name(results)
-    return [block for name, probes in named.items() for block in probe_blocks(name, probes)]
-
-
-def probes_by_name(results: Sequence[Probes]) -> dict[str, ByPreset]:
-    """The probes of all models, by the probe's name and the model's preset. The preset is followed
-    by the split if the models were probed on different splits."""
+    """Every probe with all models that it was made of. The preset of a model is followed by the
+    split if the models were probed on different splits."""
     named: dict[str, ByPreset] = {}
     one_split = len({probed.split for probed in results}) == 1
     for probed in results:
         model = probed.preset if one_split else f"{probed.preset} ({probed.split})"
         for name, probe in probed.probes.present().items():
             named.setdefault(name, {})[model] = probe
-    return named
+    return [block for name, probes in named.items() for block in _probe_blocks(name, probes)]
 
 
-def probe_blocks(name: str, probes: ByPreset) -> Iterator[Block]:
+def _probe_blocks(name: str, probes: ByPreset) -> list[Block]:
     """One probe: what was done, the tables and the chart of all models, and samples."""
-    yield Heading(next(iter(probes.values())).title, anchor=f"probe-{name}")
     abouts = {probe.about for probe in probes.values()}
-    if len(abouts) == 1:
-        yield Note(abouts.pop())
-    else:
-        yield from (Note(f"{preset}: {probe.about}") for preset, probe in probes.items())
+    texts = abouts if len(abouts) == 1 else [f"{key}: {one.about}" for key, one in probes.items()]
     tables = [(preset, table) for preset, probe in probes.items() for table in probe.tables]
     drawn = {preset: table for preset, table in tables if (name, table.title) == _DRAWN}
-    yield from joined_tables([pair for pair in tables if pair[1] not in drawn.values()])
-    if chart := _chart(drawn):
-        yield chart
-    samples = _SAMPLES.get(name)
-    if samples:
-        yield from samples(probes)
+    return [
+        Heading(next(iter(probes.values())).title, anchor=f"probe-{name}"),
+        *map(Note, texts),
+        *joined_tables([pair for pair in tables if pair[1] not in drawn.values()]),
+        *_charts(drawn),
+        *(_SAMPLES[name](probes) if name in _SAMPLES else []),
+    ]
 
 
 def joined_tables(tables: list[tuple[str, ProbeTable]]) -> list[Table]:
@@ -103,24 +93,22 @@ def _cell(value: results_of.Cell) -> Cell:
     return Cell(f"{value:,.10g}", value)
 
 
-def _chart(tables: dict[str, ProbeTable]) -> Chart | None:
-    """The second column over the first, a line for each model; None without numbers."""
-    number = {preset: style for style, preset in enumerate(tables)}
+def _charts(tables: dict[str, ProbeTable]) -> list[Chart]:
+    """The second column over the first, a line for each model; none without numbers."""
     series = []
-    for preset, table in tables.items():
+    for style, (preset, table) in enumerate(tables.items()):
         rows = [(row[0], row[1]) for row in table.rows]
         points = [(x, y) for x, y in rows if isinstance(x, float) and isinstance(y, float)]
         if points:
             best, at = max((y, x) for x, y in points)
-            summary = f"best {best:g} at {at:g}"
             labels = [f"{y:g} at {x:g}" for x, y in points]
-            series.append(Series(preset, number[preset], points, summary, labels))
+            series.append(Series(preset, style, points, f"best {best:g} at {at:g}", labels))
     if not series:
-        return None
+        return []
     first = next(iter(tables.values()))
     axis = LinearAxis([x for line in series for x, _ in line.points])
     title = f"{first.title} {first.columns[1]}"
-    return line_chart(title, series, first.columns[0], x_axis=axis)
+    return [line_chart(title, series, first.columns[0], x_axis=axis)]
 
 
 def _group_samples(probes: ByPreset, key: str) -> list[dict[str, Any]]:
@@ -197,4 +185,4 @@ _SAMPLES = {
 """What draws the samples of the probes that have samples."""
 
 
-SECTIONS = [Section("Probes", "probes", 190, section, (Probes,))]
+SECTIONS = [Section("Probes", "probes", 190, "Probes", "Probes", section, (Probes,))]

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from manymatch.reporting.blocks import Block, Code, Folded, MachineFacts, View
+from manymatch.reporting.blocks import Block, Code, Folded, MachineFacts
 from manymatch.reporting.chart import styles
 from manymatch.reporting.section import Section
 from manymatch.reporting.table import Cell, Column, Table
@@ -33,11 +33,11 @@ _MAX_LENGTH = 24
 """A longer word, such as a hash, is shortened."""
 
 
-def section(results: AllResults) -> View | None:
+def section(results: AllResults) -> list[Block]:
     """A row for each fact, a column for each run; unknown facts are shown as they are."""
     runs = results.runs
     if not runs:
-        return None
+        return []
     records = [run.provenance.model_dump() for run in runs]
     keys = dict.fromkeys(_LABELS) | dict.fromkeys(key for record in records for key in record)
     rows = [
@@ -56,7 +56,7 @@ def section(results: AllResults) -> View | None:
             settings = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True).strip()
         if settings:
             blocks.append(Folded(f"Settings of {run.preset}", [Code(settings)]))
-    return View("Provenance", "Provenance", blocks)
+    return blocks
 
 
 def _cell(key: str, value: Any) -> Cell:
@@ -70,4 +70,4 @@ def _cell(key: str, value: Any) -> Cell:
     return Cell(text)
 
 
-SECTIONS = [Section("Results", "provenance", 60, section)]
+SECTIONS = [Section("Results", "provenance", 60, "Provenance", "Provenance", section)]

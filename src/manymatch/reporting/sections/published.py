@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from manymatch.config.galleries import is_papers_test
 from manymatch.config.method_files import method_titles
-from manymatch.reporting.blocks import Block, Folded, Grid, Heading, Note, View
+from manymatch.reporting.blocks import Block, Folded, Grid, Heading, Note
 from manymatch.reporting.chart import Chart, Series, line_chart, styles
 from manymatch.reporting.published import PublishedResult, published_results
 from manymatch.reporting.section import Section
@@ -173,7 +173,7 @@ def to_markdown(dataset: str, runs: Sequence[Run]) -> list[str]:
     return parts
 
 
-def section(results: AllResults) -> View | None:
+def section(results: AllResults) -> list[Block]:
     """A table for each setting that we and the papers have."""
     runs = results.runs
     blocks: list[Block] = []
@@ -184,14 +184,12 @@ def section(results: AllResults) -> View | None:
             blocks += [table, *([Grid(charts)] if charts else [])]
         count = len(comparison.theirs.rows)
         blocks.append(Folded(f"{count} rows of the papers", [comparison.theirs]))
-    if not blocks:
-        return None
     note = Note(
         "Published rows are as a paper prints them, on the paper's data and settings. A row that "
         "several papers print is shown once. Only our reproduced rows should be compared with "
         "published rows."
     )
-    return View("Beside the papers' numbers", "Published", [note, *blocks])
+    return [note, *blocks] if blocks else []
 
 
 def charts_over_zeta(setting: str, runs: Sequence[Run], styles: dict[str, int]) -> list[Chart]:
@@ -226,4 +224,4 @@ def _points(run: Run, setting: str, way: str) -> list[tuple[int, float]]:
     )
 
 
-SECTIONS = [Section("Results", "published", 30, section)]
+SECTIONS = [Section("Results", "published", 30, "Beside the papers' numbers", "Published", section)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from manymatch.reporting.blocks import Grid, Note, View
+from manymatch.reporting.blocks import Block, Grid, Note
 from manymatch.reporting.chart import LogAxis, Series, line_chart, styles
 from manymatch.reporting.section import Section
 from manymatch.reporting.table import Cell, Column, Table
@@ -19,10 +19,10 @@ _KNOWN = (1, 5, 10)
 _DRAWN = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100)
 
 
-def recall_curve(results: AllResults) -> View | None:
+def recall_curve(results: AllResults) -> list[Block]:
     """Both directions, a line for each run."""
     if not results.runs:
-        return None
+        return []
     number = styles(results.runs)
     charts = []
     for way, title in WAYS.items():
@@ -44,7 +44,7 @@ def recall_curve(results: AllResults) -> View | None:
         "values between 1, 5 and 10 and beyond 10 come from the run files. A run without a "
         "usable run file has only the three values of its metrics."
     )
-    return View("Recall over K", "Recall", [Grid(charts, "wide"), note])
+    return [Grid(charts, "wide"), note]
 
 
 def _points(run: Run, way: Direction) -> list[tuple[int, float]]:
@@ -63,7 +63,7 @@ Sampled = list[tuple[Run, Sequence[ImageQuery | CaptionQuery]]]
 """Each run with its sampled queries."""
 
 
-def hardest(results: AllResults) -> View | None:
+def hardest(results: AllResults) -> list[Block]:
     """The hardest images and captions, with the rank of the first positive by each run."""
     images: Sampled = [(run, run.samples.images) for run in results.runs if run.samples]
     captions: Sampled = [(run, run.samples.captions) for run in results.runs if run.samples]
@@ -71,8 +71,8 @@ def hardest(results: AllResults) -> View | None:
         "The rank of the first caption or image of the query's own pair. Queries are ordered "
         "by the mean rank of all runs. Only queries of the random sample below are compared."
     )
-    blocks = [note, _table("Image", "i2t", images), _table("Caption", "t2i", captions)]
-    return View("Hardest queries", "Hardest", blocks) if images else None
+    tables = _table("Image", "i2t", images), _table("Caption", "t2i", captions)
+    return [note, *tables] if images else []
 
 
 def _table(title: str, way: Direction, sampled: Sampled) -> Table:
@@ -120,6 +120,6 @@ def _rank(rank: int | None, depth: int) -> tuple[int, str]:
 
 
 SECTIONS = [
-    Section("Results", "recall-curve", 20, recall_curve),
-    Section("Queries", "hardest", 110, hardest),
+    Section("Results", "recall-curve", 20, "Recall over K", "Recall", recall_curve),
+    Section("Queries", "hardest", 110, "Hardest queries", "Hardest", hardest),
 ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from manymatch.reporting.blocks import Block, Note, View
+from collections.abc import Iterable, Sequence
+
+from manymatch.reporting.blocks import Block, Note
 from manymatch.reporting.graph_drawing import draw
 from manymatch.reporting.queries import (
     AskedImage,
@@ -11,45 +13,80 @@ from manymatch.reporting.queries import (
     Picker,
     Question,
     Quote,
+    Ranking,
     Rankings,
-    sampled_rankings,
+    answer_of,
 )
 from manymatch.reporting.section import Section
 from manymatch.results.all_results import AllResults
+from manymatch.results.retrieval import RetrievedCaption, RetrievedImage
+from manymatch.results.samples import CaptionQuery, ImageQuery
+
+MAX_QUERIES, MAX_ANSWERS = 16, 10
+"""The most queries of a direction and answers of a method that a page shows."""
+
+Sampled = dict[str, dict[str, ImageQuery | CaptionQuery]]
+"""The queries of one direction by the query's id and by the preset of the run."""
 
 
-def images(results: AllResults) -> View | None:
+def images(results: AllResults) -> list[Block]:
     """The section; a note if the samples are not on this machine."""
-    if not results.runs:
-        return None
     questions = []
-    for query, rankings in sampled_rankings(results.runs, lambda samples: samples.images):
+    for query, rankings in _rankings(results, "images"):
+        assert isinstance(query, ImageQuery)
         asked = AskedImage(query.thumbnail, query.image_id, query.captions)
         answers = Rankings("Captions retrieved by each method", rankings)
         questions.append(Question(query.label, [asked, answers], query.thumbnail))
-    missing = Note(
-        f"Sample queries of {results.runs[0].dataset} are not on this machine. 'dvc pull' "
-        "fetches them; 'dvc repro' makes them again."
-    )
-    picker = Picker("image", "image", questions, pictures=True)
-    blocks: list[Block] = [Legend(results.judged), picker] if questions else [missing]
-    return View("Captions retrieved for an image", "Images", blocks)
+    if not questions:
+        missing = (
+            f"Sample queries of {run.dataset} are not on this machine. 'dvc pull' fetches them; "
+            "'dvc repro' makes them again."
+            for run in results.runs[:1]
+        )
+        return [*map(Note, missing)]
+    return [Legend(results.judged), Picker("image", "image", questions, pictures=True)]
 
 
-def captions(results: AllResults) -> View | None:
-    """The section; None if no caption was sampled."""
+def captions(results: AllResults) -> list[Block]:
+    """The section; nothing if no caption was sampled."""
     questions = []
-    for query, rankings in sampled_rankings(results.runs, lambda samples: samples.captions):
+    for query, rankings in _rankings(results, "captions"):
+        assert isinstance(query, CaptionQuery)
         drawing = draw(query.graph) if query.graph and query.graph.objects else None
         answers = Rankings("Images retrieved by each method", rankings)
         blocks = [Quote(query.caption), Graph("Scene graph", drawing), answers]
         questions.append(Question(query.caption, blocks))
     picker = Picker("caption", "caption", questions)
-    title = "Images retrieved for a caption"
-    return View(title, "Captions", [Legend(results.judged), picker]) if questions else None
+    return [Legend(results.judged), picker] if questions else []
 
 
+def _rankings(
+    results: AllResults, kind: str
+) -> Iterable[tuple[ImageQuery | CaptionQuery, list[Ranking]]]:
+    """The first sampled queries of all runs, each with the ranking of every run."""
+    runs = [run for run in results.runs if run.samples]
+    sampled: Sampled = {}
+    for run in runs:
+        for query in getattr(run.samples, kind):
+            sampled.setdefault(query.id, {})[run.preset] = query
+    for queries in list(sampled.values())[:MAX_QUERIES]:
+        first = next(iter(queries.values()))
+        yield first, [_ranking(run.preset, queries.get(run.preset)) for run in runs]
+
+
+def _ranking(title: str, query: ImageQuery | CaptionQuery | None) -> Ranking:
+    """The first answers of a method; None: the method did not sample this query."""
+    if query is None:
+        return Ranking(title, "not sampled by this run", [])
+    items: Sequence[RetrievedCaption | RetrievedImage] = query.retrieved[:MAX_ANSWERS]
+    answers = [answer_of(item, rank) for rank, item in enumerate(items, start=1)]
+    right, plausible = (sum(answer.mark == mark for answer in answers) for mark in ("own", "true"))
+    counts = f"{right} right" + (f", {plausible} plausible" if plausible else "")
+    return Ranking(title, f"{counts} of {len(answers)}", answers)
+
+
+_OF_IMAGES, _OF_CAPTIONS = "Captions retrieved for an image", "Images retrieved for a caption"
 SECTIONS = [
-    Section("Queries", "image-queries", 120, images),
-    Section("Queries", "caption-queries", 130, captions),
+    Section("Queries", "image-queries", 120, _OF_IMAGES, "Images", images),
+    Section("Queries", "caption-queries", 130, _OF_CAPTIONS, "Captions", captions),
 ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from manymatch.reporting.attention_drawing import PAIRS_NOTE, pair_heats
-from manymatch.reporting.blocks import Block, Folded, Grid, Heading, Note, View
+from manymatch.reporting.blocks import Block, Folded, Grid, Heading, Note
 from manymatch.reporting.chart import STYLES, styles
 from manymatch.reporting.published import tables_of_sets
 from manymatch.reporting.section import Section
@@ -19,7 +19,6 @@ from manymatch.results.sets import (
     ElementMetrics,
     ElementPairs,
     Modality,
-    ProjectedSets,
     Projection,
     SetMetrics,
 )
@@ -61,12 +60,12 @@ class Plane(Block):
     summary: str
 
 
-def section(results: AllResults) -> View | None:
-    """The sets of all runs; None if no method has sets."""
+def section(results: AllResults) -> list[Block]:
+    """The sets of all runs; nothing if no method has sets."""
     number = styles(results.runs)
     measured = [(run, run.metrics.sets) for run in results.runs if run.metrics.sets]
     if not measured:
-        return None
+        return []
     blocks: list[Block] = [_NOTE, _table(measured, number)]
     for table in tables_of_sets():
         blocks.append(Folded(table.title, [table], "published"))
@@ -74,14 +73,15 @@ def section(results: AllResults) -> View | None:
             blocks.append(_squared(measured))
     details = [(run.preset, run.sets) for run, _ in measured if run.sets]
     if not details:
-        return View("Sets of elements", "Sets", [*blocks, _MISSING])
+        return [*blocks, _MISSING]
     heats = [
         Grid([Heading(name, style=number[name]), *pair_heats(sets.pairs, name)], "row")
         for name, sets in details
     ]
-    blocks += [Heading("Which elements match"), Note(PAIRS_NOTE), Grid(heats, "wide")]
-    blocks += [Note(text) for text in (_partners(measured),) if text]
-    blocks += [
+    return [
+        *blocks,
+        *(Heading("Which elements match"), Note(PAIRS_NOTE), Grid(heats, "wide")),
+        *_partners(measured),
         Heading("The elements of the whole split"),
         Note(
             "t-SNE of random sets: near points are similar vectors. A colour stands for the "
@@ -91,41 +91,44 @@ def section(results: AllResults) -> View | None:
         ),
         Grid([plane(name, sets.projection) for name, sets in details], "medium"),
     ]
-    return View("Sets of elements", "Sets", blocks)
 
 
 def _table(measured: Sequence[tuple[Run, SetMetrics]], styles: dict[str, int]) -> Table:
-    image_selections = _selections(metrics.images for _, metrics in measured)
-    text_selections = _selections(metrics.texts for _, metrics in measured)
+    sides = [(metrics.images, metrics.texts) for _, metrics in measured]
+    # The selections of elements of each side: single elements first, then by size.
+    selections = [
+        sorted(
+            {name for side in both if side for name in side.rsum_of},
+            key=lambda name: (name.count("+"), len(name), name),
+        )
+        for both in zip(*sides, strict=True)
+    ]
     groups = ("Log circular variance", "Elements that win", "Different items")
     columns = [
         Column("Method", numeric=False),
         *(Column(side, group) for group in groups for side in ("images", "texts")),
         Column("rsum, all elements"),
-        *(Column(name, "rsum, image element … only") for name in image_selections),
-        *(Column(name, "rsum, text element … only") for name in text_selections),
+        *(
+            Column(name, f"rsum, {kind} element … only")
+            for kind, names in zip(("image", "text"), selections, strict=True)
+            for name in names
+        ),
     ]
-    rows = []
-    for run, metrics in measured:
-        sides = (metrics.images, metrics.texts)
-        rows.append(
-            [
-                Cell(run.preset, style=styles[run.preset]),
-                *map(_variance, sides),
-                *(_size_cell(side, "winners") for side in sides),
-                *(_size_cell(side, "distinct") for side in sides),
-                Cell.number(metrics.rsum),
-                *_rsums(metrics.images, image_selections),
-                *_rsums(metrics.texts, text_selections),
-            ]
-        )
+    rows = [
+        [
+            Cell(run.preset, style=styles[run.preset]),
+            *map(_variance, both),
+            *(_size_cell(side, key) for key in ("winners", "distinct") for side in both),
+            Cell.number(metrics.rsum),
+            *(
+                Cell.number(side.rsum_of.get(name) if side else None)
+                for side, names in zip(both, selections, strict=True)
+                for name in names
+            ),
+        ]
+        for (run, metrics), both in zip(measured, sides, strict=True)
+    ]
     return Table("Sets of the methods", columns, rows)
-
-
-def _selections(sides: Iterable[ElementMetrics | None]) -> list[str]:
-    """The names of all selections of elements: single elements first, then by size."""
-    names = {name for side in sides if side for name in side.rsum_of}
-    return sorted(names, key=lambda name: (name.count("+"), len(name), name))
 
 
 def _variance(side: ElementMetrics | None) -> Cell:
@@ -142,10 +145,6 @@ def _size_cell(side: ElementMetrics | None, name: str) -> Cell:
     return Cell(f"{value:.1f} of {sum('+' not in name for name in side.rsum_of)}", value)
 
 
-def _rsums(side: ElementMetrics | None, selections: Sequence[str]) -> list[Cell]:
-    return [Cell.number(side.rsum_of.get(name) if side else None) for name in selections]
-
-
 def _squared(measured: Sequence[tuple[Run, SetMetrics]]) -> Note:
     texts = []
     for run, metrics in measured:
@@ -159,8 +158,8 @@ def _squared(measured: Sequence[tuple[Run, SetMetrics]]) -> Note:
     )
 
 
-def _partners(measured: Sequence[tuple[Run, SetMetrics]]) -> str:
-    """What single elements reach beside the elements that they match; empty if no method has sets
+def _partners(measured: Sequence[tuple[Run, SetMetrics]]) -> list[Block]:
+    """What single elements reach beside the elements that they match; nothing if no method has sets
     on both sides."""
     listed = [
         f"{run.preset}: "
@@ -171,13 +170,12 @@ def _partners(measured: Sequence[tuple[Run, SetMetrics]]) -> str:
         for run, metrics in measured
         if run.sets and metrics.images and metrics.texts
     ]
-    if not listed:
-        return ""
-    return (
+    note = Note(
         "In MaxMatch's table 4 each image element alone has the rsum of one text element alone: "
         "the elements match in pairs. Ours, each image element with the text element that is the "
         f"most similar one on average (rsum of each alone): {'; '.join(listed)}."
     )
+    return [note] if listed else []
 
 
 def partners(pairs: ElementPairs, metrics: SetMetrics) -> Iterator[tuple[int, int, float, float]]:
@@ -194,10 +192,8 @@ def partners(pairs: ElementPairs, metrics: SetMetrics) -> Iterator[tuple[int, in
 def plane(name: str, projection: Projection) -> Plane:
     """The points of each element of each modality. Images are drawn last, because their points are
     usually fewer."""
-    sides: list[tuple[Modality, ProjectedSets]] = [
-        ("texts", projection.texts),
-        ("images", projection.images),
-    ]
+    modalities: tuple[Modality, ...] = ("texts", "images")
+    sides = [(modality, getattr(projection, modality)) for modality in modalities]
     return Plane(
         name,
         [
@@ -212,4 +208,4 @@ def plane(name: str, projection: Projection) -> Plane:
     )
 
 
-SECTIONS = [Section("Sets", "sets", 140, section)]
+SECTIONS = [Section("Sets", "sets", 140, "Sets of elements", "Sets", section)]

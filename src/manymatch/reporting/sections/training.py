@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from manymatch.reporting.blocks import Block, Grid, Heading, Note, View
+from manymatch.reporting.blocks import Block, Grid, Heading, Note
 from manymatch.reporting.chart import Chart, Series, line_chart, styles
 from manymatch.reporting.section import Section
 from manymatch.results.all_results import AllResults
@@ -21,17 +21,15 @@ _MISSING = (
 )
 
 
-def section(results: AllResults) -> View | None:
+def section(results: AllResults) -> list[Block]:
     """One chart of all runs, then the charts of each run that was trained."""
-    if not results.runs:
-        return None
     number = styles(results.runs)
     chart = validation_chart([(run.preset, number[run.preset], run.curves) for run in results.runs])
     blocks: list[Block] = [chart] if chart else []
     for run in results.runs:
         if not run.kind:
             blocks += _blocks(run, number[run.preset])
-    return View("Training", "Training", blocks)
+    return blocks
 
 
 def _blocks(run: Run, style: int) -> list[Block]:
@@ -75,4 +73,4 @@ def _series(name: str, style: int, curve: Curve, summary: str) -> Series:
     return Series(name, style, points, summary, labels)
 
 
-SECTIONS = [Section("Results", "training", 50, section)]
+SECTIONS = [Section("Results", "training", 50, "Training", "Training", section)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from manymatch.reporting.blocks import Folded, Note, View
+from manymatch.reporting.blocks import Block, Folded, Note
 from manymatch.reporting.chart import STYLES, Chart, Series, line_chart
 from manymatch.reporting.section import Section
 from manymatch.reporting.table import Cell, Column, Table
@@ -20,14 +20,14 @@ _MEANING = (
 )
 
 
-def section(results: AllResults) -> View | None:
+def section(results: AllResults) -> list[Block]:
     """The chart and the table of all presets, and the best settings of each."""
     tunings = results.current(Tuning)
     if not tunings:
-        return None
+        return []
     ranked = sorted(tunings, key=lambda tuning: -tuning.rsum)
     best = [Folded(f"{tuning.preset}: best settings", [settings(tuning)]) for tuning in ranked]
-    return View("Tuning", "Tuning", [chart(ranked), table(ranked), Note(_MEANING), *best])
+    return [chart(ranked), table(ranked), Note(_MEANING), *best]
 
 
 def chart(tunings: Sequence[Tuning]) -> Chart:
@@ -95,4 +95,4 @@ def _text(value: object) -> str:
     return "" if value is None else f"{value}"
 
 
-SECTIONS = [Section("Experiments", "tuning", 90, section, (Tuning,))]
+SECTIONS = [Section("Experiments", "tuning", 90, "Tuning", "Tuning", section, (Tuning,))]

@@ -8,18 +8,15 @@ from random import Random
 
 from PIL import Image, ImageDraw
 
-from manymatch.scenes.drawing import birds_and_fish, four_legged, people, things, vehicles
-from manymatch.scenes.drawing.backgrounds import background
-from manymatch.scenes.drawing.pen import Pen
-from manymatch.scenes.kinds import CLOTHES, COLOURS, PEOPLE
-from manymatch.scenes.words import VERBS
+from manymatch.scenes.drawing import animals, people, things, vehicles
+from manymatch.scenes.drawing.pen import RGB, Pen, placed
+from manymatch.scenes.kinds import CLOTHES, COLOURS, PEOPLE, VERBS
 from manymatch.scenes.world import Box, Scene
 
 _SUPERSAMPLING = 3
 _QUALITY = 92
 _DRAWINGS = {
-    **four_legged.DRAWINGS,
-    **birds_and_fish.DRAWINGS,
+    **animals.DRAWINGS,
     **vehicles.DRAWINGS,
     **things.DRAWINGS,
 }
@@ -119,3 +116,132 @@ def _string(
         "fly": (held.box.cx, held.box.y1 + 0.3 * held.box.height),
     }[relation]
     Pen(draw, Box(0, 0, 1, 1), pixels).line([start, end], (110, 60, 30), 0.008)
+
+
+HORIZON = 0.58
+_GROUNDS: dict[str, tuple[RGB, RGB]] = {
+    "park": ((196, 228, 250), (146, 204, 118)),
+    "street": ((206, 220, 236), (134, 134, 142)),
+    "beach": ((190, 230, 252), (242, 222, 164)),
+    "snow": ((206, 216, 230), (244, 248, 252)),
+    "desert": ((252, 226, 170), (226, 178, 108)),
+    "field": ((186, 222, 248), (222, 200, 96)),
+    "room": ((240, 224, 200), (190, 146, 104)),
+    "sea": ((196, 230, 252), (70, 142, 206)),
+}
+"""Colours above and below the horizon."""
+
+
+def background(pen: Pen, name: str, rng: Random) -> None:
+    """Draw the background called `name` on the whole image."""
+    above, below = _GROUNDS[name]
+    horizon = 0.64 if name == "sea" else HORIZON
+    pen.rect(0, 0, 1, horizon, above, False)
+    pen.rect(0, horizon, 1, 1, below, False)
+    _DETAILS[name](pen, rng)
+
+
+def _cloud(pen: Pen, rng: Random) -> None:
+    x, y = rng.uniform(0.05, 0.9), rng.uniform(0.05, 0.14)
+    for dx, r in ((-0.05, 0.025), (0.0, 0.04), (0.05, 0.028)):
+        pen.disc(x + dx, y, r, "white", False)
+
+
+def _tufts(pen: Pen, rng: Random, colour: RGB, count: int = 14) -> None:
+    for _ in range(count):
+        x, y = rng.random(), rng.uniform(HORIZON + 0.04, 0.98)
+        for dx in (-0.01, 0.0, 0.01):
+            pen.line([(x, y), (x + dx, y - 0.025)], colour)
+
+
+def _park(pen: Pen, rng: Random) -> None:
+    _cloud(pen, rng)
+    for k in range(7):
+        pen.disc(k / 6, HORIZON, 0.07 + 0.03 * rng.random(), (112, 176, 96), False)
+    pen.rect(0, HORIZON, 1, HORIZON + 0.1, (146, 204, 118), False)
+    pen.poly([(0.42, HORIZON), (0.5, HORIZON), (0.8, 1), (0.45, 1)], (214, 196, 150), False)
+    _tufts(pen, rng, (96, 160, 76))
+
+
+def _street(pen: Pen, rng: Random) -> None:
+    x = 0.0
+    while x < 1:
+        width, height = rng.uniform(0.1, 0.18), rng.uniform(0.2, 0.42)
+        pen.rect(x, HORIZON - height, x + width, HORIZON, (176, 184, 196), False)
+        for k in range(int(height / 0.07)):
+            for dx in (0.03, 0.07):
+                y = HORIZON - height + 0.03 + 0.065 * k
+                pen.rect(x + dx, y, x + dx + 0.02, y + 0.03, (214, 224, 234), False)
+        x += width + 0.01
+    pen.rect(0, HORIZON, 1, HORIZON + 0.08, (196, 194, 190), False)
+    for k in range(5):
+        pen.rect(0.04 + 0.22 * k, 0.79, 0.14 + 0.22 * k, 0.81, (240, 240, 230), False)
+
+
+def _beach(pen: Pen, rng: Random) -> None:
+    pen.disc(0.88, 0.1, 0.06, (255, 220, 80), False)
+    pen.rect(0, HORIZON - 0.12, 1, HORIZON, (92, 170, 222), False)
+    for k in range(5):
+        y, x = HORIZON - 0.10 + 0.025 * k, rng.random() * 0.8
+        pen.line([(x, y), (x + 0.12, y)], (220, 240, 250))
+    _dots(pen, rng, (214, 190, 130))
+
+
+def _dots(pen: Pen, rng: Random, colour: RGB) -> None:
+    for _ in range(30):
+        pen.disc(rng.random(), rng.uniform(HORIZON + 0.03, 1), 0.004, colour, False)
+
+
+def _snow(pen: Pen, rng: Random) -> None:
+    for x, r in ((0.15, 0.16), (0.5, 0.2), (0.85, 0.15)):
+        pen.poly([(x - r, HORIZON), (x, HORIZON - r), (x + r, HORIZON)], (186, 198, 216), False)
+        foot = HORIZON - r * 2 / 3
+        pen.poly([(x - r / 3, foot), (x, HORIZON - r), (x + r / 3, foot)], "white", False)
+    for _ in range(45):
+        pen.disc(rng.random(), rng.random(), 0.006, "white", False)
+
+
+def _desert(pen: Pen, rng: Random) -> None:
+    pen.disc(0.14, 0.12, 0.06, (255, 200, 70), False)
+    for x, r in ((0.2, 0.25), (0.75, 0.3)):
+        pen.oval((x, HORIZON + 0.02), (r, 0.09), (214, 164, 96), False)
+    pen.rect(0, HORIZON + 0.02, 1, 1, (226, 178, 108), False)
+    x = rng.uniform(0.2, 0.8)
+    cactus = (96, 150, 84)
+    pen.line([(x, HORIZON + 0.05), (x, HORIZON - 0.1)], cactus, 0.02)
+    arms = [(-0.04, -0.06), (-0.04, -0.02), (0.04, -0.02), (0.04, -0.07)]
+    pen.line(placed(arms, x, HORIZON), cactus, 0.014)
+    _dots(pen, rng, (196, 148, 84))
+
+
+def _field(pen: Pen, rng: Random) -> None:
+    _cloud(pen, rng)
+    pen.oval((0.3, HORIZON), (0.5, 0.07), (160, 190, 90), False)
+    pen.rect(0, HORIZON, 1, 1, (222, 200, 96), False)
+    for k in range(9):
+        y = HORIZON + 0.03 + 0.045 * k
+        pen.line([(0, y), (1, y + 0.01)], (200, 174, 70))
+    _tufts(pen, rng, (176, 150, 50), 24)
+
+
+def _room(pen: Pen, rng: Random) -> None:
+    for k in range(12):
+        pen.line([(k / 12, 0), (k / 12, HORIZON)], (230, 210, 182), 0.01)
+    for k in range(1, 5):
+        pen.line([(0, HORIZON + 0.09 * k), (1, HORIZON + 0.09 * k)], (166, 122, 82))
+    pen.rect(0, HORIZON - 0.02, 1, HORIZON, "white", False)
+    x = rng.uniform(0.1, 0.65)
+    pen.rect(x, 0.08, x + 0.24, 0.34, (176, 216, 242))
+    pen.line([(x + 0.12, 0.08), (x + 0.12, 0.34)], "white", 0.012)
+    pen.line([(x, 0.21), (x + 0.24, 0.21)], "white", 0.012)
+
+
+def _sea(pen: Pen, rng: Random) -> None:
+    _cloud(pen, rng)
+    for _ in range(16):
+        x, y = rng.random(), rng.uniform(0.68, 0.98)
+        pen.line([(x, y), (x + 0.03, y - 0.012), (x + 0.06, y)], (150, 200, 236))
+
+
+_ALL = (_park, _street, _beach, _snow, _desert, _field, _room, _sea)
+_DETAILS = {details.__name__.removeprefix("_"): details for details in _ALL}

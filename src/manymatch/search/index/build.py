@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,21 +17,22 @@ import pyarrow as pa
 
 from manymatch.methods import entry_point
 from manymatch.search.index.facts import add_facts
-from manymatch.search.index.items import Changes, Entry, Loaded, Source
 from manymatch.search.index.manifest import (
     CODES,
     NAME,
+    Changes,
     Manifest,
     check_codes,
     model_identity,
     relative,
     seal_of,
 )
-from manymatch.search.index.parts import UnfinishedParts
+from manymatch.search.index.sources import Entry, Loaded, Source
 from manymatch.search.index.stored import (
     ITEMS,
     Row,
     Stored,
+    UnfinishedParts,
     gather,
     read_items,
     table_of,
@@ -46,7 +47,6 @@ from manymatch.util.progress import say, track
 from manymatch.util.seal import sealed
 
 if TYPE_CHECKING:
-    from manymatch.methods.shared.embeddings import Embeddings
     from manymatch.model.model import Model
 
 ITEMS_AT_ONCE = 256
@@ -80,14 +80,14 @@ def build(
         DataError: no item of the source can be read, or the table is faulty.
         StorageError: `target` is not an index, or cannot be written.
     """
-    earlier = _earlier(source, model, target)
+    earlier, known = _earlier(source, model, target)
     listed = _listed(source)
     unfinished = UnfinishedParts(target, model_identity(model))
     with parts.joining(lambda part: _identity(source, model, part.of(listed))) as paths:
         finished = [*map(Stored.open, paths), *unfinished.finished()]
         rows, embedded = _rows(source, model, listed, earlier, finished, unfinished)
         kept = [_current(entry, rows[entry.path], times) for entry in listed if entry.path in rows]
-        items = add_facts(table_of(kept), table, earlier.items if earlier else _items(target))
+        items = add_facts(table_of(kept), table, known)
         manifest = Manifest(
             model=relative(model_path, target),
             identity=model_identity(model),
@@ -98,14 +98,29 @@ def build(
             items=len(kept),
             broken=len(listed) - len(kept),
         )
-        if earlier is None or not (
-            items.equals(earlier.items)
-            and manifest == Manifest.read(seal_of(target))
-            and _has_codes(target)
-        ):
-            _write(target, model, manifest, items, [rows[entry.path] for entry in kept])
+        if earlier is None or not _is_current(earlier, items, manifest):
+            with sealed(target) as folder:
+                folder.mkdir()
+                gather(folder, [rows[entry.path] for entry in kept])
+                write_items(folder, items)
+                if model.method.products(manifest.side):  # else every search scores every item
+                    blocks = Stored.open(folder).blocks()
+                    write_codes(folder / CODES, model, blocks, manifest.side)
+                write_json(folder / NAME, manifest.model_dump())
     unfinished.remove()
-    return Changes.from_items(earlier.entries if earlier else [], kept, embedded, manifest.broken)
+    hashes = {entry.path: entry.sha256 for entry in (earlier.entries if earlier else ())}
+    contents = set(hashes.values())
+    new = [entry for entry in kept if entry.path not in hashes]
+    renamed = sum(entry.sha256 in contents for entry in new)
+    return Changes(
+        items=len(kept),
+        embedded=embedded,
+        added=len(new) - renamed,
+        changed=sum(hashes.get(entry.path, entry.sha256) != entry.sha256 for entry in kept),
+        renamed=renamed,
+        removed=max(0, len(hashes) + len(new) - len(kept) - renamed),
+        broken=manifest.broken,
+    )
 
 
 def build_part(source: Source, model: Model, parts: Parts) -> None:
@@ -151,6 +166,41 @@ def _listed(source: Source) -> list[Entry]:
     return entries
 
 
+def _earlier(source: Source, model: Model, target: Path) -> tuple[Stored | None, pa.Table | None]:
+    """The index that lies at `target` already, and its items, whose facts are known even if the
+    embeddings are damaged."""
+    old = beside(target, ".old.partial")
+    if old.is_dir() and not target.exists():  # a run was killed between two renames
+        old.rename(target)
+    if not target.exists():
+        return None, None
+    if not (target / NAME).is_file():
+        raise StorageError(f"{target}: exists and is not an index. Choose another folder")
+    if source.path.resolve().is_relative_to(target.resolve()):
+        raise StorageError(f"{target}: holds the source, and would be replaced. Choose another")
+    try:
+        seal = seal_of(target)
+        Manifest.read(seal).check_model(model, target)
+        stored = Stored.open(target)
+        for name in (ITEMS, *(f"{name}.npy" for name in stored.arrays)):
+            seal.check(name)
+        return stored, stored.items
+    except DataError as error:
+        say(f"{error}: every item is embedded anew")
+    with contextlib.suppress(DataError):
+        return None, read_items(target)
+    return None, None
+
+
+def _is_current(earlier: Stored, items: pa.Table, manifest: Manifest) -> bool:
+    """Whether the earlier index is whole and holds these items and this manifest."""
+    with contextlib.suppress(DataError):
+        seal = seal_of(earlier.folder)
+        check_codes(seal)
+        return items.equals(earlier.items) and manifest == Manifest.read(seal)
+    return False
+
+
 def _rows(
     source: Source,
     model: Model,
@@ -171,44 +221,6 @@ def _rows(
             f"{source.path}: none of {len(entries):,} {source.side} can be read. Check the source"
         )
     return rows, embedded
-
-
-def _earlier(source: Source, model: Model, target: Path) -> Stored | None:
-    """The index that lies at `target` already."""
-    old = beside(target, ".old.partial")
-    if old.is_dir() and not target.exists():  # a run was killed between two renames
-        old.rename(target)
-    if not target.exists():
-        return None
-    if not (target / NAME).is_file():
-        raise StorageError(f"{target}: exists and is not an index. Choose another folder")
-    if source.path.resolve().is_relative_to(target.resolve()):
-        raise StorageError(f"{target}: holds the source, and would be replaced. Choose another")
-    try:
-        seal = seal_of(target)
-        Manifest.read(seal).check_model(model, target)
-        stored = Stored.open(target)
-        for name in (ITEMS, *(f"{name}.npy" for name in stored.arrays)):
-            seal.check(name)
-    except DataError as error:
-        say(f"{error}: every item is embedded anew")
-        return None
-    return stored
-
-
-def _items(folder: Path) -> pa.Table | None:
-    """The items of an index whose embeddings are damaged: their facts are still known."""
-    with contextlib.suppress(DataError):
-        return read_items(folder)
-    return None
-
-
-def _has_codes(folder: Path) -> bool:
-    """Whether the codes are the sealed ones."""
-    with contextlib.suppress(DataError):
-        check_codes(seal_of(folder))
-        return True
-    return False
 
 
 def _known_rows(
@@ -250,35 +262,27 @@ def _known_rows(
 def _embedded(
     source: Source, model: Model, entries: list[Entry], parts: UnfinishedParts
 ) -> Iterator[Stored]:
-    """Embed the items that can be read, part by part, and say which cannot."""
+    """Embed the items that can be read, part by part, and say which cannot. Each content is
+    dropped when it is encoded."""
     if not entries:
         return
-    loaded = track(source.load(model, entries), f"{source.path}: {source.side}", len(entries))
-    readable = _readable(loaded)
-    for first in readable:
-        block = itertools.chain([first], itertools.islice(readable, ITEMS_AT_ONCE - 1))
-        yield parts.add(*_encoded(source, model, block))
+    block: list[Entry] = []
 
-
-def _readable(loaded: Iterable[Loaded]) -> Iterator[Loaded]:
-    for entry, content in loaded:
-        if isinstance(content, DataError):
-            say(f"left out: {content}")
-        else:
-            yield entry, content
-
-
-def _encoded(
-    source: Source, model: Model, block: Iterable[Loaded]
-) -> tuple[list[Entry], Embeddings]:
-    entries: list[Entry] = []
-
-    def contents() -> Iterator[Any]:
-        for entry, content in block:
-            entries.append(entry)
+    def contents(loaded: Iterator[Loaded]) -> Iterator[Any]:
+        for entry, content in loaded:
+            if isinstance(content, DataError):
+                say(f"left out: {content}")
+                continue
+            block.append(entry)
             yield content
 
-    return entries, source.encode(model, contents())
+    loaded = track(source.load(model, entries), f"{source.path}: {source.side}", len(entries))
+    readable = contents(loaded)
+    for first in readable:
+        rest = itertools.islice(readable, ITEMS_AT_ONCE - 1)
+        embeddings = source.encode(model, itertools.chain([first], rest))
+        yield parts.add(block.copy(), embeddings)
+        block.clear()
 
 
 def _current(entry: Entry, row: Row, times: bool = True) -> Entry:
@@ -286,15 +290,3 @@ def _current(entry: Entry, row: Row, times: bool = True) -> Entry:
     stored, number = row
     changed = entry.mtime_ns if times else 0
     return replace(entry, sha256=stored.entries[number].sha256, mtime_ns=changed)
-
-
-def _write(
-    target: Path, model: Model, manifest: Manifest, items: pa.Table, rows: list[Row]
-) -> None:
-    with sealed(target) as folder:
-        folder.mkdir()
-        gather(folder, rows)
-        write_items(folder, items)
-        if model.method.products(manifest.side):  # else every search scores every item
-            write_codes(folder / CODES, model, Stored.open(folder).blocks(), manifest.side)
-        write_json(folder / NAME, manifest.model_dump())

@@ -13,8 +13,8 @@ import orjson
 
 from manymatch.batch.collate import Item, whole_item
 from manymatch.features.store import FeatureStore
-from manymatch.search.index.items import Entry, Loaded, Source
 from manymatch.search.index.manifest import REMEDY
+from manymatch.search.index.sources import Entry, Loaded, Source
 from manymatch.shards.fetch import fetch
 from manymatch.shards.index import open_shards, read_index
 from manymatch.shards.read import samples

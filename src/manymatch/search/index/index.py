@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from manymatch.batch.caption_text import caption_fault
 from manymatch.model.answer import Answer, Item, Milliseconds, Result, Right, Side
 from manymatch.search.index.filters import Filters
-from manymatch.search.index.items import Source
 from manymatch.search.index.manifest import Manifest, seal_of
-from manymatch.search.index.sources import source_at
+from manymatch.search.index.sources import Source, source_at
 from manymatch.search.index.stored import OWN, Stored
 from manymatch.util.arguments import checked
 from manymatch.util.errors import ConfigError, DataError
@@ -59,7 +58,8 @@ class Index:
     ) -> None:
         self.folder, self.manifest, self._seal = folder, manifest, seal
         self._stored, self._given, self._beta = stored, model, beta
-        self._loading = threading.RLock()
+        self._loading = threading.Lock()
+        self._ready: tuple[Model, dict[Side, Scanner]] | None = None
 
     @classmethod
     @checked
@@ -164,14 +164,12 @@ class Index:
                 raise DataError(f"the query: {fault}")
         selected = None if where is None else self._filters.included(where)
         answers: dict[int, Answer] = {}
-        for kind, encoded in ((str, texts), (object, pictures)):
-            rows = [row for row, query in enumerate(queries) if isinstance(query, kind)]
-            rows = [row for row in rows if row not in answers]
+        for encoded, is_text in ((texts, True), (pictures, False)):
+            rows = [row for row, one in enumerate(queries) if isinstance(one, str) == is_text]
             if rows:
-                group = self._answers(
-                    encoded(self.model, [queries[row] for row in rows]), k, selected, least
-                )
-                answers |= dict(zip(rows, group, strict=True))
+                group = encoded(self.model, [queries[row] for row in rows])
+                found = self._answers(group, k, selected, least)
+                answers |= dict(zip(rows, found, strict=True))
         return [answers[row] for row in range(len(queries))]
 
     def similar(
@@ -190,7 +188,7 @@ class Index:
             others = self._filters.included(where)
         others[row] = False
         embeddings = self._stored.embeddings().rows(slice(row, row + 1))
-        query = Queries([id], embeddings, self.manifest.side)
+        query = Queries([id], embeddings, self.manifest.side, [([], True)])
         (answer,) = self._answers(query, k, others, least)
         return answer
 
@@ -265,15 +263,14 @@ class Index:
     @property
     def _loaded(self) -> tuple[Model, dict[Side, Scanner]]:
         """The model, and the scanner for queries of each kind."""
-        with self._loading:
-            return self._model_and_scanners
-
-    @cached_property
-    def _model_and_scanners(self) -> tuple[Model, dict[Side, Scanner]]:
         from manymatch.search.index.queries import model_of, scanners
 
-        model = model_of(self.manifest, self.folder, self._given)
-        return model, scanners(model, self.manifest.side, self._seal, self._stored, self._beta)
+        with self._loading:
+            if self._ready is None:
+                model = model_of(self.manifest, self.folder, self._given)
+                side, beta = self.manifest.side, self._beta
+                self._ready = model, scanners(model, side, self._seal, self._stored, beta)
+            return self._ready
 
     @cached_property
     def _filters(self) -> Filters:

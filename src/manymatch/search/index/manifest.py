@@ -6,6 +6,7 @@ The folder of an index has one seal, which covers its codes, too.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -75,6 +76,30 @@ class Manifest(Record):
                     f"but the model's is '{identity.get(key)}'. Use the model {self.model}, or "
                     "make a new index."
                 )
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The number of items in an index, and how many of them differ from the earlier index.
+
+    Attributes:
+        embedded: embedded by this run.
+        renamed: under a new path with a known content.
+        broken: left out because they cannot be read.
+    """
+
+    items: int
+    embedded: int
+    added: int
+    changed: int
+    renamed: int
+    removed: int
+    broken: int
+
+    def __str__(self) -> str:
+        names = ("added", "changed", "renamed", "removed", "broken")
+        counts = [f"{getattr(self, name):,} {name}" for name in names if getattr(self, name)]
+        return ", ".join([f"{self.items:,} items", *counts, f"{self.embedded:,} embedded"])
 
 
 def seal_of(folder: Path) -> Seal:

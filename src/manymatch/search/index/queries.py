@@ -32,25 +32,17 @@ class Queries:
 
     Attributes:
         names: what the answers call the queries.
-        unknown: for each text the words that the model does not know; None: these are no texts.
-        understood: for each text whether the model knows a word of it.
+        words: for each text the words that the model does not know, and whether it knows one.
+            Other queries have no such words.
         parse, encode: the seconds that it took to parse and to encode them.
     """
 
     names: Sequence[str]
     embeddings: Embeddings
     side: Side
-    unknown: Sequence[list[str]] | None = None
-    understood: Sequence[bool] | None = None
+    words: Sequence[tuple[list[str], bool]]
     parse: float = 0.0
     encode: float = 0.0
-
-    @property
-    def words(self) -> list[tuple[list[str], bool]]:
-        """`unknown` and `understood` for each query."""
-        if self.unknown is None or self.understood is None:
-            return [([], True)] * len(self.names)
-        return list(zip(self.unknown, self.understood, strict=True))
 
 
 def texts(model: Model, given: Sequence[Any]) -> Queries:
@@ -61,15 +53,9 @@ def texts(model: Model, given: Sequence[Any]) -> Queries:
     # One text is too little for two cores, and torch's threads would slow the scan.
     with single_core() if len(given) == 1 else nullcontext():
         embeddings = model.encode_captions(captions)
-    return Queries(
-        given,
-        embeddings,
-        "texts",
-        [model.vocabulary.unknown(text) for text in given],
-        [model.vocabulary.knows(text) for text in given],
-        parsed - start,
-        time.perf_counter() - parsed,
-    )
+    words = [(model.vocabulary.unknown(text), model.vocabulary.knows(text)) for text in given]
+    encode = time.perf_counter() - parsed
+    return Queries(given, embeddings, "texts", words, parsed - start, encode)
 
 
 def pictures(model: Model, given: Sequence[Any]) -> Queries:
@@ -77,7 +63,8 @@ def pictures(model: Model, given: Sequence[Any]) -> Queries:
     start = time.perf_counter()
     embeddings = model.encode_images(given, progress=False)
     names = [str(picture) if isinstance(picture, Path) else "a picture" for picture in given]
-    return Queries(names, embeddings, "images", encode=time.perf_counter() - start)
+    encode = time.perf_counter() - start
+    return Queries(names, embeddings, "images", [([], True)] * len(names), encode=encode)
 
 
 def model_of(manifest: Manifest, folder: Path, given: Model | str | Path | None) -> Model:

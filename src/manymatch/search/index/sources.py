@@ -1,15 +1,204 @@
-"""The kinds of sources by name, and the source that a path means."""
+"""What is indexed: the items of a source, in a defined order."""
 
 from __future__ import annotations
 
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from manymatch.search.index.items import CaptionFile, PictureFolder, Source
+from manymatch.batch.caption_text import caption_fault
+from manymatch.model.answer import Side
 from manymatch.search.index.manifest import REMEDY
 from manymatch.util.errors import ConfigError, DataError, SourceError
+from manymatch.util.files import sha256, storage_error
+from manymatch.util.prefetch import map_ahead
+from manymatch.util.progress import say
+from manymatch.util.regular_file import (
+    PICTURES,
+    UNREADABLE,
+    files_below,
+    read_regular,
+    regular_path,
+)
+from manymatch.util.text_lines import numbered_lines
 
+if TYPE_CHECKING:
+    from manymatch.methods.shared.embeddings import Embeddings
+    from manymatch.model.model import Model
+
+_ADVICE = ". Replace or remove the file"
+"""The advice about a broken picture of a data set. A broken picture of a user is left out."""
 _SUFFIXES = {"store": (".h5", ".hdf5"), "captions": (".txt", ".txt.gz")}
-_LIGHT = {source.kind: source for source in (PictureFolder, CaptionFile)}
+_THREADS, _AHEAD = 4, 8
+"""Threads that decode pictures, and pictures that wait. The extractor keeps more of them."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One item of a source.
+
+    Attributes:
+        path: the item's name within the source, unique.
+        size, mtime_ns: the state of the item's file; 0 if the item is not a file.
+        sha256: the hash of the content; "" as long as the content was not read.
+        facts: further columns of the index.
+    """
+
+    path: str
+    size: int = 0
+    mtime_ns: int = 0
+    sha256: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """The item's name in the index: the same in every index of the same source."""
+        return hashlib.sha256(self.path.encode()).hexdigest()[:16]
+
+
+Loaded = tuple[Entry, Any]
+"""An entry whose content is known, and the content; or the entry and a `DataError`."""
+
+
+class Source(ABC):
+    """Where items come from."""
+
+    kind: ClassVar[str]
+    side: ClassVar[Side] = "images"
+
+    def __init__(self, path: Path, split: str | None = None) -> None:
+        self.path, self.split = path, split
+
+    @abstractmethod
+    def entries(self) -> Iterator[Entry]:
+        """All items in the order of the index."""
+
+    def sha256(self, entry: Entry) -> str:
+        """The hash of the content of an item.
+
+        Raises:
+            DataError: the content cannot be read.
+        """
+        return entry.sha256
+
+    @abstractmethod
+    def load(self, model: Model, entries: Iterable[Entry]) -> Iterator[Loaded]:
+        """The entries with their contents, in the given order."""
+
+    @abstractmethod
+    def encode(self, model: Model, contents: Iterable[Any]) -> Embeddings:
+        """The embeddings of contents that `load` gave."""
+
+    def picture(self, item: dict[str, Any]) -> bytes:
+        """The picture file of an item, a row of the index.
+
+        Raises:
+            DataError: the item has no picture, or its file is not a regular file in the source.
+        """
+        raise DataError(f"{self.path}: there are no pictures in this source")
+
+
+class PictureFolder(Source):
+    """The picture files in a folder and in all folders below.
+
+    Files are sorted by their path. Hidden files and folders are left out, and linked folders are
+    not entered. A linked file must be in the folder, too.
+    """
+
+    kind = "folder"
+
+    def entries(self) -> Iterator[Entry]:
+        def unreadable(error: OSError) -> None:
+            say(f"left out: {storage_error(error)}")
+
+        files = files_below(self.path, PICTURES + UNREADABLE, linked=False, unreadable=unreadable)
+        yield from sorted(map(self._entry, files), key=lambda entry: entry.path)
+
+    def _entry(self, file: Path) -> Entry:
+        path = file.relative_to(self.path).as_posix()
+        try:
+            state = file.stat()
+        except OSError:  # a dangling link; the message comes when the file is read
+            return Entry(path)
+        return Entry(path, state.st_size, state.st_mtime_ns)
+
+    def file(self, path: str) -> Path:
+        """The regular file of an item, which may be a link to another file in the folder.
+
+        Raises:
+            DataError: there is no such file in the folder.
+        """
+        try:
+            path.encode()
+            file = (self.path / path).resolve(strict=True)
+        except FileNotFoundError:
+            raise DataError(f"{self.path / path}: no such file") from None
+        except OSError as error:
+            raise DataError(str(storage_error(error))) from None
+        except ValueError:  # half a character, or a zero byte
+            raise DataError(f"{self.path / path}: the name is not valid UTF-8") from None
+        if path.lower().endswith(UNREADABLE):
+            raise DataError(f"{self.path / path}: not a format that is read. Convert it to JPEG")
+        if not file.is_relative_to(self.path.resolve()) or not path.lower().endswith(PICTURES):
+            raise DataError(f"{self.path / path}: not a picture in the folder {self.path}")
+        return file
+
+    def sha256(self, entry: Entry) -> str:
+        try:
+            with regular_path(self.file(entry.path)) as name:
+                return sha256(Path(name))
+        except OSError as error:
+            raise DataError(str(storage_error(error))) from None
+
+    def load(self, model: Model, entries: Iterable[Entry]) -> Iterator[Loaded]:
+        read = model.picture_reader()
+
+        def loaded(entry: Entry) -> Loaded:
+            file = self.path / entry.path
+            try:
+                state = self._entry(file)
+                content, picture = self.sha256(entry), read(self.file(entry.path))
+                if self._entry(file) != state:
+                    raise DataError(f"{file}: changed while it was read")
+                return replace(state, sha256=content), picture
+            except DataError as error:
+                return entry, DataError(str(error).partition(_ADVICE)[0])
+
+        yield from map_ahead(loaded, entries, _AHEAD, _THREADS)
+
+    def encode(self, model: Model, contents: Iterable[Any]) -> Embeddings:
+        return model.encode_images(contents, progress=False)
+
+    def picture(self, item: dict[str, Any]) -> bytes:
+        try:
+            return read_regular(self.file(item["path"]))
+        except OSError as error:
+            raise DataError(str(storage_error(error))) from None
+
+
+class CaptionFile(Source):
+    """The lines of a text file, one caption a line; blank lines are left out."""
+
+    kind = "captions"
+    side = "texts"
+
+    def entries(self) -> Iterator[Entry]:
+        for number, line in numbered_lines(self.path):
+            text = line.strip()
+            content = hashlib.sha256(text.encode()).hexdigest()
+            yield Entry(f"{self.path.name}:{number}", sha256=content, facts={"text": text})
+
+    def load(self, model: Model, entries: Iterable[Entry]) -> Iterator[Loaded]:
+        for entry in entries:
+            text = entry.facts["text"]
+            fault = caption_fault(text)
+            yield entry, DataError(f"{entry.path}: {fault}") if fault else text
+
+    def encode(self, model: Model, contents: Iterable[Any]) -> Embeddings:
+        return model.encode_texts(contents)
 
 
 def source_of(path: Path, split: str | None = None) -> Source:
@@ -46,8 +235,8 @@ def source_at(path: Path, kind: str, split: str | None = None) -> Source:
     Raises:
         DataError: a manifest of another version names an unknown kind, or the source is damaged.
     """
-    if kind in _LIGHT:
-        return _LIGHT[kind](path)
+    if kind in (light := {source.kind: source for source in (PictureFolder, CaptionFile)}):
+        return light[kind](path)
     from manymatch.search.index import feature_sources  # torch takes a second to import
 
     if kind == "store":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,11 +18,13 @@ import pyarrow as pa
 from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
-from manymatch.search.index.items import Entry
+from manymatch.search.index.sources import Entry
 from manymatch.util.errors import DataError, repeated
-from manymatch.util.files import sync
+from manymatch.util.files import beside, remove, replacing, storage_errors, sync, write_json
+from manymatch.util.json_file import read_object
 from manymatch.util.numpy_file import load_array
 from manymatch.util.parquet_file import check_cells, open_table, table_faults, table_writer
+from manymatch.util.progress import say
 
 if TYPE_CHECKING:
     from manymatch.methods.shared.embeddings import Embeddings
@@ -203,15 +206,6 @@ def write_items(folder: Path, items: pa.Table) -> None:
     sync(folder / ITEMS)
 
 
-def write_block(folder: Path, entries: Sequence[Entry], embeddings: Embeddings) -> None:
-    """Write items with their embeddings to the new `folder`."""
-    folder.mkdir()
-    for name, part in embeddings.scored_parts().items():
-        np.save(folder / f"{name}.npy", part.numpy())
-        sync(folder / f"{name}.npy")
-    write_items(folder, table_of(entries))
-
-
 def gather(folder: Path, rows: Sequence[Row]) -> None:
     """Write the arrays of the given rows, in this order, in bounded memory."""
     places: dict[int, list[tuple[int, int]]] = {}
@@ -227,3 +221,55 @@ def gather(folder: Path, rows: Sequence[Row]) -> None:
                 to, of = pairs[start : start + ROWS_AT_ONCE].T
                 target[to] = stored.arrays[name][of]
         target.flush()
+
+
+class UnfinishedParts:
+    """The parts of the index `target`, in a folder beside the index.
+
+    Args:
+        identity: what decides the embeddings (`manifest.model_identity`). Parts of another model
+            are removed.
+    """
+
+    def __init__(self, target: Path, identity: dict[str, str]) -> None:
+        self._folder = beside(target, ".parts.partial")
+        self._identity = identity
+        self._count = 0
+
+    def finished(self) -> list[Stored]:
+        """The parts that earlier runs have finished."""
+        fits, parts = False, list[Stored]()
+        with storage_errors(self._folder):
+            model = self._folder / "model.json"
+            with suppress(DataError):
+                fits = model.is_file() and read_object(model) == self._identity
+            if not fits:
+                self.remove()
+                write_json(model, self._identity)
+            folders = [path for path in sorted(self._folder.iterdir()) if path.name.isdigit()]
+        self._count = 1 + max((int(path.name) for path in folders), default=-1)
+        for folder in folders:
+            try:
+                parts.append(Stored.open(folder))
+            except DataError as error:
+                say(f"{error}: these items are embedded anew")
+        if parts:
+            say(f"{self._folder}: {sum(map(len, parts)):,} items are finished from an earlier run")
+        return parts
+
+    def add(self, entries: list[Entry], embeddings: Embeddings) -> Stored:
+        """Write the next part."""
+        folder = self._folder / f"{self._count:06d}"
+        with replacing(folder) as partial:
+            partial.mkdir()
+            for name, part in embeddings.scored_parts().items():
+                np.save(partial / f"{name}.npy", part.numpy())
+                sync(partial / f"{name}.npy")
+            write_items(partial, table_of(entries))
+        self._count += 1
+        return Stored.open(folder)
+
+    def remove(self) -> None:
+        """Remove all parts, because the index holds their rows, or because there are no rows."""
+        with storage_errors(self._folder):
+            remove(self._folder)

@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 
 from manymatch.batch.parallel_map import map_parallel
-from manymatch.evaluation.rerank import reranked
+from manymatch.evaluation.ensemble import reranked
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.methods.shared.products import ProductForm
 from manymatch.model.answer import Side

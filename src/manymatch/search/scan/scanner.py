@@ -49,7 +49,7 @@ class Scanner:
             products, the search is by brute force, with the same result.
         side: whether the gallery's items are images or texts.
         beta: weight of the whole text where CORA ranks by the text's entities, too
-            (`evaluation.rerank`); None: no re-ranking.
+            (`evaluation.ensemble`); None: no re-ranking.
         resident: all items are scored where the gallery is; None: if this is a GPU.
 
     Raises:

@@ -17,10 +17,9 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Scope
 
 import manymatch
-from manymatch.search.service import routes
 from manymatch.search.service.guard import Guard, Rate, refusal
-from manymatch.search.service.requests import AnyIndex, Fault, fault_of
-from manymatch.search.service.served_index import ServedIndex
+from manymatch.search.service.routes import Fault, fault_of, router
+from manymatch.search.service.served_index import AnyIndex, ServedIndex
 from manymatch.util.errors import ConfigError, ManyMatchError
 
 _SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 60)
@@ -50,9 +49,7 @@ def application(
         if index.name in indexes:
             raise ConfigError(f"two indexes are called '{index.name}'. Rename one of the folders.")
         indexes[index.name] = index
-        if isinstance(index, ServedIndex):
-            index.batch_seen = metrics.batches.labels(index.name).observe
-        metrics.ready.labels(index.name).set_function(partial(_ready, index))
+        metrics.add(index)
 
     @asynccontextmanager
     async def loading(app: FastAPI) -> AsyncIterator[None]:
@@ -76,7 +73,7 @@ def application(
         responses={status: {"model": Fault} for status in ("4XX", 422, "5XX")},
     )
     app.state.indexes = indexes
-    app.include_router(routes.router)
+    app.include_router(router)
     _add_errors(app)
     _add_page(app)
 
@@ -91,7 +88,7 @@ def application(
     @app.get("/metrics", response_class=Response)
     def numbers() -> Response:
         """Counts and times, for Prometheus."""
-        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
+        return Response(generate_latest(metrics.registry), media_type="text/plain; version=0.0.4")
 
     return Guard(app, host, Rate(rate), metrics.seen)
 
@@ -118,30 +115,23 @@ def _add_errors(app: FastAPI) -> None:
 
 def _add_page(app: FastAPI) -> None:
     """The files of the page, which are read once."""
+
+    def same(answer: Response) -> Response:
+        return answer
+
     for file in (files(__package__) / "page").iterdir():
-        name = PurePath(file.name)
-        if (media_type := _TYPES.get(name.suffix[1:])) is None:
-            continue
-        answer = Response(
-            file.read_bytes(), media_type=media_type, headers={"cache-control": "no-cache"}
-        )
-        path = "/" if file.name == "index.html" else f"/page/{file.name}"
-        app.add_api_route(path, partial(_same, answer), include_in_schema=False)
-
-
-def _ready(index: AnyIndex) -> float:
-    return index.status == "ready"
-
-
-def _same(answer: Response) -> Response:
-    return answer
+        if media_type := _TYPES.get(PurePath(file.name).suffix[1:]):
+            kept = {"cache-control": "no-cache"}
+            answer = Response(file.read_bytes(), media_type=media_type, headers=kept)
+            path = "/" if file.name == "index.html" else f"/page/{file.name}"
+            app.add_api_route(path, partial(same, answer), include_in_schema=False)
 
 
 class Metrics:
     """Requests by route and status, their seconds, sizes of batches, and the process."""
 
     def __init__(self) -> None:
-        self._registry = registry = CollectorRegistry()
+        self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         self._requests = Counter(
             "manymatch_requests", "Answered requests", ["route", "status"], registry=registry
@@ -153,23 +143,25 @@ class Metrics:
             buckets=_SECONDS,
             registry=registry,
         )
-        self.batches = Histogram(
+        self._batches = Histogram(
             "manymatch_batch_size",
             "Requests that are answered together",
             ["index"],
             buckets=(1, 2, 4, 8, 16, 32, 64),
             registry=registry,
         )
-        self.ready = Gauge(
+        self._ready = Gauge(
             "manymatch_index_ready", "1 if the index answers", ["index"], registry=registry
         )
+
+    def add(self, index: AnyIndex) -> None:
+        """Count the batches of an index, and watch its status."""
+        if isinstance(index, ServedIndex):
+            index.batch_seen = self._batches.labels(index.name).observe
+        self._ready.labels(index.name).set_function(lambda: float(index.status == "ready"))
 
     def seen(self, scope: Scope, status: int, seconds: float) -> None:
         """Count a request. Unknown paths count as one route, so that there are few names."""
         route = getattr(scope.get("route"), "path", "other")
         self._requests.labels(route, status).inc()
         self._seconds.labels(route).observe(seconds)
-
-    def text(self) -> bytes:
-        """All numbers in Prometheus' text format."""
-        return generate_latest(self._registry)

@@ -8,80 +8,158 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from PIL import Image
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.functional_validators import AfterValidator
 from starlette.concurrency import run_in_threadpool
 
+from manymatch.batch.caption_text import caption_fault
 from manymatch.model.answer import Answer, Explanation, Item
 from manymatch.model.picture_bytes import MOST_PIXELS, decoded, media_type, thumbnail
 from manymatch.search.service.guard import read_body
-from manymatch.search.service.requests import (
-    AnyIndex,
-    ItemRequest,
-    Pair,
-    Question,
-    RequestedIndex,
-    Settings,
-    body_of,
-    index_named,
-    is_json,
-    json_of,
-    media_type_of,
-)
-from manymatch.search.service.served_index import Explain, Search
+from manymatch.search.service.served_index import AnyIndex, Kind
+from manymatch.util.errors import nearest
 
+_MOST_JSON = 64 * 1024
 _MOST_PICTURE = 32 * 1024**2
-_ANSWER: dict[int | str, Any] = {200: {"model": Answer}}
-_WHY: dict[int | str, Any] = {200: {"model": Explanation}}
+_MOST_RESULTS = 1_000
+_MOST_FILTER = 1_000
 _KEPT = {"cache-control": "private, max-age=600"}
 _PICTURE_HEADERS: dict[str, Any] = {
     "response_class": Response,
     "responses": {200: {"content": {"image/*": {}}}},
 }
 
+
+def _text(text: str) -> str:
+    if fault := caption_fault(text):
+        raise ValueError(fault)
+    return text
+
+
+Text = Annotated[str, AfterValidator(_text), Field(description="what the picture shows")]
+
+
+class Fault(BaseModel):
+    """The answer to a request that is refused."""
+
+    error: str = Field(description="one line: what is wrong, and how to correct it")
+
+
+class IndexRequest(BaseModel):
+    """A request to one index."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    index: str | None = Field(None, description="name of an index; default: the first one")
+
+
+class Settings(IndexRequest):
+    """Settings of a search."""
+
+    k: int = Field(20, ge=1, le=_MOST_RESULTS, description="the most results")
+    where: str | None = Field(
+        None, max_length=_MOST_FILTER, description="a condition that every result fulfils"
+    )
+    least: float | None = Field(
+        None, allow_inf_nan=False, description="no result has a lower score"
+    )
+
+
+class Question(Settings):
+    """A search by text."""
+
+    q: Text
+
+
+class ItemRequest(IndexRequest):
+    """An item whose score is explained."""
+
+    item: str | None = Field(None, description="id of an item")
+
+
+class Pair(IndexRequest):
+    """An item and a text, whose score is explained."""
+
+    item: str
+    q: Text
+
+
+def fault_of(error: Any) -> str:
+    """The first fault of a request that pydantic refused, in one line."""
+    fault = error.errors()[0]
+    key = ".".join(str(part) for part in fault["loc"] if part not in ("query", "body"))
+    message = fault["msg"].removeprefix("Value error, ")
+    return f"{key}: {message}" if key else message
+
+
+def _answers(model: type[BaseModel], body: type[BaseModel] | None = None) -> dict[str, Any]:
+    """The description in OpenAPI of an answer, and of a body that is JSON or a picture."""
+    described: dict[str, Any] = {"responses": {200: {"model": model}}}
+    if body:
+        content = {
+            "application/json": {"schema": body.model_json_schema()},
+            "image/*": {"schema": {"type": "string", "format": "binary"}},
+        }
+        described["openapi_extra"] = {"requestBody": {"required": True, "content": content}}
+    return described
+
+
+def _index(
+    request: Request,
+    index: Annotated[str | None, Query(description="name of an index; default: the first")] = None,
+) -> AnyIndex:
+    """The index of a request; an unknown name is an `HTTPException` 404."""
+    indexes: dict[str, AnyIndex] = request.app.state.indexes
+    if index is None:
+        return next(iter(indexes.values()))
+    if index not in indexes:
+        raise HTTPException(404, f"no index '{index}'{nearest(index, indexes)}")
+    return indexes[index]
+
+
+RequestedIndex = Annotated[AnyIndex, Depends(_index)]
 router = APIRouter()
 
 
-@router.get("/search", responses=_ANSWER)
+@router.get("/search", **_answers(Answer))
 async def search(request: Request, question: Annotated[Question, Query()]) -> Response:
     """The items that fit a text best."""
-    served = index_named(request, question.index)
-    return await _found(served, "text", question.q, question)
+    return await _found(_index(request, question.index), "text", question.q, question)
 
 
-@router.post("/search", responses=_ANSWER, openapi_extra=body_of(Question))
+@router.post("/search", **_answers(Answer, Question))
 async def search_by_body(request: Request, settings: Annotated[Settings, Query()]) -> Response:
     """The items that fit a picture best. The body is the file, and the settings are in the address;
     or the body is JSON with the fields of `GET /search`."""
-    if is_json(request):
-        question = await json_of(request, Question)
-        return await _found(index_named(request, question.index), "text", question.q, question)
-    served = index_named(request, settings.index)
+    if _media_type(request) == "application/json":
+        return await search(request, await _json_body(request, Question))
+    served = _index(request, settings.index)
     return await _found(served, "picture", await _picture(request, served), settings)
 
 
-@router.get("/items/{item}/similar", responses=_ANSWER)
+@router.get("/items/{item}/similar", **_answers(Answer))
 async def similar(request: Request, item: str, settings: Annotated[Settings, Query()]) -> Response:
     """The items that fit an item of the index best."""
-    served = index_named(request, settings.index)
+    served = _index(request, settings.index)
     await run_in_threadpool(served.item, item)
     return await _found(served, "item", item, settings)
 
 
-@router.get("/explain", responses=_WHY)
+@router.get("/explain", **_answers(Explanation))
 async def explain(request: Request, pair: Annotated[Pair, Query()]) -> Response:
     """Why a picture of the index and a text have their score."""
-    return await _explained(index_named(request, pair.index), pair.item, pair.q)
+    return await _explained(_index(request, pair.index), pair.item, pair.q)
 
 
-@router.post("/explain", responses=_WHY, openapi_extra=body_of(Pair))
+@router.post("/explain", **_answers(Explanation, Pair))
 async def explain_by_body(request: Request, item: Annotated[ItemRequest, Query()]) -> Response:
     """Why a caption of the index and a picture have their score. The body is the picture's file;
     or the body is JSON with the fields of `GET /explain`."""
-    if is_json(request):
-        pair = await json_of(request, Pair)
-        return await _explained(index_named(request, pair.index), pair.item, pair.q)
-    served = index_named(request, item.index)
+    if _media_type(request) == "application/json":
+        return await explain(request, await _json_body(request, Pair))
+    served = _index(request, item.index)
     return await _explained(served, item.item or "", await _picture(request, served))
 
 
@@ -98,22 +176,39 @@ def small_picture(served: RequestedIndex, item: str) -> Response:
     return Response(thumbnail(served.picture(item)), media_type="image/jpeg", headers=_KEPT)
 
 
-@router.get("/items/{item}", responses={200: {"model": Item}})
+@router.get("/items/{item}", **_answers(Item))
 def facts(served: RequestedIndex, item: str) -> Response:
     """What the index knows about an item."""
-    values = {"index": served.name} | served.item(item).model_dump(mode="json")
-    return _json(values)
+    return _json({"index": served.name} | served.item(item).model_dump(mode="json"))
 
 
-async def _found(served: AnyIndex, kind: Any, query: Any, settings: Settings) -> Response:
-    answer = await served.answer(Search(kind, settings.k, settings.where, settings.least), query)
+async def _found(served: AnyIndex, query: Any, request: Any, settings: Settings) -> Response:
+    kind = Kind(query, settings.k, settings.where, settings.least)
+    answer = await served.answer(kind, request)
     return _json({"index": served.name} | answer.model_dump())
 
 
 async def _explained(served: AnyIndex, item: str, query: str | Image.Image) -> Response:
     await run_in_threadpool(served.item, item)
-    explanation = await served.answer(Explain(), (item, query))
+    explanation = await served.answer(Kind("explanation"), (item, query))
     return _json(explanation.model_dump())
+
+
+def _media_type(request: Request) -> str:
+    """The media type of the body."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def _json_body(request: Request, kind: type[BaseModel]) -> Any:
+    """The body of a request as a `kind`.
+
+    Raises:
+        HTTPException: 413, 408, or 422 for a body that is not such JSON.
+    """
+    try:
+        return kind.model_validate_json(await read_body(request, _MOST_JSON))
+    except ValidationError as error:
+        raise HTTPException(422, fault_of(error)) from None
 
 
 async def _picture(request: Request, served: AnyIndex) -> Image.Image:
@@ -123,10 +218,10 @@ async def _picture(request: Request, served: AnyIndex) -> Image.Image:
         HTTPException: 415, 413, 408; 503, the index is not ready.
         DataError: the body is not a picture, or is too large a picture.
     """
-    if not media_type_of(request).startswith("image/"):
+    if not _media_type(request).startswith("image/"):
         raise HTTPException(
             415,
-            f"content type '{media_type_of(request)}': send a picture (image/jpeg, image/png ...) "
+            f"content type '{_media_type(request)}': send a picture (image/jpeg, image/png ...) "
             "or application/json",
         )
     served.check_ready()

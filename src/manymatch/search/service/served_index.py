@@ -1,11 +1,14 @@
-"""An index that is loaded in a thread and then answers requests."""
+"""An index that is loaded in a thread and then answers requests, which are collected in batches."""
 
 from __future__ import annotations
 
 import asyncio
 import queue
 import threading
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +19,6 @@ from PIL import Image
 
 from manymatch.config.names import checked_name
 from manymatch.model.picture_bytes import decoded
-from manymatch.search.service.batcher import Batcher
 from manymatch.util.errors import CheckpointError, ConfigError, DataError, ManyMatchError
 from manymatch.util.progress import say
 
@@ -25,46 +27,83 @@ if TYPE_CHECKING:
 
 _SECONDS = 60.0
 """An answer that takes longer is given up."""
+LARGEST = 64
+"""The most requests of a batch."""
+MOST_WAITING = 512
+"""The maximum length of the queue. Further requests are refused."""
 
 
 @dataclass(frozen=True)
-class Search:
-    """Requests for the best items of a text, a picture or an item, with the same settings.
+class Kind:
+    """What requests ask for, and with which settings; requests of one kind form batches.
 
-    Requests of one batch are encoded together, so texts and pictures are two kinds.
+    A request is a text, a picture, or the id of an item whose best items are searched. A request
+    for an explanation is the id of an item and a query of the other side.
     """
 
-    query: Literal["text", "picture", "item"]
-    k: int
+    query: Literal["text", "picture", "item", "explanation"]
+    k: int = 20
     where: str | None = None
     least: float | None = None
 
-    def answers(self, index: Index, queries: Sequence[Any]) -> Sequence[Any]:
-        settings: dict[str, Any] = {"where": self.where, "least": self.least}
-        if self.query == "item":
-            return [index.similar(query, self.k, **settings) for query in queries]
-        return index.search_all(list(queries), self.k, **settings)
+
+class AnyIndex(ABC):
+    """An index under a name in requests; the status is `loading`, then `ready` or `failed`."""
+
+    waits: str
+    """What an index does that is not ready."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.status: Literal["loading", "ready", "failed"] = "loading"
+        self.fault: str | None = None
+        self.facts: dict[str, Any] = {}
+
+    def load(self) -> threading.Thread:
+        """Make the index ready in a thread."""
+        thread = threading.Thread(target=self._load, daemon=True)
+        thread.start()
+        return thread
+
+    def check_ready(self) -> None:
+        """Raise an `HTTPException` 503 if the index is not ready."""
+        if self.status != "ready":
+            raise HTTPException(503, f"index '{self.name}': {self.fault or self.waits}")
+
+    def state(self) -> dict[str, Any]:
+        """Name, status, and what is known about the index."""
+        fault = {"error": self.fault} if self.fault else {}
+        return {"name": self.name, "status": self.status, **fault, **self.facts}
+
+    @abstractmethod
+    def item(self, item: str) -> Any:
+        """The facts of an item.
+
+        Raises:
+            HTTPException: 404, the index has no such item; 503, the index is not ready.
+        """
+
+    @abstractmethod
+    def picture(self, item: str) -> bytes:
+        """The file of an item; raises the same as `item`."""
+
+    @abstractmethod
+    async def answer(self, kind: Kind, request: Any) -> Any:
+        """The answer of a request.
+
+        Raises:
+            HTTPException: 503, the index is not ready or too many requests wait; 504, no answer
+                came in time.
+            ManyMatchError: the request is faulty.
+        """
+
+    @abstractmethod
+    def _load(self) -> None:
+        """Make the index ready, or set `status` and `fault`."""
 
 
-@dataclass(frozen=True)
-class Explain:
-    """Requests for the explanation of an item and a query of the other side."""
-
-    def answers(
-        self, index: Index, pairs: Sequence[tuple[str, str | Image.Image]]
-    ) -> Sequence[Any]:
-        return [self._answer(index, item, query) for item, query in pairs]
-
-    def _answer(self, index: Index, item: str, query: str | Image.Image) -> Any:
-        if index.manifest.side == "texts" and not isinstance(query, str):
-            return index.model.explain(query, _item(index, item).facts["text"])
-        if index.manifest.side == "images" and isinstance(query, str):
-            return index.model.explain(decoded(_picture(index, item)), query)
-        raise DataError("two pictures, or two texts, have no explanation: send one of each")
-
-
-class ServedIndex:
-    """An index under a name; the status is `loading`, then `ready` or `failed`.
+class ServedIndex(AnyIndex):
+    """An index of this machine.
 
     Args:
         name: the name in requests.
@@ -75,11 +114,12 @@ class ServedIndex:
         batch_seen: called with the size of each batch.
     """
 
+    waits = "loads its model; ask again in a few seconds"
+
     def __init__(self, name: str, folder: Path, model: str | None = None) -> None:
-        self.name, self.folder, self._model = name, folder, model
+        super().__init__(name)
+        self.folder, self._model = folder, model
         self.batch_seen: Callable[[int], object] = lambda size: None
-        self.status: Literal["loading", "ready", "failed"] = "loading"
-        self.fault: str | None = None
         self._index: Index | None = None
         self._batcher = Batcher(self._answers, lambda size: self.batch_seen(size))
 
@@ -97,69 +137,32 @@ class ServedIndex:
         own = folder.resolve().name.removesuffix(".index")
         return cls(checked_name(name or own, "index"), folder, model)
 
-    def load(self) -> threading.Thread:
-        """Open the index and its model in a thread."""
-        thread = threading.Thread(target=self._load, daemon=True)
-        thread.start()
-        return thread
-
-    @property
-    def index(self) -> Index:
-        """The opened index.
-
-        Raises:
-            HTTPException: 503, the index is not ready.
-        """
-        if self._index is None:
-            reason = self.fault or "loads its model; ask again in a few seconds"
-            raise HTTPException(503, f"index '{self.name}': {reason}")
-        return self._index
-
-    def check_ready(self) -> None:
-        """Raise the `HTTPException` 503 of `index` if the index is not ready."""
-        assert self.index
-
-    def state(self) -> dict[str, Any]:
-        """Name, status, and what is known about the index."""
-        facts: dict[str, Any] = {"name": self.name, "status": self.status}
-        if self.fault:
-            facts["error"] = self.fault
-        if self._index:
-            manifest = self._index.manifest
-            facts |= {
-                "items": manifest.items,
-                "side": manifest.side,
-                "method": manifest.identity["method"],
-                "model": manifest.identity,
-            }
-        return facts
-
     def item(self, item: str) -> Any:
-        """The facts of an item.
-
-        Raises:
-            HTTPException: 404, the index has no such item; 503, the index is not ready.
-        """
-        self._check_known(item)
-        return _item(self.index, item)
+        with self._known(item, "a fact cannot be read") as index:
+            return index.item(item)
 
     def picture(self, item: str) -> bytes:
-        """The file of an item; raises the same as `item`."""
-        self._check_known(item)
-        return _picture(self.index, item)
+        moved = "Its file may have been moved, changed or removed since it was indexed"
+        with self._known(item, f"no picture can be read. {moved}") as index:
+            return index.picture(item)
 
-    def _check_known(self, item: str) -> None:
-        if item not in self.index:
+    @contextmanager
+    def _known(self, item: str, fault: str) -> Iterator[Index]:
+        """The index, which has the item. An error of the block, which may name a path of this
+        machine, is answered with 404 and `fault`; the terminal has the error."""
+        self.check_ready()
+        assert self._index
+        if item not in self._index:
             raise HTTPException(404, f"index '{self.name}': no item '{item}'")
+        try:
+            yield self._index
+        except (ManyMatchError, OSError) as error:
+            say(str(error))
+            raise HTTPException(
+                404, f"item '{item}': {fault}; the terminal of the service says more"
+            ) from None
 
-    async def answer(self, kind: Search | Explain, request: Any) -> Any:
-        """The answer of a request, which waits for its batch.
-
-        Raises:
-            HTTPException: 503, the index is not ready or too many requests wait; 504, no answer
-                came in time.
-            ManyMatchError: the request is faulty.
-        """
+    async def answer(self, kind: Kind, request: Any) -> Any:
         self.check_ready()
         try:
             future = self._batcher.submit(kind, request)
@@ -169,75 +172,108 @@ class ServedIndex:
         except TimeoutError:
             raise HTTPException(504, f"no answer within {_SECONDS:.0f} s") from None
 
-    def _answers(self, kind: Hashable, requests: Sequence[Any]) -> Sequence[Any]:
-        assert isinstance(kind, Search | Explain)
-        return kind.answers(self.index, requests)
+    def _answers(self, kind: Kind, requests: Sequence[Any]) -> Sequence[Any]:
+        self.check_ready()
+        index = self._index
+        assert index
+        if kind.query == "explanation":
+            return [self._explained(index, *request) for request in requests]
+        settings: dict[str, Any] = {"where": kind.where, "least": kind.least}
+        if kind.query == "item":
+            return [index.similar(item, kind.k, **settings) for item in requests]
+        return index.search_all(list(requests), kind.k, **settings)
+
+    def _explained(self, index: Index, item: str, query: str | Image.Image) -> Any:
+        if index.manifest.side == "texts" and not isinstance(query, str):
+            return index.model.explain(query, self.item(item).facts["text"])
+        if index.manifest.side == "images" and isinstance(query, str):
+            return index.model.explain(decoded(self.picture(item)), query)
+        raise DataError("two pictures, or two texts, have no explanation: send one of each")
 
     def _load(self) -> None:
         from manymatch.search.index.index import Index  # torch takes seconds to import
 
         try:
             index = Index.open(self.folder, self._model)
-            _warm(index)
-        except (ManyMatchError, OSError) as error:
-            self._fail(error)
-        else:
+            # The first queries load model, parser and image features, so nobody waits for them.
+            index.model.parse(["a photograph"])
+            if index.manifest.side == "images":
+                index.search("a photograph", 1)
+            # A model on features that others published takes no pictures, but texts.
+            with suppress(ConfigError, CheckpointError):
+                index.search(Image.new("RGB", (64, 64)), 1)
+            manifest = index.manifest
+            self.facts = {
+                "items": manifest.items,
+                "side": manifest.side,
+                "method": manifest.identity["method"],
+                "model": manifest.identity,
+            }
             self._index, self.status = index, "ready"
             say(f"index '{self.name}' is ready")
-            self._check(index)
-
-    def _check(self, index: Index) -> None:
-        """Compare the embeddings with their hashes, which takes a while for a large index."""
-        try:
-            index.check()
+            index.check()  # reads all embeddings, which takes a while for a large index
         except (ManyMatchError, OSError) as error:
-            self._fail(error)
-
-    def _fail(self, error: Exception) -> None:
-        """End the service of this index. The terminal has the details, which name paths."""
-        self._index, self.status = None, "failed"
-        self.fault = "cannot be used; the terminal of the service says why"
-        say(f"error: index '{self.name}': {error}")
+            self.status, self._index, self.facts = "failed", None, {}
+            # The terminal has the details, which name paths.
+            self.fault = "cannot be used; the terminal of the service says why"
+            say(f"error: index '{self.name}': {error}")
 
 
-def _picture(index: Index, item: str) -> bytes:
-    """The picture of an item of the index. A client sees no path of the server.
+Work = tuple[Any, Any, "Future[Any]"]
 
-    Raises:
-        HTTPException: 404, the item has no picture that can be read.
+
+class Batcher:
+    """Collects requests while a thread answers earlier ones; the thread then takes all that wait.
+
+    A request that comes alone never waits for others. Requests of one batch have the same kind.
+
+    Args:
+        answer: answers several requests of one kind, in their order.
+        seen: called with the size of each batch.
     """
-    with _hide_paths(
-        f"item '{item}': no picture can be read. Its file may have been moved, changed or removed "
-        "since it was indexed"
-    ):
-        return index.picture(item)
 
+    def __init__(
+        self,
+        answer: Callable[[Any, Sequence[Any]], Sequence[Any]],
+        seen: Callable[[int], object] = lambda size: None,
+    ) -> None:
+        self._answer, self._seen = answer, seen
+        self._waiting: queue.Queue[Work] = queue.Queue(MOST_WAITING)
+        threading.Thread(target=self._run, daemon=True).start()
 
-def _item(index: Index, item: str) -> Any:
-    """The facts of an item of the index. A client sees no path of the server.
+    def submit(self, kind: Any, request: Any) -> Future[Any]:
+        """Let `request` wait for its answer. A request that is cancelled in time costs nothing.
 
-    Raises:
-        HTTPException: 404, a fact of the item cannot be read.
-    """
-    with _hide_paths(f"item '{item}': a fact cannot be read"):
-        return index.item(item)
+        Raises:
+            queue.Full: too many requests wait already.
+        """
+        future: Future[Any] = Future()
+        self._waiting.put_nowait((kind, request, future))
+        return future
 
+    def _run(self) -> None:
+        while True:
+            work = [self._waiting.get()]
+            while len(work) < LARGEST and not self._waiting.empty():
+                work.append(self._waiting.get())
+            groups: dict[Any, list[Work]] = defaultdict(list)
+            for one in work:
+                if one[2].set_running_or_notify_cancel():
+                    groups[one[0]].append(one)
+            for kind, group in groups.items():
+                self._seen(len(group))
+                self._settle(kind, group)
 
-@contextmanager
-def _hide_paths(fault: str) -> Iterator[None]:
-    """Answer an error, which may name a path, with 404 and `fault`. The terminal has the error."""
-    try:
-        yield
-    except (ManyMatchError, OSError) as error:
-        say(str(error))
-        raise HTTPException(404, f"{fault}; the terminal of the service says more") from None
-
-
-def _warm(index: Index) -> None:
-    """The first queries load model, parser and image features, so nobody must wait for them."""
-    index.model.parse(["a photograph"])
-    if index.manifest.side == "images":
-        index.search("a photograph", 1)
-    # A model on features that others published takes no pictures, but texts.
-    with suppress(ConfigError, CheckpointError):
-        index.search(Image.new("RGB", (64, 64)), 1)
+    def _settle(self, kind: Any, group: list[Work]) -> None:
+        try:
+            answers = self._answer(kind, [request for _, request, _ in group])
+        except Exception as error:
+            if len(group) == 1:
+                group[0][2].set_exception(error)
+                return
+            # The fault of one request must not reach the others.
+            for one in group:
+                self._settle(kind, [one])
+        else:
+            for (_, _, future), answer in zip(group, answers, strict=True):
+                future.set_result(answer)

@@ -47,8 +47,7 @@ def serve(
 
         from manymatch.search.service.app import application
         from manymatch.search.service.guard import Connection
-        from manymatch.search.service.requests import AnyIndex
-        from manymatch.search.service.served_index import ServedIndex
+        from manymatch.search.service.served_index import AnyIndex, ServedIndex
         from manymatch.search.service.sharded_index import ShardedIndex
     except ModuleNotFoundError as error:
         raise ConfigError(
