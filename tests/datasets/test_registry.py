@@ -1,20 +1,8 @@
 import pytest
 
 from manymatch import datasets
-from manymatch.config.strict import Strict
 from manymatch.datasets.download import download
 from manymatch.util.errors import ConfigError
-
-
-@pytest.mark.parametrize("name", datasets.DATASETS)
-def test_every_name_gives_a_dataset(name):
-    dataset = datasets.dataset(name)
-    assert all(callable(getattr(dataset, part)) for part in ("download", "captions", "relevance"))
-
-
-def test_settings_are_checked_as_the_datasets_own():
-    settings = datasets.check_settings("flickr8k", {"folder": "somewhere"})
-    assert isinstance(settings, Strict) and settings.folder == "somewhere"
 
 
 @pytest.mark.parametrize("ask", [datasets.dataset, lambda name: datasets.check_settings(name, {})])

@@ -95,9 +95,3 @@ def test_an_unknown_key_of_a_source_names_the_nearest(before):
     words = r"unknown key 'captions\.\d\.mirror'; did you mean 'mirrors'\?"
     with pytest.raises(ConfigError, match=words):
         validate(CocoSettings, value, "sources.coco")
-
-
-@pytest.mark.parametrize("sha", ["abc", "G" * 64, ""])
-def test_a_checksum_that_is_none_is_refused(sha):
-    with pytest.raises(ConfigError, match="x: sha256"):
-        validate(Source, {"url": "a", "sha256": sha}, "x")
