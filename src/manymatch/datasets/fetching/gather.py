@@ -91,16 +91,14 @@ class Gatherer:
         """What is not on this machine, the images first. `optional`: settings that may have no
         file."""
         for key in sorted(self._dataset.usual, key=lambda key: key != "images"):
-            if key in self._sources:
-                what = f"{self._name} {key}"
-                needs = [need for source in self._sources[key] if (need := needed(source, what))]
-                sizes = [need.size for need in needs]
-                faulty = [need for need in needs if need.fault]
-                if needs:
-                    size = None if None in sizes else sum(filter(None, sizes))
-                    yield faulty[0] if faulty else Need(what, size)
-            elif key not in optional:
-                yield Need(f"{self._name} {key}", fault=self._no_source(key))
+            what = f"{self._name} {key}"
+            needs = [need for one in self._sources.get(key, ()) if (need := needed(one, what))]
+            sizes = [need.size for need in needs]
+            size = None if None in sizes else sum(filter(None, sizes))
+            if needs:
+                yield next((need for need in needs if need.fault), Need(what, size))
+            elif key not in self._sources and key not in optional:
+                yield Need(what, fault=self._no_source(key))
 
     def _no_source(self, key: str) -> ConfigError:
         looked = f"not found under its usual name in {self._folder}; " if self._folder else ""
