@@ -56,11 +56,11 @@ def samples(
 
     `graphs` reads the parsed scene graphs of the captions.
     """
-    for raw in _in_table_order(folder, split, {JSON, FEATURES, BOXES, THUMBNAIL}, rows):
+    for raw in _raw_samples(folder, split, {JSON, FEATURES, BOXES, THUMBNAIL}, rows):
         yield decode(raw, graphs=graphs)
 
 
-def _in_table_order(
+def _raw_samples(
     folder: Path, split: str, suffixes: Set[str], rows: Iterable[int] | None = None
 ) -> Iterator[RawSample]:
     shards = read_index(folder).split(split)
@@ -84,7 +84,7 @@ def classes_of(folder: Path, split: str) -> np.ndarray:
         DataError: an image has no class or several.
     """
     classes: list[int] = []
-    for raw in _in_table_order(folder, split, {JSON}):
+    for raw in _raw_samples(folder, split, {JSON}):
         facts = orjson.loads(raw[JSON])
         if len(facts["labels"]) != 1:
             raise DataError(

@@ -116,7 +116,7 @@ def opened(url: str, start: int, validator: str | None) -> Iterator[Answer]:
             client = httpx.AsyncClient(headers=headers, timeout=timeout, verify=_trusted())
             stack.callback(lambda: runner.run(client.aclose()))
             request = client.build_request("GET", url)
-        response = _within(runner, DEADLINE, _follow(client, request))
+        response = _run_for(runner, DEADLINE, _follow(client, request))
         stack.callback(lambda: runner.run(response.aclose()))
         answer = _answer(url, response, start, validator)
         yield (
@@ -126,7 +126,7 @@ def opened(url: str, start: int, validator: str | None) -> Iterator[Answer]:
         )
 
 
-def _within(runner: asyncio.Runner, seconds: float, work: Coroutine[None, None, Value]) -> Value:
+def _run_for(runner: asyncio.Runner, seconds: float, work: Coroutine[None, None, Value]) -> Value:
     """The result of `work`, which may take so many seconds in all."""
 
     async def limited() -> Value:
@@ -157,7 +157,7 @@ def _blocks(runner: asyncio.Runner, response: Response) -> Iterator[bytes]:
 
     while data:
         begun = time.monotonic()
-        data = _within(runner, 2 * WINDOW, following())
+        data = _run_for(runner, 2 * WINDOW, following())
         pace.add(len(data), time.monotonic() - begun)
         if data:
             yield data
