@@ -80,6 +80,12 @@ def stages_of(tmp_path):
 
 
 @pytest.fixture
+def stages(request, stages_of):
+    """The stages of the data set after which the test's file is called."""
+    return stages_of(request.module.__name__.rpartition("test_")[2].removesuffix("_sources"))
+
+
+@pytest.fixture
 def server(folder, monkeypatch):
     """Serves the test's `folder`; `asked` has the lines of the log."""
 

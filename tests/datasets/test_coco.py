@@ -15,11 +15,6 @@ from manymatch.util.errors import DataError
 
 
 @pytest.fixture
-def stages(stages_of):
-    return stages_of("coco")
-
-
-@pytest.fixture
 def folder(tmp_path):
     """A folder with images, to which tests add texts."""
     folder = tmp_path / "given"

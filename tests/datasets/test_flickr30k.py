@@ -23,11 +23,6 @@ def text(image, number):
 
 
 @pytest.fixture
-def stages(stages_of):
-    return stages_of("flickr30k")
-
-
-@pytest.fixture
 def folder(tmp_path):
     """A folder with images, to which tests add texts."""
     folder = tmp_path / "given"
