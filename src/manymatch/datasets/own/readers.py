@@ -224,8 +224,8 @@ def _pair_captions(
     metadata: dict[str, Any] = {}
     captions: list[str] = []
     try:
-        words = content.get(".json", b"{}").decode("utf-8-sig")
-        metadata = json.loads(words, object_pairs_hook=unique_members)
+        plain = content.get(".json", b"{}").decode("utf-8-sig")
+        metadata = json.loads(plain, object_pairs_hook=unique_members)
         if not isinstance(metadata, dict):
             metadata = {}
             raise ValueError("not an object")
