@@ -61,9 +61,7 @@ class Gatherer:
             value: Sequence[Source] | Source | None = getattr(settings, key)
             sources = (value,) if isinstance(value, Source) else value or ()
             if sources and (key not in self._sources or _is_local(sources)):
-                self._sources[key] = [
-                    _local_copy(source, path, f"{name} {key}") for source in sources
-                ]
+                self._sources[key] = [self._nearest(source, path, key) for source in sources]
 
     def _search(self, folder: Path) -> None:
         """Note the files of the folder that have their usual names."""
@@ -78,6 +76,14 @@ class Gatherer:
             if hits:
                 best = max(hits, key=lambda hit: all(map(self._dataset.has_all, hit)))
                 self._sources[key] = [Source(url=str(path)) for path in best]
+
+    def _nearest(self, source: Source, folder: Path | None, key: str) -> Source:
+        """The source, or the file of the same name in the folder, with the same checksum."""
+        if folder is None or _is_local([source]):
+            return source
+        path = folder / file_name(source.url, f"{self._name} {key}")
+        there = source.model_copy(update={"url": str(path), "mirrors": ()})
+        return there if path.exists() else source
 
     def is_local(self, key: str) -> bool:
         """Whether the file of the setting `key` is on this machine."""
@@ -164,14 +170,6 @@ class PublishedDataset(Dataset):
 def _is_local(sources: Sequence[Source]) -> bool:
     addresses = [address for source in sources for address in source.addresses]
     return any(local_path(address) is not None for address in addresses)
-
-
-def _local_copy(source: Source, folder: Path | None, what: str) -> Source:
-    """The `source`, or the file of the same name in the folder, with the same size and checksum."""
-    if folder is None or _is_local([source]):
-        return source
-    path = folder / file_name(source.url, what)
-    return source.model_copy(update={"url": str(path), "mirrors": ()}) if path.exists() else source
 
 
 class SourceSettings(Strict):
