@@ -95,7 +95,10 @@ class ButdDetector(Detector):
         """Return the features and boxes of a prepared image, best first."""
         maps = self.network.backbone(pixels[None])
         proposals = self._propose(maps, *pixels.shape[1:])
-        features, scores = self._describe(maps[0], proposals)
+        at_once = CHUNK if maps.device.type == "cpu" else CHUNK_ON_GPU
+        pooled = operations.pool_regions(maps[0], proposals, POOLED, 1 / STRIDE, at_once)
+        described = zip(*map(self.network.roi_heads, pooled), strict=True)
+        features, scores = map(torch.cat, described)  # (k, 2048) and (k, 1600)
         stays = operations.surviving(proposals, scores, self._limits.class_overlap)
         score = scores.where(stays, 0).amax(dim=1)
         best = score.argsort(descending=True, stable=True)[: self.max_regions]
@@ -120,13 +123,6 @@ class ButdDetector(Detector):
         limits = self._limits
         survivors = operations.suppress(boxes, scores, limits.proposal_overlap, limits.proposals)
         return boxes[survivors]
-
-    def _describe(self, maps: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the features (k, 2048) and scores (k, 1600) of the boxes."""
-        at_once = CHUNK if maps.device.type == "cpu" else CHUNK_ON_GPU
-        pooled = operations.pool_regions(maps, boxes, POOLED, 1 / STRIDE, at_once)
-        features, scores = zip(*map(self.network.roi_heads, pooled), strict=True)
-        return torch.cat(features), torch.cat(scores)
 
 
 def build(name: str, sources: Sources) -> ButdDetector:

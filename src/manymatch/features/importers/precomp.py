@@ -180,7 +180,10 @@ def open_npy_folder(path: Path, images: ImageTable, max_regions: int | None) -> 
     )
     rows = list(images.each_once(found, path))
     files = [Path(row.where) for row in rows]
-    shapes = list(map(_shape, files))
+    shapes = []
+    for file in files:
+        with _open_file(file) as opened:
+            shapes.append(opened.shape)
     return Published(
         files=tuple(files),
         width=shapes[0][1],
@@ -195,11 +198,6 @@ def _open_file(file: Path) -> closing[NpyRows]:
     if len(rows.shape) != 2:
         raise DataError(f"{file}: shape {rows.shape}, not (regions, width)")
     return closing(rows)
-
-
-def _shape(file: Path) -> tuple[int, ...]:
-    with _open_file(file) as rows:
-        return rows.shape
 
 
 def _read_file(file: Path) -> tuple[NDArray[Any], None]:
