@@ -7,6 +7,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from dataset_stages import Stages
+from own_forms import Birds
 
 from manymatch.datasets.fetching import transfer
 
@@ -108,3 +109,9 @@ def target(tmp_path, monkeypatch):
     """A file to download. There are three attempts without a pause."""
     monkeypatch.setattr(transfer, "_PAUSES", (0.0, 0.0))
     return tmp_path / "waiting" / "file.bin"
+
+
+@pytest.fixture
+def birds(tmp_path):
+    """The pictures and captions of the tests of own data."""
+    return Birds(tmp_path)
