@@ -198,19 +198,22 @@ def open_clips(path: Path, images: ImageTable, max_regions: int | None) -> Publi
     Clips that are not in the caption table are skipped. Only one file is open at a time.
     """
     rows = {name: row for row, name in enumerate(images.image_ids)}
-    files = [path]
+    files, unused = [path], set[Path]()
     if path.is_dir():
         files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in _READERS]
 
     def vectors() -> Generator[Row, None, None]:
         for file in files:
             with open_vectors(file) as streams:
-                for name in filter(rows.__contains__, streams[0]):
+                names = [name for name in streams[0] if name in rows]
+                unused.update([] if names else [file])
+                for name in names:
                     where = f"{file}: '{name}'"
                     yield Row(rows[name], where, partial(_concatenated, streams, name, where))
 
     for _ in images.each_once(vectors(), path):  # only names are read
         pass
+    files = [file for file in files if file not in unused]
     first = vectors()
     features, _ = next(first).read()
     first.close()
