@@ -24,7 +24,7 @@ from manymatch.evaluation.protocols.suite import protocols
 from manymatch.experiments.grid import Options, experiment_of_file, experiment_of_options
 from manymatch.experiments.probes.all_probes import PROBES
 from manymatch.features import BACKBONES
-from manymatch.features.importers import FORMATS, check_format
+from manymatch.features.importers import FORMATS, entry_point
 from manymatch.training.torchrun import TORCHRUN
 from manymatch.util.parts import Part
 from pipelines import flows, settings
@@ -92,7 +92,7 @@ def test_settings_of_features_are_valid():
             extraction = validate(Extraction, value, "docs/features.md")
             assert (extraction.kind or name) in BACKBONES or extraction.published
             for published in extraction.published.values():
-                check_format(published.format)
+                entry_point(published.format)
 
 
 OF_DATASETS = [yaml.safe_load(text) for text in blocks("datasets", "yaml")]
