@@ -17,7 +17,6 @@ import torch
 from measuring import Times, arguments, clocks
 from torch import nn
 
-from manymatch.features import butd as module
 from manymatch.features.butd import ButdDetector, operations
 from manymatch.features.butd.network import Convolution, Network, load_network
 
@@ -37,7 +36,7 @@ def main() -> None:
     parts.watch(network.backbone, "stages 1 to 4")
     parts.watch(network.roi_heads, "stage 5 on 300 regions")
     pool = operations.pool_regions
-    module.operations.pool_regions = parts.timed(pool, "pooling")
+    operations.pool_regions = parts.timed(pool, "pooling")
     rng = np.random.default_rng(0)
     for number in range(options.images + 1):
         image = rng.integers(0, 255, SIZE, dtype=np.uint8)
@@ -49,8 +48,8 @@ def main() -> None:
 
 
 def detect(detector: ButdDetector, image: np.ndarray, device: str) -> None:
-    regions = detector.detect(detector.prepare(image).to(device))
-    assert regions.features.shape == (36, 2048)
+    features, _ = detector.detect(detector.prepare(image).to(device))
+    assert features.shape == (36, 2048)
 
 
 def random_network() -> Network:

@@ -18,7 +18,7 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,11 +117,12 @@ def serve() -> None:
     secret = password.settled(here.password)
     try:
         _start_servers(here, secret)
-        asyncio.run(_prepare(WORKER in new))
+        asyncio.run(_prepare(new_worker=WORKER in new))
         _start(here, WORKER, [*_WORK, "--name", WORKER_NAME])
         deploy()
     except BaseException:
-        _end(here, new)
+        for name in new:
+            here.started.end(name)
         raise
     say(f"started in {time.monotonic() - began:.0f} s")
     print(COMMANDS.format(page=here.page, password=secret))
@@ -234,13 +235,8 @@ async def make_pool(client: PrefectClient) -> None:
 def stop() -> None:
     """End the processes that `serve` started."""
     here = place()
-    ended = _end(here, PROCESSES)
+    ended = [name for name in PROCESSES if here.started.end(name)]
     say(f"ended: {', '.join(ended) or 'nothing ran'}")
-
-
-def _end(here: Place, names: Sequence[str]) -> list[str]:
-    """End these processes of the service; returns the names of those that ran."""
-    return [name for name in names if here.started.end(name)]
 
 
 def main() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from manymatch.config.galleries import is_papers_test, is_whole
@@ -17,14 +15,14 @@ from manymatch.util.errors import ConfigError
 PRESET = "method: vsepp\nfeatures: lite0\ntraining:\n  epochs: 3\n"
 
 
-def preset_file(folder: Path, text: str = PRESET) -> Path:
+def preset_file(folder, text=PRESET):
     path = folder / "scenes" / "vsepp.yaml"
     path.parent.mkdir()
     path.write_text(text)
     return path
 
 
-def one_line(error: pytest.ExceptionInfo[ConfigError]) -> str:
+def one_line(error):
     text = str(error.value)
     assert text.isprintable() and len(text) < 1100
     return text
@@ -58,7 +56,7 @@ def one_line(error: pytest.ExceptionInfo[ConfigError]) -> str:
         ("", "expected a mapping"),
     ],
 )
-def test_a_faulty_preset_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+def test_a_faulty_preset_is_one_line(tmp_path, text, message):
     path = preset_file(tmp_path, text)
     with pytest.raises(ConfigError, match=message) as error:
         read_preset(path)
@@ -72,9 +70,7 @@ def test_a_faulty_preset_is_one_line(tmp_path: Path, text: str, message: str) ->
         ("scens", "vsepp", "did you mean 'scenes'? (known: scenes)"),
     ],
 )
-def test_an_unknown_preset_or_data_set_names_the_nearest(
-    tmp_path: Path, dataset: str, preset: str, message: str
-) -> None:
+def test_an_unknown_preset_or_data_set_names_the_nearest(tmp_path, dataset, preset, message):
     preset_file(tmp_path)
     (tmp_path / "README.md").touch()
     with pytest.raises(ConfigError) as error:
@@ -82,17 +78,12 @@ def test_an_unknown_preset_or_data_set_names_the_nearest(
     assert message in one_line(error)
 
 
-def test_a_key_may_change_what_is_merged_in(tmp_path: Path) -> None:
+def test_a_key_may_change_what_is_merged_in(tmp_path):
     path = preset_file(tmp_path, "a: {b: &b {x: 1, y: 2}, c: {<<: *b, y: 3}}\n")
     assert read_yaml(path)["a"]["c"] == {"x": 1, "y": 3}
 
 
-def test_a_missing_params_file_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no such file"):
-        read_params(tmp_path / "params.yaml")
-
-
-def test_overrides_lie_on_top(tmp_path: Path) -> None:
+def test_overrides_lie_on_top(tmp_path):
     preset = read_preset(preset_file(tmp_path), {"training.epochs": 7, "seed": 4})
     assert (preset.training.epochs, preset.seed) == (7, 4)
 
@@ -104,22 +95,9 @@ def test_overrides_lie_on_top(tmp_path: Path) -> None:
         ({"seed": 3, "training.devices": 2}, "reproduced"),
         ({"training.epochs": 30}, "reproduced"),
         ({"training.epochs": 1}, "small-scale"),
-        ({"model.size": 16}, "small-scale"),
         ({"training.epochs": 1, "setting": "reproduced"}, "small-scale"),
         ({"setting": "small-scale"}, "small-scale"),
-    ],
-)
-def test_only_the_preset_as_it_stands_is_reproduced(
-    tmp_path: Path, overrides: dict[str, object], setting: str
-) -> None:
-    text = "method: vsepp\nfeatures: lite0\nsetting: reproduced\nmodel: {size: 1024}\n"
-    path = preset_file(tmp_path, text)
-    assert read_preset(path, overrides).setting == setting
-
-
-@pytest.mark.parametrize(
-    ("overrides", "setting"),
-    [
+        ({"model.size": 16}, "small-scale"),
         ({"model.similarity.alpha": 16}, "reproduced"),
         ({"model.similarity.alpha": 8}, "small-scale"),
         ({"model.sets.size": 4, "model.sets.iterations": 4}, "reproduced"),
@@ -128,16 +106,13 @@ def test_only_the_preset_as_it_stands_is_reproduced(
         ({"method": "maxmatch"}, "small-scale"),
     ],
 )
-def test_a_default_that_is_stated_is_no_change(
-    tmp_path: Path, overrides: dict[str, object], setting: str
-) -> None:
+def test_only_the_preset_as_it_stands_is_reproduced(tmp_path, overrides, setting):
+    """A default that is stated is no change, and no override makes a preset reproduced."""
     text = "method: dive\nfeatures: butd\nsetting: reproduced\nmodel: {sets: {size: 4}}\n"
     path = preset_file(tmp_path, text)
     assert read_preset(path, overrides, check_model).setting == setting
-
-
-def test_no_override_makes_a_preset_reproduced(tmp_path: Path) -> None:
-    assert read_preset(preset_file(tmp_path), {"setting": "reproduced"}).setting == "small-scale"
+    path.write_text(PRESET)
+    assert read_preset(path, {"setting": "reproduced"}).setting == "small-scale"
 
 
 @pytest.mark.parametrize(
@@ -153,9 +128,7 @@ def test_no_override_makes_a_preset_reproduced(tmp_path: Path) -> None:
         ({"training.schedule.restarts": [True, 5]}, "restarts: expected a number"),
     ],
 )
-def test_a_faulty_override_is_one_line(
-    tmp_path: Path, overrides: dict[str, object], message: str
-) -> None:
+def test_a_faulty_override_is_one_line(tmp_path, overrides, message):
     with pytest.raises(ConfigError, match=message) as error:
         read_preset(preset_file(tmp_path), overrides)
     one_line(error)
@@ -169,7 +142,7 @@ def test_a_faulty_override_is_one_line(
         {"compile": True, "checkpoint_every": {"epochs": 2}, "strategy": "ddp", "logger": "csv"},
     ],
 )
-def test_a_preset_survives_its_own_yaml(tmp_path: Path, changes: dict[str, object]) -> None:
+def test_a_preset_survives_its_own_yaml(tmp_path, changes):
     preset = read_preset(
         preset_file(tmp_path), {f"training.{key}": value for key, value in changes.items()}
     )
@@ -178,12 +151,14 @@ def test_a_preset_survives_its_own_yaml(tmp_path: Path, changes: dict[str, objec
     assert read_preset(again) == preset
 
 
-def test_an_unknown_source_names_the_nearest(root: Path) -> None:
+def test_a_missing_file_and_an_unknown_source_are_one_line(root, tmp_path):
+    with pytest.raises(ConfigError, match="no such file"):
+        read_params(tmp_path / "params.yaml")
     with pytest.raises(ConfigError, match=r"sources\.flickr8'; did you mean 'flickr8k'"):
         read_params(root / "params.yaml").source("flickr8")
 
 
-def settings(**changes: object) -> dict[str, object]:
+def settings(**changes):
     lists = {"datasets": ["my", "my-data"], "presets": [], "features": []}
     return {**lists, "sources": {}, "extraction": {}, **changes}
 
@@ -197,7 +172,7 @@ def settings(**changes: object) -> dict[str, object]:
         ("presets", ["x", "vsepp", "y", "data-vsepp", "z"]),
     ],
 )
-def test_two_stages_of_one_name_are_refused(key: str, names: list[str]) -> None:
+def test_two_stages_of_one_name_are_refused(key, names):
     match = rf"{key}: '(.+)' of 'my.*' and '(.+)' of 'my.*' have one name in DVC, 'my-data-(.+)',"
     with pytest.raises(ConfigError, match=match) as error:
         validate(Params, settings(**{key: names}), "params.yaml")
@@ -210,31 +185,25 @@ def test_two_stages_of_one_name_are_refused(key: str, names: list[str]) -> None:
     [
         ({"evaluation": {"split": "tset"}}, r"evaluation\.split: .*'validation' or 'test'"),
         ({"ensembles": ["cora+vsepp+cora"]}, r"ensembles.*'cora\+vsepp\+cora' holds a model twice"),
+        *(
+            ({"indexes": {"mine": {"source": source, "model": "scenes/cora"}}}, "mine.source: ")
+            for source in ("s3:x", "https://example.org/a", "a\0b", "")
+        ),
     ],
 )
-def test_a_setting_that_no_stage_could_use_is_refused(
-    changes: dict[str, object], named: str
-) -> None:
+def test_a_setting_that_no_stage_could_use_is_refused(changes, named):
     with pytest.raises(ConfigError, match=named) as error:
         validate(Params, settings(**changes), "params.yaml")
     one_line(error)
 
 
-def test_a_new_data_set_must_leave_every_stage_its_name() -> None:
+def test_a_new_data_set_must_leave_every_stage_its_name():
     params = validate(
         Params, settings(datasets=["my"], presets=["vsepp", "data-vsepp"]), "params.yaml"
     )
     params.check_names_with("data", "lite0")
     with pytest.raises(ConfigError, match="'my-data-vsepp'") as error:
         params.check_names_with("my-data", "lite0")
-    one_line(error)
-
-
-@pytest.mark.parametrize("source", ["s3:x", "https://example.org/a", "a\0b", ""])
-def test_the_source_of_an_index_is_a_path(source: str) -> None:
-    index = {"mine": {"source": source, "model": "scenes/cora"}}
-    with pytest.raises(ConfigError, match=r"indexes\.mine\.source: ") as error:
-        validate(Params, settings(indexes=index), "params.yaml")
     one_line(error)
 
 
@@ -276,7 +245,7 @@ def test_faults_are_still_named(value, message):
         validate(Outer, value, "test")
 
 
-def test_whole_is_what_has_all_images_that_the_papers_have() -> None:
+def test_whole_is_what_has_all_images_that_the_papers_have():
     whole = {"train": 113_287, "validation": 5_000, "test": 5_000}
     assert is_whole("coco", whole)
     assert not is_whole("coco", whole | {"train": 113_286})
@@ -285,7 +254,7 @@ def test_whole_is_what_has_all_images_that_the_papers_have() -> None:
     assert not is_whole("scenes", whole)
 
 
-def test_the_papers_test_is_one_split_of_one_size() -> None:
+def test_the_papers_test_is_one_split_of_one_size():
     assert is_papers_test("flickr30k", "test", 1_000)
     assert not is_papers_test("flickr30k", "validation", 1_000)
     assert not is_papers_test("flickr30k", "test", 1_014)

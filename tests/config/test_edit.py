@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from manymatch.config.edit import edited
@@ -26,23 +24,21 @@ BLOCK = "presets:  # what runs\n{0}- vsepp  # the baseline\n{0}- cora\n\n# chanc
         ("a: # why\n- x\n\nb: 1\n", ["x", "y"], "a: # why\n- x\n- y\n\nb: 1\n"),
     ],
 )
-def test_comments_order_and_style_stay(
-    tmp_path: Path, text: str, value: object, expected: str
-) -> None:
+def test_comments_order_and_style_stay(tmp_path, text, value, expected):
     file = tmp_path / "params.yaml"
     file.write_text(text)
     assert edited(file, {"a": value}) == expected
 
 
 @pytest.mark.parametrize("indent", ["", "  ", "    "])
-def test_a_list_with_an_entry_a_line_stays_so(tmp_path: Path, indent: str) -> None:
+def test_a_list_with_an_entry_a_line_stays_so(tmp_path, indent):
     file = tmp_path / "params.yaml"
     file.write_text(BLOCK.format(indent))
     text = edited(file, {"presets": ["vsepp", "cora", "dive"]})
     assert text == BLOCK.format(indent).replace("- cora\n", f"- cora\n{indent}- dive\n")
 
 
-def test_lines_after_a_group_stay_after_its_new_and_changed_entries(tmp_path: Path) -> None:
+def test_lines_after_a_group_stay_after_its_new_and_changed_entries(tmp_path):
     file = tmp_path / "params.yaml"
     file.write_text("a:\n  b:\n    c: 1 # why\n\n# About d.\nd: 2\n")
     for _ in range(2):
@@ -52,13 +48,13 @@ def test_lines_after_a_group_stay_after_its_new_and_changed_entries(tmp_path: Pa
 
 
 @pytest.mark.parametrize("text", ["no", "on", "1:30", "1_000", "~", "a # b", "[", "", "'x'", "é"])
-def test_texts_are_read_as_they_were_given(tmp_path: Path, text: str) -> None:
+def test_texts_are_read_as_they_were_given(tmp_path, text):
     file = tmp_path / "params.yaml"
     file.write_text("a: [x]\nb: {}\n")
     file.write_text(edited(file, {"a": ["x", text], f"b.{text}": {"c": text}}))
     assert read_yaml(file) == {"a": ["x", text], "b": {text: {"c": text}}}
 
 
-def test_every_settings_file_survives_reading_and_writing(root: Path) -> None:
+def test_every_settings_file_survives_reading_and_writing(root):
     for file in [root / "params.yaml", *(root / "presets").rglob("*.yaml")]:
         assert edited(file, {}) == file.read_text()

@@ -7,6 +7,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from dataset_stages import Stages
+from own_forms import Birds
 
 from manymatch.datasets.fetching import transfer
 
@@ -80,6 +81,12 @@ def stages_of(tmp_path):
 
 
 @pytest.fixture
+def stages(request, stages_of):
+    """The stages of the data set after which the test's file is called."""
+    return stages_of(request.module.__name__.rpartition("test_")[2].removesuffix("_sources"))
+
+
+@pytest.fixture
 def server(folder, monkeypatch):
     """Serves the test's `folder`; `asked` has the lines of the log."""
 
@@ -102,3 +109,9 @@ def target(tmp_path, monkeypatch):
     """A file to download. There are three attempts without a pause."""
     monkeypatch.setattr(transfer, "_PAUSES", (0.0, 0.0))
     return tmp_path / "waiting" / "file.bin"
+
+
+@pytest.fixture
+def birds(tmp_path):
+    """The pictures and captions of the tests of own data."""
+    return Birds(tmp_path)

@@ -15,11 +15,6 @@ from manymatch.util.errors import DataError
 
 
 @pytest.fixture
-def stages(stages_of):
-    return stages_of("coco")
-
-
-@pytest.fixture
 def folder(tmp_path):
     """A folder with images, to which tests add texts."""
     folder = tmp_path / "given"
@@ -48,17 +43,6 @@ def test_of_more_captions_the_first_five_count(folder, stages):
     assert table(stages({"folder": str(folder)})) == expected()
 
 
-@pytest.mark.parametrize(
-    ("archive", "inside"),
-    [("caption_datasets.zip", "dataset_coco.json"), ("coco.zip", "coco/dataset.json")],
-)
-def test_karpathys_archive(folder, stages, archive, inside):
-    made.write_karpathy(folder, archive, inside)
-    assert table(stages({"folder": str(folder)})) == expected()
-    names = sorted(path.name for path in stages.raw.iterdir())
-    assert names == ["dataset_coco.json", "images.json"]
-
-
 @pytest.mark.parametrize("archive", [None, "annotations_trainval2014.zip"])
 def test_cocos_own_files_in_the_order_of_the_ids(folder, stages, archive):
     made.write_annotations(folder, archive)
@@ -83,14 +67,6 @@ def test_annotation_files_may_be_called_alike(folder, stages):
     rows = stages(settings)
     assert table(rows) == expected()
     assert rows[0]["labels"] == [1, 4, 90] and rows[-10]["labels"] == [1, 9, 90]
-
-
-def test_instances_label_the_images_of_every_form(folder, stages):
-    made.write_karpathy(folder)
-    made.write_annotations(folder, "annotations_trainval2014.zip")
-    rows = stages({"folder": str(folder)})
-    assert table(rows) == expected()
-    assert {tuple(row["labels"]) for row in rows if row["split"] == "test"} == {(1, 9, 90), ()}
 
 
 @pytest.mark.parametrize("ids", ["image", "caption"])
@@ -136,17 +112,6 @@ def test_the_parts_side_by_side(folder, stages, zipped):
     rows = stages({"folder": str(folder)})
     assert table(rows) == expected()
     assert (stages.raw / "images").exists() == zipped
-
-
-def test_links_in_the_users_folder_are_followed(folder, stages, tmp_path):
-    """PCME's `trainval35k` is a folder of links."""
-    linked = tmp_path / "trainval35k"
-    linked.mkdir()
-    for path in (folder / "images").rglob("*.jpg"):
-        (linked / path.name).symlink_to(path)
-    made.write_karpathy(folder)
-    rows = stages({"folder": str(folder), "images": str(linked)})
-    assert table(rows) == expected()
 
 
 def test_the_2017_names_are_known(folder, stages, tmp_path):

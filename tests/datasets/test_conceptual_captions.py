@@ -147,12 +147,6 @@ def test_an_unusable_sample_is_left_out_and_counted(folder, stages, capsys, reas
     assert f"32 samples kept, 1 left out; 1 with {reason}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text", [b"\x00word", b"x" * 2001, b"b'a dog'", b"\xef\xbf\xbd word"])
-def test_captions_that_the_stage_would_refuse_are_left_out(folder, stages, text):
-    write_shard(folder / "00000.tar", sample(1) | sample(2, txt=text))
-    assert stages({"folder": str(folder), "held_out": 1e-9})[1]["image_id"] == ALL[30]
-
-
 def test_keys_of_earlier_shards_and_keys_that_are_no_words_are_left_out(folder, stages, capsys):
     no_word = {"two words.jpg": picture(), "two words.txt": b"x"}
     write_shard(folder / "00001.tar", sample(3) | sample(77) | no_word)

@@ -26,11 +26,6 @@ def stem(number, picture):
 
 
 @pytest.fixture
-def stages(stages_of):
-    return stages_of("cub")
-
-
-@pytest.fixture
 def folder(tmp_path):
     """A folder with images, captions and lists under their usual names."""
     folder = tmp_path / "given"

@@ -23,11 +23,6 @@ def text(image, number):
 
 
 @pytest.fixture
-def stages(stages_of):
-    return stages_of("flickr30k")
-
-
-@pytest.fixture
 def folder(tmp_path):
     """A folder with images, to which tests add texts."""
     folder = tmp_path / "given"
@@ -162,16 +157,10 @@ def test_images_in_an_archive(folder, stages):
     assert len(list((stages.raw / "images").iterdir())) == len(FILES)
 
 
-def test_without_images_the_way_to_the_form_is_told(folder, stages):
-    (folder / "dataset_flickr30k.json").write_text(karpathy())
-    settings = {"captions": str(folder / "dataset_flickr30k.json")}
-    line = stages.refused(settings, ConfigError, "given out after a form")
-    assert "https://shannon.cs.illinois.edu/DenotationGraph/" in line
-
-
 def test_missing_images_are_named_before_captions_are_downloaded(folder, stages, server):
     captions = {"url": f"{server.url}/dataset_flickr30k.json", "size": 36_000_000}
-    stages.refused({"captions": captions}, ConfigError, "'images': the images are given out")
+    words = "fill in the form that https://shannon.cs.illinois.edu/DenotationGraph/"
+    stages.refused({"captions": captions}, ConfigError, words)
     stages.refused({"captions": captions, "folder": str(folder / "..")}, ConfigError, "'images'")
     images = str(folder / "missing.tar.gz")
     stages.refused({"captions": captions, "images": images}, SourceError, "missing.tar.gz")

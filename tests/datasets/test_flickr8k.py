@@ -21,11 +21,6 @@ TOKENS, TRAIN, TEST = (
 
 
 @pytest.fixture
-def stages(stages_of):
-    return stages_of("flickr8k")
-
-
-@pytest.fixture
 def raw(stages):
     return stages.raw
 

@@ -12,7 +12,7 @@ from manymatch.datasets.image_files import (
     read_image_folder,
     settle_images,
 )
-from manymatch.util.errors import ConfigError, DataError, SourceError
+from manymatch.util.errors import DataError, SourceError
 
 
 @pytest.fixture
@@ -82,13 +82,3 @@ def test_a_name_does_not_leave_the_folder(raw, folder, file, elsewhere):
         settle_images([folder], raw, only_present=False)
     with pytest.raises(DataError, match="outside"):
         image_path(raw, file, read_image_folder(raw))
-
-
-@pytest.mark.parametrize(
-    ("record", "kind"), [("[", DataError), ("[]", DataError), ('{"folder": 1}', ConfigError)]
-)
-def test_an_invalid_record_is_one_line(raw, record, kind):
-    (raw / "images.json").write_text(record)
-    with pytest.raises(kind, match=r"images\.json: ") as caught:
-        read_image_folder(raw)
-    assert "\n" not in str(caught.value)

@@ -1,7 +1,5 @@
 """Several models together rank as the mean of their whole score matrices does."""
 
-from functools import partial
-
 import pytest
 import torch
 from hashed_files import edit
@@ -9,9 +7,9 @@ from made_scores import naive_ranks
 from tiny_data import make_data
 from untrained_models import make_models
 
-from manymatch.evaluation import split_results
 from manymatch.evaluation.ranking.metrics import recall_metrics
 from manymatch.methods.vsepp import VSEPP
+from manymatch.model import blocks
 from manymatch.results.metrics import Metrics
 from manymatch.results.provenance import Provenance
 from manymatch.results.samples import Samples
@@ -30,8 +28,8 @@ INDEX = torch.arange(8).repeat_interleave(3)
 def test_it_ranks_by_the_mean_of_the_whole_matrices(models, monkeypatch, members):
     models.make("a"), models.make("b", seed=1)
     models.make("narrow", width=6), models.make("cora", "cora")
-    small = partial(split_results.rank, images_per_block=3, captions_per_block=7)
-    monkeypatch.setattr(split_results, "rank", small)
+    monkeypatch.setattr(blocks, "IMAGES_PER_BLOCK", 3)
+    monkeypatch.setattr(blocks, "CAPTIONS_PER_BLOCK", 7)
     result = models.ensemble(*members)
     mean = sum(models.scores(name) for name in members) / len(members)
     i2t, t2i = naive_ranks(mean, INDEX.tolist())
@@ -77,8 +75,11 @@ def test_it_writes_what_the_report_reads(models):
     assert len(shown.images) == len(shown.captions) == 3
 
 
-def test_members_of_other_galleries_are_refused(models):
+def test_one_model_and_members_of_other_galleries_are_refused(models):
     models.make("a"), models.make("narrow", width=6)
+    for names, words in ((["a"], "two trained models or more"), ("aa", "'a' is named twice")):
+        with pytest.raises(ConfigError, match=words):
+            models.ensemble(*names)
     other = models.out / "other"
     other.mkdir()
     data = make_data(other, {"train": 4, "validation": 4, "test": 7}, width=6)
@@ -88,12 +89,3 @@ def test_members_of_other_galleries_are_refused(models):
         models.ensemble("a", "narrow")
     assert "\n" not in str(fault.value)
     assert not models.written("a+narrow").full.exists()
-
-
-@pytest.mark.parametrize(
-    ("names", "words"), [(["a"], "two trained models or more"), (["a", "a"], "'a' is named twice")]
-)
-def test_an_ensemble_is_of_several_models(models, names, words):
-    models.make("a")
-    with pytest.raises(ConfigError, match=words):
-        models.ensemble(*names)

@@ -16,6 +16,7 @@ from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation.protocols.recall import multi_match, ranks_of_relevant, relevant_ranks
 from manymatch.evaluation.protocols.relevance import Judgments, read_judgments
 from manymatch.evaluation.ranking.metrics import multi_match_metrics, recall_metrics, rsum
+from manymatch.model import blocks
 from manymatch.results.metrics import Metrics
 from manymatch.util.errors import DataError
 
@@ -113,11 +114,12 @@ def test_positives_of_other_images_and_ambiguity_equal_a_loop(complete):
             }
 
 
-def test_multi_match_in_blocks():
+def test_multi_match_in_blocks(monkeypatch):
     for at_once in (1, 17, 10_000):
         table, index, extra = _random(3)
         pairs = torch.tensor([[index[text], text] for text in range(len(index))] + extra)
-        parts = list(relevant_ranks(*looked_up(table), pairs, scores_at_once=at_once))
+        monkeypatch.setattr(blocks, "SCORES_AT_ONCE", at_once)
+        parts = list(relevant_ranks(*looked_up(table), pairs))
         expected = _multi(table, index, extra, True)["i2t"]
         assert multi_match_metrics(parts) == {name: expected[name] for name in NAMES}
 
@@ -165,6 +167,7 @@ assert suite.protocol_metrics(["span"], split) == {"span": {"best": 2}}
 """
 
 
+@pytest.mark.slow
 def test_a_protocol_is_one_new_file(tmp_path, root):
     package = tmp_path / "src" / "manymatch"
     shutil.copytree(root / "src" / "manymatch", package)

@@ -1,6 +1,7 @@
 """Ranks against hand-computed tables and a naive full matrix."""
 
 import threading
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -9,13 +10,18 @@ from made_scores import looked_up, naive_ranks
 from manymatch.evaluation.protocols.recall import recall_of
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.shared.method import Embeddings
+from manymatch.model import blocks
 from manymatch.model.blocks import blocks_by_image
 from manymatch.util.errors import DataError
 
 
-def _rank(table, index, depth=0, **blocks):
-    score, images, texts = looked_up(table)
-    return rank(score, images, texts, torch.tensor(index), depth, **blocks)
+def in_blocks(images, captions):
+    return patch.multiple(blocks, IMAGES_PER_BLOCK=images, CAPTIONS_PER_BLOCK=captions)
+
+
+def _rank(table, index, depth=0, sizes=(100, 100), **more):
+    with in_blocks(*sizes):
+        return rank(*looked_up(table), torch.tensor(index), depth, **more)
 
 
 def test_hand_computed():
@@ -38,8 +44,8 @@ TYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 def test_equal_scores_of_every_type_are_ties(dtype):
     for value in (0.1, 0.3, -0.7):
         index = torch.arange(30).repeat_interleave(2).tolist()
-        for blocks in ({}, {"images_per_block": 7, "captions_per_block": 9}):
-            ranking = _rank(torch.full((30, 60), value, dtype=dtype), index, depth=3, **blocks)
+        for sizes in ((100, 100), (7, 9)):
+            ranking = _rank(torch.full((30, 60), value, dtype=dtype), index, 3, sizes)
             assert ranking.i2t.ranks.tolist() == [59] * 30
             assert ranking.t2i.ranks.tolist() == [30] * 60
             assert recall_of(ranking)["rsum"] == 0
@@ -48,22 +54,21 @@ def test_equal_scores_of_every_type_are_ties(dtype):
 @pytest.mark.parametrize("dtype", TYPES)
 def test_scores_one_step_apart_have_different_ranks(dtype):
     """Values `1 + k eps`: of float64 they are all one in float32."""
-    for blocks in ((1, 1), (2, 5), (100, 100)):
+    for sizes in ((1, 1), (2, 5), (100, 100)):
         generator = torch.Generator().manual_seed(1)
         index = [0, 0, 1, 2, 2, 2, 3, 4]
         steps = torch.randint(0, 6, (5, 8), generator=generator)
         table = (1 + steps.double() * torch.finfo(dtype).eps).to(dtype)
         assert len(table.unique()) == 6
-        images, captions = blocks
-        ranking = _rank(table, index, 4, images_per_block=images, captions_per_block=captions)
+        ranking = _rank(table, index, 4, sizes)
         assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == naive_ranks(table, index)
         _check_top(ranking.i2t.items, ranking.i2t.scores, table)
         _check_top(ranking.t2i.items, ranking.t2i.scores, table.T)
 
 
-@pytest.mark.parametrize("blocks", [(1, 1), (2, 5)])
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 5)])
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
-def test_blocks_may_have_different_types(blocks, order):
+def test_blocks_may_have_different_types(sizes, order):
     """The types take turns from block to block, and no value loses digits in its own."""
     types = [(torch.float32, torch.float64, torch.bfloat16)[at] for at in order]
     index = [0, 0, 1, 2, 2, 2, 3, 4]
@@ -77,47 +82,30 @@ def test_blocks_may_have_different_types(blocks, order):
         kind = types[next(calls) % len(types)]
         return exact.to(kind) if torch.equal(exact.to(kind).double(), exact) else exact
 
-    ranking = rank(
-        score, images, texts, torch.tensor(index), 4,
-        images_per_block=blocks[0], captions_per_block=blocks[1],
-    )  # fmt: skip
+    with in_blocks(*sizes):
+        ranking = rank(score, images, texts, torch.tensor(index), 4)
     assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == naive_ranks(table, index)
     _check_top(ranking.i2t.items, ranking.i2t.scores.double(), table)
     _check_top(ranking.t2i.items, ranking.t2i.scores.double(), table.T)
 
 
-def test_equals_naive_with_uneven_blocks():
+@pytest.mark.parametrize("two", [False, True])
+def test_equals_naive_with_uneven_blocks(two):
+    """Captions may rank by another score."""
     for seed in range(12):
         generator = torch.Generator().manual_seed(seed)
         n = int(torch.randint(1, 12, (1,), generator=generator))
         counts = torch.randint(1, 7, (n,), generator=generator)
         index = torch.arange(n).repeat_interleave(counts).tolist()
-        table = torch.randint(0, 6, (n, len(index)), generator=generator).float()  # many ties
-        i2t, t2i = naive_ranks(table, index)
-        for images, captions in [(1, 1), (2, 7), (3, 100), (100, 100)]:
-            ranking = _rank(
-                table, index, depth=4, images_per_block=images, captions_per_block=captions
-            )
-            assert ranking.i2t.ranks.tolist() == i2t
-            assert ranking.t2i.ranks.tolist() == t2i
-            _check_top(ranking.i2t.items, ranking.i2t.scores, table)
-            _check_top(ranking.t2i.items, ranking.t2i.scores, table.T)
-
-
-def test_captions_may_rank_by_another_score():
-    for blocks in ((1, 1), (2, 5), (100, 100)):
-        generator = torch.Generator().manual_seed(0)
-        index = [0, 0, 1, 2, 2, 2, 3, 4]
-        there, back = torch.randint(0, 6, (2, 5, 8), generator=generator).float()
-        score, images, texts = looked_up(there)
-        ranking = rank(
-            score, images, texts, torch.tensor(index), 4, t2i_score=looked_up(back)[0],
-            images_per_block=blocks[0], captions_per_block=blocks[1],
-        )  # fmt: skip
-        assert ranking.i2t.ranks.tolist() == naive_ranks(there, index)[0]
-        assert ranking.t2i.ranks.tolist() == naive_ranks(back, index)[1]
-        _check_top(ranking.i2t.items, ranking.i2t.scores, there)
-        _check_top(ranking.t2i.items, ranking.t2i.scores, back.T)
+        there, other = torch.randint(0, 6, (2, n, len(index)), generator=generator).float()
+        back = other if two else there  # with many ties
+        expected = naive_ranks(there, index)[0], naive_ranks(back, index)[1]
+        for sizes in [(1, 1), (2, 7), (3, 100), (100, 100)]:
+            t2i_score = looked_up(back)[0] if two else None
+            ranking = _rank(there, index, 4, sizes, t2i_score=t2i_score)
+            assert (ranking.i2t.ranks.tolist(), ranking.t2i.ranks.tolist()) == expected
+            _check_top(ranking.i2t.items, ranking.i2t.scores, there)
+            _check_top(ranking.t2i.items, ranking.t2i.scores, back.T)
 
 
 def _check_top(items, scores, table):
@@ -133,11 +121,9 @@ def test_scores_that_are_not_finite_are_refused():
             table = torch.rand(3, 3)
             table[position] = value
             with pytest.raises(DataError, match="not finite"):
-                _rank(table, [0, 1, 2], images_per_block=1)
-            score, images, texts = looked_up(torch.rand(3, 3))
-            other = looked_up(table)[0]
+                _rank(table, [0, 1, 2], sizes=(1, 100))
             with pytest.raises(DataError, match="not finite"):
-                rank(score, images, texts, torch.tensor([0, 1, 2]), t2i_score=other)
+                _rank(torch.rand(3, 3), [0, 1, 2], t2i_score=looked_up(table)[0])
 
 
 @pytest.mark.parametrize(("index", "message"), [([0, 0, 2], "image 1"), ([0, 2, 1], "order")])
@@ -148,11 +134,12 @@ def test_owners_that_do_not_fit_are_refused(index, message):
 
 def test_blocks_end_with_an_images_captions():
     index = torch.tensor([0, 0, 1, 1, 1, 2, 3, 3, 3, 3, 3])
-    assert blocks_by_image(index, 4, images=2, captions=4) == [
-        (slice(0, 1), slice(0, 2)),
-        (slice(1, 3), slice(2, 6)),
-        (slice(3, 4), slice(6, 11)),  # one image with more captions than a block
-    ]
+    with in_blocks(2, 4):
+        assert blocks_by_image(index, 4) == [
+            (slice(0, 1), slice(0, 2)),
+            (slice(1, 3), slice(2, 6)),
+            (slice(3, 4), slice(6, 11)),  # one image with more captions than a block
+        ]
 
 
 def test_the_thread_that_scores_is_kept_because_a_fork_beside_its_end_can_hang():
@@ -164,5 +151,6 @@ def test_the_thread_that_scores_is_kept_because_a_fork_beside_its_end_can_hang()
 
     sets = Embeddings(torch.randn(4, 1, 8))
     for _ in range(2):
-        rank(score, sets, sets, torch.arange(4), images_per_block=2, captions_per_block=2)
+        with in_blocks(2, 2):
+            rank(score, sets, sets, torch.arange(4))
     assert len(set(threads)) == 1 and threads[0].is_alive()

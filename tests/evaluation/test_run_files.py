@@ -6,8 +6,6 @@ import pytest
 import torch
 from made_scores import consecutive_index, distinct, ranked_split
 
-from manymatch.evaluation.protocols.class_matches import classes
-from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.recall import ranks_of_relevant
 from manymatch.evaluation.ranking.metrics import multi_match_metrics, recall_metrics
 from manymatch.evaluation.ranking.ranks import Direction
@@ -54,25 +52,3 @@ def test_ir_measures_finds_the_same_numbers(tmp_path):
     for cut, measure in success.items():
         assert recalls[f"r{cut}"] == pytest.approx(100 * theirs[measure])
     assert multi["r_precision"] == pytest.approx(100 * theirs[ir_measures.Rprec])
-
-
-@pytest.mark.parametrize("way", ["i2t", "t2i"])
-def test_ir_measures_finds_the_r_precision_of_classes(tmp_path, way):
-    ir_measures = pytest.importorskip("ir_measures")
-    index, image_labels = consecutive_index(12, 4), [image % 3 for image in range(12)]
-    labels = Labels([(label,) for label in image_labels], frozenset(image_labels))
-    of = ranked_split(distinct(12, 48, 0), index, labels, depth=48)
-    images, texts = of.embedded.image_ids, [f"t{text}" for text in of.embedded.caption_ids]
-    sides = {"i2t": (images, texts), "t2i": (texts, images)}
-    write_run(tmp_path / "run.trec", getattr(of.ranking, way), *sides[way], "random")
-    pairs = [(image, text) for image in range(12) for text in range(48)]
-    truth = [
-        ir_measures.Qrel(*((images[image], texts[text])[:: 1 if way == "i2t" else -1]), 1)
-        for image, text in pairs
-        if image_labels[image] == image_labels[int(index[text])]
-    ]
-    run = list(ir_measures.read_trec_run(str(tmp_path / "run.trec")))
-    theirs = ir_measures.calc_aggregate([ir_measures.Rprec, ir_measures.P @ 1], truth, run)
-    ours = classes(of)["all_classes"][way]
-    assert ours["r_precision"] == pytest.approx(100 * theirs[ir_measures.Rprec])
-    assert ours["r1"] == pytest.approx(100 * theirs[ir_measures.P @ 1])

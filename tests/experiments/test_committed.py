@@ -84,12 +84,16 @@ def test_every_point_has_a_preset_that_its_method_takes(name):
             build_method(preset.method, preset.model, vocabulary=vocabulary, feature_width=8)
 
 
+NOT_SEARCHED = {"pcmepp"}
+"""Methods that came after the searches of the studies: they have no tuned preset."""
+
+
 @pytest.mark.parametrize("name", ["scenes-study", "flickr8k-study"])
 def test_the_tables_of_methods_hold_every_method_several_times(name):
     methods = [preset.method for preset in presets_of(name).values()]
     plan = FILES[name].plan
-    assert methods == list(plan.over["preset"]) and len(methods) == len(NAMES) - len(CLIP_METHODS)
-    assert set(methods) == set(NAMES) - set(CLIP_METHODS)
+    assert methods == list(plan.over["preset"])
+    assert sorted(methods) == sorted(set(NAMES) - set(CLIP_METHODS) - NOT_SEARCHED)
     assert len(plan.seeds) >= 3 and name.startswith(plan.dataset)
 
 

@@ -251,21 +251,21 @@ def test_a_region_has_the_features_of_its_box(detector, tmp_path):
     image = read_image(write_images(tmp_path, [(80, 60)])[0].source)
     pixels = detector.prepare(image)
     assert pixels.shape == (3, 600, 800)
-    regions = detector.detect(pixels)
-    corners = torch.from_numpy(regions.boxes[2:3]) * torch.tensor([800, 600, 800, 600])
+    found, boxes = detector.detect(pixels)
+    corners = torch.from_numpy(boxes[2:3]) * torch.tensor([800, 600, 800, 600])
     with torch.inference_mode():
         maps = detector.network.backbone(pixels[None])[0]
         pooled = pooled_by_loop(maps, corners, 14, 1 / 16)
         features = detector.network.roi_heads.res5(pooled).mean((2, 3))
-    np.testing.assert_allclose(regions.features[2], features[0], rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(found[2], features[0], rtol=1e-3, atol=1e-3)
 
 
 def test_the_fewest_and_the_most_are_kept(detector):
     pixels = detector.prepare(np.random.default_rng(0).integers(0, 255, (60, 80, 3), np.uint8))
     for score, count in ((0.0, 20), (0.999999, 5)):
         limits = replace(LIMITS, score=score)
-        result = ButdDetector(detector.network, 5, 20, "0", limits).detect(pixels)
-        assert len(result.features) == count
+        features, _ = ButdDetector(detector.network, 5, 20, "0", limits).detect(pixels)
+        assert len(features) == count
 
 
 def test_pixels_are_blue_green_red_less_their_means(detector):

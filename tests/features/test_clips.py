@@ -120,6 +120,8 @@ def test_a_folder_of_several_files_with_other_clips_too(data):
     write_saved(data.source / "others.pth", made_clips(3, first=600))
     (data.source / "notes.txt").write_text("not features")
     np.testing.assert_array_equal(data.run(), joined().astype(np.float16))
+    with FeatureStore(data.store) as store:
+        assert store.attributes["preprocessing"] == "published, clips: test.pth train.pth"
 
 
 def test_whole_vectors_are_taken_as_they_are_and_rows_by_their_maximum(data):

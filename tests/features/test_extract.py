@@ -169,7 +169,7 @@ def other_weights(content):
     return spoil
 
 
-def of_resnet50(backbone, missing=0):
+def resnet50_weights(backbone, missing=0):
     """The weights of a ResNet-50, of which the first are missing, given to a backbone."""
 
     def spoil(dataset):
@@ -182,7 +182,7 @@ def of_resnet50(backbone, missing=0):
     return spoil
 
 
-def with_boxes(boxes):
+def boxes_file(boxes):
     def spoil(dataset):
         if isinstance(boxes, dict):
             write_boxes(dataset, boxes)
@@ -227,16 +227,16 @@ def named(*files):
 
 BAD_PICTURE = r"i2.png.*run the stage 'download' again"
 FAULTS = [
-    (with_boxes(None), "has no boxes.*lite0"),
-    (with_boxes(b"not a table"), "not a table of image_id, boxes"),
-    (with_boxes({"i0": [[0, 0, 1, 1]]}), "no boxes of image 'i1'"),
+    (boxes_file(None), "has no boxes.*lite0"),
+    (boxes_file(b"not a table"), "not a table of image_id, boxes"),
+    (boxes_file({"i0": [[0, 0, 1, 1]]}), "no boxes of image 'i1'"),
     *(
-        (with_boxes({"i0": boxes}), "image 'i0': boxes must be")
+        (boxes_file({"i0": boxes}), "image 'i0': boxes must be")
         for boxes in ([[0.5, 0, 0.5, 1]], [[0, 0, 1.1, 1]], [[float("nan"), 0, 1, 1]], [])
     ),
     (lambda _: {"backbone": "resnet50", "weights": "/none"}, "weights to a folder"),
-    (of_resnet50("resnet101"), "another network"),
-    (of_resnet50("resnet50", missing=1), "lack parts"),
+    (resnet50_weights("resnet101"), "another network"),
+    (resnet50_weights("resnet50", missing=1), "lack parts"),
     (lambda dataset: {"weights": "/none.pth"}, "no such file"),
     (other_weights({"a": torch.zeros(1)}), "not the weights"),
     (other_weights({"a": Path("code")}), "not a file of torch.save"),

@@ -16,6 +16,8 @@ from made_results import (
 from made_sets import add_sets, set_metrics
 from report_pages import edit
 
+EVIL = "<script>alert(1)</script>\"'><img src=http://evil.example/x onerror=alert(1)> & {{ 7 * 7 }}"
+"""What a caption or a name of others may be."""
 METHODS = ["vsepp", "vse_infinity", "pvse", "dive", "maxmatch", "a|b"]
 CLAIMS = """
 over: {preset: [vsepp, vse_infinity, pvse, dive, maxmatch, "a|b", planned]}
@@ -103,6 +105,10 @@ def _write_scenes(reports):
     write_clusters(reports, "scenes", "vsepp", {}, checkpoint_sha256="9")
     for preset, rsums in {"vsepp": [50.0, 60.0, -55.0, 54.0], "dive": [50.0, None, 70.0]}.items():
         written(reports / "tuning" / "scenes" / f"{preset}.json", tuning(rsums, preset))
+    edit(reports / "clusters/scenes/swamp.json", _spoil_class)
+    edit(reports / "synthetic/swamp.json", lambda value: value.update(about=EVIL))
+    spoiled = {"note": EVIL, "resolved": {EVIL: EVIL}}
+    edit(reports / "provenance/scenes/cora.json", lambda value: value.update(spoiled))
     record = json.loads((reports / "provenance/scenes/cora.json").read_text())
     members = [{**record, "preset": "cora"}, {**record, "preset": "cora-1", "seed": 1}]
     together = {"seed": "0+1", "members": members}
@@ -135,9 +141,22 @@ def _answers_with_labels(path):
             answer["zeta"] = zeta
     pictures = [query["thumbnail"] for query in samples["images"][:3]]
     samples["images"][1]["thumbnail"] = samples["captions"][1]["graph"] = None
+    image, text = samples["images"][2], samples["captions"][2]
+    image.update(image_id=EVIL, captions=[EVIL])
+    text.update(caption_id=EVIL, caption=EVIL)
+    image["retrieved"][0]["caption"] = text["retrieved"][0]["image_id"] = EVIL
+    edges = [{"subject": 0, "label": EVIL, "object": 1}]
+    names = {"objects": [EVIL] * 2, "names": [EVIL] * 2}
+    text["graph"] = {**names, "attributes": [[EVIL], []], "relations": edges}
     path.write_text(json.dumps({kind: queries[:3] for kind, queries in samples.items()}))
     edit(path.parents[1] / "vsepp" / "samples.json", _keep_few)
     return pictures
+
+
+def _spoil_class(clusters):
+    first = clusters["classes"][0]
+    first["captions"][0]["caption"] = first["nouns"][0][0] = EVIL
+    first["thumbnails"] = {EVIL: next(iter(first["thumbnails"].values()))}
 
 
 def _keep_few(samples):
@@ -158,7 +177,7 @@ def _write_run_files(reports):
 
 
 def _write_coco(reports):
-    """Results of three models: all protocols, pairs, another program; and results on few images."""
+    """Results of all protocols, of pairs, on few images, and of another program."""
     record = json.loads((reports / "provenance/scenes/cora.json").read_text())
     record |= {"dataset": "coco", "images": 5000, "captions": 25_010}
     values = recalls(50.0)

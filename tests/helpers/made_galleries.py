@@ -23,13 +23,11 @@ _RULES = {
     for rule in ("matching", "topk", "max", "smooth_chamfer")
 }
 SETS = [*_OF_SETS, *_RULES, "pvse"]
-SINGLE = ["vsepp", "vse_infinity", "swamp", "swamp_video", "cora", "msrm mu", "pcme"]
-GAUSSIAN = ["msrm", "pcme samples"]
 SCORES: dict[str, tuple[str, dict[str, Any]]] = {
     **_OF_SETS,
     **_RULES,
     **{name: (name, {}) for name in ("vsepp", "vse_infinity", "swamp", "swamp_video")},
-    **{name: (name, {}) for name in ("pvse", "cora", "msrm", "pcme")},
+    **{name: (name, {}) for name in ("pvse", "cora", "msrm", "pcme", "pcmepp")},
     "msrm mu": ("msrm", {"inference": "mu"}),
     "msrm hypergraph": ("msrm", {"inference": "hypergraph"}),
     "pcme samples": ("pcme", {"inference": "samples", "samples": 3}),

@@ -29,7 +29,7 @@ def shown_sets(samples, elements, alive):
     """`sets.json` for the queries of a `samples.json`; every third image has boxes, not a grid."""
     rng = random.Random(elements)
     images, captions = samples["images"], samples["captions"]
-    maps = [_image_map(query, elements, alive, rng, i % 3 == 2) for i, query in enumerate(images)]
+    maps = [_image_map(query, elements, alive, rng, i) for i, query in enumerate(images)]
     return {
         "gallery": {"images": 300, "captions": 1500},
         "whole": RECALL,
@@ -67,13 +67,14 @@ def _pairs(elements, alive):
     }
 
 
-def _image_map(query, elements, alive, rng, boxes):
+def _image_map(query, elements, alive, rng, number):
     places = [[0.05, 0.3, 0.4, 0.9], [0.35, 0.25, 0.7, 0.95], [0.0, 0.0, 1.0, 1.0]]
+    boxes = number % 3 == 2
     count = len(places) if boxes else 49
     weights = [_weights(count, 10 * k + 17 if alive else 24, rng) for k in range(elements)]
     return {
         "image_id": query["image_id"],
-        "size": [112, 84 if int(query["image_id"]) % 3 else 112],
+        "size": [112, 84 if number % 3 else 112],
         "grid": None if boxes else 7,
         "boxes": places if boxes else None,
         "weights": weights,

@@ -34,6 +34,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "vsepp": {"size": 16, "word_size": 8},
     "vse_infinity": {"size": 16, "text": {"word_vectors": "learned", "word_size": 8}},
     "pcme": {"size": 16, "text": {"word_vectors": "learned", "word_size": 8}},
+    "pcmepp": {"size": 16, "text": {"word_vectors": "learned", "word_size": 8}, "mixing": 0.0},
     "msrm": {"size": 16, "text": {"word_vectors": "learned", "word_size": 8}},
     "swamp": {
         "size": 8,
@@ -66,6 +67,9 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("vse_infinity", {"text": {"encoder": "bert"}, "image": {"encoder": "residual"}}),
     ("pcme", {}),
     ("pcme", {"inference": "samples", "log_variance": -4.0, "hidden": 5}),
+    ("pcmepp", {}),
+    ("pcmepp", {"image": {"encoder": "linear"}, "log_variance": -4.0}),
+    ("pcmepp", {"text": {"encoder": "bert"}, "pseudo_weight": 0.0, "vib_weight": 0.0}),
     ("msrm", {}),
     ("msrm", {"alpha": None, "inference": "mu"}),
     ("msrm", {"alpha": 0.0, "inference": "hypergraph", "hypergraph_activation": "relu"}),

@@ -1,4 +1,5 @@
-"""PCME's and MSRM's losses equal naive loops, and are exact where probabilities are near 0 or 1."""
+"""The losses of PCME, PCME++ and MSRM equal naive loops, and are exact where probabilities are near
+0 or 1."""
 
 from __future__ import annotations
 
@@ -8,7 +9,13 @@ import pytest
 import torch
 from same_gradients import assert_same, image_indices, normal
 
-from manymatch.losses.probabilistic import log_mean_probability, soft_contrastive, soft_match
+from manymatch.losses.probabilistic import (
+    log_mean_probability,
+    match_entropy,
+    pseudo_positives,
+    soft_contrastive,
+    soft_match,
+)
 
 
 def naive_contrastive(logits, match):
@@ -41,6 +48,44 @@ def test_log_mean_probability():
     logits = torch.tensor([[0.0, math.log(3.0)], [-800.0, -800.0]], dtype=torch.float64)
     expected = torch.tensor([math.log((1 / 2 + 3 / 4) / 2), -800.0], dtype=torch.float64)
     torch.testing.assert_close(log_mean_probability(logits), expected)
+
+
+def naive_entropy(logits, labels):
+    total = logits.sum() * 0
+    for row, own in zip(logits, labels, strict=True):
+        for z, y in zip(row, own, strict=True):
+            p = 1 / (1 + torch.exp(-z))
+            total = total - y * torch.log(p) - (1 - y) * torch.log(1 - p)
+    return total / logits.numel()
+
+
+@pytest.mark.parametrize("image_index", image_indices(), ids=str)
+def test_match_entropy(image_index):
+    logits, match = case(image_index)
+    for labels in (match.double(), torch.rand(match.shape, dtype=torch.float64)):
+        assert_same(match_entropy(logits, labels), naive_entropy(logits, labels), [logits])
+    bools = soft_contrastive(logits[:, :, None], match)
+    torch.testing.assert_close(match_entropy(logits, match.double()), bools)
+
+
+@pytest.mark.parametrize("image_index", image_indices(), ids=str)
+def test_pseudo_positives(image_index):
+    """The loss is the mean over a query's true candidates, whichever side the queries are of."""
+    logits, match = case(image_index)
+    smooth = match * 0.9 + 0.04 * torch.rand(match.shape, dtype=torch.float64).round()
+    for values, labels in (
+        (logits, match.double()),
+        (logits.T, match.T.double()),
+        (logits, smooth),
+    ):
+        result = pseudo_positives(values, labels)
+        assert not result.requires_grad
+        for row, own, given in zip(values, labels, result, strict=True):
+            true = [z for z, y in zip(row, own, strict=True) if y == own.max()]
+            losses = [naive_entropy(row[None], own.max().where(row >= z, own)[None]) for z in true]
+            expected = sum(losses) / len(losses)
+            assert_same(match_entropy(row[None], given[None]), expected, [logits])
+    assert pseudo_positives(torch.zeros(0, 3), torch.zeros(0, 3)).shape == (0, 3)
 
 
 def naive_match(logits, match):

@@ -131,10 +131,8 @@ def test_each_direction_ranks_by_its_querys_gaussian(build, make_batch):
     by_text = (square / texts.log_variance.exp()[None]).sum(2)
     torch.testing.assert_close(method.score(images, texts), -by_image)
     torch.testing.assert_close(method.t2i_score(images, texts), -by_text)
-    ranking = rank(
-        method.score, images, texts, batch.image_index, 3, t2i_score=method.t2i_score,
-        images_per_block=2, captions_per_block=4,
-    )  # fmt: skip
+    scores = {"score": method.score, "t2i_score": method.t2i_score}
+    ranking = rank(**scores, images=images, texts=texts, image_index=batch.image_index, depth=3)
     assert torch.equal(ranking.i2t.items, by_image.argsort(1)[:, :3])
     assert torch.equal(ranking.t2i.items, by_text.T.argsort(1)[:, :3])
 

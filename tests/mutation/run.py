@@ -27,14 +27,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+_PROTOCOLS = "evaluation/test_protocols.py"
 ROOMS = {
-    "losses": ("losses/*.py", "losses"),
-    "similarities": ("similarities/*.py", "similarities"),
-    "ranking": ("evaluation/ranking/*.py", "evaluation"),
-    "protocols": ("evaluation/protocols/*.py", "evaluation"),
-    "seal": ("util/seal.py", "util"),
+    "losses": ("losses/*.py", ["losses/**/test_*.py"]),
+    "similarities": ("similarities/*.py", ["similarities/**/test_*.py"]),
+    "ranking": ("evaluation/ranking/*.py", ["evaluation/test_ranks.py", _PROTOCOLS]),
+    "protocols": ("evaluation/protocols/*.py", [_PROTOCOLS, "evaluation/test_[cs][alo]*s.py"]),
+    "seal": ("util/seal.py", ["util/test_seal.py"]),
 }
-"""Room -> its modules in the package, and the folder of their tests."""
+"""Room -> its modules in the package, and the files of their tests, which need no conftest."""
 OTHERS = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
     ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr,
@@ -112,11 +113,11 @@ class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self.tree, self.path, "exec"), vars(module))
 
 
-def tests_of(path: Path, folder: Path) -> list[str]:
-    """The tests in the folder that name the module or something that it defines."""
+def tests_of(path: Path, places: list[str]) -> list[str]:
+    """The tests that name the module or something that it defines."""
     names = [node.name for node in ast.parse(path.read_text("utf-8")).body if hasattr(node, "name")]
     used = re.compile(rf"\b({'|'.join([path.stem, *names])})\b")
-    files = sorted(folder.rglob("test_*.py"))
+    files = sorted(file for place in places for file in (ROOT / "tests").glob(place))
     return [str(file) for file in files if used.search(file.read_text("utf-8"))]
 
 
@@ -128,7 +129,7 @@ def passes(tests: list[str], mutated: Mutated | None = None) -> bool:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1), os.dup2(nowhere, 2)
     sys.meta_path[:0] = [mutated] if mutated else []
-    os._exit(pytest.main(["-q", "-x", "--noconftest", "-p", "no:cacheprovider", *tests]))
+    os._exit(pytest.main(["-q", "-x", "-m", "not slow", "--noconftest", *tests]))
 
 
 def main() -> int:
@@ -149,9 +150,9 @@ def main() -> int:
     before = json.loads(asked.against.read_text()) if asked.against else {}
     died = dict[str, bool]()
     for room in asked.rooms:
-        pattern, folder = ROOMS[room]
+        pattern, places = ROOMS[room]
         files = sorted((ROOT / "src/manymatch").glob(pattern))
-        tests = {path: tests_of(path, ROOT / "tests" / folder) for path in files}
+        tests = {path: tests_of(path, places) for path in files}
         if not passes(sorted({file for some in tests.values() for file in some})):
             raise SystemExit(f"{room}: tests fail without a mutation")
         every = [(path, f"{room}/{key}", tree) for path in files for key, tree in mutants(path)]

@@ -21,35 +21,25 @@ def test_the_order_is_that_of_dvc_repro(root: Path, graph: Graph) -> None:
     with Repo(str(root)) as repo:
         planned = [stage.addressing for stage in plan_repro(repo.index.graph)]
     assert [stage.name for stage in graph.stages] == planned
-
-
-def test_the_kinds_that_use_a_network_exist(graph: Graph) -> None:
     assert {stage.kind for stage in graph.stages} >= NETWORK
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A project of DVC with one stage."""
+def test_a_fault_in_dvc_yaml_is_one_line_and_a_lock_file_is_not_read_while_dvc_writes_it(
+    tmp_path: Path,
+) -> None:
     (tmp_path / ".dvc").mkdir()
     (tmp_path / ".dvc" / "config").write_text("[core]\nno_scm = true\n")
-    (tmp_path / "dvc.yaml").write_text("stages:\n  train:\n    cmd: 'true'\n")
-    return tmp_path
-
-
-def test_a_fault_in_dvc_yaml_is_one_line(project: Path) -> None:
-    (project / "dvc.yaml").write_text("stages:\n  train:\n    cmdd: true\n")
+    (tmp_path / "dvc.yaml").write_text("stages:\n  train:\n    cmdd: true\n")
     with pytest.raises(ConfigError, match=r"^dvc.yaml: [^\n]*validation failed[^\n]+$"):
-        read_graph(project)
-
-
-def test_a_lock_file_is_not_read_while_dvc_writes_it(project: Path) -> None:
+        read_graph(tmp_path)
+    (tmp_path / "dvc.yaml").write_text("stages:\n  train:\n    cmd: 'true'\n")
     with ThreadPoolExecutor(1) as pool:
-        with locked(project):
-            (project / "dvc.lock").write_text("stages: {train: {cmd: 'tr")
-            reading = pool.submit(read_graph, project)
+        with locked(tmp_path):
+            (tmp_path / "dvc.lock").write_text("stages: {train: {cmd: 'tr")
+            reading = pool.submit(read_graph, tmp_path)
             with pytest.raises(TimeoutError):
                 reading.result(timeout=1)
-            (project / "dvc.lock").write_text("schema: '2.0'\nstages: {train: {cmd: 'true'}}\n")
+            (tmp_path / "dvc.lock").write_text("schema: '2.0'\nstages: {train: {cmd: 'true'}}\n")
         assert [stage.command for stage in reading.result(timeout=60).stages] == ["true"]
 
 

@@ -10,6 +10,9 @@ import pytest
 from complete_results import complete
 from made_results import CHECKPOINT, write_clusters, write_experiment, write_synthetic, written
 from PIL import Image
+from report_pages import plans_of
+
+from manymatch.reporting.report import report
 
 COLOURS = ["red", "blue", "green", "yellow"]
 KINDS = ["ball", "house", "tree", "car"]
@@ -178,7 +181,8 @@ def reports(_results, tmp_path):
 
 @pytest.fixture(scope="session")
 def complete_results(_results, tmp_path_factory):
-    """Results with everything that the report can show; no test changes them."""
+    """Results with everything that the report can show, and their report; no test changes them."""
     reports = Path(shutil.copytree(_results, tmp_path_factory.mktemp("complete") / "reports"))
     complete(reports)
+    report(reports, plans_of(reports))
     return reports

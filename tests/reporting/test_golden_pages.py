@@ -18,7 +18,7 @@ import pytest
 from report_pages import plans_of
 
 from manymatch.reporting.page import _TEMPLATES
-from manymatch.reporting.report import read, report
+from manymatch.reporting.report import read
 from manymatch.reporting.sections import (
     clusters,
     costs,
@@ -29,11 +29,10 @@ from manymatch.reporting.sections import (
     tuning,
 )
 from manymatch.reporting.terminal import show
-from manymatch.results.clusters import Clusters
 from manymatch.results.costs import Costs
 from manymatch.results.experiments import Experiment
 from manymatch.results.over_seeds import SketchExperiment, SyntheticExperiment
-from manymatch.results.probes import Probes
+from manymatch.results.probes import Clusters, Probes
 from manymatch.results.tuning import Tuning
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -43,7 +42,6 @@ NAMES = sorted(path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*.*
 @pytest.fixture(scope="module")
 def outputs(complete_results):
     """The outputs of the stage by name, as the golden files hold them."""
-    report(complete_results, plans_of(complete_results))
     paths = [*complete_results.glob("*.*"), *(complete_results / "pages").iterdir()]
     paths.append(complete_results / "plots/scenes/validation/rsum.tsv")
     written = {

@@ -5,10 +5,9 @@ import subprocess
 
 import pytest
 from chromium import CHROMIUM
-from report_pages import paths_of, plans_of
+from report_pages import paths_of
 
 from manymatch.reporting.dvc_plots import offline_page
-from manymatch.reporting.report import report
 
 playwright = pytest.importorskip("playwright.sync_api")
 
@@ -51,7 +50,6 @@ def complete(complete_results, tmp_path_factory):
     """A report with every section."""
     reports = tmp_path_factory.mktemp("browser") / "reports"
     shutil.copytree(complete_results.parent, reports.parent, dirs_exist_ok=True)
-    report(reports, plans_of(reports))
     return reports
 
 

@@ -34,7 +34,7 @@ def section(results: AllResults) -> list[Block]:
             for name, size in one.sizes.items()]
 
 
-SECTIONS = [Section("Names", "sizes", 300, "Sizes", "Sizes", section, (Sizes,))]
+SECTIONS = [Section("Names", "sizes", 300, "Sizes", section, (Sizes,))]
 '''
 
 

@@ -5,17 +5,11 @@ from pathlib import Path
 import pytest
 
 from manymatch.results.base import Result
-from manymatch.results.clusters import Clusters
 from manymatch.results.costs import Costs
 from manymatch.results.experiments import Experiment
 from manymatch.results.metrics import Headline, Metrics
-from manymatch.results.over_seeds import (
-    SketchExperiment,
-    SyntheticExperiment,
-    SyntheticRecall,
-    SyntheticRun,
-)
-from manymatch.results.probes import Probes
+from manymatch.results.over_seeds import SketchExperiment, SyntheticExperiment
+from manymatch.results.probes import Clusters, Probes
 from manymatch.results.provenance import Provenance
 from manymatch.results.retrieval import Recall
 from manymatch.results.samples import Samples
@@ -84,14 +78,6 @@ def test_numbers_have_dotted_names():
     numbers = recall.numbers()
     assert (numbers["i2t.r1"], numbers["t2i.meanr"], numbers["rsum"]) == (1.0, 5.0, 12.0)
     assert numbers["more.x"] == 7
-
-
-def test_a_key_that_is_a_word_of_python_is_written_by_its_own_name():
-    recall = SyntheticRecall(r1=1.0, medr=2.0)
-    run = SyntheticRun(
-        seed=0, pair=recall, class_=recall, assignment=None, seconds=1.0, processor_seconds=1.0
-    )
-    assert run.to_json()["class"] == {"r1": 1.0, "medr": 2.0}
 
 
 REPORTS = Path(__file__).parents[2] / "reports"

@@ -19,11 +19,10 @@ from made_results import (
 from made_sets import shown_sets
 
 from manymatch.results.base import Result
-from manymatch.results.clusters import Clusters
 from manymatch.results.costs import Costs
 from manymatch.results.experiments import Experiment
 from manymatch.results.over_seeds import SyntheticExperiment
-from manymatch.results.probes import Probes
+from manymatch.results.probes import Clusters, Probes
 from manymatch.results.samples import Samples
 from manymatch.results.sets import SetDetails
 from manymatch.results.tuning import Tuning

@@ -69,45 +69,32 @@ def test_a_request_chooses_no_command_environment_or_folder(root: Path, kind: st
     assert asked.model_dump() == plain.model_dump()
 
 
-def test_a_container_has_the_image_and_the_volume(root: Path) -> None:
-    result = configured(root, "docker", {"name": "run"})
-    assert (result.image, result.volumes) == ("manymatch", ["manymatch:/shared"])
-    assert result.get_network_mode() == "host"
+def test_a_container_and_a_pod_have_what_the_manifests_name(root: Path) -> None:
+    docker = configured(root, "docker", {"name": "run"})
+    assert (docker.image, docker.volumes) == ("manymatch", ["manymatch:/shared"])
+    assert docker.get_network_mode() == "host"
 
-
-def test_a_pod_has_its_gpus_and_its_volume(root: Path) -> None:
     result = configured(root, "kubernetes", {"name": "run", "gpus": 2})
     pod = result.job_manifest["spec"]["template"]["spec"]
     (container,) = pod["containers"]
-    assert container["image"] == "manymatch"
-    assert container["args"] == result.command.split()
+    assert (container["image"], container["args"]) == ("manymatch", result.command.split())
     assert container["resources"]["limits"]["nvidia.com/gpu"] == 2
     volumes = {volume["name"] for volume in pod["volumes"]}
     assert {mount["name"] for mount in container["volumeMounts"]} == volumes
-    objects = manifests(root)
-    claims = [entry["metadata"]["name"] for entry in objects["PersistentVolumeClaim"]]
-    assert pod["volumes"][0]["persistentVolumeClaim"]["claimName"] in claims
 
-
-def manifests(root: Path) -> dict[str, list[dict[str, Any]]]:
     objects: dict[str, list[dict[str, Any]]] = {}
+    namespace = template(root, "kubernetes")["job_configuration"]["namespace"]
     for entry in yaml.safe_load_all((root / "deploy" / "kubernetes.yaml").read_text()):
         objects.setdefault(entry["kind"], []).append(entry)
-    return objects
-
-
-def test_the_manifests_belong_together(root: Path) -> None:
-    objects = manifests(root)
-    namespace = template(root, "kubernetes")["job_configuration"]["namespace"]
-    for kind in objects.values():
-        assert {entry["metadata"]["namespace"] for entry in kind} == {namespace}
+        assert entry["metadata"]["namespace"] == namespace
+    claims = [entry["metadata"]["name"] for entry in objects["PersistentVolumeClaim"]]
+    assert pod["volumes"][0]["persistentVolumeClaim"]["claimName"] in claims
     (account,), (binding,) = objects["ServiceAccount"], objects["RoleBinding"]
     (role,), (worker,) = objects["Role"], objects["Deployment"]
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
     assert [entry["name"] for entry in binding["subjects"]] == [account["metadata"]["name"]]
-    pod = worker["spec"]["template"]
-    assert pod["spec"]["serviceAccountName"] == account["metadata"]["name"]
-    assert pod["metadata"]["labels"] == worker["spec"]["selector"]["matchLabels"]
+    labels = worker["spec"]["template"]["metadata"]["labels"]
+    assert labels == worker["spec"]["selector"]["matchLabels"]
 
 
 def test_the_image_is_made_of_what_is_there(root: Path) -> None:

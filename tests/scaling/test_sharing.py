@@ -48,28 +48,19 @@ def test_another_clone_takes_what_was_pushed(
     assert run_stage("show", said.append, {}) is None and Path("shown").read_text() == "42\n"
 
 
-def test_what_was_not_pushed_is_run(
-    new_clone: Clones, monkeypatch: pytest.MonkeyPatch, said: list[str]
-) -> None:
-    monkeypatch.chdir(new_clone("first").folder)
-    run_stage("double", said.append, {})
-    monkeypatch.chdir(new_clone("second").folder)
-    said.clear()
-    assert not is_made(Path(), "double", pull=True)
-    assert run_stage("double", said.append, {}) is None and "computing" in said
-
-
 def test_it_is_known_before_whether_a_stage_has_to_run(
     new_clone: Clones, monkeypatch: pytest.MonkeyPatch, said: list[str]
 ) -> None:
     monkeypatch.chdir(new_clone("first").folder)
-    assert [stage.command for stage in read_graph(Path()).stages] == [
-        "sh double.sh",
-        "cp twice shown",
-    ]
+    known = [stage.command for stage in read_graph(Path()).stages]
+    assert known == ["sh double.sh", "cp twice shown"]
     assert not is_made(Path(), "double", pull=False)
     run_stage("double", said.append, {})
     assert is_made(Path(), "double", pull=False)
+    monkeypatch.chdir(new_clone("second").folder)
+    said.clear()
+    assert not is_made(Path(), "double", pull=True)  # it was not pushed
+    assert run_stage("double", said.append, {}) is None and "computing" in said
     sharing.push.fn("double")
     Path("number").write_text("4\n")
     assert not is_made(Path(), "double", pull=True)
@@ -96,54 +87,33 @@ def test_a_remote_that_cannot_be_reached_stops_a_run_before_its_stage(
     monkeypatch.chdir(new_clone("first").folder)
     sharing.pull.fn("double")  # nothing was pushed yet: the remote has no folder
 
-    def unreachable(*_: object) -> None:
-        raise ConnectionError("no route\nto host")
+    def failing(error: Exception) -> Callable[..., None]:
+        def fail(*_: object) -> None:
+            raise error
 
-    monkeypatch.setattr(DataCloud, "get_remote", unreachable)
+        return fail
+
+    monkeypatch.setattr(StageCache, "pull", failing(RunCacheNotSupported("http")))
+    assert not is_made(Path(), "double", pull=True)  # a remote that keeps no runs is borne
+    monkeypatch.setattr(DataCloud, "get_remote", failing(ConnectionError("no route\nto host")))
     with pytest.raises(RemoteFailed, match=r"^DVC's remote: no route to host. double was not run"):
         sharing.pull.fn("double")
 
 
-def test_a_remote_that_keeps_no_runs_is_borne(
-    new_clone: Clones, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(new_clone("first").folder)
-
-    def without_runs(*_: object) -> None:
-        raise RunCacheNotSupported("http")
-
-    monkeypatch.setattr(StageCache, "pull", without_runs)
-    assert not is_made(Path(), "double", pull=True)
-
-
-def test_a_remote_that_needs_a_package_is_told(
-    new_clone: Clones, monkeypatch: pytest.MonkeyPatch, said: list[str]
+def test_a_remote_that_is_missing_or_needs_a_package_or_is_not_mounted_is_told(
+    new_clone: Clones, remote: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
 ) -> None:
     clone = new_clone("first")
     monkeypatch.chdir(clone.folder)
-    clone.run("dvc", "remote", "modify", "shared", "url", "ssh://head/manymatch")
-    with pytest.raises(ConfigError, match=r"remote: ssh is supported, but .*'\.\[remotes\]'"):
-        sharing.shared(said.append)
-
-
-def test_a_folder_that_may_not_be_mounted_is_told(
-    new_clone: Clones, remote: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
-) -> None:
-    monkeypatch.chdir(new_clone("first").folder)
     for _ in range(2):
         assert sharing.shared(said.append)
         assert said.pop().startswith(f"DVC's remote {remote} is empty. ") and not said
         remote.mkdir(exist_ok=True)
     (remote / "runs").mkdir()
     assert sharing.shared(said.append) and not said
-
-
-def test_sharing_needs_a_remote(
-    new_clone: Clones, monkeypatch: pytest.MonkeyPatch, said: list[str]
-) -> None:
-    clone = new_clone("first")
-    monkeypatch.chdir(clone.folder)
-    assert sharing.shared(said.append)
+    clone.run("dvc", "remote", "modify", "shared", "url", "ssh://head/manymatch")
+    with pytest.raises(ConfigError, match=r"remote: ssh is supported, but .*'\.\[remotes\]'"):
+        sharing.shared(said.append)
     clone.run("dvc", "remote", "remove", "-q", "shared")
     with pytest.raises(ConfigError, match="no default remote"):
         sharing.shared(said.append)

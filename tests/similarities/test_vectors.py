@@ -7,7 +7,11 @@ import torch
 from same_gradients import assert_same, normal
 from torch.nn.functional import normalize
 
-from manymatch.similarities.gaussians import mahalanobis, pair_distances
+from manymatch.similarities.gaussians import (
+    closed_form_distance,
+    mahalanobis,
+    pair_distances,
+)
 
 
 def gaussians(q, c, size, dtype=torch.float64):
@@ -66,6 +70,32 @@ def test_pair_distances(shape):
     assert_same(result, torch.stack(rows).view(result.shape), [images, texts])
 
 
+@pytest.mark.parametrize(("n", "m", "size"), [(3, 5, 6), (1, 4, 3), (4, 1, 1)])
+def test_closed_form_distance(n, m, size):
+    """Also where means have any length: nothing assumes unit vectors."""
+    inputs = [normal(rows, size, seed=seed) for seed, rows in enumerate((n, n, m, m))]
+    rows = [
+        sum((mu[d] - nu[d]) ** 2 + torch.exp(s[d]) + torch.exp(t[d]) for d in range(size))
+        for mu, s in zip(*inputs[:2], strict=True)
+        for nu, t in zip(*inputs[2:], strict=True)
+    ]
+    result = closed_form_distance(*inputs)
+    assert_same(result, torch.stack(rows).view(n, m), inputs)
+    assert torch.autograd.gradcheck(closed_form_distance, inputs)
+
+
+def test_the_closed_form_is_the_mean_over_samples():
+    mean, log_variance, _ = gaussians(2, 1, 4)
+    torch.manual_seed(0)
+    noise = torch.randn(2, 200_000, 4, dtype=torch.float64)
+    drawn = mean[:, None] + (log_variance / 2).exp()[:, None] * noise
+    expected = (drawn[0] - drawn[1]).square().sum(1).mean()
+    (one, two), (s, t) = mean.split(1), log_variance.split(1)
+    torch.testing.assert_close(
+        closed_form_distance(one, s, two, t)[0, 0], expected, rtol=0.01, atol=0
+    )
+
+
 @pytest.mark.parametrize("count", [2, 40])
 def test_elements_that_coincide_get_no_gradient(count):
     images = normal(count, 2, 6)
@@ -77,6 +107,10 @@ def test_elements_that_coincide_get_no_gradient(count):
     ("distance", "parts"),
     [
         (mahalanobis, gaussians(3, 4, 64, torch.float32)),
+        (
+            closed_form_distance,
+            gaussians(3, 1, 64, torch.float32)[:2] + gaussians(4, 1, 64, torch.float32)[:2],
+        ),
         (pair_distances, (normal(3, 2, 6).detach(), normal(4, 2, 6, seed=1).detach())),
     ],
 )

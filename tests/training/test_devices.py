@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from functools import partial
-from pathlib import Path
 
 import psutil
 import pytest
@@ -108,18 +107,6 @@ def test_two_devices_train_like_one_whatever_a_cluster_has_set(checkout):
         assert dict(theirs[name].points) == pytest.approx(dict(curve.points), rel=1e-4), name
     assert not checkout.layout.checkpoints("tiny", "two").exists()
     assert "rsum" in done(checkout, *MANYMATCH, "evaluate", "tiny", "two")
-
-
-@pytest.mark.slow
-def test_a_stage_of_dvc_has_two_devices(checkout):
-    folder = checkout.layout.params.parent
-    stage = {"cmd": "manymatch train tiny two", "outs": ["models/tiny/two"]}
-    (folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": {"train": stage}}))
-    dvc = sys.executable, "-m", "dvc"
-    done(checkout, *dvc, "init", "--no-scm", "-q")
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    output = done(checkout, *dvc, "repro", PATH=path)
-    assert "training on 2 x cpu" in output and (folder / "models/tiny/two/model.json").is_file()
 
 
 @pytest.mark.slow

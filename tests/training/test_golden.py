@@ -37,6 +37,7 @@ DROPOUT = {
     "swamp": {"embedding_dropout": 0.1},
     "cora": {"concept_dropout": 0.1, "graph_dropout": 0.1},
     "dive": {"sets": {"dropout": 0.1}},
+    "pcmepp": {"mixing": 0.5},
 }
 """So that the order of random draws counts too."""
 

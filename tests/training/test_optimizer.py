@@ -11,7 +11,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from manymatch.config.preset import ParameterGroup, Training
 from manymatch.losses.pseudo_labels import Queue
 from manymatch.training.adamp import AdamP
-from manymatch.training.checkpoints import RSUM, History
 from manymatch.training.loop import reseed
 from manymatch.training.optimizer import (
     WeightAverage,
@@ -222,10 +221,6 @@ def test_average_follows_its_formula():
     again = WeightAverage(Net(), decay=0.6)
     again.load_state_dict(average.state_dict())
     assert torch.equal(again.method.head.weight, average.method.head.weight)
-
-
-def history(*rsums):
-    return History([{RSUM: value} for value in rsums])
 
 
 def test_seeds_of_epochs_and_processes_differ():

@@ -1,9 +1,12 @@
-"""Texts from outside are printed as one safe line."""
+"""Texts from outside are printed as one safe line, and long work says what it does."""
+
+import threading
 
 import pytest
 
+from manymatch.util import progress
 from manymatch.util.errors import ConfigError, one_line, printable, repeated
-from manymatch.util.progress import say
+from manymatch.util.progress import say, track, working
 
 
 @pytest.mark.parametrize(
@@ -34,3 +37,23 @@ def test_the_repeated_one_of_very_many_names_is_found_at_once():
     """A search through all names for each name would take an hour."""
     names = list(map(str, range(300_000)))
     assert repeated(names) is None and repeated([*names, "7", "5"]) == "7"
+
+
+def test_a_line_says_what_how_many_how_fast_and_how_long(monkeypatch, capsys):
+    """As if ten seconds passed at once."""
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
+    assert list(track("ab", "letters", 2)) == ["a", "b"]
+    out, err = capsys.readouterr()
+    first, _, last = err.splitlines()
+    assert first.startswith("letters: 1/2 (") and "/s" in first and "left" in first
+    assert last.startswith("letters: 2 done") and out == ""
+
+
+def test_a_step_without_parts_says_that_it_goes_on(monkeypatch):
+    said = threading.Event()
+    lines = []
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.001)
+    monkeypatch.setattr(progress, "say", lambda line: (lines.append(line), said.set()))
+    with working("a long step"):
+        assert said.wait(timeout=30)
+    assert lines[0].startswith("a long step: ")

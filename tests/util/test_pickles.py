@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from manymatch.util import pickles
 from manymatch.util.errors import DataError
 from manymatch.util.pickles import read_pickle
 
@@ -99,9 +100,10 @@ def test_an_array_longer_than_its_bytes_takes_no_memory(file):
         read_pickle(file)
 
 
-def test_missing_files_and_pickles_larger_than_allowed_are_refused(file):
+def test_missing_files_and_pickles_larger_than_allowed_are_refused(file, monkeypatch):
     with pytest.raises(DataError, match="no such file"):
         read_pickle(file)
     file.write_bytes(pickle.dumps(bytes(2000)))
+    monkeypatch.setattr(pickles, "MAX_BYTES", 1000)
     with pytest.raises(DataError, match="at most 1,000 B"):
-        read_pickle(file, most=1000)
+        read_pickle(file)

@@ -89,15 +89,15 @@ def _check_source(params: Params, dataset: str) -> None:
 
 
 def _check_features(params: Params, name: str) -> None:
-    from manymatch.features import check_name
-    from manymatch.features.importers import check_format
+    from manymatch import features
+    from manymatch.features import importers
 
     settings = params.extraction_of(name)
     for published in settings.published.values():
-        check_format(published.format)
+        importers.entry_point(published.format)
     others = [dataset for dataset in params.datasets if dataset not in settings.published]
     if any(has_images(params, dataset) for dataset in others):
-        check_name(settings.kind or name)
+        features.entry_point(settings.kind or name)
 
 
 def _check_ensemble(params: Params, dataset: str, ensemble: str) -> None:

@@ -43,27 +43,42 @@ def entries_by_stage(params: Params) -> dict[str, list[str]]:
     Raises:
         ConfigError: a dataset, preset, method, backbone or format does not exist.
     """
+    from manymatch import datasets, features
+    from manymatch.features import importers
     from manymatch.reporting.section import section_modules
 
+    evaluation = [*protocol_modules(), *_RECORDED]
     stages = {
         "scene_graphs": ["manymatch.scene_graphs.parse", "manymatch.config.params:SceneGraphs"],
         "shards": ["manymatch.shards.write", "manymatch.config.params:Shards"],
         "report": ["manymatch.reporting.report", *section_modules()],
     }
+    trained = [(dataset, preset) for dataset in params.datasets for preset in params.presets]
+    trained += [(start.dataset, start.preset) for start in params.warm_starts.values()]
+    for dataset, preset in trained:
+        method = _method(dataset, preset)
+        stages[f"train/{dataset}/{preset}"] = ["manymatch.training.train", method]
+        entries = ["manymatch.evaluation.evaluate", *evaluation, method]
+        stages[f"evaluate/{dataset}/{preset}"] = entries
     for dataset in params.datasets:
-        stages |= _data_stages(params, dataset)
-        for preset in params.presets:
-            stages |= _model_stages(dataset, preset)
+        own = datasets.entry_point(datasets.kind(dataset, params.sources.get(dataset, {})))
+        stages[f"download/{dataset}"] = ["manymatch.datasets.download", own]
+        entries = ["manymatch.datasets.captions", own, "manymatch.config.params:Captions"]
+        stages[f"captions/{dataset}"] = entries
+        for name in params.features:
+            settings = params.extraction_of(name)
+            if published := settings.published.get(dataset):
+                room = "manymatch.features.importers.importing"
+                entries = [room, importers.entry_point(published.format)]
+            else:
+                backbone = features.entry_point(settings.kind or name)
+                entries = ["manymatch.features.extract", backbone]
+            entries = [*entries, "manymatch.config.params:Extraction"]
+            stages[f"features/{dataset}/{name}"] = entries
         for ensemble in params.ensembles:
             methods = [_method(dataset, member) for member in ensemble.split("+")]
-            stages[f"ensemble/{dataset}/{ensemble}"] = [
-                "manymatch.evaluation.ensemble",
-                *protocol_modules(),
-                *_RECORDED,
-                *methods,
-            ]
-    for start in params.warm_starts.values():
-        stages |= _model_stages(start.dataset, start.preset)
+            entries = ["manymatch.evaluation.ensemble", *evaluation, *methods]
+            stages[f"ensemble/{dataset}/{ensemble}"] = entries
     for name, dataset in params.experiments.items():
         presets = sorted((LAYOUT.presets / dataset).glob("*.yaml"))
         stages[f"experiment/{name}"] = [
@@ -76,44 +91,6 @@ def entries_by_stage(params: Params) -> dict[str, list[str]]:
     for name, index in params.indexes.items():
         stages[f"index/{name}"] = _index_stage(params, index)
     return stages
-
-
-def _data_stages(params: Params, dataset: str) -> dict[str, list[str]]:
-    from manymatch import datasets, features
-    from manymatch.features import importers
-
-    kind = datasets.kind(dataset, params.sources.get(dataset, {}))
-    dataset_code = datasets.entry_point(kind)
-    stages = {
-        f"download/{dataset}": ["manymatch.datasets.download", dataset_code],
-        f"captions/{dataset}": [
-            "manymatch.datasets.captions",
-            dataset_code,
-            "manymatch.config.params:Captions",
-        ],
-    }
-    for name in params.features:
-        settings = params.extraction_of(name)
-        if published := settings.published.get(dataset):
-            room = "manymatch.features.importers.importing"
-            entries = [room, importers.entry_point(published.format)]
-        else:
-            entries = ["manymatch.features.extract", features.entry_point(settings.kind or name)]
-        stages[f"features/{dataset}/{name}"] = [*entries, "manymatch.config.params:Extraction"]
-    return stages
-
-
-def _model_stages(dataset: str, preset: str) -> dict[str, list[str]]:
-    method = _method(dataset, preset)
-    return {
-        f"train/{dataset}/{preset}": ["manymatch.training.train", method],
-        f"evaluate/{dataset}/{preset}": [
-            "manymatch.evaluation.evaluate",
-            *protocol_modules(),
-            *_RECORDED,
-            method,
-        ],
-    }
 
 
 def _index_stage(params: Params, index: Indexed) -> list[str]:

@@ -6,13 +6,10 @@ the command `prefect deployment run`, and nowhere else,
 - the client looks a name without "/" up among all deployments;
 - a new run is named after what it runs, `train-cora scenes/cora 1`, unless it is given a name;
 - `--watch` shows the progress of the run (`run_watch.py`).
-
-Where Prefect no longer has a function that is replaced here, the command behaves as Prefect's own.
 """
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,43 +19,26 @@ from prefect.plugins import HookContext, register_hook
 from manymatch.cli.run_watch import watch_flow_run
 from manymatch.util.errors import first_line, nearest
 
-READ, CREATE, WATCH = (
-    "read_deployment_by_name",
-    "create_flow_run_from_deployment",
-    "watch_flow_run",
-)
+READ, CREATE = "read_deployment_by_name", "create_flow_run_from_deployment"
+"""The methods of Prefect's client that are replaced."""
 _ALL = "all"
 """The value of the parameter `dataset` that names no data set."""
 
 
 @register_hook
 def setup_environment(*, ctx: HookContext) -> None:
-    """Called by Prefect when any of its commands starts."""
+    """Called by Prefect when any of its commands starts.
+
+    If Prefect lacks one of the functions, Prefect logs the `AttributeError` and goes on.
+    """
     if ("deployment", "run") not in zip(sys.argv, sys.argv[1:], strict=False):
         return
     from prefect.cli import deployment
     from prefect.client.orchestration import PrefectClient
 
-    changed = [
-        wrap(PrefectClient, READ, resolving),
-        wrap(PrefectClient, CREATE, naming),
-        wrap(deployment, WATCH, lambda inner: watch_flow_run),
-    ]
-    if not all(changed):
-        ctx.logger_factory(__name__).warning(
-            "this Prefect lacks a function of %s, %s, %s: FLOW/DEPLOYMENT names, the names of runs "
-            "and --watch are Prefect's own",
-            *(READ, CREATE, WATCH),
-        )
-
-
-def wrap(owner: Any, name: str, wrapper: Callable[[Any], Any]) -> bool:
-    """Replace the async function `name` of `owner` by `wrapper` of it; whether it was there."""
-    inner = getattr(owner, name, None)
-    if not inspect.iscoroutinefunction(inner):
-        return False
-    setattr(owner, name, wrapper(inner))
-    return True
+    for name, wrapper in ((READ, resolving), (CREATE, naming)):
+        setattr(PrefectClient, name, wrapper(getattr(PrefectClient, name)))
+    deployment.watch_flow_run = watch_flow_run
 
 
 def run_title(deployment: str, parameters: Mapping[str, Any]) -> str:

@@ -235,7 +235,7 @@ def clusters(
     from manymatch.experiments.swamp_classes import describe_classes
     from manymatch.reporting.sections.clusters import heading, table
     from manymatch.reporting.terminal import show
-    from manymatch.results.clusters import Clusters
+    from manymatch.results.probes import Clusters
 
     params = project.params()
     written = LAYOUT.clusters(dataset, preset)

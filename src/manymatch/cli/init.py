@@ -79,6 +79,7 @@ def init(
     """
     from manymatch.config.edit import edited
     from manymatch.datasets import DATASETS, check_settings
+    from manymatch.datasets.base import SPLITS
     from manymatch.datasets.own.collect import collect
     from manymatch.datasets.own.forms import OwnSettings
 
@@ -107,7 +108,13 @@ def init(
     collection = collect(settings, None, Path("data", f"{name}.left_out.tsv"))
     source |= {"format": collection.form.format, "content": collection.content()}
     sizes = _sizes(collection)
-    _describe(name, collection, sizes)
+    splits = ", ".join(f"{sizes[split]:,} {split}" for split in SPLITS)
+    say(
+        f"{name}: form {collection.form.format}, {sizes['pictures']:,} pictures ({splits}) with "
+        f"{sizes['captions']:,} captions"
+    )
+    for note in collection.notes:
+        say(f"{name}: {note}")
     train, train_captions = sizes["train"], sizes["train captions"]
     for preset in names:
         write_preset(LAYOUT.presets, name, preset, train, train_captions)
@@ -124,8 +131,7 @@ def init(
             changes[key] = [*getattr(params, key), entry]
     write_through(LAYOUT.params, edited(LAYOUT.params, changes))
     say(f"{LAYOUT.params}: {', '.join(changes)}")
-    _say_what_next(name, params, names, sizes)
-    _say_how_to_search(name, params, names, collection)
+    _say_what_next(name, params, names, collection, sizes)
 
 
 def _parser(language: str) -> str | None:
@@ -161,19 +167,10 @@ def _sizes(collection: Collection) -> Counter[str]:
     return sizes
 
 
-def _describe(name: str, collection: Collection, sizes: Counter[str]) -> None:
-    from manymatch.datasets.base import SPLITS
-
-    splits = ", ".join(f"{sizes[split]:,} {split}" for split in SPLITS)
-    say(
-        f"{name}: form {collection.form.format}, {sizes['pictures']:,} pictures ({splits}) with "
-        f"{sizes['captions']:,} captions"
-    )
-    for note in collection.notes:
-        say(f"{name}: {note}")
-
-
-def _say_what_next(name: str, params: Params, presets: Sequence[str], sizes: Counter[str]) -> None:
+def _say_what_next(
+    name: str, params: Params, presets: Sequence[str], collection: Collection, sizes: Counter[str]
+) -> None:
+    """Say how long the stages take, and the commands that train and search."""
     cores = os.cpu_count() or 1
     counts = (sizes["pictures"], sizes["captions"], sizes["pictures"])
     data = sum(a * b for a, b in zip(counts, _SECONDS.values(), strict=False)) / cores
@@ -192,16 +189,11 @@ def _say_what_next(name: str, params: Params, presets: Sequence[str], sizes: Cou
     datasets = ", ".join(dict.fromkeys((*params.datasets, name)))
     say(f"train the models of all 'presets' on {datasets}: dvc repro")
 
-
-def _say_how_to_search(
-    name: str, params: Params, presets: Sequence[str], collection: Collection
-) -> None:
-    ordered = (*BEST_ON_PHOTOGRAPHS, *params.presets, *presets)
-    known = [preset for preset in ordered if preset in presets]
-    method = next((preset for preset in known if preset in params.presets), known[0])
+    known = [one for one in (*BEST_ON_PHOTOGRAPHS, *trained, *presets) if one in presets]
+    method = next((preset for preset in known if preset in trained), known[0])
     form, raw = collection.form, LAYOUT.raw(name) / "images"
     folder = shlex.quote(str(form.folder if collection.keeps_pictures else raw))
-    if method not in params.presets:
+    if method not in trained:
         say(f"add {method} to 'presets' in {LAYOUT.params}")
     say(f"train one model and search with it ({method} is a good first choice for photographs):")
     say(f"  dvc repro evaluate@{name}-{method}")

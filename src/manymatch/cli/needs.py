@@ -25,7 +25,14 @@ def needs(params: Params) -> Iterator[Need]:
     """What is missing for the stages that have not run yet. Settings that do not fit are left out:
     `manymatch check` reports them."""
     for dataset in params.datasets:
-        yield from _dataset_needs(params, dataset)
+        if not LAYOUT.raw(dataset).is_dir():
+            source = datasets.dataset(datasets.kind(dataset, params.source(dataset)))
+            settings = datasets.check_settings(dataset, params.source(dataset))
+            yield from source.needs(dataset, settings)
+        for features in params.features:
+            made = LAYOUT.features(dataset, features).is_file()
+            if not made and (need := _feature_need(params, dataset, features)):
+                yield need
     trained = {(dataset, preset) for dataset in params.datasets for preset in params.presets}
     trained |= {(start.dataset, start.preset) for start in params.warm_starts.values()}
     for dataset, preset in sorted(trained):
@@ -54,17 +61,6 @@ def needs(params: Params) -> Iterator[Need]:
             yield need
 
 
-def _dataset_needs(params: Params, name: str) -> Iterator[Need]:
-    if not LAYOUT.raw(name).is_dir():
-        source = datasets.dataset(datasets.kind(name, params.source(name)))
-        yield from source.needs(name, datasets.check_settings(name, params.source(name)))
-    images = has_images(params, name)
-    for features in params.features:
-        made = LAYOUT.features(name, features).is_file()
-        if not made and (need := _feature_need(params, name, features, images)):
-            yield need
-
-
 def has_images(params: Params, name: str) -> bool:
     """Whether features can be computed from images of the data set."""
     from manymatch.datasets.fetching.gather import ImageSettings
@@ -74,7 +70,7 @@ def has_images(params: Params, name: str) -> bool:
     return datasets.dataset(datasets.kind(name, params.source(name))).has_images and not absent
 
 
-def _feature_need(params: Params, dataset: str, features: str, images: bool) -> Need | None:
+def _feature_need(params: Params, dataset: str, features: str) -> Need | None:
     from manymatch.features.weights import from_hub, needed_weights
 
     settings = params.extraction_of(features)
@@ -82,7 +78,7 @@ def _feature_need(params: Params, dataset: str, features: str, images: bool) -> 
     if published := settings.published.get(dataset):
         what = f"published features of the format '{published.format}'"
         return missing_file(f"{where}.published.{dataset}.path", published.path, what)
-    if not images:
+    if not has_images(params, dataset):
         fault = (
             f"{where}.published.{dataset}: '{dataset}' has no images, so these features must be "
             "imported. Set the key to {format: FORMAT, path: PATH} (docs/features.md)"

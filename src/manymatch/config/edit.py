@@ -105,7 +105,12 @@ def _styled(old: Any, new: Any) -> Any:
         styled = CommentedSeq(new)
         styled.fa.set_flow_style()
         return styled
-    after = _take_following(old)
+    # ruamel keeps the lines after a list with the comment of the last entry.
+    comment, *rest = old.ca.items.pop(len(old) - 1, [None])
+    own, _, after = comment.value.partition("\n") if comment else ("", "", "")
+    if own or any(rest):
+        kept = CommentToken(f"{own}\n", comment.start_mark) if own else None
+        old.ca.items[len(old) - 1] = [kept, *rest]
     while old[:] != new[: len(old)]:
         old.pop()
     old.extend(new[len(old) :])
@@ -113,13 +118,3 @@ def _styled(old: Any, new: Any) -> Any:
     own, mark = (comment.value, comment.start_mark) if comment else ("\n", CommentMark(0))
     old.ca.items[len(old) - 1] = [CommentToken(own + after, mark), *rest]
     return old
-
-
-def _take_following(old: CommentedSeq) -> str:
-    """Remove the lines after a list, which ruamel keeps with the comment of the last entry."""
-    comment, *rest = old.ca.items.pop(len(old) - 1, [None])
-    own, _, after = comment.value.partition("\n") if comment else ("", "", "")
-    if own or any(rest):
-        kept = CommentToken(f"{own}\n", comment.start_mark) if own else None
-        old.ca.items[len(old) - 1] = [kept, *rest]
-    return after

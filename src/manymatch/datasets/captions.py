@@ -110,14 +110,13 @@ class Ledger:
 
     def pair_fault(self, image_id: str, caption_id: str) -> str | None:
         """Return why these ids cannot be a judged pair beyond an image's own captions, or None."""
-        own_image = self._captions.get(caption_id)
-        if image_id not in self._images:
+        own_image, split = self._captions.get(caption_id), self._images.get(image_id)
+        if split is None:
             return f"no image '{image_id}' in the caption table"
         if own_image is None:
             return f"no caption '{caption_id}' in the caption table"
         if own_image == image_id:
             return f"'{caption_id}' is an own caption of image '{image_id}'"
-        split = self._images[image_id]
         if split == "train" or split != self._images[own_image]:
             return f"'{image_id}' and '{caption_id}' are not in the same evaluated split"
         return None
@@ -129,22 +128,16 @@ class Ledger:
         return f"{images} images ({'/'.join(SPLITS)}), {len(self._captions)} captions"
 
     def _inconsistency(self, row: Caption) -> str | None:
-        last = self._last
+        last, known = self._last, self._images.get(row.image_id, row.split)
         if row.caption_id in self._captions:
             return f"a second caption '{row.caption_id}'. Ids must be unique"
-        if last is None or row.image_id != last.image_id:
-            return self._fault_of_new_image(row)
-        if row.split != last.split:
-            return f"image '{row.image_id}' is in split {row.split} and in split {last.split}"
-        if row.file != last.file:
-            return f"image '{row.image_id}' has two files, {last.file} and {row.file}"
-        return None
-
-    def _fault_of_new_image(self, row: Caption) -> str | None:
-        known = self._images.get(row.image_id)
-        if known is not None and known != row.split:
+        if row.split != known:
             return f"image '{row.image_id}' is in split {row.split} and in split {known}"
-        if known is not None:
+        if last is not None and row.image_id == last.image_id:
+            if row.file != last.file:
+                return f"image '{row.image_id}' has two files, {last.file} and {row.file}"
+            return None
+        if row.image_id in self._images:
             return f"captions of image '{row.image_id}' are not consecutive rows"
         if self._folder.absent:
             return None

@@ -76,7 +76,10 @@ class ConceptualCaptions(PublishedDataset):
                 samples.unpack(shard, raw / IMAGES / f"{number:05d}", table)
                 if samples.is_full:
                     break
-        summary = samples.summary()
+        left_out = samples.left_out
+        reasons = [f"{count:,} with {reason}" for reason, count in left_out.most_common()]
+        counts = f"{samples.splits.total():,} samples kept, {left_out.total():,} left out"
+        summary = "; ".join([counts, *reasons])
         say(f"conceptual_captions: {summary}")
         if not samples.splits["train"]:
             raise SourceError(f"conceptual_captions: no training image in the shards ({summary})")
@@ -97,7 +100,7 @@ class _Samples:
 
     def __init__(self, settings: ConceptualCaptionsSettings) -> None:
         self._settings, self._keys = settings, set[str]()
-        self.splits, self._left_out = Counter[str](), Counter[str]()
+        self.splits, self.left_out = Counter[str](), Counter[str]()
 
     @property
     def is_full(self) -> bool:
@@ -114,31 +117,22 @@ class _Samples:
         for path in sorted(filter(Path.is_file, folder.rglob("*"))):
             samples.setdefault((key_of(path.name), path.parent), {})[_suffix(path.name)] = path
         for (key, _), files in track(sorted(samples.items()), f"samples of {folder.name}"):
-            image = None if self.is_full else self._image(key, files, table, folder.parents[1])
+            image = None
+            try:
+                if not self.is_full:
+                    if key in self._keys:
+                        raise _Unusable("the key of an earlier sample")
+                    image, caption = _read_sample(key, files)
+                    split = split_of(key, self._settings.held_out)
+                    self._keys.add(key)
+                    self.splits[split] += 1
+                    name = image.relative_to(folder.parents[1]).as_posix()
+                    table.write(f"{name}\t{split}\t{caption}\n")
+            except _Unusable as reason:
+                self.left_out[str(reason)] += 1
             for path in files.values():
                 if path != image:
                     remove(path)
-
-    def _image(self, key: str, files: Mapping[str, Path], table: TextIO, raw: Path) -> Path | None:
-        """Return the image of a sample to keep, after its row was written, or None."""
-        try:
-            if key in self._keys:
-                raise _Unusable("the key of an earlier sample")
-            image, caption = _read_sample(key, files)
-        except _Unusable as reason:
-            self._left_out[str(reason)] += 1
-            return None
-        split = split_of(key, self._settings.held_out)
-        self._keys.add(key)
-        self.splits[split] += 1
-        table.write(f"{image.relative_to(raw).as_posix()}\t{split}\t{caption}\n")
-        return image
-
-    def summary(self) -> str:
-        """Return how many samples were kept and left out, in words."""
-        reasons = [f"{count:,} with {reason}" for reason, count in self._left_out.most_common()]
-        counts = f"{self.splits.total():,} samples kept, {self._left_out.total():,} left out"
-        return "; ".join([counts, *reasons])
 
 
 def split_of(key: str, held_out: float) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
@@ -51,6 +50,10 @@ LISTS = {
 }
 """Setting -> name under the raw folder."""
 _OPTIONAL = "validation_classes"
+_SPLIT_OF = {
+    name: key.removesuffix("_classes") for key, name in LISTS.items() if key != "seen_test"
+}
+"""List of classes -> split."""
 VALIDATION_EVERY = 10
 """Without validation classes, every 10th image of a training class is held out for validation, so
 that no test image selects the checkpoint."""
@@ -183,17 +186,22 @@ def _is_caption_file(name: PurePosixPath) -> bool:
 
 def _images(raw: Path) -> Iterator[Image]:
     """Yield the images of all splits; images of classes in no list are left out and counted."""
-    splits, counts, present = read_splits(raw), Counter[int](), set[str | int]()
+    list_of, seen_test = read_splits(raw)
+    counts, present = Counter[int](), set[str | int]()
+    validates = LISTS[_OPTIONAL] in list_of.values()
     paths: dict[str | None, list[tuple[int, Path]]] = {split: [] for split in (*SPLITS, None)}
     for path in sorted((raw / TEXT).glob("*/*.txt")):
         number = _class_number(path.parent.name, str(path))
-        split = splits.split_of(number, path.stem, counts[number])
-        counts[number] += split in ("train", "validation")
+        split = "test" if path.stem in seen_test else _SPLIT_OF.get(list_of.get(number, ""))
+        counts[number] += split == "train"
+        if split == "train" and not validates and counts[number] % VALIDATION_EVERY == 0:
+            split = "validation"
         paths[split].append((number, path))
         present |= {number, path.stem}
     if not read_image_folder(raw).only_present:  # else the classes of a list may all be missing
-        lists = (splits.train, splits.validation, splits.test, splits.seen_test)
-        for name, members in zip(LISTS.values(), lists, strict=True):
+        for name in LISTS.values():
+            classes = {number for number, of in list_of.items() if of == name}
+            members = classes if name in _SPLIT_OF else seen_test
             if members and present.isdisjoint(members):
                 raise DataError(f"{raw / name}: names nothing that has captions. Check the list")
     if paths[None]:
@@ -207,52 +215,21 @@ def _images(raw: Path) -> Iterator[Image]:
             yield Image(f"{path.stem}.jpg", split, lines, labels=(number,))
 
 
-# --- splits -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Splits:
-    """The class numbers of each split, and the stems of the seen test images."""
-
-    train: frozenset[int]
-    validation: frozenset[int]
-    test: frozenset[int]
-    seen_test: frozenset[str]
-
-    def split_of(self, class_number: int, stem: str, position: int) -> str | None:
-        """Return the split of the image `stem`, or None if its class is in no list.
-
-        `position` counts the training and validation images of the class before this image.
-        """
-        if class_number in self.test or stem in self.seen_test:
-            return "test"
-        if class_number in self.validation:
-            return "validation"
-        if class_number not in self.train:
-            return None
-        held_out = not self.validation and position % VALIDATION_EVERY == VALIDATION_EVERY - 1
-        return "validation" if held_out else "train"
-
-
-def read_splits(raw: Path) -> Splits:
-    """Read the lists under `raw`.
+def read_splits(raw: Path) -> tuple[dict[int, str], set[str]]:
+    """Return the list in which each class is, and the stems of the seen test images.
 
     Raises:
         DataError: a class is in two lists.
     """
-    classes: list[frozenset[int]] = []
     list_of: dict[int, str] = {}
-    for name in list(LISTS.values())[:3]:
-        path, numbers = raw / name, set[int]()
+    for name in _SPLIT_OF:
+        path = raw / name
         for line, text in numbered_lines(path) if path.is_file() else ():
             number = _class_number(text, f"{path}:{line}")
             if list_of.setdefault(number, name) != name:
                 raise DataError(f"{raw}: class {number} is in {list_of[number]} and {name}")
-            numbers.add(number)
-        classes.append(frozenset(numbers))
-    train, validation, test = classes
-    stems = {Path(text.strip()).stem for _, text in numbered_lines(raw / LISTS["seen_test"])}
-    return Splits(train, validation, test, frozenset(stems))
+    seen_test = {Path(text.strip()).stem for _, text in numbered_lines(raw / LISTS["seen_test"])}
+    return list_of, seen_test
 
 
 def _class_number(name: str, where: str) -> int:

@@ -116,11 +116,20 @@ def caption_rows(
     Raises:
         DataError: two different image files have the same key.
     """
-    files = _ImageFiles(raw, key)
-    left_out = 0
+    settings, files, left_out = read_image_folder(raw), dict[Hashable, str](), 0
+    folder = Path(settings.folder or raw / IMAGES)
+    for path in () if settings.absent else image_files(folder):
+        file = f"{IMAGES}/{path.relative_to(folder).as_posix()}"
+        earlier = files.setdefault(key(path.name), file)
+        if earlier != file and key(path.name) is not None:
+            raise DataError(
+                f"{path}: the same image exists twice, also as {earlier}. "
+                "Set 'images' to a folder that has each image once"
+            )
     for image in images:
-        file = files.find(image.file)
-        if file is None:
+        # The checks of the caption table report a missing image by the name of the file.
+        file = files.get(key(image.file), f"{IMAGES}/{image.file}")
+        if settings.only_present and not settings.absent and key(image.file) not in files:
             left_out += 1
             continue
         image_id = image.id or PurePosixPath(image.file).stem
@@ -133,38 +142,6 @@ def caption_rows(
             f"only_present: left out {left_out} images whose image files are missing; "
             "scores on the rest are not comparable with published scores"
         )
-
-
-class _ImageFiles:
-    """The image files of a dataset by the `key` of their names."""
-
-    def __init__(self, raw: Path, key: Callable[[str], Hashable]) -> None:
-        self._images, self._key = read_image_folder(raw), key
-        self._files: dict[Hashable, str] = {}
-        if not self._images.absent:
-            folder = Path(self._images.folder or raw / IMAGES)
-            for path in image_files(folder):
-                self._add(path, f"{IMAGES}/{path.relative_to(folder).as_posix()}")
-
-    def _add(self, path: Path, file: str) -> None:
-        key = self._key(path.name)
-        earlier = self._files.setdefault(key, file)
-        if earlier != file and key is not None:
-            raise DataError(
-                f"{path}: the same image exists twice, also as {earlier}. "
-                "Set 'images' to a folder that has each image once"
-            )
-
-    def find(self, name: str) -> str | None:
-        """Return the caption table's `file` for the image usually called `name`.
-
-        None: leave the image out. Without `only_present`, a missing image gets the name of the
-        missing file, which the checks of the caption table report.
-        """
-        file = self._files.get(self._key(name))
-        if file is None and self._images.only_present and not self._images.absent:
-            return None
-        return file or f"{IMAGES}/{name}"
 
 
 # --- collecting images ------------------------------------------------------------------------

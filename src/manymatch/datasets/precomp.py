@@ -57,9 +57,26 @@ def read_precomp(folder: Path) -> Iterator[Image]:
     """
     mapping = read_mapping(folder / MAPPING) if (folder / MAPPING).is_file() else {}
     for split, names in _SPLITS.items():
-        name = next((name for name in names if (folder / f"{name}_caps.txt").is_file()), None)
-        if name is not None:
-            yield from _read_split(folder, split, name, mapping)
+        files = [folder / f"{name}_caps.txt" for name in names]
+        path = next((file for file in files if file.is_file()), None)
+        if path is None:
+            continue
+        captions = caption_lines(path)
+        count, rest = divmod(len(captions), CAPTIONS_PER_IMAGE)
+        if rest:
+            raise DataError(
+                f"{path}: {len(captions)} lines; expected {CAPTIONS_PER_IMAGE} for each image"
+            )
+        listed = path.with_name(path.name.replace("_caps", "_ids"))
+        ids = image_ids(listed, count) if listed.is_file() else None
+        for number in range(count):
+            name = ids[number] if ids else f"{split}_{number}"
+            if ids and mapping and name not in mapping:
+                where = f"{folder / MAPPING}: no file of the image {name!a:.60}"
+                raise DataError(f"{where} in {listed.name}")
+            file = PurePosixPath(mapping.get(name, "")).name
+            first = number * CAPTIONS_PER_IMAGE
+            yield Image(file, split, captions[first : first + CAPTIONS_PER_IMAGE], name)
 
 
 def read_mapping(path: Path) -> dict[str, str]:
@@ -70,24 +87,6 @@ def read_mapping(path: Path) -> dict[str, str]:
     if not all(isinstance(file, str) for file in mapping.values()):
         raise DataError(f"{path}: not a mapping from ids to file names")
     return mapping
-
-
-def _read_split(folder: Path, split: str, files: str, mapping: dict[str, str]) -> Iterator[Image]:
-    captions = caption_lines(folder / f"{files}_caps.txt")
-    if len(captions) % CAPTIONS_PER_IMAGE:
-        raise DataError(
-            f"{folder / files}_caps.txt: {len(captions)} lines; expected {CAPTIONS_PER_IMAGE} for "
-            "each image"
-        )
-    path = folder / f"{files}_ids.txt"
-    ids = image_ids(path, len(captions) // CAPTIONS_PER_IMAGE) if path.is_file() else None
-    for number in range(len(captions) // CAPTIONS_PER_IMAGE):
-        first = number * CAPTIONS_PER_IMAGE
-        name = ids[number] if ids else f"{split}_{number}"
-        if ids and mapping and name not in mapping:
-            raise DataError(f"{folder / MAPPING}: no file of the image {name!a:.60} in {path.name}")
-        file = PurePosixPath(mapping.get(name, "")).name
-        yield Image(file, split, captions[first : first + CAPTIONS_PER_IMAGE], name)
 
 
 def caption_lines(path: Path) -> list[Line]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -37,24 +38,19 @@ def csv_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, list[str
     Raises:
         DataError: the header lacks a column, or a row has another number of fields.
     """
-    header: list[str] = []
-    for number, line in numbered_lines(path):
+    header: list[str] | None = None
+    for number, line in chain(numbered_lines(path), [(1, None)]):
         where = f"{path}:{number}"
         try:
-            fields = next(csv.reader([line], strict=True), [])
+            fields = next(csv.reader([line or ""], strict=True), [])
         except csv.Error as error:
             raise DataError(f"{where}: not a line of CSV ({error})") from None
-        if not header:
+        if header is None:
             header = fields
-            _require_columns(columns, header, where)
-        elif len(fields) != len(header):
+            if missing := [name for name in columns if name not in header]:
+                known = ", ".join(header)
+                raise DataError(f"{where}: no column '{missing[0]}' (columns: {known})")
+        elif line is not None and len(fields) != len(header):
             raise DataError(f"{where}: {len(fields)} fields, but the header has {len(header)}")
-        else:
+        elif line is not None:
             yield where, [fields[header.index(name)] for name in columns]
-    _require_columns(columns, header, f"{path}:1")
-
-
-def _require_columns(columns: Sequence[str], header: Sequence[str], where: str) -> None:
-    missing = [name for name in columns if name not in header]
-    if missing:
-        raise DataError(f"{where}: no column '{missing[0]}' (columns: {', '.join(header)})")

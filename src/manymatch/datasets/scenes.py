@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from os import cpu_count
 from pathlib import Path
@@ -132,26 +131,18 @@ def _mapped(
 # --- writing --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Job:
-    """Consecutive pairs of a split, which are drawn, saved and returned as rows together."""
-
-    split: str
-    numbers: range
-    first: int
-    """Number of the split's first image in the dataset."""
-    images: int
-    """Number of images in the split. The last pair may lack its second image."""
+_Job = tuple[str, range, int, int]
+"""Consecutive pairs of a split, which are drawn, saved and returned as rows together: the split,
+the numbers of the pairs, the number of the split's first image in the dataset, and the number of
+images in the split. The last pair may lack its second image."""
 
 
 def _jobs(settings: ScenesSettings) -> Iterator[_Job]:
     first = 0
     for split in SPLITS:
         images = getattr(settings, split)
-        pairs = (images + 1) // 2
-        for start in range(0, pairs, _PAIRS_PER_JOB):
-            numbers = range(start, min(start + _PAIRS_PER_JOB, pairs))
-            yield _Job(split, numbers, first, images)
+        for start in range(0, pairs := (images + 1) // 2, _PAIRS_PER_JOB):
+            yield split, range(start, min(start + _PAIRS_PER_JOB, pairs)), first, images
         first += images
 
 
@@ -174,14 +165,15 @@ def _write(settings: ScenesSettings, raw: Path) -> None:
 
 
 def _draw(settings: ScenesSettings, raw: Path, job: _Job) -> list[Row]:
+    split, numbers, first, images = job
     rows = []
-    for number in job.numbers:
-        scenes = pair(settings.seed, job.split, number, settings.twins)
+    for number in numbers:
+        scenes = pair(settings.seed, split, number, settings.twins)
         for position, captioned in zip((2 * number, 2 * number + 1), scenes, strict=True):
-            if position < job.images:
-                index = job.first + position
+            if position < images:
+                index = first + position
                 save(captioned.scene, settings.image_size, raw / _file(_name(index)))
-                rows.append(_rows(captioned, index, job.split))
+                rows.append(_rows(captioned, index, split))
     return rows
 
 

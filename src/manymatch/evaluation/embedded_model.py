@@ -77,20 +77,16 @@ def embed_split(folder: Path, shards: Path, split: str, device: torch.device) ->
     """
     method, preset, vocabulary = load_model(folder)
     index = read_index(shards)
-    _check_fit(folder, preset, index)
-    stream = batches(shards, split, vocabulary, _IMAGES_PER_BATCH, graphs=method.read_graph)
-    embedded = embed(method.to(device), track(stream, f"embed {split}", len(stream)), device)
-    return EmbeddedModel(folder, shards, method, preset, vocabulary, index, embedded)
-
-
-def _check_fit(model: Path, preset: Preset, index: Index) -> None:
-    width = facts(model)["feature_width"]
+    width = facts(folder)["feature_width"]
     if (preset.features, width) != (index.features, index.width):
         raise CheckpointError(
-            f"{model}: trained on '{preset.features}' features of width {width}, but the shards "
+            f"{folder}: trained on '{preset.features}' features of width {width}, but the shards "
             f"hold '{index.features}' of width {index.width}. Evaluate the model on shards with "
             "the features of its training, or train it again."
         )
+    stream = batches(shards, split, vocabulary, _IMAGES_PER_BATCH, graphs=method.read_graph)
+    embedded = embed(method.to(device), track(stream, f"embed {split}", len(stream)), device)
+    return EmbeddedModel(folder, shards, method, preset, vocabulary, index, embedded)
 
 
 def _empty_lists_as_null(value: Any) -> Any:

@@ -52,7 +52,6 @@ def sample_queries(
     judgments: Judgments,
     stored: Stored,
     count: int,
-    seed: int = 0,
     labels: Labels | None = None,
 ) -> Samples:
     """Draw queries (`draw_queries`) and collect the items that the model ranked first.
@@ -60,7 +59,7 @@ def sample_queries(
     With `labels` each item has its `zeta`: the number of labels in which its image differs from
     the query's image (MSRM, CVPR 2023, figure 3).
     """
-    images, captions = draw_queries(len(ranking.i2t.items), len(ranking.t2i.items), count, seed)
+    images, captions = draw_queries(len(ranking.i2t.items), len(ranking.t2i.items), count)
     rows = (
         torch.tensor(images, dtype=torch.int64),
         image_index[ranking.i2t.items[images, :ITEMS_PER_QUERY]],

@@ -188,6 +188,10 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
 
     def result(self, rows: Sequence[Row]) -> results.Experiment:
         _, numbers = rows[0].runs[0]
+        marks = {
+            setting_of(preset, read_index(self.layout.shards(self.plan.dataset, preset.features)))
+            for preset in (run.settings for row in rows for run, _ in row.runs)
+        }
         result = {
             "name": self.name,
             **self.plan.model_dump(include={"about", "dataset", "preset", "set", "seeds"}),
@@ -195,7 +199,8 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
             "split": self.split,
             "images": numbers["images"],
             "captions": numbers["captions"],
-            "setting": self._mark(rows),
+            # Reproduced only if every run is.
+            "setting": marks.pop() if len(marks) == 1 else "small-scale",
             "points": [
                 {
                     "label": row.point.label,
@@ -207,15 +212,6 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
             ],
         }
         return results.Experiment.model_validate(result)
-
-    def _mark(self, rows: Sequence[Row]) -> str:
-        """`reproduced` only if every run is."""
-        presets = [run.settings for row in rows for run, _ in row.runs]
-        marks = {
-            setting_of(preset, read_index(self.layout.shards(self.plan.dataset, preset.features)))
-            for preset in presets
-        }
-        return marks.pop() if len(marks) == 1 else "small-scale"
 
 
 def preset_of(layout: Layout, plan: PresetPlan, point: Point, seed: int) -> Preset:

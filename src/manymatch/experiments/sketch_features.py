@@ -34,11 +34,11 @@ class Part(Strict):
     line for each row. The class of a path is its folder."""
 
 
-def _as_tuple(value: object) -> object:
-    return (value,) if isinstance(value, dict) else value
-
-
-Parts = Annotated[tuple[Part, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+Parts = Annotated[
+    tuple[Part, ...],
+    BeforeValidator(lambda value: (value,) if isinstance(value, dict) else value),
+    Field(min_length=1),
+]
 """The YAML file has one part or a list of parts."""
 
 

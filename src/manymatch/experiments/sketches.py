@@ -15,7 +15,7 @@ from manymatch.evaluation.external.arrays import file_of
 from manymatch.experiments import sketch_training
 from manymatch.experiments.engine import Experiment, Numbers, Row
 from manymatch.experiments.grid import ComparedPlan, Point
-from manymatch.experiments.sketch_features import Data, DataSettings, Side, files_of, read_data
+from manymatch.experiments.sketch_features import DataSettings, files_of, read_data
 from manymatch.experiments.sketch_training import SketchSettings
 from manymatch.networks.device import pick_device
 from manymatch.results.machine import Clock
@@ -52,11 +52,12 @@ class SketchesToImages(Experiment[SketchPlan, SketchSettings]):
     def prepare(self) -> None:
         data = read_data(self.plan.data)
         say(f"{self.name}: {len(data.seen)} classes to train on, {len(data.unseen)} unseen classes")
-        self.sizes = {
-            "classes": {"seen": len(data.seen), "unseen": len(data.unseen)},
-            "sketches": _count(data.sketches, data),
-            "images": _count(data.images, data),
-        }
+        kinds = {"seen": data.seen, "unseen": data.unseen}
+        self.sizes = {"classes": {name: len(classes) for name, classes in kinds.items()}}
+        for name, side in (("sketches", data.sketches), ("images", data.images)):
+            self.sizes[name] = {
+                kind: len(side.of(classes).labels) for kind, classes in kinds.items()
+            }
         names = sorted({file_of(text) for text in files_of(self.plan.data)})
         self.hashes = [[file.name, files.sha256(file)] for file in names]
 
@@ -111,10 +112,3 @@ class SketchesToImages(Experiment[SketchPlan, SketchSettings]):
 
 _data_of_this_process = lru_cache(maxsize=1)(read_data)
 """The runs of one process share the features, which may take gigabytes."""
-
-
-def _count(side: Side, data: Data) -> dict[str, int]:
-    return {
-        "seen": len(side.of(data.seen).labels),
-        "unseen": len(side.of(data.unseen).labels),
-    }

@@ -1,5 +1,5 @@
 """The command `clusters`: the classes of a trained SwAMP by keywords and members
-(`results.clusters`).
+(`results.probes`).
 
 A sample belongs to the class of highest probability `p(y | x)`.
 """
@@ -17,7 +17,7 @@ from spacy.language import Language
 from manymatch.evaluation.samples import thumbnail
 from manymatch.experiments.probes.probed_model import ProbedModel
 from manymatch.methods.swamp import SwAMP
-from manymatch.results.clusters import Cluster, ClusterCaption, Clusters, UsedClasses
+from manymatch.results.probes import Cluster, ClusterCaption, Clusters, UsedClasses
 from manymatch.scene_graphs.parser import MAX_CHARACTERS, load_model
 from manymatch.util.errors import ConfigError
 

@@ -155,15 +155,25 @@ class Encoders(nn.Module):
 
     def __init__(self, hidden: int, size: int) -> None:
         super().__init__()
-        self.a, self.b = _network(hidden, size), _network(hidden, size)
+        self.a, self.b = (
+            nn.Sequential(
+                nn.Linear(WIDTH, hidden),
+                nn.ReLU(),
+                nn.Linear(hidden, hidden),
+                nn.ReLU(),
+                nn.Linear(hidden, size),
+            )
+            for _ in "ab"
+        )
 
     def forward(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
         return normalize(self.a(pairs.a), dim=1), normalize(self.b(pairs.b), dim=1)
 
-
-def _network(hidden: int, size: int) -> nn.Sequential:
-    layers = nn.Linear(WIDTH, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, size)
-    return nn.Sequential(layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2])
+    @torch.no_grad()
+    def recalls(self, pairs: Pairs) -> dict[str, dict[str, float]]:
+        """The `recalls` of the pairs."""
+        a, b = self(pairs)
+        return recalls(a, b, pairs.label)
 
 
 class Trained(NamedTuple):
@@ -189,7 +199,7 @@ def run(settings: RunSettings, seed: int) -> dict[str, Any]:
     training, validation, test = make_pairs(seed)
     trained = train(settings, seed, training, validation)
     return {
-        **recalls(*_embedded(trained.encoders, test), test.label),
+        **trained.encoders.recalls(test),
         "epoch": trained.epoch,
         "assignment": assignment(trained.labels),
         "seconds": round(time.perf_counter() - wall, 1),
@@ -208,7 +218,7 @@ def train(settings: RunSettings, seed: int, training: Pairs, validation: Pairs) 
             yield loss(encoders, labels, training.rows(rows), settings.margin)
 
     def r1() -> float:
-        return recalls(*_embedded(encoders, validation), validation.label)["pair"]["r1"]
+        return encoders.recalls(validation)["pair"]["r1"]
 
     if epochs := settings.contrastive_epochs:
         fit(encoders, None, lambda _: losses(None), r1, epochs=epochs, lr=settings.lr)
@@ -224,11 +234,6 @@ def loss(
     a, b = encoders(batch)
     contrastive = {"triplet": triplet(a @ b.T, torch.arange(len(a)), margin)}
     return objective(contrastive, labels, a, b)
-
-
-@torch.no_grad()
-def _embedded(encoders: Encoders, pairs: Pairs) -> tuple[Tensor, Tensor]:
-    return encoders(pairs)
 
 
 def recalls(a: Tensor, b: Tensor, label: Tensor) -> dict[str, dict[str, float]]:

@@ -78,8 +78,8 @@ def finish_all(
         finished.append((item, outcome))
         left = len(items) - done
         minutes = (time.monotonic() - started) / done * left / 60
-        rest = f"{left} left, about {minutes:.0f} min" if left else "the last"
         if shown := text(outcome):
+            rest = f"{left} left, about {minutes:.0f} min" if left else "the last"
             say(f"{item.label}: {shown}; {rest}")
     if failed:
         raise ManyMatchError(

@@ -31,15 +31,14 @@ BACKBONES = {
 """Name in the configuration -> module of this package."""
 
 
-def check_name(name: str) -> None:
-    """Raise a `ConfigError` that names the nearest backbone if there is no backbone `name`."""
+def entry_point(name: str) -> str:
+    """Return MODULE:FUNCTION of the function that builds the backbone `name`.
+
+    Raises:
+        ConfigError: no backbone has this name; the message names the nearest one.
+    """
     if name not in BACKBONES:
         raise ConfigError(f"unknown features '{name}'{nearest(name, BACKBONES)}")
-
-
-def entry_point(name: str) -> str:
-    """Return MODULE:FUNCTION of the function that builds the backbone `name`."""
-    check_name(name)
     return f"{__name__}.{BACKBONES[name]}:build"
 
 

@@ -128,41 +128,24 @@ def _digest(network: nn.Module) -> str:
     return digest.hexdigest()
 
 
-@dataclass(frozen=True)
-class Regions:
-    """`features` (k, F) and `boxes` (k, 4), x1 y1 x2 y2 in 0..1."""
-
-    features: NDArray[np.float32]
-    boxes: NDArray[np.float32]
-
-
 class Detector(ABC):
     """Converts an image of any size into at most `max_regions` regions with boxes."""
 
     dtype = "float16"
     slow_on_gpu: str | None = None
     """A line for the user of a GPU: what is missing for full speed. None: nothing."""
-
-    def __init__(
-        self,
-        network: nn.Module,
-        *,
-        width: int,
-        max_regions: int,
-        weights_sha256: str,
-        preprocessing: str,
-    ) -> None:
-        self.network = network.eval().requires_grad_(False)
-        self.width = width
-        self.max_regions = max_regions
-        self.weights_sha256 = weights_sha256
-        self.preprocessing = preprocessing
+    network: nn.Module
+    """In evaluation, without gradients."""
+    width: int
+    max_regions: int
+    weights_sha256: str
+    preprocessing: str
 
     @abstractmethod
     def prepare(self, image: NDArray[np.uint8]) -> Tensor:
         """Return the network's input for an RGB image (h, w, 3). Several threads may call this."""
 
     @abstractmethod
-    def detect(self, pixels: Tensor) -> Regions:
-        """Return the regions of a prepared image, which is on the network's device. Several threads
-        may call this."""
+    def detect(self, pixels: Tensor) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the features (k, F) and boxes (k, 4), x1 y1 x2 y2 in 0..1, of a prepared image,
+        which is on the network's device. Several threads may call this."""

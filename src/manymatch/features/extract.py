@@ -66,8 +66,13 @@ def extract(
     else:
         extractor = Extractor(kind, built, on, batch_size)
 
+    def content(image: ImageFile) -> list[Any]:
+        return [image.image_id, sha256(image.source)]
+
     def identity(part: Part) -> str:
-        return _identity(extractor, part.of(images))
+        """SHA-256 of everything that the features depend on; the same on every machine."""
+        code = code_hash(__name__, entry_point(kind))
+        return identity_of(code, _fingerprint(extractor, part.of(images), content))
 
     if parts.wanted:
         selected = parts.wanted.of(images)
@@ -114,16 +119,6 @@ def _attributes(extractor: Extractor | Detection) -> dict[str, str]:
         "preprocessing": backbone.preprocessing,
         **(backbone.facts if isinstance(backbone, Backbone) else {}),
     }
-
-
-def _identity(extractor: Extractor | Detection, images: Sequence[ImageFile]) -> str:
-    """SHA-256 of everything that the features depend on; the same on every machine."""
-
-    def content(image: ImageFile) -> list[Any]:
-        return [image.image_id, sha256(image.source)]
-
-    code = code_hash(__name__, entry_point(extractor.name))
-    return identity_of(code, _fingerprint(extractor, images, content))
 
 
 def _state(image: ImageFile) -> list[Any]:

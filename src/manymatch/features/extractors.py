@@ -147,8 +147,7 @@ class Detection:
     def _detect(self, decoded: tuple[Picture, Tensor]) -> Extracted:
         image, pixels = decoded
         with torch.inference_mode():
-            regions = self.backbone.detect(pixels.to(self.device, non_blocking=True))
-        return image, regions.features, regions.boxes
+            return image, *self.backbone.detect(pixels.to(self.device, non_blocking=True))
 
 
 def _mapped(

@@ -166,7 +166,11 @@ def chunk_places(file: h5py.File, name: str) -> NDArray[np.int64]:
 
 def inspect(file: h5py.File, path: Path) -> Layout:
     """The layout of an opened store. A `DataError` names `path` if the file is no store."""
-    attributes = {name: _attribute(file, name, path) for name in file.attrs}
+    attributes: dict[str, str] = {}
+    for name in file.attrs:
+        if not _is_fixed_string(file.attrs.get_id(name).dtype):
+            raise DataError(f"{path}: attribute '{name}' is not a string of fixed length{AGAIN}")
+        attributes[name] = file.attrs[name].decode()
     if attributes.pop("format", "") != FORMAT or attributes.pop("version", "") != VERSION:
         raise DataError(f"{path}: not a feature store of version {VERSION}{AGAIN}")
     features, counts, ids = (
@@ -192,12 +196,6 @@ def inspect(file: h5py.File, path: Path) -> Layout:
     if len(image_ids) != n or len(set(image_ids)) != n:
         raise DataError(f"{path}: image ids are missing or occur twice{AGAIN}")
     return Layout(image_ids, regions, width, features.dtype, "boxes" in file, attributes)
-
-
-def _attribute(file: h5py.File, name: str, path: Path) -> str:
-    if _is_fixed_string(file.attrs.get_id(name).dtype):
-        return file.attrs[name].decode()
-    raise DataError(f"{path}: attribute '{name}' is not a string of fixed length{AGAIN}")
 
 
 def _is_fixed_string(kind: np.dtype[Any]) -> bool:

@@ -82,16 +82,13 @@ def read_boxes(path: Path) -> dict[str, NDArray[np.float32]]:
     table = read_table(path, _BOXES, "Download the dataset again.").to_pydict()
     if not table["image_id"]:
         raise DataError(f"{path}: the table is empty. Download the dataset again")
-    pairs = zip(table["image_id"], table["boxes"], strict=True)
-    return {image_id: _valid(path, image_id, boxes) for image_id, boxes in pairs}
-
-
-def _valid(path: Path, image_id: str, boxes: list[list[float]] | None) -> NDArray[np.float32]:
-    try:
-        array = np.array(boxes or [], np.float32).reshape(-1, 4)
-    except ValueError:
-        raise DataError(f"{path}: image '{image_id}': a box is not four numbers") from None
-    ordered = (array[:, :2] < array[:, 2:]).all() and (array >= 0).all() and (array <= 1).all()
-    if not len(array) or not ordered:
-        raise DataError(f"{path}: image '{image_id}': boxes must be x1 < x2, y1 < y2, in 0..1")
-    return array
+    arrays: dict[str, NDArray[np.float32]] = {}
+    for image_id, boxes in zip(table["image_id"], table["boxes"], strict=True):
+        try:
+            arrays[image_id] = array = np.array(boxes or [], np.float32).reshape(-1, 4)
+        except ValueError:
+            raise DataError(f"{path}: image '{image_id}': a box is not four numbers") from None
+        ordered = (array[:, :2] < array[:, 2:]).all() and (array >= 0).all() and (array <= 1).all()
+        if not len(array) or not ordered:
+            raise DataError(f"{path}: image '{image_id}': boxes must be x1 < x2, y1 < y2, in 0..1")
+    return arrays

@@ -79,7 +79,12 @@ class FeatureWriter:
         self._mark = path.with_name(path.name + ".fingerprint.partial")
         with storage_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            resumed = self._resumable()
+            resumed = (
+                fingerprint is not None
+                and is_own(self._partial)
+                and self._mark.is_file()
+                and self._mark.read_bytes() == fingerprint.encode()
+            )
             if not resumed:
                 self._create()
             with h5py.File(self._partial, "r", locking=False) as file:
@@ -134,19 +139,19 @@ class FeatureWriter:
 
     def _check(self, row: int, features: NDArray[Any], boxes: NDArray[Any] | None) -> None:
         stored = self._layout
-        regions, width = stored.max_regions, stored.width
-        if stored.dtype == np.uint8 and features.dtype != np.uint8:
-            raise self._fault(row, f"features are {features.dtype}, but the store holds uint8")
-        if features.ndim != 2 or features.shape[1] != width:
-            raise self._fault(
-                row, f"features are {features.shape}, but the store has width {width}"
-            )
-        if not 1 <= len(features) <= regions:
-            raise self._fault(row, f"{len(features)} regions, the store has room for 1..{regions}")
+        regions, width, fault = stored.max_regions, stored.width, ""
         expected = (len(features), 4) if stored.has_boxes else None
-        if (None if boxes is None else boxes.shape) != expected:
+        if stored.dtype == np.uint8 and features.dtype != np.uint8:
+            fault = f"features are {features.dtype}, but the store holds uint8"
+        elif features.ndim != 2 or features.shape[1] != width:
+            fault = f"features are {features.shape}, but the store has width {width}"
+        elif not 1 <= len(features) <= regions:
+            fault = f"{len(features)} regions, the store has room for 1..{regions}"
+        elif (None if boxes is None else boxes.shape) != expected:
             shape = "missing" if boxes is None else f"{boxes.shape}"
-            raise self._fault(row, f"boxes are {shape}, but the store expects {expected or 'none'}")
+            fault = f"boxes are {shape}, but the store expects {expected or 'none'}"
+        if fault:
+            raise self._fault(row, fault)
 
     def _put(self, name: str, row: int, values: NDArray[Any]) -> None:
         data = values.reshape(-1).view(np.uint8).data
@@ -169,12 +174,6 @@ class FeatureWriter:
             )
             if all(checksum(chunk[:-4]) == chunk[-4:] for chunk in chunks):
                 self._counts[row] = counts[row]
-
-    def _resumable(self) -> bool:
-        """Whether there is an unfinished file with the same fingerprint."""
-        if self._fingerprint is None or not (self._mark.is_file() and is_own(self._partial)):
-            return False
-        return self._mark.read_bytes() == self._fingerprint.encode()
 
     def _create(self) -> None:
         self._discard()

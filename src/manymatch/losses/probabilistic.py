@@ -1,4 +1,4 @@
-"""Losses of the probability that a pair matches: PCME's and MSRM's."""
+"""Losses of the probability that a pair matches: those of PCME, PCME++ and MSRM."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
 
 from manymatch.losses.contrastive import contrastive_terms, mean
 
@@ -36,6 +36,51 @@ def soft_contrastive(logits: Tensor, match: Tensor) -> Tensor:
 def log_mean_probability(logits: Tensor) -> Tensor:
     """`log mean_s sigmoid(logits_s)` over the last dimension."""
     return logsigmoid(logits).logsumexp(-1) - math.log(logits.shape[-1])
+
+
+def match_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """The mean over all pairs of `-y log p - (1 - y) log(1 - p)` with `p = sigmoid(logit)`.
+
+    Args:
+        logits: `(n, m)`; in PCME++ `-a d + b` of the closed-form distance d.
+        labels: `(n, m)`, the y in [0, 1].
+
+    Relations:
+        `soft_contrastive` has several samples of a pair, and labels of 0 and 1 alone.
+
+    References:
+        Chun, Improved Probabilistic Image-Text Representations (PCME++), ICLR 2024, eq. 2.
+    """
+    return mean(binary_cross_entropy_with_logits(logits, labels, reduction="none"))
+
+
+def pseudo_positives(logits: Tensor, labels: Tensor) -> Tensor:
+    """Labels in which the pseudo-positives of a query count as true.
+
+    A pseudo-positive of a query and one of its true candidates is at least as near as the true one.
+    The true candidates are those with the query's largest label. With one true candidate its
+    pseudo-positives have the largest label too. With several, a label is the mean over the true
+    candidates. The matching loss is linear in the labels, so that the loss is the mean too.
+
+    Args:
+        logits: `(q, c)`, larger for nearer candidates; transposed, the captions are the queries.
+        labels: `(q, c)` in [0, 1].
+
+    Returns:
+        `(q, c)` labels, without a gradient.
+
+    References:
+        Chun, Improved Probabilistic Image-Text Representations (PCME++), ICLR 2024, section 2.3,
+        where a query has one true candidate in a batch.
+    """
+    if not logits.numel():
+        return labels
+    largest = labels.amax(1, keepdim=True)
+    is_true, nearness = labels == largest, logits.detach().contiguous()
+    nearest_last = nearness.masked_fill(~is_true, torch.inf).sort(1).values
+    passed = torch.searchsorted(nearest_last, nearness, right=True)
+    share = passed.to(labels.dtype) / is_true.sum(1, keepdim=True)
+    return share * largest + (1 - share) * labels
 
 
 def soft_match(logits: Tensor, match: Tensor) -> Tensor:

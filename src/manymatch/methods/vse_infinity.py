@@ -24,12 +24,11 @@ from manymatch.config.preset import Probability
 from manymatch.config.strict import Grouped
 from manymatch.methods.shared.matching import Matching, MatchingSettings
 from manymatch.methods.shared.method import Embeddings, Method
-from manymatch.networks.encoders.encoding import Encoding
+from manymatch.networks.encoders.encoding import Encoding, check_local_sizes
 from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
 from manymatch.networks.encoders.text import TextSettings, text_encoder
 from manymatch.networks.pooling.global_pooling import GPO
 from manymatch.similarities.vectors import unit
-from manymatch.util.errors import ConfigError
 
 
 class VSEInfinitySettings(Grouped, MatchingSettings):
@@ -55,7 +54,7 @@ class VSEInfinity(Method):
         super().__init__(settings, vocabulary, feature_width)
         self.image = ImageEncoder(settings.image, feature_width, settings.size)
         self.text = text_encoder(settings.text, vocabulary, settings.size)
-        _check_sizes(settings.size, image=self.image.local_size, text=self.text.local_size)
+        check_local_sizes("vse_infinity", settings.size, self.image, self.text)
         self.pool_regions, self.pool_words = GPO(), GPO()
         self.dropout = nn.Dropout(settings.embedding_dropout)
         self.matching = Matching(settings)
@@ -75,13 +74,3 @@ class VSEInfinity(Method):
     def _pooled(self, pool: GPO, encoded: Encoding) -> Embeddings:
         pooled = self.dropout(pool(encoded.local, encoded.padding))
         return Embeddings(unit(pooled))
-
-
-def _check_sizes(size: int, **local: int) -> None:
-    for group, local_size in local.items():
-        if local_size != size:
-            raise ConfigError(
-                f"method 'vse_infinity': {group}: local features have size {local_size}, but the "
-                f"embedding has size {size}. Set an encoder whose local features have this size, "
-                "such as 'regions' for images and local: states for captions."
-            )

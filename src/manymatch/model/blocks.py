@@ -20,11 +20,11 @@ IMAGES_PER_BLOCK, CAPTIONS_PER_BLOCK = 1024, 5120
 computation."""
 
 
-def blocks_by_image(image_index: Tensor, n_images: int, images: int, captions: int) -> list[Block]:
-    """Runs of at most `images` images with their captions.
+def blocks_by_image(image_index: Tensor, n_images: int) -> list[Block]:
+    """Runs of at most `IMAGES_PER_BLOCK` images with their captions.
 
-    A run has at most `captions` captions, unless a single image has more. `image_index (m,)` is
-    the row of each caption's image, ascending.
+    A run has at most `CAPTIONS_PER_BLOCK` captions, unless a single image has more. `image_index
+    (m,)` is the row of each caption's image, ascending.
 
     Raises:
         DataError: an image has no caption, or the captions are not in the order of the images.
@@ -32,8 +32,11 @@ def blocks_by_image(image_index: Tensor, n_images: int, images: int, captions: i
     ends = _caption_ends(image_index, n_images)
     blocks, start, first = [], 0, 0
     for row in range(1, n_images + 1):
-        full = row == n_images or row - start == images or ends[row] - first > captions
-        if full:
+        if (
+            row == n_images
+            or row - start == IMAGES_PER_BLOCK
+            or ends[row] - first > CAPTIONS_PER_BLOCK
+        ):
             blocks.append((slice(start, row), slice(first, ends[row - 1])))
             start, first = row, ends[row - 1]
     return blocks
@@ -81,7 +84,6 @@ def whole_rows(
     queries: Embeddings,
     gallery: Embeddings,
     included: Tensor | None = None,
-    scores_at_once: int = SCORES_AT_ONCE,
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield runs of queries: their rows `(q,)` on the CPU, and their scores `(q, gallery)`.
 
@@ -95,7 +97,7 @@ def whole_rows(
     if included is None:
         included = torch.ones(len(queries), dtype=torch.bool)
     included = included.cpu()
-    for run in runs(len(queries), scores_at_once // max(1, len(gallery))):
+    for run in runs(len(queries), SCORES_AT_ONCE // max(1, len(gallery))):
         offsets = included[run].nonzero()[:, 0]
         if len(offsets):
             scores = _scores(score, queries.rows(run), gallery)

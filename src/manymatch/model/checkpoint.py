@@ -94,15 +94,11 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
             raise CheckpointError(
                 f"{folder}: not a trained model, because {name} is missing. Run 'train' first."
             )
-    check_files(folder)
+    width = check_files(folder)["feature_width"]
     preset = validate(Preset, read_object(folder / PRESET), str(folder / PRESET))
     vocabulary = load_vocabulary(folder / VOCABULARY)
-    build = partial(
-        build_method,
-        *(preset.method, preset.model),
-        vocabulary=vocabulary,
-        feature_width=facts(folder)["feature_width"],
-    )
+    named = preset.method, preset.model
+    build = partial(build_method, *named, vocabulary=vocabulary, feature_width=width)
     with structure_only():
         try:
             # A preset from elsewhere may have sizes that no memory holds.

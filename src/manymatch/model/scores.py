@@ -70,10 +70,10 @@ def check_pair(images: Embeddings, texts: Embeddings, method: Method, model: str
     """Refuse embeddings that have no score by `model`, which has the `method`: those of another
     model or of the other side, of different sizes, or with numbers that are not finite. Each is a
     `DataError`."""
-    check_origin(images, model, "images")
-    check_origin(texts, model, "texts")
-    for name, embeddings in (("images", images), ("texts", texts)):
-        _check_numbers(name, embeddings)
+    sides: tuple[tuple[Side, Embeddings], ...] = ("images", images), ("texts", texts)
+    for side, embeddings in sides:
+        check_origin(embeddings, model, side)
+        _check_numbers(side, embeddings)
         check_elements(method, embeddings)
     sizes = images.vectors.shape[2], texts.vectors.shape[2]
     if sizes[0] != sizes[1]:

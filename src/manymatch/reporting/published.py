@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from manymatch.reporting.table import Cell, Column, Table
 
@@ -68,8 +69,7 @@ class PublishedResult:
     values: dict[str, float]
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(NamedTuple):
     """A value, and the smallest and largest number of images for which the value holds."""
 
     measure: str
@@ -113,52 +113,50 @@ def published_results() -> tuple[PublishedResult, ...]:
 
 def published_costs() -> list[PublishedCost]:
     """All published costs, in the order of the file."""
-    varying = ("measure", "value", "smallest_gallery", "largest_gallery")
-    return [
-        PublishedCost(**section, facts=[_fact(**line) for line in lines])
-        for section, lines in _groups("costs", *varying)
-    ]
-
-
-def _fact(measure: str, value: str, smallest_gallery: str, largest_gallery: str) -> Fact:
-    galleries = (int(smallest_gallery), int(largest_gallery)) if smallest_gallery else None
-    return Fact(measure, float(value), galleries)
+    ends = "smallest_gallery", "largest_gallery"
+    costs = []
+    for section, lines in _groups("costs", "measure", "value", *ends):
+        galleries = [(int(x[ends[0]]), int(x[ends[1]])) if x[ends[0]] else None for x in lines]
+        pairs = zip(lines, galleries, strict=True)
+        facts = [Fact(line["measure"], float(line["value"]), sizes) for line, sizes in pairs]
+        costs.append(PublishedCost(**section, facts=facts))
+    return costs
 
 
 @cache
-def published_ablations() -> dict[tuple[str, ...], Table]:
+def published_ablations() -> dict[tuple[str, str, str], Table]:
     """The table of each ablation by paper, section and `what`, in the order of the file."""
-    groups = _groups("ablations", "setting", "metric", "value")
-    return {tuple(subject.values()): _table(lines, **subject) for subject, lines in groups}
-
-
-def _table(lines: list[Line], paper: str, section: str, what: str) -> Table:
-    metrics = dict.fromkeys(line["metric"] for line in lines)
-    settings = dict.fromkeys(line["setting"] for line in lines)
-    values = {(line["setting"], line["metric"]): line["value"] for line in lines}
-    return Table(
-        f"{paper}, {section}: {what}",
-        [Column("Setting", numeric=False), *(Column(name.replace("_", " ")) for name in metrics)],
-        [
-            [Cell(setting), *(Cell(values.get((setting, metric), "")) for metric in metrics)]
-            for setting in settings
-        ],
-    )
+    tables = {}
+    for subject, lines in _groups("ablations", "setting", "metric", "value"):
+        paper, section, what = subject.values()
+        metrics = dict.fromkeys(line["metric"] for line in lines)
+        settings = dict.fromkeys(line["setting"] for line in lines)
+        values = {(line["setting"], line["metric"]): line["value"] for line in lines}
+        tables[paper, section, what] = Table(
+            f"{paper}, {section}: {what}",
+            [Column("Setting", numeric=False), *(Column(m.replace("_", " ")) for m in metrics)],
+            [
+                [Cell(setting), *(Cell(values.get((setting, metric), "")) for metric in metrics)]
+                for setting in settings
+            ],
+        )
+    return tables
 
 
 def tables_beside(ablation: str) -> list[Table]:
     """What a paper prints of the question that the ablation of this name asks."""
-    return _tables_of(*ABLATION_METRICS[ablation]) if ablation in ABLATION_METRICS else []
+    return _tables_of(ABLATION_METRICS[ablation]) if ablation in ABLATION_METRICS else []
 
 
 def tables_of_sets() -> list[Table]:
     """What the papers print of the elements of their sets."""
-    return [table for subject in SET_METRICS for table in _tables_of(*subject)]
+    return _tables_of(*SET_METRICS)
 
 
-def _tables_of(paper: str, section: str, what: str) -> list[Table]:
+def _tables_of(*wanted: tuple[str, str, str]) -> list[Table]:
     return [
         table
+        for paper, section, start in wanted
         for subject, table in published_ablations().items()
-        if subject[:2] == (paper, section) and subject[2].startswith(what)
+        if subject[:2] == (paper, section) and subject[2].startswith(start)
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from manymatch.reporting import page
 from manymatch.reporting.dvc_plots import curve_tables
-from manymatch.reporting.section import Texts, all_sections
+from manymatch.reporting.section import all_sections
 from manymatch.reporting.sections import leaderboard
 from manymatch.results.all_results import AllResults
 from manymatch.results.machine import git_revision, read_records
@@ -39,15 +39,22 @@ def report(reports: Path, plans: Path) -> list[Run]:
     results = read(reports, plans)
     with working("draw the pages"):
         pages = page.render(results)
+    sections = all_sections()
+    markdown = [text for one in sections if one.markdown for text in one.markdown(results)]
+    latex = [text for one in sections if one.latex for text in one.latex(results)]
+    machine = {
+        "date": date.today().isoformat(),
+        "revision": git_revision(reports),
+        "results": {
+            name: record.model_dump() for name, record in read_records(reports / "machine").items()
+        },
+    }
     outputs = {
         "leaderboard.csv": leaderboard.to_csv(results.runs),
-        "leaderboard.md": "\n".join(_texts(results, [one.markdown for one in all_sections()])),
-        "leaderboard.tex": "\n\n".join(
-            [_LATEX_HEAD, *_texts(results, [one.latex for one in all_sections()])]
-        )
-        + "\n",
+        "leaderboard.md": "\n".join(markdown),
+        "leaderboard.tex": "\n\n".join([_LATEX_HEAD, *latex]) + "\n",
         "index.html": pages.pop("index.html"),
-        "machine/machine.js": _machine_script(reports),
+        "machine/machine.js": f"window.MANYMATCH_MACHINE = {json.dumps(machine, indent=1)};\n",
     }
     for name, text in outputs.items():
         files.write_text(reports / name, text)
@@ -65,18 +72,3 @@ def report(reports: Path, plans: Path) -> list[Run]:
 def read(reports: Path, plans: Path) -> AllResults:
     """All results that a section shows, and the claims about them; see `AllResults.read`."""
     return AllResults.read(reports, plans, [kind for one in all_sections() for kind in one.kinds])
-
-
-def _texts(results: AllResults, parts: list[Texts | None]) -> list[str]:
-    return [text for part in parts if part for text in part(results)]
-
-
-def _machine_script(reports: Path) -> str:
-    """One assignment of all records below `reports/machine`, with the date and the commit."""
-    records = read_records(reports / "machine")
-    value = {
-        "date": date.today().isoformat(),
-        "revision": git_revision(reports),
-        "results": {name: record.model_dump() for name, record in records.items()},
-    }
-    return f"window.MANYMATCH_MACHINE = {json.dumps(value, indent=1)};\n"

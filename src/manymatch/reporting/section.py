@@ -25,9 +25,9 @@ class Section:
         anchor: the address of the section on the page.
         place: a number by which sections are ordered; pages are ordered by their first section.
         title: the heading.
-        link: the short name that links to the section.
         view: the blocks of the section for the results on a data set; none: nothing to show.
         kinds: the results that the section shows, besides the evaluated models.
+        link: the short name that links to the section, if that is not the title.
         overview: whether the section stands on the first page, too.
         markdown: the texts that the section adds to `leaderboard.md`.
         latex: the texts that the section adds to `leaderboard.tex`.
@@ -37,9 +37,9 @@ class Section:
     anchor: str
     place: int
     title: str
-    link: str
     view: Callable[[AllResults], Sequence[Block]]
     kinds: tuple[type[Result], ...] = ()
+    link: str = ""
     overview: bool = False
     markdown: Texts | None = None
     latex: Texts | None = None

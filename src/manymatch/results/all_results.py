@@ -38,13 +38,13 @@ class AllResults:
             DataError: there is no run, or a file is malformed; one line with the file and the key.
             ConfigError: a claim is wrong; one line with the file and the claim.
         """
-        runs = read_runs(reports)
-        read = {kind: kind.read_all(reports) for kind in dict.fromkeys(kinds)}
-        results = cls(runs, read)
+        results = cls(
+            read_runs(reports), {kind: kind.read_all(reports) for kind in dict.fromkeys(kinds)}
+        )
         labels: dict[str, set[str]] = {}
         for experiment in results.current(Experiment):
-            known = labels.setdefault(experiment.name, set())
-            known |= {point.label for point in experiment.points}
+            own = {point.label for point in experiment.points}
+            labels[experiment.name] = labels.get(experiment.name, set()) | own
         return replace(results, claims=read_claims(plans, labels))
 
     def current(self, kind: type[Kind]) -> list[Kind]:
@@ -84,9 +84,9 @@ class AllResults:
     def _is_outdated(self, result: Result) -> bool:
         made_by = getattr(result, "checkpoint_sha256", None)
         name = getattr(result, "dataset", ""), getattr(result, "preset", "")
-        evaluated = (
+        models = [
             run.provenance.checkpoint_sha256
             for run in self.runs
-            if (run.dataset, run.preset) == name
-        )
-        return hasattr(result, "checkpoint_sha256") and next(evaluated, made_by) != made_by
+            if (run.dataset, run.preset) == name and hasattr(result, "checkpoint_sha256")
+        ]
+        return bool(models) and models[0] != made_by

@@ -51,9 +51,6 @@ class SyntheticRun(Record):
         return self.pair if kind == "pair" else self.class_
 
 
-SyntheticPoint = PointOverSeeds[SyntheticRun]
-
-
 class SyntheticExperiment(Result):
     """`published` has the paper's R@1 by point and kind."""
 
@@ -65,7 +62,7 @@ class SyntheticExperiment(Result):
     baseline: str | None
     published: dict[str, dict[str, float]]
     seeds: list[int]
-    points: Annotated[list[SyntheticPoint], Field(min_length=1)]
+    points: Annotated[list[PointOverSeeds[SyntheticRun]], Field(min_length=1)]
 
     @classmethod
     def read_all(cls, reports: Path) -> list[Self]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from random import Random
 from typing import Any
@@ -200,8 +200,8 @@ def drop_objects(graph: NumberedGraph, probability: float, rng: Random) -> Numbe
     flags = spared(len(graph.objects), probability, rng)
     rows = [*itertools.accumulate(flags, initial=0)]  # new number of each object that stays
     return NumberedGraph(
-        objects=_where(graph.objects, flags),
-        names=_where(graph.names, flags),
+        objects=list(itertools.compress(graph.objects, flags)),
+        names=list(itertools.compress(graph.names, flags)),
         attributes=[
             (rows[row], phrase, name) for row, phrase, name in graph.attributes if flags[row]
         ],
@@ -211,7 +211,3 @@ def drop_objects(graph: NumberedGraph, probability: float, rng: Random) -> Numbe
             if flags[subject] and flags[other]
         ],
     )
-
-
-def _where(items: Iterable, flags: Iterable[bool]) -> list:
-    return [item for item, stays in zip(items, flags, strict=True) if stays]

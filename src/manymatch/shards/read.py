@@ -5,9 +5,9 @@ The batches do not depend on the number of processes and workers that read.
 
 from __future__ import annotations
 
-import copy
 import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Augmentation
 from manymatch.scene_graphs.verbs import GraphReader, as_parsed
 from manymatch.shards.fetch import RawSample, check_shards, fetch
-from manymatch.shards.index import Index, read_index
+from manymatch.shards.index import Index, Split, read_index
 from manymatch.shards.order import (
     BUFFER_BYTES,
     batches_of,
@@ -56,11 +56,11 @@ def samples(
 
     `graphs` reads the parsed scene graphs of the captions.
     """
-    for raw in _in_table_order(folder, split, {JSON, FEATURES, BOXES, THUMBNAIL}, rows):
+    for raw in _raw_samples(folder, split, {JSON, FEATURES, BOXES, THUMBNAIL}, rows):
         yield decode(raw, graphs=graphs)
 
 
-def _in_table_order(
+def _raw_samples(
     folder: Path, split: str, suffixes: Set[str], rows: Iterable[int] | None = None
 ) -> Iterator[RawSample]:
     shards = read_index(folder).split(split)
@@ -84,7 +84,7 @@ def classes_of(folder: Path, split: str) -> np.ndarray:
         DataError: an image has no class or several.
     """
     classes: list[int] = []
-    for raw in _in_table_order(folder, split, {JSON}):
+    for raw in _raw_samples(folder, split, {JSON}):
         facts = orjson.loads(raw[JSON])
         if len(facts["labels"]) != 1:
             raise DataError(
@@ -151,8 +151,7 @@ def batches(
         order = table_rows[order]
     return Batches(
         folder=folder,
-        split=split,
-        index=index,
+        split=shards,
         shards=reading,
         plan=[
             part
@@ -165,60 +164,46 @@ def batches(
     )
 
 
+@dataclass(eq=False)
 class Batches(IterableDataset[Batch]):
     """The batches of one epoch.
 
     The workers of a `DataLoader` take turns, so that the batches do not depend on their number.
-
-    Args:
-        shards: the numbers of the shards in reading order.
-        plan: for every batch, the positions of its images in the stream of the shards or in `held`.
-        held: the samples of all images; None: the shards are read.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        split: str,
-        index: Index,
-        shards: Sequence[int],
-        plan: Sequence[np.ndarray],
-        held: Sequence[RawSample] | None,
-        graphs: GraphReader | None,
-        prepare: Preparation,
-    ) -> None:
-        self._folder = folder
-        self._split = split
-        self._index = index
-        self._shards = shards
-        self._plan = plan
-        self._held = held
-        self._graphs = graphs
-        self._prepare = prepare
+    folder: Path
+    split: Split
+    shards: Sequence[int]
+    """The numbers of the shards in reading order."""
+    plan: Sequence[np.ndarray]
+    """For every batch, the positions of its images in the stream of the shards or in `held`."""
+    held: Sequence[RawSample] | None
+    """The samples of all images; None: the shards are read."""
+    graphs: GraphReader | None
+    prepare: Preparation
 
     def __len__(self) -> int:
-        return len(self._plan)
+        return len(self.plan)
 
     def part(self, rank: int, world: int) -> Batches:
         """The batches of process `rank` of `world`, which divide them in order."""
-        part, count = copy.copy(self), len(self)
-        part._plan = self._plan[count * rank // world : count * (rank + 1) // world]
-        return part
+        count = len(self)
+        return replace(self, plan=self.plan[count * rank // world : count * (rank + 1) // world])
 
     def check_shards(self) -> None:
         """Compare the hashes of all shards with the index, before workers read the shards."""
-        check_shards(self._folder, self._index.split(self._split))
+        check_shards(self.folder, self.split)
 
     def __iter__(self) -> Iterator[Batch]:
         worker = get_worker_info()
-        plan = self._plan[worker.id :: worker.num_workers] if worker else self._plan
-        if self._held is not None:
+        plan = self.plan[worker.id :: worker.num_workers] if worker else self.plan
+        if self.held is not None:
             for rows in plan:
-                yield self._collate([self._held[row] for row in rows])
+                yield self._collate([self.held[row] for row in rows])
             return
         positions = (position for rows in plan for position in rows.tolist())
-        split, suffixes = self._index.split(self._split), {JSON, FEATURES, BOXES}
-        fetched = fetch(self._folder, split, self._shards, positions, suffixes)
+        suffixes = {JSON, FEATURES, BOXES}
+        fetched = fetch(self.folder, self.split, self.shards, positions, suffixes)
         held: dict[int, RawSample] = {}  # the shuffle buffer
         for rows in plan:
             missing = set(rows.tolist()) - held.keys()
@@ -231,10 +216,9 @@ class Batches(IterableDataset[Batch]):
     def _collate(self, samples: Iterable[RawSample]) -> Batch:
         items = []
         for raw in samples:
-            rng = self._prepare.random(raw["__key__"].decode())
-            draw = partial(self._prepare.draw, rng=rng)
-            sample = decode(raw, draw, self._graphs)
-            items.append(self._prepare(sample, rng))
+            rng = self.prepare.random(raw["__key__"].decode())
+            sample = decode(raw, partial(self.prepare.draw, rng=rng), self.graphs)
+            items.append(self.prepare(sample, rng))
         return collate(items)
 
 

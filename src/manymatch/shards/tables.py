@@ -56,7 +56,17 @@ def read_images(captions: Path, graphs: Path) -> Iterator[Image]:
                 "Run the stage 'captions' again"
             )
         seen.add(image_id)
-        yield _image(list(group), graphs)
+        members, entries = list(group), []
+        for caption, row in members:
+            graph = SceneGraph.from_dict(row._asdict())
+            try:
+                check_graph(graph)
+            except ValueError as error:
+                raise DataError(f"{graphs}: caption '{row.caption_id}': {error}") from None
+            entries.append(CaptionEntry(caption.caption_id, caption.caption, graph))
+        first, _ = members[0]
+        labels = tuple(first.labels or ())
+        yield Image(image_id, first.split, first.file, labels, tuple(entries))
 
 
 class _Caption(NamedTuple):
@@ -74,26 +84,6 @@ class _Graph(NamedTuple):
     names: list[str]
     attributes: list[list[str]]
     relations: list[dict[str, Any]]
-
-
-def _image(rows: list[tuple[_Caption, _Graph]], graphs: Path) -> Image:
-    first, _ = rows[0]
-    return Image(
-        image_id=first.image_id,
-        split=first.split,
-        file=first.file,
-        labels=tuple(first.labels or ()),
-        captions=tuple(_entry(caption, graph, graphs) for caption, graph in rows),
-    )
-
-
-def _entry(caption: _Caption, row: _Graph, where: Path) -> CaptionEntry:
-    graph = SceneGraph.from_dict(row._asdict())
-    try:
-        check_graph(graph)
-    except ValueError as error:
-        raise DataError(f"{where}: caption '{row.caption_id}': {error}") from None
-    return CaptionEntry(caption.caption_id, caption.caption, graph)
 
 
 def _rows(captions: Path, graphs: Path) -> Iterator[tuple[_Caption, _Graph]]:

@@ -1,4 +1,4 @@
-"""Distances to and between samples of Gaussians."""
+"""Distances to Gaussians, between Gaussians and between samples of Gaussians."""
 
 from __future__ import annotations
 
@@ -34,6 +34,35 @@ def mahalanobis(query_mean: Tensor, query_log_variance: Tensor, candidates: Tens
         constant = (weighted * mean).sum(1, keepdim=True)
         squares = torch.addmm(constant, precision, points.square().T)
         return torch.addmm(squares, weighted, points.T, alpha=-2).clamp(min=0)
+
+
+def closed_form_distance(
+    image_mean: Tensor, image_log_variance: Tensor, text_mean: Tensor, text_log_variance: Tensor
+) -> Tensor:
+    """`d(v, t) = ||mu_v - mu_t||^2 + ||sigma_v^2 + sigma_t^2||_1` of all pairs.
+
+    This is the mean of `||x - y||^2` over samples x and y of the two Gaussians. The square is
+    expanded, so that one matrix product serves all pairs. The computation is never in half
+    precision.
+
+    Args:
+        image_mean, image_log_variance: `(n, D)` of diagonal Gaussians.
+        text_mean, text_log_variance: `(m, D)`.
+
+    Returns:
+        `(n, m)`.
+
+    Relations:
+        `pair_distances` of samples has a mean over many samples; here no sample is drawn.
+
+    References:
+        Chun, Improved Probabilistic Image-Text Representations (PCME++), ICLR 2024, eq. 1.
+    """
+    with torch.autocast(image_mean.device.type, enabled=False):
+        images, texts = full_precision(image_mean), full_precision(text_mean)
+        of_image = (images.square() + full_precision(image_log_variance).exp()).sum(1)
+        of_text = (texts.square() + full_precision(text_log_variance).exp()).sum(1)
+        return torch.addmm(of_image[:, None] + of_text, images, texts.T, alpha=-2)
 
 
 def pair_distances(images: Tensor, texts: Tensor) -> Tensor:

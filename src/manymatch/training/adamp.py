@@ -96,9 +96,9 @@ def _layout(
     starts = [n for n, shape in enumerate(shapes) if not n or shape[1] != shapes[n - 1][1]]
     runs = [slice(*ends) for ends in pairwise([*starts, len(shapes)])]
     counts = torch.tensor([rows for rows, _ in shapes])
-    limits = torch.tensor([[columns, rows * columns] for rows, columns in shapes]).T
+    sizes = torch.tensor([[columns, rows * columns] for rows, columns in shapes]).T.double()
     matrix = torch.arange(len(shapes)).repeat_interleave(counts)
-    return runs, counts.to(device), matrix.to(device), (delta / limits.sqrt()).to(device)
+    return runs, counts.to(device), matrix.to(device), (delta / sizes.sqrt()).float().to(device)
 
 
 def _projected(

@@ -42,7 +42,6 @@ def compile_parts(
     Args:
         method: the method, which is changed.
         setting: `training.compile`.
-        device: the device that trains.
         steps: the number of steps of the whole training.
         processes: the number of processes that train together.
         backend: the compiler that torch uses.
@@ -70,36 +69,36 @@ def compile_parts(
             module.push = torch.compiler.disable(module.push)  # type: ignore[method-assign]
     for owner, name in parts:
         title = f"{type(owner).__name__}.{name}"
-        setattr(owner, name, _Compiled(getattr(owner, name), title, every, backend))
+        setattr(owner, name, _compiled(getattr(owner, name), title, every, backend))
 
 
-class _Compiled:
+def _compiled(
+    function: Callable[..., Any], title: str, required: bool, backend: str
+) -> Callable[..., Any]:
     """`function`, compiled for calls with gradients. If that fails, one line says so, and the
     function is called as it is."""
+    compiled: Any = torch.compile(function, backend=backend)
 
-    def __init__(
-        self, function: Callable[..., Any], title: str, required: bool, backend: str
-    ) -> None:
-        self._function, self._title, self._required = function, title, required
-        self._compiled: Any = torch.compile(function, backend=backend)
-
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        if self._compiled is None or not torch.is_grad_enabled():
-            return self._function(*args, **options)
+    def call(*args: Any, **options: Any) -> Any:
+        nonlocal compiled
+        if compiled is None or not torch.is_grad_enabled():
+            return function(*args, **options)
         from torch._dynamo.exc import TorchDynamoException
         from torch._functorch import config
 
         try:
             # The backward pass is compiled now, so that a failure can be answered now.
             with config.patch(force_non_lazy_backward_lowering=True):
-                return self._compiled(*args, **options)
+                return compiled(*args, **options)
         except TorchDynamoException as fault:
             cause = first_line(getattr(fault, "inner_exception", fault))
-            why = f"{self._title} cannot be compiled ({cause})"
-            if self._required:
+            why = f"{title} cannot be compiled ({cause})"
+            if required:
                 raise ConfigError(
                     f"training.compile: {why}. Set training.compile: auto or false."
                 ) from fault
             say(f"warning: training.compile: {why}. The training goes on without.")
-            self._compiled = None
-            return self._function(*args, **options)
+            compiled = None
+            return function(*args, **options)
+
+    return call

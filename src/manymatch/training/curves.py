@@ -27,6 +27,8 @@ try:
 except ImportError:
     Live = None  # type: ignore[assignment, misc]
 
+_Library = tuple[Callable[[dict[str, float], int], object], Callable[[], object]]
+"""A function that writes the values of an epoch (0-based), and one that ends."""
 EXTRAS = ("tensorboard", "wandb", "mlflow")
 """The loggers whose package is an extra. Logger, package and extra have one name."""
 
@@ -43,7 +45,7 @@ class Curves:
 
     def __init__(self, folder: Path, history: History, logger: Logger = "dvclive") -> None:
         self._folder, self._history, self._logger = folder, history, logger
-        self._open: tuple[Callable[..., object], Callable[[], object]] | None = None
+        self._open: _Library | None = None
         if not first_process():
             return
         if logger in EXTRAS and importlib.util.find_spec(logger) is None:
@@ -104,9 +106,8 @@ class Curves:
             raise
 
 
-def _opened(logger: Logger, folder: Path) -> tuple[Callable[..., object], Callable[[], object]]:
-    """Functions of the library of `logger` on new curves: one writes the values of an epoch
-    (0-based), the other one ends.
+def _opened(logger: Logger, folder: Path) -> _Library:
+    """The library of `logger` with new curves.
 
     dvclive writes below `folder`. The others write to `folder/plots/metrics`, the output of the
     stage in DVC, if they write files of their own. A server that `wandb` or `mlflow` is set up for

@@ -120,7 +120,7 @@ def _shapes(parts: Sequence[Tensor]) -> _Shapes:
     """The shapes of all processes, which only their first two sizes tell apart."""
     local = torch.tensor([[*part.shape, 1][:2] for part in parts])
     sizes = [torch.empty_like(local) for _ in range(world_size())]
-    distributed.all_gather(sizes, local, group=_hosts())
+    distributed.all_gather(sizes, local, group=_hosts(distributed.group.WORLD))
     return [
         [
             (*own, *part.shape[2:])[: part.ndim]
@@ -130,16 +130,11 @@ def _shapes(parts: Sequence[Tensor]) -> _Shapes:
     ]
 
 
-def _hosts() -> Any:
-    """The gloo group that exchanges sizes. An exchange over NCCL would wait for the GPU."""
-    world = distributed.group.WORLD
-    return world if distributed.get_backend() == "gloo" else _gloo_group(world)
-
-
 @lru_cache(maxsize=1)
-def _gloo_group(world: object) -> Any:
-    """The gloo group of the processes of `world`, which is made once for a training."""
-    return distributed.new_group(backend="gloo")
+def _hosts(world: object) -> Any:
+    """The gloo group that exchanges the sizes of the processes of `world`, which is made once for a
+    training. An exchange over NCCL would wait for the GPU."""
+    return world if distributed.get_backend() == "gloo" else distributed.new_group(backend="gloo")
 
 
 class _Gather(torch.autograd.Function):

@@ -20,7 +20,7 @@ from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, NamedTuple
 
 from lightning_fabric.plugins.environments import LightningEnvironment
 from torch import distributed
@@ -82,7 +82,7 @@ def helped(devices: int, train: Callable[[], None]) -> Iterator[None]:
         ended = threading.Event()
         try:
             for rank in range(1, devices):
-                helpers.append(_Helper(rank, devices, train))
+                helpers.append(_started(rank, train))
             threading.Thread(target=_end_with, args=(helpers, ended), daemon=True).start()
             yield
             distributed.destroy_process_group()  # a later training here has its own
@@ -138,38 +138,28 @@ def _interrupted_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-class _Helper:
+class _Helper(NamedTuple):
     """One helper, and the connection through which it tells its fault."""
 
-    def __init__(self, rank: int, count: int, train: Callable[[], None]) -> None:
-        self._count = count
-        context = multiprocessing.get_context("spawn")
-        self._faults, sender = context.Pipe(duplex=False)
-        arguments = rank, os.getpid(), sender, train
-        self.process: BaseProcess = context.Process(target=_help, args=arguments, daemon=False)
-        # An interrupt of the keyboard reaches all processes, and the first one ends the others. The
-        # tracker starts before, because its start would unblock the signal.
-        resource_tracker.ensure_running()
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            self.process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-        sender.close()
+    process: BaseProcess
+    faults: Connection
 
-    def failure(self) -> Exception | None:
-        """What ended this process, if it has ended and failed."""
-        code = self.process.exitcode
-        if not code:
-            return None
-        with contextlib.suppress(EOFError, OSError):
-            fault: Exception = self._faults.recv()
-            return fault
-        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        return ManyMatchError(
-            f"training: process {self.process.pid}, one of {self._count}, {how} (out of memory?). "
-            "The same command goes on from the last checkpoint"
-        )
+
+def _started(rank: int, train: Callable[[], None]) -> _Helper:
+    context = multiprocessing.get_context("spawn")
+    faults, sender = context.Pipe(duplex=False)
+    arguments = rank, os.getpid(), sender, train
+    process: BaseProcess = context.Process(target=_help, args=arguments, daemon=False)
+    # An interrupt of the keyboard reaches all processes, and the first one ends the others. The
+    # tracker starts before, because its start would unblock the signal.
+    resource_tracker.ensure_running()
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    sender.close()
+    return _Helper(process, faults)
 
 
 def _help(rank: int, first: int, faults: Connection, train: Callable[[], None]) -> None:
@@ -193,13 +183,21 @@ def _help(rank: int, first: int, faults: Connection, train: Callable[[], None]) 
 def _failure(helpers: Sequence[_Helper], seconds: float) -> Exception | None:
     """What ended the first helper that has failed; None if none fails within `seconds`."""
     deadline = time.monotonic() + seconds
-    while True:
-        failures = (helper.failure() for helper in helpers)
-        failure = next((failure for failure in failures if failure is not None), None)
-        # The connection of a process breaks before the process has ended.
-        if failure is not None or time.monotonic() >= deadline:
-            return failure
+    # The connection of a process breaks before the process has ended.
+    while not (failed := [one for one in helpers if one.process.exitcode]):
+        if time.monotonic() >= deadline:
+            return None
         time.sleep(0.1)
+    process, faults = failed[0]
+    with contextlib.suppress(EOFError, OSError):
+        fault: Exception = faults.recv()
+        return fault
+    code = process.exitcode or 0
+    how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    return ManyMatchError(
+        f"training: process {process.pid}, one of {len(helpers) + 1}, {how} (out of memory?). The "
+        "same command goes on from the last checkpoint"
+    )
 
 
 def _end_with(helpers: Sequence[_Helper], ended: threading.Event) -> None:

@@ -71,14 +71,8 @@ def fit(
 
     Args:
         method: the method with the weights with which training begins.
-        preset: the settings.
-        data: the shards and the vocabulary.
-        machine: the devices and the precision.
         history: the earlier epochs. If there are any, training resumes from their checkpoint. Each
             epoch adds a row.
-        writer: writes the checkpoints.
-        curves: the training curves.
-        end_of_epoch: see `AfterEpoch`.
 
     Raises:
         DivergenceError: the mean of a loss over an epoch is not finite.

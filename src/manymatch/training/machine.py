@@ -97,11 +97,7 @@ class Machine:
         return torch.device("cuda" if self.accelerator == "gpu" else "cpu")
 
     def fabric(self, training: Training, method: Method) -> Fabric:
-        """Lightning Fabric for this machine.
-
-        Args:
-            training: the settings.
-            method: the method to train.
+        """Lightning Fabric for a training of `method` on this machine.
 
         Raises:
             ConfigError: the method has a parameter that cannot be divided among GPUs.

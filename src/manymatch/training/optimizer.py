@@ -28,12 +28,9 @@ _FUSABLE: dict[str, Callable[..., Optimizer]] = {
 def make_optimizer(method: nn.Module, training: Training, fused: bool) -> Optimizer:
     """The preset's optimiser with its parameter groups.
 
-    Args:
-        method: the method to train.
-        training: the settings.
-        fused: one kernel for all parameters, several times faster on the CPU. `16-mixed` cannot
-            use it: gradients must be unscaled before they are clipped. Then a GPU has a few kernels
-            for each operation (foreach). AdamP has no fused kernel.
+    `fused` is one kernel for all parameters, several times faster on the CPU. `16-mixed` cannot use
+    it: gradients must be unscaled before they are clipped. Then a GPU has a few kernels for each
+    operation (foreach). AdamP has no fused kernel.
     """
     settings = training.optimizer
     groups = parameter_groups(method, training.parameter_groups, settings.lr)

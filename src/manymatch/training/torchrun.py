@@ -27,18 +27,15 @@ def relaunch() -> None:
 
     Nothing happens in the processes of `torchrun`, or if the environment variable is not set.
     """
-    options = _options(os.environ.get(TORCHRUN, ""))
+    text = os.environ.get(TORCHRUN, "")
+    try:
+        options = shlex.split(text)
+    except ValueError as error:
+        raise ConfigError(f"{TORCHRUN}={text}: {error}") from None
     if options and not distributed.is_torchelastic_launched():
         os.environ[_AGENT] = str(os.getpid())  # exec keeps the process number
         torchrun = [sys.executable, "-m", "torch.distributed.run", *options]
         os.execv(sys.executable, [*torchrun, "-m", "manymatch", *sys.argv[1:]])
-
-
-def _options(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError as error:
-        raise ConfigError(f"{TORCHRUN}={text}: {error}") from None
 
 
 def end_with_torchrun() -> None:

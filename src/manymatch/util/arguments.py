@@ -52,10 +52,14 @@ def checked(
         StorageError: a path of the arguments cannot be used.
     """
     signature = inspect.signature(function)
-    annotated = ((name, _kinds(text)) for name, text in function.__annotations__.items())
-    kinds = {name: known for name, known in annotated if known}
+    kinds = {
+        name: known
+        for name, annotation in function.__annotations__.items()
+        if set(known := annotation.split(" | ")) <= _KINDS.keys()
+    }
     shapes = documented_shapes(function)
-    positive = _documented_positive(text or function.__doc__ or "") if pure else None
+    positives = re.findall(r"^ +(\w+(?:, \w+)*): [^\n]*> 0", text or function.__doc__ or "", re.M)
+    positive = {name for names in positives for name in names.split(", ")}
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -69,7 +73,7 @@ def checked(
                     raise ConfigError(
                         f"{function.__qualname__}: {name} = {_shown(one)}: expected {expected}."
                     )
-                if positive is not None and (lacks := _other_range(one, name in positive)):
+                if pure and (lacks := _other_range(one, name in positive)):
                     raise ConfigError(f"{function.__qualname__}: {name} = {_shown(one)}: {lacks}")
                 if name in shapes and (lacks := _other_shape(one, shapes[name], sizes, several)):
                     raise DataError(f"{function.__qualname__}: {name} = {_shown(one)}: {lacks}")
@@ -124,12 +128,6 @@ def documented_shapes(function: Callable[..., Any]) -> dict[str, list[_Shape]]:
     }
 
 
-def _documented_positive(text: str) -> set[str]:
-    """The arguments that a docstring calls "> 0"."""
-    lines = re.findall(r"^ +(\w+(?:, \w+)*): [^\n]*> 0", text, re.M)
-    return {name for names in lines for name in names.split(", ")}
-
-
 def _other_range(value: object, positive: bool) -> str | None:
     """What is wrong with a number out of its range; None for other values."""
     if isinstance(value, bool) or not isinstance(value, Real):
@@ -166,12 +164,6 @@ def _other_shape(
             expected = f"expected the shape ({', '.join(axes)}{',' * (len(axes) == 1)})"
             return f"{expected} with {', '.join(before)}" if before else expected
     return None
-
-
-def _kinds(annotation: str) -> list[str]:
-    """The kinds of values in an annotation; none if another one is among them."""
-    kinds = annotation.split(" | ")
-    return kinds if set(kinds) <= _KINDS.keys() else []
 
 
 def _is(value: object, kind: str) -> bool:

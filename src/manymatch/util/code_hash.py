@@ -79,7 +79,8 @@ class Code:
                 if definition not in self._known_needs:
                     self._known_needs[definition] = list(self._needs(definition))
                 waiting += self._known_needs[definition]
-        lines = [f"{module} {self._hash(module, names[module])}" for module in sorted(names)]
+        dumps = {module: "\n".join(sorted(self._dumps(module, names[module]))) for module in names}
+        lines = [f"{module} {_short_hash(dumps[module].encode())}" for module in sorted(names)]
         return "\n".join([*lines, *self._data(names)]) + "\n"
 
     def _needs(self, definition: Definition) -> Iterator[Definition]:
@@ -140,10 +141,6 @@ class Code:
         parent = importer if is_package else importer.rpartition(".")[0]
         return importlib.util.resolve_name("." * node.level + (node.module or ""), parent)
 
-    def _hash(self, module: str, names: set[str]) -> str:
-        dumped = "\n".join(sorted(self._dumps(module, names)))
-        return hashlib.sha256(dumped.encode()).hexdigest()[:16]
-
     def _dumps(self, module: str, names: set[str]) -> set[str]:
         code = self._module(module)
         return {dump for name in [None, *names] for dump in code.dumps(name)}
@@ -158,8 +155,10 @@ class Code:
             for path in file.parent.rglob("*")
             if path.is_file() and path.suffix not in (".py", ".pyc")
         }
-        hashes = ((path, hashlib.sha256(path.read_bytes())) for path in sorted(data_files))
-        return [f"{path.relative_to(self._package)} {one.hexdigest()[:16]}" for path, one in hashes]
+        return [
+            f"{path.relative_to(self._package)} {_short_hash(path.read_bytes())}"
+            for path in sorted(data_files)
+        ]
 
     def _module(self, name: str) -> _Module:
         if name not in self._modules:
@@ -176,6 +175,10 @@ class Code:
         path = self._package.joinpath(*parts)
         candidates = (path / "__init__.py", path.with_suffix(".py"))
         return next((file for file in candidates if file.is_file()), None)
+
+
+def _short_hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 @dataclass

@@ -7,6 +7,7 @@ import io
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,6 @@ MAX_PIXELS = 64_000_000
 """Larger images are refused before decoding: a small file can decode to more than the memory."""
 _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 """Formats of photographs. Some of Pillow's other readers start programs."""
-_Box = tuple[float, float, float, float]
-"""x1 y1 x2 y2 in pixels."""
 REMEDY = "Replace or remove the file and run the stage 'download' again"
 
 
@@ -39,9 +38,10 @@ def read_crops(
     """
     with decoding(source):
         image = _open(source)
-        if crops is None:
-            boxes = [_middle_square(image)]
-        else:
+        side = min(image.size)
+        left, top = (image.width - side) / 2, (image.height - side) / 2
+        boxes: Any = [(left, top, left + side, top + side)]
+        if crops is not None:
             boxes = (crops * [*image.size, *image.size]).tolist()
         bicubic = Image.Resampling.BICUBIC
         return np.stack([np.asarray(image.resize((size, size), bicubic, box=b)) for b in boxes])
@@ -132,9 +132,3 @@ def _open(source: Path | bytes | Image.Image, draft: int | None = None) -> Image
         if draft:
             image.draft("RGB", (draft, draft))
         return upright_rgb(image)
-
-
-def _middle_square(image: Image.Image) -> _Box:
-    side = min(image.size)
-    left, top = (image.width - side) / 2, (image.height - side) / 2
-    return left, top, left + side, top + side

@@ -26,9 +26,8 @@ from manymatch.util.errors import StorageError
 from manymatch.util.files import beside, storage_error
 from manymatch.util.progress import say
 
-_SECONDS_BETWEEN_ATTEMPTS = 0.1
-_SHORT = 0.2
-"""Seconds to wait without a word."""
+_SECONDS_BETWEEN_ATTEMPTS, _SHORT = 0.1, 0.2
+"""Seconds between two attempts, and to wait without a word."""
 _PATIENCE = 3.0
 """Seconds after which a lock without a known holder is told, and a lock file that cannot be created
 is a fault."""
@@ -132,8 +131,7 @@ def _read(file: FileIO | None) -> _Note:
     if file is None:
         return {}
     file.seek(0)
-    try:
+    with contextlib.suppress(ValueError):
         note: _Note = json.loads(file.read())
-    except ValueError:
-        return {}
-    return note
+        return note
+    return {}

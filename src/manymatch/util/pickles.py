@@ -28,19 +28,19 @@ _KINDS = re.compile(r"[<>|=]?[fiubSU]\d+")
 _PUTS = ("PUT", "BINPUT", "LONG_BINPUT")
 
 
-def read_pickle(path: Path, most: int = MAX_BYTES) -> Any:
+def read_pickle(path: Path) -> Any:
     """The content of the pickle at `path`. Arrays are `PickledArray`.
 
     Raises:
-        DataError: the file is missing, not a pickle, cut off, larger than `most` bytes, or contains
+        DataError: the file is missing, not a pickle, cut off, larger than `MAX_BYTES`, or contains
             something other than plain data.
     """
     try:
         with open_regular(path) as stream:
             size = os.fstat(stream.fileno()).st_size
-            if size > most:
+            if size > MAX_BYTES:
                 raise DataError(
-                    f"{path}: {size:,} B. Pickles are read as a whole, so at most {most:,} B"
+                    f"{path}: {size:,} B. Pickles are read as a whole, so at most {MAX_BYTES:,} B"
                 )
             _check_memo(stream)
             stream.seek(0)
@@ -50,8 +50,7 @@ def read_pickle(path: Path, most: int = MAX_BYTES) -> Any:
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except Exception as error:  # Damaged pickles raise almost any exception.
-        reason = first_line(error)
-        raise DataError(f"{path}: not a pickle of plain data ({reason})") from None
+        raise DataError(f"{path}: not a pickle of plain data ({first_line(error)})") from None
 
 
 class PickledArray:
@@ -71,21 +70,17 @@ class PickledArray:
 
 
 class _Kind:
-    """A `numpy.dtype` that is being unpickled."""
+    """A `numpy.dtype` that is being unpickled. For text, its code has the number of characters."""
 
     def __init__(self, code: Any, *_: Any) -> None:
         if not isinstance(code, str) or not _KINDS.fullmatch(code):
             raise pickle.UnpicklingError(f"an array of '{code}', not of numbers or text")
-        self._code, self._order = code.lstrip("<>|="), ""
+        self.dtype = np.dtype(code.lstrip("<>|="))
 
     def __setstate__(self, state: Any) -> None:
         if state[1] not in ("<", ">", "|", "="):
             raise pickle.UnpicklingError("an array of an unknown byte order")
-        self._order = state[1]
-
-    def dtype(self) -> np.dtype[Any]:
-        # For text, the code contains the number of characters.
-        return np.dtype(f"{self._order}{self._code}")
+        self.dtype = self.dtype.newbyteorder(state[1])
 
 
 def _array(data: Any, kind: Any, shape: Any, order: Any) -> NDArray[Any]:
@@ -93,7 +88,7 @@ def _array(data: Any, kind: Any, shape: Any, order: Any) -> NDArray[Any]:
     raw = data.encode("latin1") if isinstance(data, str) else data
     if not isinstance(kind, _Kind) or not isinstance(raw, bytes | bytearray):
         raise pickle.UnpicklingError("an array of objects")
-    dtype, sizes = kind.dtype(), tuple(map(int, shape))
+    dtype, sizes = kind.dtype, tuple(map(int, shape))
     if min(sizes, default=0) < 0 or math.prod(sizes) * dtype.itemsize != len(raw):
         raise pickle.UnpicklingError(f"an array of shape {sizes} in {len(raw)} B")
     array = np.frombuffer(raw, dtype).reshape(sizes, order="F" if order == "F" else "C")

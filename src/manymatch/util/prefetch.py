@@ -43,7 +43,4 @@ def ahead(items: Iterable[Item], depth: int = 4) -> Generator[Item, None, None]:
         return next(iterator, _END)
 
     with contextlib.closing(map_ahead(take, itertools.repeat(None), depth)) as results:
-        for item in results:
-            if item is _END:
-                return
-            yield item
+        yield from itertools.takewhile(lambda item: item is not _END, results)

@@ -88,15 +88,13 @@ class Lines:
         self.count += 1
         if time.monotonic() - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = time.monotonic()
-            say(f"{self._description}: {self._state()}")
-
-    def _state(self) -> str:
-        rate = self.count / self.seconds
-        if self._total is None:
-            return f"{self.count} ({rate:.1f}/s)"
-        left = max(0, self._total - self.count) / rate
-        rest = f"{left:.0f} s" if left < 120 else f"{left / 60:.0f} min"
-        return f"{self.count}/{self._total} ({rate:.1f}/s, about {rest} left)"
+            rate = self.count / self.seconds
+            state = f"{self.count} ({rate:.1f}/s)"
+            if self._total is not None:
+                left = max(0, self._total - self.count) / rate
+                rest = f"{left:.0f} s" if left < 120 else f"{left / 60:.0f} min"
+                state = f"{self.count}/{self._total} ({rate:.1f}/s, about {rest} left)"
+            say(f"{self._description}: {state}")
 
 
 def say(line: str) -> None:

@@ -27,7 +27,15 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
             raise DataError(
                 f"{path}:{number}: a line of a million bytes. Check that this is a text file"
             )
-        text = _decoded(line, path, number).rstrip("\r\n")
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            encoding = "UTF-16" if line.startswith(_UTF16) else "CP1252"
+            raise DataError(
+                f"{path}:{number}: byte 0x{line[error.start]:02x} at column {error.start + 1} is "
+                "not UTF-8. Save the file as UTF-8 (Excel calls this CSV UTF-8), or convert the "
+                f"file: iconv -f {encoding} -t UTF-8 OLD > NEW"
+            ) from None
         if text.strip():
             yield number, text
 
@@ -41,18 +49,6 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
             raise DataError(
                 f"{path}: damaged or cut off ({error}). Download the file again"
             ) from None
-
-
-def _decoded(line: bytes, path: Path, number: int) -> str:
-    try:
-        return line.decode("utf-8-sig" if number == 1 else "utf-8")
-    except UnicodeDecodeError as error:
-        encoding = "UTF-16" if line.startswith(_UTF16) else "CP1252"
-        raise DataError(
-            f"{path}:{number}: byte 0x{line[error.start]:02x} at column {error.start + 1} is not "
-            "UTF-8. Save the file as UTF-8 (Excel calls this CSV UTF-8), or convert the file: "
-            f"iconv -f {encoding} -t UTF-8 OLD > NEW"
-        ) from None
 
 
 def columns(text: str, count: int, where: str) -> list[str]:

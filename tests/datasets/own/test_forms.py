@@ -50,27 +50,6 @@ def test_karpathys_splits_are_used(birds: Birds, expected: bytes) -> None:
     assert birds.read(birds.root / "raw", seed=1) == expected
 
 
-@pytest.mark.parametrize("way", ["column", "lists"])
-def test_splits_by_column_and_by_lists(way: str, birds: Birds) -> None:
-    parts = {"train": range(40), "dev": range(40, 50), "test": range(50, 58)}
-    files = {split: [f"bird{n}.jpg" for n in part] for split, part in parts.items()}
-    of_file = {file: split for split, names in files.items() for file in names}
-    if way == "column":
-        rows = [row | {"part": of_file.get(row["file_name"], "train")} for row in birds.rows]
-        (birds.photos / "metadata.jsonl").write_text("\n".join(map(json.dumps, rows)))
-        settings = {"split": ["part"]}
-    else:
-        birds.table(birds.photos / "metadata.csv")
-        lists = {split: birds.root / f"{split}Images.txt" for split in files}
-        for split, path in lists.items():
-            path.write_text("\n".join(files[split]))
-        settings = {"split": [str(path) for path in lists.values()]}
-    table = birds.read(birds.root / "raw", **settings)
-    counts = Counter(pq.read_table(io.BytesIO(table))["split"].to_pylist())
-    train = 42 if way == "column" else 40
-    assert counts == {"train": 2 * train, "validation": 20, "test": 16}
-
-
 def test_a_list_names_pictures_by_their_paths(birds: Birds) -> None:
     """Pictures of one name in several folders are different pictures."""
     for n, file in enumerate(list(birds.captions)):
@@ -95,17 +74,6 @@ def test_quotes_in_a_table_of_tokens_are_letters(birds: Birds) -> None:
     table = birds.read(birds.root / "raw", captions=str(birds.root / "all.token.txt"))
     captions = pq.read_table(io.BytesIO(table))["caption"].to_pylist()
     assert sorted(captions) == sorted(f'"Fly, image number {n}' for n in range(60))
-
-
-def test_missing_splits_are_drawn_from_training_pictures(birds: Birds) -> None:
-    for n, file in enumerate(birds.captions):
-        (birds.photos / ("test" if n < 9 else "train")).mkdir(exist_ok=True)
-        target = birds.photos / ("test" if n < 9 else "train") / Path(file).name
-        (birds.photos / file).rename(target)
-        target.with_suffix(".txt").write_text("a bird")
-    rows = pq.read_table(io.BytesIO(birds.read(birds.root / "raw"))).to_pylist()
-    assert Counter(row["split"] for row in rows) == {"train": 45, "validation": 6, "test": 9}
-    assert all(row["file"].startswith("images/test/") for row in rows if row["split"] == "test")
 
 
 def test_cocos_folders_of_2017(birds: Birds) -> None:

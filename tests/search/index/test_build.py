@@ -13,6 +13,7 @@ from killing import kill_during
 from PIL import Image
 
 from manymatch import load
+from manymatch.search.index.manifest import Changes
 from manymatch.util import images
 from manymatch.util.errors import CheckpointError, ConfigError, DataError, StorageError
 
@@ -170,6 +171,28 @@ def test_a_damaged_index_is_mended(album: Album, name: str, embedded: int, remov
             file.write(b"\x7f")
     assert album.index().embedded == embedded
     assert album.content() == whole
+
+
+def test_an_output_of_dvc_does_not_depend_on_times(album: Album, encoded: list[str]) -> None:
+    def made(name: str) -> tuple[Changes, dict[str, bytes]]:
+        album.target = album.root / name
+        changes = album.index(times=False)
+        return changes, album.content()
+
+    _, first = made("1.index")
+    for path in album.pictures.rglob("*.png"):
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+    assert made("2.index")[1] == first
+    index = album.open()
+    assert not index.search("two dogs", where="date > 1960-01-01").results
+    assert index.item(index.search("two dogs").results[0].id).mtime_ns == 0
+
+    encoded.clear()
+    assert made("2.index")[1] == first and not encoded
+    album.draw("0/00.png", 77)
+    assert made("2.index")[0].changed == 1
+    assert album.index().embedded == 0  # and now with times
+    assert album.open().search("two dogs", where="date > 2001-01-01").results
 
 
 def test_parts_of_several_machines_are_joined(album: Album, encoded: list[str]) -> None:

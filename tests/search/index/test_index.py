@@ -13,12 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_line import fails
+from hashed_files import edit
 from made_indexes import made_index
 
 from manymatch import Index
 from manymatch.evaluation.ensemble import reranked
+from manymatch.model.hub import fetched
 from manymatch.search.index.sources import PictureFolder
-from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.errors import CheckpointError, ConfigError, DataError
 
 from .conftest import Album
 
@@ -118,6 +121,47 @@ def test_an_index_behind_a_link_knows_its_model_and_source(album: Album) -> None
     index = Index.open(album.target)
     (result,) = index.search("two dogs", 1).results
     assert index.picture(result.id) == (album.pictures / result.path).read_bytes()
+
+
+def test_the_model_of_a_moved_index_is_named(
+    album: Album, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    album.index()
+    moved = album.root / "far" / "away" / "album.index"
+    shutil.copytree(album.target, moved)
+    expected = [result.path for result in album.open().search("two dogs").results]
+    with pytest.raises(CheckpointError, match=r"names the model '.*vsepp'.*--model"):
+        Index.open(moved).search("two dogs")
+    for model in (album.model_folder, str(album.model_folder)):
+        answer = Index.open(moved, model).search("two dogs")
+        assert [result.path for result in answer.results] == expected
+    assert "--model" in fails(["search", str(moved), "two dogs"], monkeypatch, capfd)
+
+
+def test_an_index_asks_no_hub_by_itself(album: Album, monkeypatch: pytest.MonkeyPatch) -> None:
+    album.index()
+    downloaded = False
+
+    def snapshot(name: str, *, local_files_only: bool, **_: Any) -> str:
+        if local_files_only and not downloaded:
+            raise OSError("not here")
+        assert allowed
+        return str(album.model_folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    allowed = False
+    for name in ("somebody/model", "somebody/model@main", "../../x", "a/b/c", "x", "x" * 300):
+        edit(album.target / "manifest.json", model=name)
+        with pytest.raises(CheckpointError, match="--model"):
+            Index.open(album.target).search("two dogs")
+    for name in ("models/scenes/cora", "./cora", "../a/b", "cora", "/a/b", "~/b"):
+        with pytest.raises(CheckpointError, match="no such folder"):
+            fetched(name)
+    allowed = True
+    assert Index.open(album.target, "somebody/model").search("two dogs").results
+    edit(album.target / "manifest.json", model="somebody/model")
+    downloaded = True
+    assert Index.open(album.target).search("two dogs").results
 
 
 def test_hostile_queries_have_a_clear_answer(album: Album) -> None:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import shutil
+import socket
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import uvicorn
 from made_indexes import made_index
 from starlette.testclient import TestClient
+from starlette.types import ASGIApp
 from waiting import ready
 
 from manymatch.search.service.app import application
+from manymatch.search.service.guard import Connection
 from manymatch.search.service.served_index import ServedIndex
 
 HOSTILE = "<img src=x onerror=alert(1)>.png"
@@ -21,6 +27,19 @@ SCRIPT = "<script>document.title = 'owned'</script>"
 PRECISION = {query: [[-1.0, 1.0], [0.25, 0.75]] for query in ("text", "image")}
 """Scores, and the shares of right results at them."""
 ADDRESS = "http://127.0.0.1:8000"
+
+
+@contextmanager
+def serving(app: ASGIApp) -> Iterator[int]:
+    """The port of a real server of the application."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(app, http=Connection, ws="none", log_level="error")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    yield listener.getsockname()[1]
+    server.should_exit = True
+    thread.join()
 
 
 @pytest.fixture(scope="session")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import uvicorn
 from fastapi import FastAPI, Request
 from starlette.testclient import TestClient
 
 from manymatch.search.service import guard
-from manymatch.search.service.guard import Connection, Guard, Rate, read_body
+from manymatch.search.service.guard import Guard, Rate, read_body
+
+from .conftest import serving
 
 ADDRESS = "http://127.0.0.1"
 
@@ -60,15 +60,8 @@ def test_an_answer_that_never_comes_ends(app: Guard, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def port(app: Guard) -> Iterator[int]:
-    """A real server of the application."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, http=Connection, ws="none", log_level="error", lifespan="off")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, args=([listener],))
-    thread.start()
-    yield listener.getsockname()[1]
-    server.should_exit = True
-    thread.join()
+    with serving(app) as port:
+        yield port
 
 
 def received(port: int, data: bytes) -> bytes:

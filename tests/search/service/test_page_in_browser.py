@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import socket
-import threading
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
-import uvicorn
 from chromium import CHROMIUM
+from waiting import ready
 
 from manymatch.search.service.app import application
-from manymatch.search.service.guard import Connection
 from manymatch.search.service.served_index import ServedIndex
+
+from .conftest import serving
 
 playwright = pytest.importorskip("playwright.sync_api")
 
@@ -30,18 +28,10 @@ SHOWN = "li:not([hidden]) > .card"
 @pytest.fixture(scope="module")
 def address(indexes: list[Path]) -> Iterator[str]:
     """The address of a running service whose indexes are ready."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    served = [ServedIndex.from_folder(folder) for folder in indexes]
-    config = uvicorn.Config(application(served), http=Connection, ws="none", log_level="error")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, args=([listener],))
-    thread.start()
-    address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    while b"loading" in urllib.request.urlopen(f"{address}/health", timeout=60).read():
-        time.sleep(0.1)
-    yield address
-    server.should_exit = True
-    thread.join()
+    app = application([ServedIndex.from_folder(folder) for folder in indexes])
+    with serving(app) as port, httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
+        ready(client)
+        yield str(client.base_url).rstrip("/")
 
 
 @pytest.fixture(scope="module")

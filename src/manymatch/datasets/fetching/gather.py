@@ -56,14 +56,34 @@ class Gatherer:
             if path is None or not path.is_dir():
                 where = f"params.yaml: sources.{name}.folder"
                 raise SourceError(f"{where}: {settings.folder} is not a folder here")
-            self._sources |= _search_folder(path, dataset)
+            self._search(path)
         for key in dataset.usual:
             value: Sequence[Source] | Source | None = getattr(settings, key)
             sources = (value,) if isinstance(value, Source) else value or ()
             if sources and (key not in self._sources or _is_local(sources)):
-                self._sources[key] = [
-                    _local_copy(source, path, f"{name} {key}") for source in sources
-                ]
+                self._sources[key] = [self._nearest(source, path, key) for source in sources]
+
+    def _search(self, folder: Path) -> None:
+        """Note the files of the folder that have their usual names."""
+        for key, choices in self._dataset.usual.items():
+            hits = [
+                sorted(folder.glob(choice))
+                if isinstance(choice, str)
+                else [folder / name for name in choice]
+                for choice in choices
+            ]
+            hits = [hit for hit in hits if hit and all(path.exists() for path in hit)]
+            if hits:
+                best = max(hits, key=lambda hit: all(map(self._dataset.has_all, hit)))
+                self._sources[key] = [Source(url=str(path)) for path in best]
+
+    def _nearest(self, source: Source, folder: Path | None, key: str) -> Source:
+        """The source, or the file of the same name in the folder, with the same checksum."""
+        if folder is None or _is_local([source]):
+            return source
+        path = folder / file_name(source.url, f"{self._name} {key}")
+        there = source.model_copy(update={"url": str(path), "mirrors": ()})
+        return there if path.exists() else source
 
     def is_local(self, key: str) -> bool:
         """Whether the file of the setting `key` is on this machine."""
@@ -77,16 +97,14 @@ class Gatherer:
         """What is not on this machine, the images first. `optional`: settings that may have no
         file."""
         for key in sorted(self._dataset.usual, key=lambda key: key != "images"):
-            if key in self._sources:
-                what = f"{self._name} {key}"
-                needs = [need for source in self._sources[key] if (need := needed(source, what))]
-                sizes = [need.size for need in needs]
-                faulty = [need for need in needs if need.fault]
-                if needs:
-                    size = None if None in sizes else sum(filter(None, sizes))
-                    yield faulty[0] if faulty else Need(what, size)
-            elif key not in optional:
-                yield Need(f"{self._name} {key}", fault=self._no_source(key))
+            what = f"{self._name} {key}"
+            needs = [need for one in self._sources.get(key, ()) if (need := needed(one, what))]
+            sizes = [need.size for need in needs]
+            size = None if None in sizes else sum(filter(None, sizes))
+            if needs:
+                yield next((need for need in needs if need.fault), Need(what, size))
+            elif key not in self._sources and key not in optional:
+                yield Need(what, fault=self._no_source(key))
 
     def _no_source(self, key: str) -> ConfigError:
         looked = f"not found under its usual name in {self._folder}; " if self._folder else ""
@@ -152,31 +170,6 @@ class PublishedDataset(Dataset):
 def _is_local(sources: Sequence[Source]) -> bool:
     addresses = [address for source in sources for address in source.addresses]
     return any(local_path(address) is not None for address in addresses)
-
-
-def _local_copy(source: Source, folder: Path | None, what: str) -> Source:
-    """The `source`, or the file of the same name in the folder, with the same size and checksum."""
-    if folder is None or _is_local([source]):
-        return source
-    path = folder / file_name(source.url, what)
-    return source.model_copy(update={"url": str(path), "mirrors": ()}) if path.exists() else source
-
-
-def _search_folder(path: Path, dataset: PublishedDataset) -> dict[str, Sequence[Source]]:
-    sources: dict[str, Sequence[Source]] = {}
-    for key, choices in dataset.usual.items():
-        hits = [hit for hit in (_matches(path, choice) for choice in choices) if hit]
-        if hits:
-            best = max(hits, key=lambda hit: all(map(dataset.has_all, hit)))  # the first of equals
-            sources[key] = tuple(Source(url=str(match)) for match in best)
-    return sources
-
-
-def _matches(folder: Path, choice: str | tuple[str, ...]) -> list[Path]:
-    if isinstance(choice, str):
-        return sorted(folder.glob(choice))
-    paths = [folder / name for name in choice]
-    return paths if all(path.exists() for path in paths) else []
 
 
 class SourceSettings(Strict):

@@ -7,26 +7,25 @@ speed.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import functools
 import re
 import socket
 import ssl
+import threading
 import time
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from manymatch import __version__
 
 if TYPE_CHECKING:
-    from httpx import AsyncClient, Request, Response
+    from httpx import Client, Request, Response
 
-Value = TypeVar("Value")
 DEADLINE = 60.0
 """Seconds for the connection, all redirects and all headers together."""
 WINDOW = 20.0
@@ -110,54 +109,78 @@ def opened(url: str, start: int, validator: str | None) -> Iterator[Answer]:
     headers = {"User-Agent": f"manymatch/{__version__}", "Accept-Encoding": "identity"}
     if start:
         headers |= {"Range": f"bytes={start}-"} | ({"If-Range": validator} if validator else {})
-    with asyncio.Runner() as runner, contextlib.ExitStack() as stack:
-        with _faults():
+    with contextlib.ExitStack() as stack:
+        watch = stack.enter_context(_Watch())
+        with _faults(watch):
             timeout = httpx.Timeout(WINDOW)
-            client = httpx.AsyncClient(headers=headers, timeout=timeout, verify=_trusted())
-            stack.callback(lambda: runner.run(client.aclose()))
-            request = client.build_request("GET", url)
-        response = _within(runner, DEADLINE, _follow(client, request))
-        stack.callback(lambda: runner.run(response.aclose()))
+            client = httpx.Client(headers=headers, timeout=timeout, verify=_trusted())
+            stack.enter_context(client)
+            request = client.build_request("GET", url, extensions={"trace": watch.trace})
+            response = _follow(client, request)
+            stack.callback(response.close)
         answer = _answer(url, response, start, validator)
-        yield (
-            answer
-            if answer.start == answer.total
-            else replace(answer, blocks=_blocks(runner, response))
-        )
+        whole = answer.start == answer.total
+        yield answer if whole else replace(answer, blocks=_blocks(response, watch))
 
 
-def _within(runner: asyncio.Runner, seconds: float, work: Coroutine[None, None, Value]) -> Value:
-    """The result of `work`, which may take so many seconds in all."""
+class _Watch:
+    """A thread that ends the connection when the time `until` has passed."""
 
-    async def limited() -> Value:
-        async with asyncio.timeout(seconds):
-            return await work
+    def __init__(self) -> None:
+        self.until = time.monotonic() + DEADLINE
+        self.is_late = False
+        self._connections: list[socket.socket] = []
+        self._ended = threading.Event()
 
-    with _faults():
-        return runner.run(limited())
+    def __enter__(self) -> _Watch:
+        threading.Thread(target=self._wait, daemon=True).start()
+        return self
+
+    def __exit__(self, *fault: object) -> None:
+        self._ended.set()
+        for connection in self._connections:
+            connection.close()
+
+    def trace(self, event: str, details: dict[str, Any]) -> None:
+        """Note the connection that httpx has made. TLS would take the original socket away."""
+        if event == "connection.connect_tcp.complete":
+            connection = details["return_value"].get_extra_info("socket")
+            self._connections.append(connection.dup())
+            if self.is_late:
+                self._end()
+
+    def _wait(self) -> None:
+        while (left := self.until - time.monotonic()) > 0:
+            if self._ended.wait(left):
+                return
+        self.is_late = True
+        self._end()
+
+    def _end(self) -> None:
+        for connection in self._connections:
+            with contextlib.suppress(OSError):  # the server was faster
+                connection.shutdown(socket.SHUT_RDWR)
 
 
-async def _follow(client: AsyncClient, request: Request) -> Response:
+def _follow(client: Client, request: Request) -> Response:
     """The answer after all redirects, whose bodies, which may be endless, are not read."""
     for _ in range(_REDIRECTS + 1):
-        response = await client.send(request, stream=True)
+        response = client.send(request, stream=True)
         if response.next_request is None:
             return response
-        await response.aclose()
+        response.close()
         request = response.next_request
     raise Final(f"more than {_REDIRECTS} redirects")
 
 
-def _blocks(runner: asyncio.Runner, response: Response) -> Iterator[bytes]:
-    """The body. Bytes that belong to no block, such as the sizes of chunks, have a deadline."""
-    pace, stream, data = Pace(), response.aiter_raw(), b"first"
-
-    async def following() -> bytes:
-        return await anext(stream, b"")
-
+def _blocks(response: Response, watch: _Watch) -> Iterator[bytes]:
+    """The body. The watch sees bytes that belong to no block, such as the sizes of chunks."""
+    pace, stream, data = Pace(), response.iter_raw(), b"first"
     while data:
         begun = time.monotonic()
-        data = _within(runner, 2 * WINDOW, following())
+        watch.until = begun + 2 * WINDOW
+        with _faults(watch):
+            data = next(stream, b"")
         pace.add(len(data), time.monotonic() - begun)
         if data:
             yield data
@@ -169,7 +192,7 @@ def _trusted() -> ssl.SSLContext:
 
 
 @contextlib.contextmanager
-def _faults() -> Iterator[None]:
+def _faults(watch: _Watch) -> Iterator[None]:
     """Turn the errors of httpx into faults."""
     import httpx
 
@@ -177,27 +200,19 @@ def _faults() -> Iterator[None]:
         yield
     except (httpx.UnsupportedProtocol, httpx.InvalidURL, ValueError, ImportError) as error:
         raise Final(f"the address, a redirect or a proxy is not valid ({_reason(error)})") from None
-    except (TimeoutError, httpx.TimeoutException):
-        raise Passing("timed out: the server does not answer in time") from None
     except (httpx.HTTPError, OSError) as error:
-        causes = _causes(error)
-        offline = any(
-            isinstance(cause, socket.gaierror) or cause.errno in _NO_WAY for cause in causes
-        )
-        raise (Unreachable if offline else Passing)(
-            _reason(causes[-1] if causes else error)
-        ) from None
+        if watch.is_late or isinstance(error, httpx.TimeoutException):
+            raise Passing("timed out: the server does not answer in time") from None
+        raise (Unreachable if _has_no_way(error) else Passing)(_reason(error)) from None
 
 
-def _causes(error: BaseException | None) -> list[OSError]:
-    """The faults of the system that caused `error`, of each address of the host."""
-    if error is None:
-        return []
-    parts = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
-    inner = [
-        cause for part in (*parts, error.__cause__ or error.__context__) for cause in _causes(part)
-    ]
-    return inner or ([error] if isinstance(error, OSError) else [])
+def _has_no_way(error: BaseException | None) -> bool:
+    """Whether `error`, or an error that caused it, says that no network leads to the host."""
+    while error is not None:
+        if isinstance(error, socket.gaierror) or getattr(error, "errno", None) in _NO_WAY:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _reason(error: Exception) -> str:
@@ -233,22 +248,11 @@ def _answer(url: str, response: Response, start: int, validator: str | None) -> 
     version = etag if etag and not etag.startswith("W/") else headers.get("Last-Modified")
     if status == 200:
         return Answer(0, length, version)
-    part = _part(headers.get("Content-Range", ""))
-    changed = None not in (version, validator) and version != validator
-    if changed or part is None or part[0] != start:
+    part = re.fullmatch(
+        r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15}|\*)", headers.get("Content-Range", "").strip()
+    )
+    total = int(part[3]) if part and part[3] != "*" else None
+    fits = part and start == int(part[1]) <= int(part[2]) < (total or _LONGEST)
+    if not fits or (None not in (version, validator) and version != validator):
         raise Stale if start else Final("the server sends another range than the wanted one")
-    total = part[1]
     return Answer(start, start + length if total is None and length is not None else total, version)
-
-
-def _part(stated: str) -> tuple[int, int | None] | None:
-    """First byte of the part and length of the whole file, from the header of a part.
-
-    None: there is no such header, or its numbers make no sense.
-    """
-    match = re.fullmatch(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15}|\*)", stated.strip())
-    if match is None:
-        return None
-    first, last = int(match[1]), int(match[2])
-    total = None if match[3] == "*" else int(match[3])
-    return (first, total) if first <= last < (total or _LONGEST) else None

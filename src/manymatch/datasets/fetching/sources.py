@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
@@ -46,10 +45,6 @@ class Source(Strict):
     def addresses(self) -> tuple[str, ...]:
         return (self.url, *self.mirrors)
 
-    @property
-    def expected(self) -> Expected:
-        return Expected(self.size, self.sha256)
-
 
 def downloads(raw: Path, name: str) -> Path:
     """The folder of the downloads of the data set `name`, until its `raw` folder is complete."""
@@ -77,7 +72,7 @@ def obtain(source: Source, what: str, folder: Path, check: Check | None = None) 
         raise need.fault
     web = [address for address in source.addresses if local_path(address) is None]
     target = folder / file_name(web[0], what)
-    fetch(web, target, replace(source.expected, check=check), what)
+    fetch(web, target, Expected(source.size, source.sha256, check), what)
     return target
 
 
@@ -88,7 +83,7 @@ def needed(source: Source, what: str) -> Need | None:
         return None
     if len(local) < len(source.addresses):
         return Need(what, source.size)
-    tried = ", ".join(str(path) for path in local)
+    tried = ", ".join(map(str, local))
     fault = f"{what}: no such file or folder: {tried}. Correct the path in params.yaml"
     return Need(what, fault=SourceError(fault))
 
@@ -127,8 +122,7 @@ def _checked(path: Path, source: Source, what: str) -> Path:
             raise ConfigError(f"{what}: {path} is a folder, which has no size or sha256 to check")
         return path
     open_regular(path).close()
-    fault = source.expected.fault(path)
-    if fault:
+    if fault := Expected(source.size, source.sha256).fault(path):
         raise SourceError(
             f"{what}: {path}: {fault}. Download the file again or correct params.yaml"
         )

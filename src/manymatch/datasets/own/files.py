@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import unicodedata
@@ -41,7 +42,7 @@ class PictureFiles:
         self._roots = (Path.cwd() / os.path.normpath(folder), folder.resolve())
         paths = image_files(folder, (*PICTURES, *UNREADABLE))
         self._names = [path.relative_to(folder).as_posix() for path in paths]
-        self._files: dict[Callable[[str], str], dict[str, list[str]]] = {}
+        self._files: dict[Callable[[str], str], defaultdict[str, list[str]]] = {}
         self._found: set[str] = set()
 
     @property
@@ -52,15 +53,6 @@ class PictureFiles:
     def __len__(self) -> int:
         return len(self._names)
 
-    def _index(self, key: Callable[[str], str]) -> dict[str, list[str]]:
-        """The names by key. Captions that name files exactly need the first key alone."""
-        if key not in self._files:
-            files: dict[str, list[str]] = defaultdict(list)
-            for name in self._names:
-                files[key(name)].append(name)
-            self._files[key] = files
-        return self._files[key]
-
     def find(self, name: str) -> str:
         """Return the path below the folder of the picture that captions call `name`.
 
@@ -69,17 +61,22 @@ class PictureFiles:
         """
         path = self._relative(name)
         for key in _KEYS:
-            if hits := self._index(key).get(key(path.as_posix())):
+            if key not in self._files:  # most captions name files exactly: the first key suffices
+                files = self._files[key] = defaultdict(list)
+                for file in self._names:
+                    files[key(file)].append(file)
+            if hits := self._files[key].get(key(path.as_posix())):
                 self._found.update(hits)
                 if len(hits) > 1:
                     raise Unusable(f"{len(hits)} files of this name: {hits[0]}, {hits[1]}")
                 refuse_unreadable(hits[0])
                 return hits[0]
-        if path.name and _is_file(self._folder / path):
-            raise Unusable(
-                f"the ending '{path.suffix}' is none of a picture that can be read: "
-                f"{', '.join(PICTURES)}. Rename or convert the file"
-            )
+        with contextlib.suppress(OSError):  # a name that is too long
+            if path.name and (self._folder / path).is_file():
+                raise Unusable(
+                    f"the ending '{path.suffix}' is none of a picture that can be read: "
+                    f"{', '.join(PICTURES)}. Rename or convert the file"
+                )
         raise Unusable(f"no such picture in {self._folder}")
 
     def _relative(self, name: str) -> PurePosixPath:
@@ -135,13 +132,6 @@ class TakenNames:
 def word(file: str) -> str:
     """Return the name of a file as a single word, of which ids are made."""
     return re.sub(r"\s+", "_", composed(file))
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a name that is too long
-        return False
 
 
 def refuse_unreadable(file: str) -> None:

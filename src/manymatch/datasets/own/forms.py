@@ -133,7 +133,7 @@ def look(images: Path, captions: Path | None, wanted: str | None, columns: Colum
             raise SourceError(f"{path}: no such file or folder. Check the path")
     where = captions or images
     folder = images if images.is_dir() else images.parent
-    forms, others = _forms(where, folder, columns) if where.is_dir() else (_form_of_file(where), {})
+    forms, others = _forms(where, folder, columns)
     ignored = [path for files in others.values() for path in files]
     if wanted:
         files = forms.get(wanted) or others.get(wanted)  # type: ignore[call-overload]
@@ -153,33 +153,26 @@ def look(images: Path, captions: Path | None, wanted: str | None, columns: Colum
             f"{where}: captions in several forms, {' and '.join(sorted(forms))}. Choose by --format"
         )
     ((name, files),) = forms.items()
-    read = _preferred(files)
+    # Tables called `metadata` come before other tables, and those before Parquet.
+    metadata = [path for path in files if path.stem == "metadata"]
+    read = sorted(
+        metadata or [path for path in files if path.suffix.lower() != ".parquet"] or files
+    )
     root = where if where.is_dir() else where.parent
     root = folder if is_below(where, folder) else root
     return Form(name, folder, read, root, [*ignored, *sorted({*files} - {*read})])
-
-
-def _preferred(files: list[Path]) -> list[Path]:
-    """Tables called `metadata` come before other tables, and those before Parquet."""
-    metadata = [path for path in files if path.stem == "metadata"]
-    others = [path for path in files if path.suffix.lower() != ".parquet"]
-    return sorted(metadata or others or files)
-
-
-def _form_of_file(path: Path) -> Files:
-    ending = path.suffix.lower()
-    if ending == ".json":
-        form, _ = _kind(path, Columns())
-        return {form or "coco": [path]}
-    if ending in ENDINGS:
-        return {"table": [path]}
-    return {"tars": [path]} if path.name.lower().endswith(_TARS) else {}
 
 
 def _forms(where: Path, folder: Path, columns: Columns) -> tuple[Files, Files]:
     """Return the files in the folder `where` that fit each form, and those that only look so."""
     fitting: Files = {}
     others: Files = {}
+    if not where.is_dir():
+        ending, is_tar = where.suffix.lower(), where.name.lower().endswith(_TARS)
+        form: Format | None = "table" if ending in ENDINGS else "tars" if is_tar else None
+        if ending == ".json":
+            form = _kind(where, Columns())[0] or "coco"
+        return ({form: [where]} if form else {}), {}
     texts = TextFiles(where)
     pictures = [path.relative_to(folder) for path in image_files(folder, PICTURES)]
     if any(map(texts.find, pictures)):

@@ -57,12 +57,15 @@ def duplicate_groups(signatures: list[Signature]) -> NDArray[np.int32]:
     groups = np.arange(len(distinct), dtype=np.int32)
     waiting: list[NDArray[np.intp]] = []
     count = 0
-    for bucket in _buckets(hashes):
-        for pairs in _duplicate_pairs(bucket, hashes, colours):
-            waiting.append(pairs)
-            count += len(pairs)
-            if count > max(_PAIRS, len(distinct)):
-                groups, waiting, count = _joined(groups, waiting), [], 0
+    for shift in range(0, 64, 8):  # near-duplicates have one of these bytes in common
+        part = (hashes >> np.uint64(shift)) & np.uint64(255)
+        order = np.argsort(part, kind="stable")
+        for bucket in np.split(order, np.flatnonzero(np.diff(part[order])) + 1):
+            for pairs in _duplicate_pairs(bucket, hashes, colours):
+                waiting.append(pairs)
+                count += len(pairs)
+                if count > max(_PAIRS, len(distinct)):
+                    groups, waiting, count = _joined(groups, waiting), [], 0
     return _joined(groups, waiting)[[position[one] for one in signatures]]
 
 
@@ -72,14 +75,6 @@ def _joined(groups: NDArray[np.int32], pairs: list[NDArray[np.intp]]) -> NDArray
     graph = coo_array((np.ones(ends.shape[1]), tuple(ends)), shape=(len(groups), len(groups)))
     _, joined = connected_components(graph, directed=False)
     return joined[groups]
-
-
-def _buckets(hashes: NDArray[np.uint64]) -> Iterator[NDArray[np.intp]]:
-    """Yield the pictures that have a byte of the hash in common, for each byte."""
-    for shift in range(0, 64, 8):
-        part = (hashes >> np.uint64(shift)) & np.uint64(255)
-        order = np.argsort(part, kind="stable")
-        yield from np.split(order, np.flatnonzero(np.diff(part[order])) + 1)
 
 
 def _duplicate_pairs(

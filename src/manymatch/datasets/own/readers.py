@@ -224,8 +224,16 @@ def _pair_captions(
     metadata: dict[str, Any] = {}
     captions: list[str] = []
     try:
-        metadata = _metadata(content.get(".json", b"{}"))
-        captions = _captions(metadata, content.get(".txt"), text)
+        plain = content.get(".json", b"{}").decode("utf-8-sig")
+        metadata = json.loads(plain, object_pairs_hook=unique_members)
+        if not isinstance(metadata, dict):
+            metadata = {}
+            raise ValueError("not an object")
+        columns = text or caption_columns(list(metadata))
+        if ".txt" in content and not text:
+            captions = texts(content[".txt"].decode("utf-8-sig"))
+        else:
+            captions = [one for column in columns for one in texts(metadata.get(column))]
     except Unusable as reason:
         fault = fault or str(reason)
     except (ValueError, RecursionError):
@@ -239,19 +247,3 @@ def _pair_captions(
     cell = metadata.get(split or split_column(list(metadata)))
     given = None if cell is None else split_of_cell(cell, record.where)
     return replace(record, captions=captions, split=given, fault=fault)
-
-
-def _metadata(content: bytes) -> dict[str, Any]:
-    metadata = json.loads(content.decode("utf-8-sig"), object_pairs_hook=unique_members)
-    if not isinstance(metadata, dict):
-        raise ValueError("not an object")
-    return metadata
-
-
-def _captions(
-    metadata: dict[str, Any], plain: bytes | None, wanted: Sequence[str] | None
-) -> list[str]:
-    if plain is not None and not wanted:
-        return texts(plain.decode("utf-8-sig"))
-    columns = wanted or caption_columns(list(metadata))
-    return [text for column in columns for text in texts(metadata.get(column))]

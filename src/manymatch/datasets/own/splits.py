@@ -91,19 +91,16 @@ class Lists:
                     raise DataError(f"{file} is in the lists of {lists}. Remove one")
                 for entry in entries:
                     entry.used, given[file] = True, entry.split
-        self._check_use(len(given) == len(files))
-        return [given.get(file) for file in files]
-
-    def _check_use(self, complete: bool) -> None:
-        """Check that the lists name pictures; `complete`: every picture is in a list."""
+        complete = len(given) == len(files)
         for path in dict.fromkeys(entry.list for entry in self._entries.values()):
-            entries = [entry for entry in self._entries.values() if entry.list == path]
-            unused = [entry.path for entry in entries if not entry.used]
-            if len(unused) == len(entries) or (not complete and 2 * len(unused) > len(entries)):
+            names = [entry for entry in self._entries.values() if entry.list == path]
+            unused = [entry.path for entry in names if not entry.used]
+            if len(unused) == len(names) or (not complete and 2 * len(unused) > len(names)):
                 raise DataError(
-                    f"{path}: {len(unused):,} of {len(entries):,} names are no picture with a "
+                    f"{path}: {len(unused):,} of {len(names):,} names are no picture with a "
                     f"caption, such as {unused[0]}. Write the names of the files"
                 )
+        return [given.get(file) for file in files]
 
     @property
     def unused(self) -> int:

@@ -161,7 +161,10 @@ class _Roles:
             elif not name:
                 name = "" if cell is None else str(cell)
             elif isinstance(cell, str) and _FOLDER.fullmatch(column):
-                name = _joined(cell, name)
+                folder = PurePosixPath(cell)  # of Karpathy's tables
+                is_path = cell and "://" not in cell and not folder.is_absolute()
+                if is_path and ".." not in folder.parts:
+                    name = cell if folder.name == PurePosixPath(name).name else f"{cell}/{name}"
         if picture is not None and not name:
             key = row.get("key")  # img2dataset's
             name = (key if isinstance(key, str) else "") or f"{number:08d}"
@@ -172,14 +175,6 @@ class _Roles:
         if picture is not None and (path.is_absolute() or ".." in path.parts):
             name = path.name  # a path on the machine that wrote the table
         return name, picture
-
-
-def _joined(folder: str, name: str) -> str:
-    """The path of a file whose folder Karpathy's tables have in the column `filepath`."""
-    path = PurePosixPath(folder)
-    if path.is_absolute() or ".." in path.parts or "://" in folder or not folder:
-        return name
-    return folder if path.name == PurePosixPath(name).name else f"{folder}/{name}"
 
 
 def _rows(path: Path, columns: Columns) -> Iterator[Row]:
@@ -199,20 +194,18 @@ def _json_rows(path: Path) -> Iterator[Row]:
     if path.suffix.lower() == ".json":
         rows = ((f"{path}: [{n}]", row) for n, row in enumerate(list_elements(path)))
     else:
-        rows = ((f"{path}:{n}", _parsed(line, path, n)) for n, line in numbered_lines(path))
+        rows = ((f"{path}:{n}", line) for n, line in numbered_lines(path))
     for where, row in rows:
+        if path.suffix.lower() == ".jsonl":
+            try:
+                row = json.loads(row, object_pairs_hook=unique_members)
+            except RecursionError:
+                raise DataError(f"{where}: lists nested too deeply. Correct the line") from None
+            except ValueError as error:
+                raise DataError(f"{where}: not valid JSON: {first_line(error)}") from None
         if not isinstance(row, dict):
             raise NoColumns(f'{where}: expected a JSON object, such as {{"file_name": ...}}')
         yield where, row, None
-
-
-def _parsed(line: str, path: Path, number: int) -> Any:
-    try:
-        return json.loads(line, object_pairs_hook=unique_members)
-    except RecursionError:
-        raise DataError(f"{path}:{number}: lists nested too deeply. Correct the line") from None
-    except ValueError as error:
-        raise DataError(f"{path}:{number}: not valid JSON: {first_line(error)}") from None
 
 
 def _delimiter(header: str, columns: Columns) -> str:

@@ -112,18 +112,12 @@ def _block(matrix: Array, rows: Tensor, columns: Tensor) -> Tensor:
     """The values at `rows` and `columns`. Of the other rows nothing is read."""
     first = int(columns.min())
     between = slice(first, int(columns.max()) + 1)
+    breaks = (rows.diff() != 1).nonzero()[:, 0] + 1
     parts = [
-        matrix.read(slice(start, stop), between)[:, columns - first]
-        for start, stop in _consecutive(rows)
+        matrix.read(slice(int(run[0]), int(run[-1]) + 1), between)[:, columns - first]
+        for run in torch.tensor_split(rows, breaks)  # runs of consecutive numbers
     ]
     return _finite(torch.cat(parts), matrix.where)
-
-
-def _consecutive(rows: Tensor) -> list[tuple[int, int]]:
-    """`rows` as runs (start, stop) of consecutive numbers."""
-    breaks = (rows.diff() != 1).nonzero()[:, 0] + 1
-    parts = torch.tensor_split(rows, breaks)
-    return [(int(part[0]), int(part[-1]) + 1) for part in parts]
 
 
 def _embedding_scores(

@@ -91,7 +91,10 @@ def _pmrp(split: RankedSplit, labels: Labels) -> dict[str, Any]:
         raise DoesNotApply("PMRP needs the images' object labels, and there are none")
 
     def relevant(images: Tensor, others: Tensor) -> Iterator[Tensor]:
-        return _plausible(codes[images], codes[others])
+        one, other = codes[images], codes[others]  # (q, labels) and (g, labels)
+        differing = one.sum(1, keepdim=True) + other.sum(1) - 2 * one @ other.T
+        for distance in DISTANCES:
+            yield differing <= distance
 
     precision = {
         way: values[:, 0] for way, values in both_ways(split, codes.any(1), relevant).items()
@@ -110,13 +113,6 @@ def _codes(labels: Labels) -> Tensor:
     for row, own in enumerate(labels.image_labels):
         codes[row, [columns[label] for label in own]] = 1
     return codes
-
-
-def _plausible(queries: Tensor, items: Tensor) -> Iterator[Tensor]:
-    """For each zeta a mask `(q, g)`: the `items (g, labels)` that are plausible for `queries`."""
-    differing = queries.sum(1, keepdim=True) + items.sum(1) - 2 * queries @ items.T
-    for distance in DISTANCES:
-        yield differing <= distance
 
 
 Ranked = dict[int, list[int]]

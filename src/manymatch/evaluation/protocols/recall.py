@@ -19,7 +19,7 @@ from manymatch.evaluation.ranking.metrics import (
 )
 from manymatch.evaluation.ranking.ranks import Ranking, rank
 from manymatch.methods.shared.method import Embeddings
-from manymatch.model.blocks import SCORES_AT_ONCE, Score, whole_rows
+from manymatch.model.blocks import Score, whole_rows
 
 
 def recall(
@@ -92,7 +92,6 @@ def relevant_ranks(
     queries: Embeddings,
     gallery: Embeddings,
     pairs: Tensor,
-    scores_at_once: int = SCORES_AT_ONCE,
 ) -> Iterator[RelevantRanks]:
     """Ranks of all positives, for blocks of queries.
 
@@ -100,7 +99,7 @@ def relevant_ranks(
         score: `(queries, gallery) -> (q, g)`.
         pairs: `(p, 2)` rows (query, positive), without repetition; each query has a positive.
     """
-    for numbers, scores in whole_rows(score, queries, gallery, scores_at_once=scores_at_once):
+    for numbers, scores in whole_rows(score, queries, gallery):
         yield ranks_of_relevant(scores, _relevant(pairs, numbers, scores))
 
 

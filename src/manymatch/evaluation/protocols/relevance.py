@@ -48,7 +48,7 @@ def read_judgments(
         path,
         RELEVANCE,
         "Run the stage 'captions', or give another table with --relevance.",
-        read=_read_csv if foreign else None,
+        read=(lambda file: read_csv(file, RELEVANCE.names)) if foreign else None,
     )
     image = pc.index_in(table["image_id"], value_set=pa.array(image_ids, pa.string()))
     caption = pc.index_in(table["caption_id"], value_set=pa.array(caption_ids, pa.string()))
@@ -63,7 +63,3 @@ def read_judgments(
     extra = torch.from_numpy(np.unique(np.stack(columns, 1), axis=0))
     extra = extra[image_index[extra[:, 1]] != extra[:, 0]]
     return Judgments(extra, (table.schema.metadata or {}).get(b"complete") == b"true")
-
-
-def _read_csv(path: Path) -> pa.Table:
-    return read_csv(path, RELEVANCE.names)

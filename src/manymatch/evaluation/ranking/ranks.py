@@ -15,15 +15,7 @@ from torch import Tensor
 
 from manymatch.batch.parallel_map import single_core, start_background
 from manymatch.methods.shared.method import Embeddings
-from manymatch.model.blocks import (
-    CAPTIONS_PER_BLOCK,
-    IMAGES_PER_BLOCK,
-    Block,
-    Score,
-    blocks_by_image,
-    checked,
-    holding,
-)
+from manymatch.model.blocks import Block, Score, blocks_by_image, checked, holding
 from manymatch.util.progress import track
 
 Mixture = Callable[[Sequence[Tensor]], Sequence[Tensor]]
@@ -98,8 +90,6 @@ def rank(
     depth: int = 0,
     *,
     t2i_score: Score | None = None,
-    images_per_block: int = IMAGES_PER_BLOCK,
-    captions_per_block: int = CAPTIONS_PER_BLOCK,
 ) -> Ranking:
     """Rank every caption for every image and every image for every caption.
 
@@ -117,16 +107,8 @@ def rank(
     Raises:
         DataError: a score is not finite, or `image_index` does not fit.
     """
-    (ranking,) = rank_each(
-        [score] if t2i_score is None else [score, t2i_score],
-        [lambda scores: scores],
-        images,
-        texts,
-        image_index,
-        depth,
-        images_per_block=images_per_block,
-        captions_per_block=captions_per_block,
-    )
+    scores = [score] if t2i_score is None else [score, t2i_score]
+    (ranking,) = rank_each(scores, [lambda parts: parts], images, texts, image_index, depth)
     return ranking
 
 
@@ -137,12 +119,9 @@ def rank_each(
     texts: Embeddings,
     image_index: Tensor,
     depth: int = 0,
-    *,
-    images_per_block: int = IMAGES_PER_BLOCK,
-    captions_per_block: int = CAPTIONS_PER_BLOCK,
 ) -> list[Ranking]:
     """`rank` by each of several mixtures of `scores`, which are computed once."""
-    blocks = blocks_by_image(image_index.cpu(), len(images), images_per_block, captions_per_block)
+    blocks = blocks_by_image(image_index.cpu(), len(images))
     image_index = image_index.to(images.vectors.device)
     device, sizes = image_index.device, (len(images), len(texts))
     ways = [(_Way(*sizes, depth, device), _Way(*sizes[::-1], depth, device)) for _ in mixtures]

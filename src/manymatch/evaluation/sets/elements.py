@@ -160,7 +160,7 @@ class NearestItems:
         return 1 + (first.diff(dim=1) != 0).sum(1).double().mean().item()
 
 
-def nearest_items(queries: Tensor, gallery: Tensor, depth: int = ITEMS_PER_ELEMENT) -> NearestItems:
+def nearest_items(queries: Tensor, gallery: Tensor) -> NearestItems:
     """Rank all items for each element of each query.
 
     The similarity of an element and an item is the cosine of the element and the item's nearest
@@ -168,7 +168,6 @@ def nearest_items(queries: Tensor, gallery: Tensor, depth: int = ITEMS_PER_ELEME
 
     Args:
         queries, gallery: vectors `(n, K, D)` and `(m, L, D)`, of any length but zero.
-        depth: the number of items kept for each element, at most m.
 
     Memory beyond a normalised copy of both is bounded. The cost is n K m L D multiply-adds: all
     queries of COCO 5K (5,000 and 25,000 sets of 4 vectors of 1,024) take about 70 s a direction on
@@ -179,7 +178,7 @@ def nearest_items(queries: Tensor, gallery: Tensor, depth: int = ITEMS_PER_ELEME
     """
     elements = Embeddings(normalize(queries, dim=2).flatten(0, 1)[:, None])
     items = Embeddings(normalize(gallery, dim=2))
-    depth = min(depth, len(items))
+    depth = min(ITEMS_PER_ELEMENT, len(items))
     rows = whole_rows(lambda one, other: mil(one.vectors, other.vectors), elements, items)
     best = [scores.topk(depth, dim=1) for _, scores in rows]
     shape = *queries.shape[:2], depth

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -103,16 +103,14 @@ def _element_answers(
         return NearestImage(**answer.to_json(), element=element)
 
     images, texts = embedded.images.vectors, embedded.texts.vectors
-    captions_found = _answers(queries.images, images, texts, nearest[0], caption_for)
-    images_found = _answers(queries.captions, texts, images, nearest[1], image_for)
     return ElementAnswers(
         images=[
             ImageAnswers(image_id=embedded.image_ids[row], elements=elements)
-            for row, elements in zip(queries.images, captions_found, strict=True)
+            for row, elements in _answers(queries.images, images, texts, nearest[0], caption_for)
         ],
         captions=[
             CaptionAnswers(caption_id=embedded.caption_ids[row], elements=elements)
-            for row, elements in zip(queries.captions, images_found, strict=True)
+            for row, elements in _answers(queries.captions, texts, images, nearest[1], image_for)
         ],
     )
 
@@ -123,23 +121,22 @@ def _answers(
     gallery: Tensor,
     nearest: NearestItems,
     answer: Callable[[int, int, float, int], _Answer],
-) -> list[list[list[_Answer]]]:
-    """The answers of each query and each of its elements; `answer` takes the rows of query and
+) -> Iterator[tuple[int, list[list[_Answer]]]]:
+    """Each query with the answers of each of its elements; `answer` takes the rows of query and
     item, the cosine, and which element of the item (from 1) is nearest."""
-    items, cosines = nearest.items[queries], nearest.cosines[queries]
-    matching = matching_elements(vectors[queries], gallery, items)
-    return [
-        [
+    items = nearest.items[queries]
+    facts = items, nearest.cosines[queries], matching_elements(vectors[queries], gallery, items)
+    for query, *rows in zip(queries, *map(Tensor.tolist, facts), strict=True):
+        yield (
+            query,
             [
-                answer(query, item, round(cosine, 4), element)
-                for item, cosine, element in zip(*columns, strict=True)
-            ]
-            for columns in zip(*facts, strict=True)
-        ]
-        for query, *facts in zip(
-            queries, items.tolist(), cosines.tolist(), matching.tolist(), strict=True
+                [
+                    answer(query, item, round(cosine, 4), element)
+                    for item, cosine, element in zip(*columns, strict=True)
+                ]
+                for columns in zip(*rows, strict=True)
+            ],
         )
-    ]
 
 
 def image_maps(
@@ -154,38 +151,29 @@ def image_maps(
         attention: `(n, K, R)`; regions beyond those of an image are padding.
         passes: `(T, n, K, R)`, the maps of all passes, if the method refines sets in passes.
     """
-    passes_by_image: Iterable[Iterable[Tensor]] = (
-        [()] * len(images) if passes is None else passes.cpu().transpose(0, 1)
-    )
-    return [
-        _image_map(image, image.boxes, weights, image_passes)
-        for image, weights, image_passes in zip(
-            images, attention.cpu(), passes_by_image, strict=True
+    by_image: Iterable[Any] = [()] * len(images)
+    if passes is not None:
+        by_image = passes.cpu().transpose(0, 1)
+    shown = []
+    for image, weights, own_passes in zip(images, attention.cpu(), by_image, strict=True):
+        if (boxes := image.boxes) is None:
+            continue
+        count, side, size = len(boxes), _grid_side(boxes), (1, 1)
+        if image.thumbnail is not None:
+            with Image.open(io.BytesIO(image.thumbnail)) as thumbnail:
+                size = thumbnail.size
+        edges = [tuple(round(edge, 3) for edge in box) for box in boxes.tolist()]
+        shown.append(
+            ImageMap(
+                image_id=image.image_id,
+                size=size,
+                weights=_rounded(weights[:, :count]),
+                passes=[_rounded(maps[:, :count]) for maps in own_passes],
+                grid=side,
+                boxes=None if side else edges,
+            )
         )
-        if image.boxes is not None
-    ]
-
-
-def _image_map(
-    image: Sample, boxes: np.ndarray, weights: Tensor, passes: Iterable[Tensor]
-) -> ImageMap:
-    count, side = len(boxes), _grid_side(boxes)
-    return ImageMap(
-        image_id=image.image_id,
-        size=_size(image.thumbnail),
-        weights=_rounded(weights[:, :count]),
-        passes=[_rounded(maps[:, :count]) for maps in passes],
-        grid=side,
-        boxes=None if side else [tuple(round(edge, 3) for edge in box) for box in boxes.tolist()],
-    )
-
-
-def _size(thumbnail: bytes | None) -> tuple[int, int]:
-    """Width and height of the thumbnail; (1, 1) without a thumbnail."""
-    if thumbnail is None:
-        return 1, 1
-    with Image.open(io.BytesIO(thumbnail)) as image:
-        return image.size
+    return shown
 
 
 def _grid_side(boxes: np.ndarray) -> int | None:

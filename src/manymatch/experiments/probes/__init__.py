@@ -1,1 +1,1 @@
-"""Probes of trained models. A new probe is one file here and one line in `probe.PROBES`."""
+"""Probes of trained models. A new probe is one file here and one line in `all_probes.PROBES`."""

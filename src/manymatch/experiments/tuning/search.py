@@ -34,7 +34,6 @@ from manymatch.experiments.tuning.space import Pruning, Space, read_space
 from manymatch.methods import check_model
 from manymatch.results.tuning import TunedTrial
 from manymatch.util.errors import ConfigError, StorageError, first_line
-from manymatch.util.regular_file import open_regular
 
 KIND = "tuning"
 SECONDS, EPOCHS, DIVERGED, SETTINGS = "seconds", "epochs", "diverged", "settings"
@@ -273,12 +272,9 @@ def open_study(path: Path, key: str, pruning: Pruning) -> optuna.Study:
     """The study `key` of the database `path`; both are created if they are missing.
 
     Raises:
-        DataError: `path` is no regular file.
         StorageError: the database is damaged, or cannot be read or written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileNotFoundError):
-        open_regular(path).close()  # SQLite would wait at a pipe
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     # Optuna has no error of its own for tables of another version, or with values of another kind.
     with database_errors(path, RuntimeError, ValueError, LookupError, TypeError):

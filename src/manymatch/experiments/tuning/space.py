@@ -49,16 +49,18 @@ class Domain(Strict):
             raise ValueError("an option has no options of its own. List all options side by side")
         return self
 
+    def _parts(self, name: str) -> dict[str, dict[str, Domain | Scalar]]:
+        """The settings of each option. Without options, an option without a name has `name`."""
+        return self.options or {"": {name: self}}
+
     def draw(self, trial: Any, name: str) -> Settings:
         """The settings that the Optuna `trial` draws; `name` is the key, or names the options."""
-        if self.options is None:
-            return {name: self._value(trial, name)}
-        option = trial.suggest_categorical(name, list(self.options))
+        option = trial.suggest_categorical(name, list(self.options)) if self.options else ""
         return {
-            key: part._value(trial, _nested(name, option, key))
+            key: part._value(trial, _parameter(name, option, key))
             if isinstance(part, Domain)
             else part
-            for key, part in self.options[option].items()
+            for key, part in self._parts(name)[option].items()
         }
 
     def _value(self, trial: Any, name: str) -> Any:
@@ -73,16 +75,14 @@ class Domain(Strict):
     def samples(self, name: str) -> list[Settings]:
         """Settings that `draw` may give: each value and option, both ends of a range, and a number
         between them."""
-        if self.options is None:
-            return [{name: value} for value in self._sample_values()]
         settings: list[Settings] = []
-        for option in self.options.values():
-            parts = {
+        for parts in self._parts(name).values():
+            values = {
                 key: part._sample_values() if isinstance(part, Domain) else [part]
-                for key, part in option.items()
+                for key, part in parts.items()
             }
-            count = max(map(len, parts.values()), default=1)
-            settings += [{k: p[i % len(p)] for k, p in parts.items()} for i in range(count)]
+            count = max(map(len, values.values()), default=1)
+            settings += [{k: v[i % len(v)] for k, v in values.items()} for i in range(count)]
         return settings
 
     def _sample_values(self) -> list[Any]:
@@ -98,18 +98,14 @@ class Domain(Strict):
         Args:
             stated: the value of a setting by its key.
         """
-        if self.options is None:
-            value = stated(name)
-            return {name: value} if self._holds(value) else {}
-        for option, parts in self.options.items():
-            fits = {
-                key: part._holds(stated(key)) if isinstance(part, Domain) else part == stated(key)
+        for option, parts in self._parts(name).items():
+            if all(
+                part._holds(stated(key)) if isinstance(part, Domain) else part == stated(key)
                 for key, part in parts.items()
-            }
-            if all(fits.values()):
+            ):
                 searched = [key for key, part in parts.items() if isinstance(part, Domain)]
-                nested = {_nested(name, option, key): stated(key) for key in searched}
-                return {name: option, **nested}
+                nested = {_parameter(name, option, key): stated(key) for key in searched}
+                return {name: option, **nested} if option else nested
         return {}
 
     def _holds(self, value: Any) -> bool:
@@ -168,7 +164,8 @@ class Space(Strict):
     @classmethod
     def _insert_domains(cls, value: Any) -> Any:
         """Domains in place of their names."""
-        domains, methods = value.get("domains") or {}, value.get("methods")
+        domains, methods = value.get("domains"), value.get("methods")
+        domains = domains if isinstance(domains, dict) else {}
 
         def inserted(group: Any) -> Any:
             if not isinstance(group, dict):
@@ -206,8 +203,8 @@ class Space(Strict):
         return reduce(or_, (one.parameters(key, stated) for key, one in domains.items()), {})
 
 
-def _nested(name: str, option: str, key: str) -> str:
-    return f"{name}.{option}.{key}"
+def _parameter(name: str, option: str, key: str) -> str:
+    return f"{name}.{option}.{key}" if option else name
 
 
 def read_space(path: Path) -> Space:

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from manymatch.features.backbone import Detector, Regions, Sources
+from manymatch.features.backbone import Detector, Sources
 from manymatch.features.butd import operations
 from manymatch.features.butd.network import Network, load_network
 from manymatch.util.errors import ConfigError
@@ -65,15 +65,13 @@ class ButdDetector(Detector):
             raise ConfigError(
                 f"regions: [{fewest}, {most}]: expected 1 <= fewest <= most <= {limits.proposals}"
             )
-        super().__init__(
-            network,
-            width=network.roi_heads.box_predictor.cls_score.in_features,
-            max_regions=most,
-            weights_sha256=weights_sha256,
-            preprocessing=f"BGR less {MEAN_BGR}, short side {SHORT} px, long side at most {LONG}, "
-            f"bilinear; {fewest} to {most} regions",
+        self.network: Network = network.eval().requires_grad_(False)
+        self.width = network.roi_heads.box_predictor.cls_score.in_features
+        self.max_regions, self.weights_sha256 = most, weights_sha256
+        self.preprocessing = (
+            f"BGR less {MEAN_BGR}, short side {SHORT} px, long side at most {LONG}, "
+            f"bilinear; {fewest} to {most} regions"
         )
-        self.network: Network = network
         self._fewest, self._limits = fewest, limits
         if operations.fast is None:
             self.slow_on_gpu = (
@@ -93,11 +91,14 @@ class ButdDetector(Detector):
             planes.append(F.interpolate(plane.float(), size, mode="bilinear")[0, 0] - mean)
         return torch.stack(planes)
 
-    def detect(self, pixels: Tensor) -> Regions:
-        """Return the regions of a prepared image, best first."""
+    def detect(self, pixels: Tensor) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the features and boxes of a prepared image, best first."""
         maps = self.network.backbone(pixels[None])
         proposals = self._propose(maps, *pixels.shape[1:])
-        features, scores = self._describe(maps[0], proposals)
+        at_once = CHUNK if maps.device.type == "cpu" else CHUNK_ON_GPU
+        pooled = operations.pool_regions(maps[0], proposals, POOLED, 1 / STRIDE, at_once)
+        described = zip(*map(self.network.roi_heads, pooled), strict=True)
+        features, scores = map(torch.cat, described)  # (k, 2048) and (k, 1600)
         stays = operations.surviving(proposals, scores, self._limits.class_overlap)
         score = scores.where(stays, 0).amax(dim=1)
         best = score.argsort(descending=True, stable=True)[: self.max_regions]
@@ -107,7 +108,7 @@ class ButdDetector(Detector):
         found = found[: max(above, self._fewest)]
         height, width = pixels.shape[1:]
         boxes = found[:, 1:5] / torch.tensor([width, height, width, height])
-        return Regions(found[:, 5:].numpy(), boxes.numpy())
+        return found[:, 5:].numpy(), boxes.numpy()
 
     def _propose(self, maps: Tensor, height: int, width: int) -> Tensor:
         """Return the proposals (k, 4) in pixels, best first."""
@@ -122,13 +123,6 @@ class ButdDetector(Detector):
         limits = self._limits
         survivors = operations.suppress(boxes, scores, limits.proposal_overlap, limits.proposals)
         return boxes[survivors]
-
-    def _describe(self, maps: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the features (k, 2048) and scores (k, 1600) of the boxes."""
-        at_once = CHUNK if maps.device.type == "cpu" else CHUNK_ON_GPU
-        pooled = operations.pool_regions(maps, boxes, POOLED, 1 / STRIDE, at_once)
-        features, scores = zip(*map(self.network.roi_heads, pooled), strict=True)
-        return torch.cat(features), torch.cat(scores)
 
 
 def build(name: str, sources: Sources) -> ButdDetector:

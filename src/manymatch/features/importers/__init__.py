@@ -25,15 +25,14 @@ FORMATS = {
 """Name in the configuration -> module of this package."""
 
 
-def check_format(name: str) -> None:
-    """Raise a `ConfigError` that names the nearest format if there is no format `name`."""
+def entry_point(name: str) -> str:
+    """Return MODULE:FUNCTION of the function that opens features in the format `name`.
+
+    Raises:
+        ConfigError: no format has this name; the message names the nearest one.
+    """
     if name not in FORMATS:
         raise ConfigError(f"unknown format of features '{name}'{nearest(name, FORMATS)}")
-
-
-def entry_point(name: str) -> str:
-    """Return MODULE:FUNCTION of the function that opens features in the format `name`."""
-    check_format(name)
     return f"{__name__}.{FORMATS[name]}:open_{name}"
 
 

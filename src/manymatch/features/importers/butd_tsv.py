@@ -151,7 +151,7 @@ def _features(line: _Line) -> NDArray[np.float32]:
         fault = (
             f"{unusual.size:,} of {sizes.size:,} numbers are as small or large as {unusual[0]:.1e}"
         )
-    elif _of_halves(features):
+    elif _look_like_halves(features):
         fault = "the bytes look like those of float16 or bfloat16"
     elif sizes.size >= _MANY and features.flat[::2].any() != features.flat[1::2].any():
         fault = "every second number is 0, as in float64"
@@ -162,7 +162,7 @@ def _features(line: _Line) -> NDArray[np.float32]:
     return features
 
 
-def _of_halves(features: NDArray[np.float32]) -> bool:
+def _look_like_halves(features: NDArray[np.float32]) -> bool:
     """Whether each number looks like two numbers of 16 bits.
 
     The last 16 bits of float32 are of all kinds. If they are a number of their own, most have the

@@ -101,68 +101,29 @@ def _clip_parts(entries: list[Any], path: Path) -> dict[str, dict[str, Any]]:
 def _zipped(path: Path) -> Iterator[Streams]:
     try:
         with open_regular(path) as stream, zipfile.ZipFile(stream) as archive:
-            members = [_Member(archive, member) for member in archive.infolist()]
-            arrays = {part.info.filename.removesuffix(".npy"): part for part in members}
+            members = archive.infolist()
+            arrays = {
+                info.filename.removesuffix(".npy"): partial(_read_member, archive, info)
+                for info in members
+            }
             if len(arrays) < len(members):
                 raise DataError(f"{path}: several arrays have the same name. Write the file again")
-            yield _split(arrays)
+            parts = tuple(
+                {
+                    name.partition("/")[2]: a
+                    for name, a in arrays.items()
+                    if name.startswith(f"{p}/")
+                }
+                for p in PARTS
+            )
+            yield parts if sum(map(len, parts)) == len(arrays) else (arrays,)
     except (*zip_file.FAULTS, OSError, RuntimeError) as error:
         raise DataError(f"{path}: not a complete .npz file ({first_line(error)})") from None
 
 
-@contextmanager
-def _hdf5(path: Path) -> Iterator[Streams]:
-    try:
-        with open_hdf5(path) as file:
-            whole = _Group(file, path)
-            parts = [whole[name] for name in PARTS] if set(whole) == set(PARTS) else []
-            separate = parts and all(isinstance(part, h5py.Group) for part in parts)
-            yield tuple(_Group(part, path) for part in parts) if separate else (whole,)
-    except FAULTS as error:
-        reason = first_line(error)
-        raise DataError(f"{path}: damaged or not an HDF5 file ({reason})") from None
-
-
-def _split(members: dict[str, _Member]) -> Streams:
-    """Split members by folder if all are in the folders `PARTS`; else return one mapping."""
-    parts: tuple[dict[str, _Member], ...] = tuple({} for _ in PARTS)
-    for name, member in members.items():
-        part, slash, rest = name.partition("/")
-        if not slash or part not in PARTS:
-            return (members,)
-        parts[PARTS.index(part)][rest] = member
-    return parts
-
-
-class _Group(Mapping[str, Any]):
-    """The arrays of an HDF5 group."""
-
-    def __init__(self, group: h5py.Group, path: Path) -> None:
-        self._group, self._path = group, path
-
-    def __getitem__(self, name: str) -> Any:
-        return hdf5_file.member(self._group, name, f"{self._path}: '{name}'")
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._group
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._group)
-
-    def __len__(self) -> int:
-        return len(self._group)
-
-
-class _Member:
-    """An array of a zip archive that is not read yet."""
-
-    def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
-        self.archive, self.info = archive, info
-
-
-def _read_member(member: _Member, where: str) -> NDArray[Any]:
-    _bounded(member.info.file_size, where)
-    with member.archive.open(member.info) as stream:
+def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -> NDArray[Any]:
+    _bounded(info.file_size, where)
+    with archive.open(info) as stream:
         data = io.BytesIO(stream.read(MAX_ROW_BYTES))
     try:
         shape, dtype = array_header(data)
@@ -174,12 +135,28 @@ def _read_member(member: _Member, where: str) -> NDArray[Any]:
     return np.frombuffer(values, dtype).reshape(shape)
 
 
-def _read_dataset(dataset: h5py.Dataset, where: str) -> NDArray[Any]:
+@contextmanager
+def _hdf5(path: Path) -> Iterator[Streams]:
+    try:
+        with open_hdf5(path) as file:
+            names = PARTS if {*file} == {*PARTS} else ()
+            groups = [hdf5_file.member(file, name, f"{path}: '{name}'") for name in names]
+            if not groups or not all(isinstance(group, h5py.Group) for group in groups):
+                groups = [file]
+            yield tuple({name: partial(_read_dataset, g, name) for name in g} for g in groups)
+    except FAULTS as error:
+        reason = first_line(error)
+        raise DataError(f"{path}: damaged or not an HDF5 file ({reason})") from None
+
+
+def _read_dataset(group: h5py.Group, name: str, where: str) -> NDArray[Any]:
+    dataset = hdf5_file.member(group, name, where)
+    if not isinstance(dataset, h5py.Dataset):
+        return _refused(dataset, where)
     # A chunk may be larger than the array and is decompressed completely.
     chunk = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
     _bounded(max(dataset.nbytes, chunk), where)
-    array: NDArray[Any] = dataset[()]
-    return np.asarray(array)
+    return np.asarray(dataset[()])
 
 
 def _read_tensor(tensor: Tensor, where: str) -> NDArray[Any]:
@@ -211,8 +188,7 @@ _READERS: dict[str, Callable[[Path], AbstractContextManager[Streams]]] = {
 _READS: dict[type, Any] = {
     PickledArray: lambda array, where: np.asarray(array),
     Tensor: _read_tensor,
-    _Member: _read_member,
-    h5py.Dataset: _read_dataset,
+    partial: lambda read, where: read(where),  # of an array in a file
 }
 
 
@@ -222,19 +198,22 @@ def open_clips(path: Path, images: ImageTable, max_regions: int | None) -> Publi
     Clips that are not in the caption table are skipped. Only one file is open at a time.
     """
     rows = {name: row for row, name in enumerate(images.image_ids)}
-    files = [path]
+    files, unused = [path], set[Path]()
     if path.is_dir():
         files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in _READERS]
 
     def vectors() -> Generator[Row, None, None]:
         for file in files:
             with open_vectors(file) as streams:
-                for name in filter(rows.__contains__, streams[0]):
+                names = [name for name in streams[0] if name in rows]
+                unused.update([] if names else [file])
+                for name in names:
                     where = f"{file}: '{name}'"
                     yield Row(rows[name], where, partial(_concatenated, streams, name, where))
 
     for _ in images.each_once(vectors(), path):  # only names are read
         pass
+    files = [file for file in files if file not in unused]
     first = vectors()
     features, _ = next(first).read()
     first.close()

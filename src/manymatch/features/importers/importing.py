@@ -218,6 +218,10 @@ def _writer(
         "weights_sha256": "unknown",
         "preprocessing": f"published, {format}: {files}{more}",
     }
+    shape = [published.width, published.max_regions, published.has_boxes]
+    states = [(str(file), file.stat()) for file in published.files]
+    inputs = [[file, state.st_size, state.st_mtime_ns] for file, state in states]
+    content = json.dumps([attributes, shape, image_ids, inputs], sort_keys=True)
     return FeatureWriter(
         store,
         image_ids,
@@ -225,15 +229,5 @@ def _writer(
         width=published.width,
         boxes=published.has_boxes,
         attributes=attributes,
-        fingerprint=_fingerprint(attributes, published, image_ids),
+        fingerprint=hashlib.sha256(content.encode()).hexdigest(),
     )
-
-
-def _fingerprint(attributes: dict[str, str], published: Published, image_ids: list[str]) -> str:
-    """SHA-256 of all that the store depends on; of files, the size and modification time."""
-    shape = [published.width, published.max_regions, published.has_boxes]
-    digest = hashlib.sha256(json.dumps([attributes, shape, image_ids], sort_keys=True).encode())
-    for file in published.files:
-        state = file.stat()
-        digest.update(json.dumps([str(file), state.st_size, state.st_mtime_ns]).encode())
-    return digest.hexdigest()

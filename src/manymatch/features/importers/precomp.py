@@ -125,27 +125,25 @@ def open_vse_infinity(path: Path, images: ImageTable, max_regions: int | None) -
 
 
 def _open_splits(folder: Path) -> list[Split]:
-    splits = [_open(folder, name) for name in SPLITS if (folder / f"{name}_ims.npy").exists()]
-    if any(split.name == "testall" for split in splits):
-        # COCO's `test` is the first part of its `testall`.
-        splits = [split for split in splits if split.name != "test"]
-    if not splits:
+    names = [name for name in SPLITS if (folder / f"{name}_ims.npy").exists()]
+    if "testall" in names and "test" in names:
+        names.remove("test")  # COCO's `test` is the first part of its `testall`
+    if not names:
         raise DataError(f"{folder}: no train_ims.npy, dev_ims.npy or test_ims.npy in it")
+    splits = []
+    for name in names:
+        rows = NpyRows(folder / f"{name}_ims.npy")
+        captions = [line.text for line in caption_lines(folder / f"{name}_caps.txt")]
+        if len(rows.shape) != 3:
+            raise DataError(f"{rows.path}: shape {rows.shape}, not (images, regions, width)")
+        copies = {len(captions): CAPTIONS, len(captions) // CAPTIONS: 1}.get(len(rows), 0)
+        if len(captions) % CAPTIONS or not copies:
+            raise DataError(
+                f"{rows.path}: {len(rows)} rows for the {len(captions)} captions of "
+                f"{name}_caps.txt; expected one row for each caption, or one for every {CAPTIONS}"
+            )
+        splits.append(Split(folder, name, rows, captions, copies))
     return splits
-
-
-def _open(folder: Path, name: str) -> Split:
-    rows = NpyRows(folder / f"{name}_ims.npy")
-    captions = [line.text for line in caption_lines(folder / f"{name}_caps.txt")]
-    if len(rows.shape) != 3:
-        raise DataError(f"{rows.path}: shape {rows.shape}, not (images, regions, width)")
-    copies = {len(captions): CAPTIONS, len(captions) // CAPTIONS: 1}.get(len(rows), 0)
-    if len(captions) % CAPTIONS or not copies:
-        raise DataError(
-            f"{rows.path}: {len(rows)} rows for the {len(captions)} captions of {name}_caps.txt; "
-            f"expected one row for each caption, or one for every {CAPTIONS}"
-        )
-    return Split(folder, name, rows, captions, copies)
 
 
 def _published(
@@ -182,7 +180,10 @@ def open_npy_folder(path: Path, images: ImageTable, max_regions: int | None) -> 
     )
     rows = list(images.each_once(found, path))
     files = [Path(row.where) for row in rows]
-    shapes = list(map(_shape, files))
+    shapes = []
+    for file in files:
+        with _open_file(file) as opened:
+            shapes.append(opened.shape)
     return Published(
         files=tuple(files),
         width=shapes[0][1],
@@ -197,11 +198,6 @@ def _open_file(file: Path) -> closing[NpyRows]:
     if len(rows.shape) != 2:
         raise DataError(f"{file}: shape {rows.shape}, not (regions, width)")
     return closing(rows)
-
-
-def _shape(file: Path) -> tuple[int, ...]:
-    with _open_file(file) as rows:
-        return rows.shape
 
 
 def _read_file(file: Path) -> tuple[NDArray[Any], None]:

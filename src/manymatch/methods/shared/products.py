@@ -69,7 +69,7 @@ class ProductForm:
     @property
     def reads_vectors_alone(self) -> bool:
         """Whether the score reads nothing of an item but products of the embeddings' vectors."""
-        return self.rows is item_vectors
+        return self.rows is item_vectors and self.offsets is None
 
 
 def largest_product(vectors: Tensor, longest: float) -> float:

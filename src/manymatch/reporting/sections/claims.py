@@ -210,9 +210,13 @@ def section(results: AllResults) -> list[Block]:
 
 SECTIONS = [
     Section(
-        *("Experiments", "claims", 70, "Do the papers' claims hold here?", "Claims"),
+        "Experiments",
+        "claims",
+        70,
+        "Do the papers' claims hold here?",
         section,
         (Experiment,),
+        link="Claims",
         overview=True,
         markdown=to_markdown,
     )

@@ -9,7 +9,7 @@ from manymatch.reporting.section import Section
 from manymatch.reporting.sections.probes import left_out
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results.all_results import AllResults
-from manymatch.results.clusters import Cluster, Clusters, Keyword
+from manymatch.results.probes import Cluster, Clusters, Keyword
 
 MAX_CLASSES, MAX_WORDS = 12, 5
 """The most classes of a model, and words of a class, that the page shows."""
@@ -79,5 +79,5 @@ def _words(keywords: Sequence[Keyword]) -> str:
 
 
 SECTIONS = [
-    Section("Probes", "clusters", 200, "Classes without labels", "Classes", section, (Clusters,))
+    Section("Probes", "clusters", 200, "Classes without labels", section, (Clusters,), "Classes")
 ]

@@ -214,4 +214,4 @@ def _charts(methods: dict[str, dict[str, Points]], axes: tuple[LogAxis, LogAxis]
     return charts
 
 
-SECTIONS = [Section("Efficiency", "costs", 210, "Efficiency", "Efficiency", section, (Costs,))]
+SECTIONS = [Section("Efficiency", "costs", 210, "Efficiency", section, (Costs,))]

@@ -132,4 +132,4 @@ def _words(read: CaptionMap, run: str) -> Heat:
     return Heat(title, f"Words read by {run}", read.words, rows, caption=False)
 
 
-SECTIONS = [Section("Sets", "elements", 150, "Single elements", "Elements", section)]
+SECTIONS = [Section("Sets", "elements", 150, "Single elements", section, link="Elements")]

@@ -281,13 +281,17 @@ def dot_charts(experiment: Experiment) -> list[DotChart]:
 
 SECTIONS = [
     Section(
-        *("Results", "methods", 40, "Methods over several seeds", "Seeds"),
+        "Results",
+        "methods",
+        40,
+        "Methods over several seeds",
         # The tables alone; `section` has the charts.
         lambda results: [block for one in _methods(results) for block in summary(one)],
         (Experiment,),
+        link="Seeds",
         overview=True,
         markdown=lambda results: [*map(to_markdown, _methods(results))],
         latex=lambda results: [*map(to_latex, _methods(results))],
     ),
-    Section("Experiments", "experiments", 80, "Experiments", "Experiments", section, (Experiment,)),
+    Section("Experiments", "experiments", 80, "Experiments", section, (Experiment,)),
 ]

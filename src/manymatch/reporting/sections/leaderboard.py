@@ -219,7 +219,6 @@ SECTIONS = [
         "leaderboard",
         10,
         "Leaderboard",
-        "Leaderboard",
         section,
         overview=True,
         markdown=lambda results: [to_markdown(results.runs)],

@@ -152,16 +152,9 @@ def _precisions(metrics: Iterable[Metrics | ExperimentMetrics], way: Direction) 
     return values
 
 
+_PAGE, _KINDS, _GAIN = "One to many", (Experiment,), "Ambiguity and the gain of sets"
 SECTIONS = [
-    Section(
-        "One to many", "others", 160, "True items of other pairs", "Others", others, (Experiment,)
-    ),
-    Section(
-        *("One to many", "ambiguity", 170, "Ambiguity and the gain of sets", "Ambiguity"),
-        ambiguity,
-        (Experiment,),
-    ),
-    Section(
-        "One to many", "meanings", 180, "What elements mean", "Meanings", meanings, (Experiment,)
-    ),
+    Section(_PAGE, "others", 160, "True items of other pairs", others, _KINDS, "Others"),
+    Section(_PAGE, "ambiguity", 170, _GAIN, ambiguity, _KINDS, "Ambiguity"),
+    Section(_PAGE, "meanings", 180, "What elements mean", meanings, _KINDS, "Meanings"),
 ]

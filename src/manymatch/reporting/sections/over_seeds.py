@@ -152,19 +152,22 @@ def _seeds(experiment: SyntheticExperiment | SketchExperiment) -> str:
     return ", ".join(map(str, experiment.seeds))
 
 
+_PAGE = "Other experiments"
 SECTIONS = [
     Section(
-        *("Other experiments", "synthetic", 220, "Synthetic pairs", "Synthetic pairs"),
-        lambda results: [
-            block for one in results.current(SyntheticExperiment) for block in synthetic(one)
-        ],
+        _PAGE,
+        "synthetic",
+        220,
+        "Synthetic pairs",
+        lambda results: [b for one in results.current(SyntheticExperiment) for b in synthetic(one)],
         (SyntheticExperiment,),
     ),
     Section(
-        *("Other experiments", "sketches", 230, "Sketches to images", "Sketches to images"),
-        lambda results: [
-            block for one in results.current(SketchExperiment) for block in sketches(one)
-        ],
+        _PAGE,
+        "sketches",
+        230,
+        "Sketches to images",
+        lambda results: [b for one in results.current(SketchExperiment) for b in sketches(one)],
         (SketchExperiment,),
     ),
 ]

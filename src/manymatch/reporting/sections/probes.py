@@ -22,8 +22,7 @@ from manymatch.reporting.section import Section
 from manymatch.reporting.table import Cell, Column, Table
 from manymatch.results import probes as results_of
 from manymatch.results.all_results import AllResults
-from manymatch.results.clusters import Clusters
-from manymatch.results.probes import EntityQuery, GraphError, Probe, Probes, ProbeTable
+from manymatch.results.probes import Clusters, EntityQuery, GraphError, Probe, Probes, ProbeTable
 
 ByPreset = dict[str, Probe[Any]]
 """One probe of several models."""
@@ -185,4 +184,4 @@ _SAMPLES = {
 """What draws the samples of the probes that have samples."""
 
 
-SECTIONS = [Section("Probes", "probes", 190, "Probes", "Probes", section, (Probes,))]
+SECTIONS = [Section("Probes", "probes", 190, "Probes", section, (Probes,))]

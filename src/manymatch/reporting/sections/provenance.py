@@ -70,4 +70,4 @@ def _cell(key: str, value: Any) -> Cell:
     return Cell(text)
 
 
-SECTIONS = [Section("Results", "provenance", 60, "Provenance", "Provenance", section)]
+SECTIONS = [Section("Results", "provenance", 60, "Provenance", section)]

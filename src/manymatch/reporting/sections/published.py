@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -83,47 +84,29 @@ def _comparison(
     keys = sorted({key for result in theirs for key in result.values}, key=_order)
     ranked = sorted(theirs, key=lambda result: -result.values.get(keys[0], 0.0))
     title = _TITLES.get((dataset, setting), f"{dataset}, {setting}")
-    columns = [
-        *(Column(name, numeric=False) for name in ("Method", "From", "On")),
-        *map(_column, keys),
-    ]
-    ours = {
-        mark: [
-            run
-            for run in runs
-            if run.provenance.setting == mark and run.metrics.numbers().keys() & set(keys)
-        ]
-        for mark in MARKS
+    columns = [Column(name, numeric=False) for name in ("Method", "From", "On")]
+    for key in keys:
+        parts = key.split(".")
+        group = next((shown for way, shown in WAY_LABELS.items() if way in parts), "")
+        label = "PMRP" if parts[0] == "pmrp" else METRIC_LABELS.get(parts[-1], parts[-1])
+        columns.append(Column(label, group))
+    known = [run for run in runs if run.metrics.numbers().keys() & set(keys)]
+    ours = {mark: [run for run in known if run.provenance.setting == mark] for mark in MARKS}
+    tables = {
+        mark: Table(f"{title}: {mark}", columns, [_our_row(run, keys) for run in same])
+        for mark, same in ours.items()
+        if same
     }
-    return Comparison(
-        setting,
-        title,
-        {
-            mark: Table(f"{title}: {mark}", columns, [_our_row(run, keys) for run in same])
-            for mark, same in ours.items()
-            if same
-        },
-        Table(
-            f"{title}: published results",
-            columns,
-            [_their_row(same, keys) for same in _alike(ranked)],
-        ),
-        ours,
-    )
+    rows = [_their_row(same, keys) for same in _alike(ranked)]
+    published = Table(f"{title}: published results", columns, rows)
+    return Comparison(setting, title, tables, published, ours)
 
 
-def _order(key: str) -> tuple[int, str, int]:
+def _order(key: str) -> tuple[bool, str, int]:
     """The sum first, then images to texts before texts to images, recalls before other metrics."""
     parts = key.split(".")
     way = next((way for way in WAY_LABELS if way in parts), "")
-    names = list(METRIC_LABELS)
-    return ("rsum" not in parts, way, names.index(parts[-1]) if parts[-1] in names else len(names))
-
-
-def _column(key: str) -> Column:
-    parts = key.split(".")
-    group = next((shown for way, shown in WAY_LABELS.items() if way in parts), "")
-    return Column("PMRP" if parts[0] == "pmrp" else METRIC_LABELS.get(parts[-1], parts[-1]), group)
+    return "rsum" not in parts, way, [*METRIC_LABELS, parts[-1]].index(parts[-1])
 
 
 def _alike(results: Iterable[PublishedResult]) -> list[list[PublishedResult]]:
@@ -198,30 +181,23 @@ def charts_over_zeta(setting: str, runs: Sequence[Run], styles: dict[str, int]) 
     `5k`."""
     charts = []
     for way, title in WAYS.items():
-        series = [
-            Series(
-                run.preset,
-                styles[run.preset],
-                points,
-                ", ".join(f"{value:.1f}" for _, value in points),
-                [f"zeta {zeta}: {value:.1f}" for zeta, value in points],
+        series = []
+        for run in runs:
+            points = sorted(
+                (int(found[1]), value)
+                for key, value in run.metrics.numbers().items()
+                if (found := re.fullmatch(rf"pmrp\.{setting}\.zeta(\d+)\.{way}", key))
             )
-            for run in runs
-            if (points := _points(run, setting, way))
-        ]
+            if points:
+                summary = ", ".join(f"{value:.1f}" for _, value in points)
+                labels = [f"zeta {zeta}: {value:.1f}" for zeta, value in points]
+                series.append(Series(run.preset, styles[run.preset], points, summary, labels))
         if series:
             chart = line_chart(f"PMRP over zeta, {title}", series, "labels that may differ")
             charts.append(chart)
     return charts
 
 
-def _points(run: Run, setting: str, way: str) -> list[tuple[int, float]]:
-    prefix, suffix = f"pmrp.{setting}.zeta", f".{way}"
-    return sorted(
-        (int(key[len(prefix) : -len(suffix)]), value)
-        for key, value in run.metrics.numbers().items()
-        if key.startswith(prefix) and key.endswith(suffix)
-    )
-
-
-SECTIONS = [Section("Results", "published", 30, "Beside the papers' numbers", "Published", section)]
+SECTIONS = [
+    Section("Results", "published", 30, "Beside the papers' numbers", section, link="Published")
+]

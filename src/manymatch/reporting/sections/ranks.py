@@ -26,17 +26,15 @@ def recall_curve(results: AllResults) -> list[Block]:
     number = styles(results.runs)
     charts = []
     for way, title in WAYS.items():
-        series = [
-            Series(
-                run.preset,
-                number[run.preset],
-                points,
-                f"R@{points[-1][0]} {points[-1][1]:.1f}",
-                [f"R@{k} {value:.1f}" for k, value in points],
-            )
-            for run in results.runs
-            for points in [_points(run, way)]
-        ]
+        series = []
+        for run in results.runs:
+            numbers, ranks = run.metrics.numbers(), run.positive_ranks[way]
+            recalls = {k: numbers[f"{way}.r{k}"] for k in _KNOWN}
+            if ranks:
+                recalls |= {k: ranks.recall(k) for k in _DRAWN if k <= ranks.depth}
+            points = sorted(recalls.items())
+            labels = [f"R@{k} {value:.1f}" for k, value in points]
+            series.append(Series(run.preset, number[run.preset], points, labels[-1], labels))
         axis = LogAxis([k for line in series for k, _ in line.points])
         charts.append(line_chart(f"R@K, {title}", series, "K", x_axis=axis))
     note = Note(
@@ -45,14 +43,6 @@ def recall_curve(results: AllResults) -> list[Block]:
         "usable run file has only the three values of its metrics."
     )
     return [Grid(charts, "wide"), note]
-
-
-def _points(run: Run, way: Direction) -> list[tuple[int, float]]:
-    numbers, ranks = run.metrics.numbers(), run.positive_ranks[way]
-    points = {k: numbers[f"{way}.r{k}"] for k in _KNOWN}
-    if ranks:
-        points |= {k: ranks.recall(k) for k in _DRAWN if k <= ranks.depth}
-    return sorted(points.items())
 
 
 _SHOWN = 5
@@ -76,29 +66,23 @@ def hardest(results: AllResults) -> list[Block]:
 
 
 def _table(title: str, way: Direction, sampled: Sampled) -> Table:
-    queries = {query.id: _cell(query) for _, queries in sampled for query in queries}
+    queries = {
+        query.id: Cell(query.label, thumbnail=query.thumbnail)
+        if isinstance(query, ImageQuery)
+        else Cell(query.caption)
+        for _, queries in sampled
+        for query in queries
+    }
     run_ranks = [_ranks(run, way, queries) for run, queries in sampled]
     ranks = {key: [known.get(key, _UNKNOWN) for known in run_ranks] for key in queries}
     hardest = sorted(queries, key=lambda key: -statistics.fmean(rank for rank, _ in ranks[key]))
     number = styles([run for run, _ in sampled])
-    return Table(
-        f"Hardest {title.lower()}s",
-        [
-            Column(title, numeric=False),
-            *(Column(preset, style=style) for preset, style in number.items()),
-        ],
-        [
-            [queries[key], *(Cell(text, rank) for rank, text in ranks[key])]
-            for key in hardest[:_SHOWN]
-        ],
-        caption=True,
-    )
-
-
-def _cell(query: ImageQuery | CaptionQuery) -> Cell:
-    if isinstance(query, ImageQuery):
-        return Cell(query.label, thumbnail=query.thumbnail)
-    return Cell(query.caption)
+    columns = [Column(title, numeric=False)]
+    columns += [Column(preset, style=style) for preset, style in number.items()]
+    rows = [
+        [queries[key], *(Cell(text, rank) for rank, text in ranks[key])] for key in hardest[:_SHOWN]
+    ]
+    return Table(f"Hardest {title.lower()}s", columns, rows, caption=True)
 
 
 def _ranks(
@@ -120,6 +104,6 @@ def _rank(rank: int | None, depth: int) -> tuple[int, str]:
 
 
 SECTIONS = [
-    Section("Results", "recall-curve", 20, "Recall over K", "Recall", recall_curve),
-    Section("Queries", "hardest", 110, "Hardest queries", "Hardest", hardest),
+    Section("Results", "recall-curve", 20, "Recall over K", recall_curve, link="Recall"),
+    Section("Queries", "hardest", 110, "Hardest queries", hardest, link="Hardest"),
 ]

@@ -87,6 +87,6 @@ def _ranking(title: str, query: ImageQuery | CaptionQuery | None) -> Ranking:
 
 _OF_IMAGES, _OF_CAPTIONS = "Captions retrieved for an image", "Images retrieved for a caption"
 SECTIONS = [
-    Section("Queries", "image-queries", 120, _OF_IMAGES, "Images", images),
-    Section("Queries", "caption-queries", 130, _OF_CAPTIONS, "Captions", captions),
+    Section("Queries", "image-queries", 120, _OF_IMAGES, images, link="Images"),
+    Section("Queries", "caption-queries", 130, _OF_CAPTIONS, captions, link="Captions"),
 ]

@@ -208,4 +208,4 @@ def plane(name: str, projection: Projection) -> Plane:
     )
 
 
-SECTIONS = [Section("Sets", "sets", 140, "Sets of elements", "Sets", section)]
+SECTIONS = [Section("Sets", "sets", 140, "Sets of elements", section, link="Sets")]

@@ -8,7 +8,7 @@ from manymatch.reporting.blocks import Block, Grid, Heading, Note
 from manymatch.reporting.chart import Chart, Series, line_chart, styles
 from manymatch.reporting.section import Section
 from manymatch.results.all_results import AllResults
-from manymatch.results.runs import Curve, Curves, Run
+from manymatch.results.runs import Curve, Curves
 
 _MAX_CHARTS = 12
 """The most loss terms of one run that are drawn."""
@@ -28,17 +28,14 @@ def section(results: AllResults) -> list[Block]:
     blocks: list[Block] = [chart] if chart else []
     for run in results.runs:
         if not run.kind:
-            blocks += _blocks(run, number[run.preset])
+            charts = loss_charts(run.curves, number[run.preset])
+            small = "training loss, from the first to the last epoch" if charts else ""
+            missing = Note("This run logged no loss terms." if run.curves else _MISSING)
+            blocks += [
+                Heading(run.preset, small, f"run-{run.preset}", number[run.preset]),
+                Grid(charts, "small") if charts else missing,
+            ]
     return blocks
-
-
-def _blocks(run: Run, style: int) -> list[Block]:
-    charts = loss_charts(run.curves, style)
-    small = "training loss, from the first to the last epoch" if charts else ""
-    heading = Heading(run.preset, small, f"run-{run.preset}", style)
-    if charts:
-        return [heading, Grid(charts, "small")]
-    return [heading, Note("This run logged no loss terms." if run.curves else _MISSING)]
 
 
 def validation_chart(curves: Sequence[tuple[str, int, Curves]]) -> Chart | None:
@@ -73,4 +70,4 @@ def _series(name: str, style: int, curve: Curve, summary: str) -> Series:
     return Series(name, style, points, summary, labels)
 
 
-SECTIONS = [Section("Results", "training", 50, "Training", "Training", section)]
+SECTIONS = [Section("Results", "training", 50, "Training", section)]

@@ -48,51 +48,30 @@ def chart(tunings: Sequence[Tuning]) -> Chart:
 def table(tunings: Sequence[Tuning]) -> Table:
     """One row for each preset: what the search cost, and what the search gained."""
     heads = ("Trials", "Pruned", "Diverged", "Hours", "First rsum", "Best rsum", "In trial")
-    return Table(
-        "Tuning on the validation split",
-        [
-            Column("Preset", numeric=False),
-            *map(Column, heads),
-            Column("Allowed", numeric=False),
-            Column("At the end", numeric=False),
-        ],
-        [_row(tuning) for tuning in tunings],
-    )
-
-
-def _row(tuning: Tuning) -> list[Cell]:
-    states: list[str] = [trial.state for trial in tuning.trials]
-    hours = "" if tuning.hours_allowed is None else f", {tuning.hours_allowed:g} hours"
-    return [
-        Cell(tuning.preset),
-        *(
-            Cell.number(count, 0)
-            for count in (len(states), states.count("pruned"), states.count("diverged"))
-        ),
-        Cell.number(tuning.hours, 2),
-        Cell.number(tuning.trials[0].rsum),
-        Cell.number(tuning.rsum),
-        Cell.number(tuning.best + 1, 0),
-        Cell(f"{tuning.trials_allowed} trials{hours}"),
-        Cell(badges=("still improves",) if tuning.still_improves else ()),
-    ]
+    texts = ("Preset", "Allowed", "At the end")
+    columns = [Column(head, numeric=head not in texts) for head in (texts[0], *heads, *texts[1:])]
+    rows = []
+    for tuning in tunings:
+        states: list[str] = [trial.state for trial in tuning.trials]
+        hours = "" if tuning.hours_allowed is None else f", {tuning.hours_allowed:g} hours"
+        counts = (len(states), states.count("pruned"), states.count("diverged"))
+        row = [Cell(tuning.preset), *(Cell.number(count, 0) for count in counts)]
+        row += [Cell.number(tuning.hours, 2), Cell.number(tuning.trials[0].rsum)]
+        row += [Cell.number(tuning.rsum), Cell.number(tuning.best + 1, 0)]
+        row += [Cell(f"{tuning.trials_allowed} trials{hours}")]
+        rows.append([*row, Cell(badges=("still improves",) if tuning.still_improves else ())])
+    return Table("Tuning on the validation split", columns, rows)
 
 
 def settings(tuning: Tuning) -> Table:
     """The settings of the first trial and of the best trial."""
     first, best = tuning.trials[0].settings, tuning.trials[tuning.best].settings
-    return Table(
-        f"{tuning.preset}: settings",
-        [Column(head, numeric=False) for head in ("Setting", "First trial", "Best trial")],
-        [
-            [Cell(key), Cell(_text(first.get(key))), Cell(_text(best.get(key)))]
-            for key in {**first, **best}
-        ],
-    )
+    columns = [Column(head, numeric=False) for head in ("Setting", "First trial", "Best trial")]
+    rows = [
+        [key, *("" if of.get(key) is None else f"{of[key]}" for of in (first, best))]
+        for key in {**first, **best}
+    ]
+    return Table(f"{tuning.preset}: settings", columns, [[*map(Cell, row)] for row in rows])
 
 
-def _text(value: object) -> str:
-    return "" if value is None else f"{value}"
-
-
-SECTIONS = [Section("Experiments", "tuning", 90, "Tuning", "Tuning", section, (Tuning,))]
+SECTIONS = [Section("Experiments", "tuning", 90, "Tuning", section, (Tuning,))]

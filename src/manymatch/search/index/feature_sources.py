@@ -105,16 +105,13 @@ class ShardFolder(_Features):
             hashes = np.repeat([sealed[name] for name in shards.shards], shards.shard_images)
             order = range(len(shards.shards))
             for row, raw in fetch(self.path, shards, order, range(shards.images), {JSON}):
-                entry = self._entry(orjson.loads(raw[JSON]), split, str(hashes[row]))
-                self._rows[entry.path] = row
-                yield entry
-
-    def _entry(self, sample: dict[str, Any], split: str, shard: str) -> Entry:
-        image_id = sample["image_id"]
-        sha256 = hashlib.sha256(f"{shard} {image_id}".encode()).hexdigest()
-        captions = [caption["text"] for caption in sample["captions"]]
-        facts = {"split": split, "file": sample["file"], "captions": captions}
-        return Entry(image_id, sha256=sha256, facts=facts)
+                sample = orjson.loads(raw[JSON])
+                image_id = sample["image_id"]
+                sha256 = hashlib.sha256(f"{hashes[row]} {image_id}".encode()).hexdigest()
+                captions = [caption["text"] for caption in sample["captions"]]
+                facts = {"split": split, "file": sample["file"], "captions": captions}
+                self._rows[image_id] = row
+                yield Entry(image_id, sha256=sha256, facts=facts)
 
     def load(self, model: Model, entries: Iterable[Entry]) -> Iterator[Loaded]:
         self._check(self._index.attributes, model)

@@ -102,7 +102,9 @@ class Filters:
         table.execute(f"CREATE TABLE items ({columns})")
         for limit, most in _LIMITS.items():
             table.setlimit(limit, most)
-        table.set_progress_handler(self._step, _STEPS_BETWEEN_LOOKS)
+        table.set_progress_handler(
+            lambda: time.thread_time() - self._began > _SECONDS, _STEPS_BETWEEN_LOOKS
+        )
         table.set_authorizer(self._authorised)
         return table
 
@@ -146,9 +148,6 @@ class Filters:
         only = action == sqlite3.SQLITE_SELECT and self._selects == 1
         return sqlite3.SQLITE_OK if known or only else sqlite3.SQLITE_DENY
 
-    def _step(self) -> bool:
-        return time.thread_time() - self._began > _SECONDS
-
     def _translated(self, expression: str) -> str:
         """The expression in SQL."""
 
@@ -168,14 +167,11 @@ class Filters:
 
     def _fault(self, error: Exception) -> str:
         fault = printable(first_line(error))
-        if fault == "not authorized":
-            return "a filter has no SELECT"
-        if fault == "interrupted":
-            return f"it takes more than {_SECONDS:g} s"
-        _, _, name = fault.partition("no such column: ")
-        if not name:
-            return fault
-        return f"no column '{name}'{nearest(name, self._types)}. Quote a text: '{name}'"
+        if name := fault.partition("no such column: ")[2]:
+            return f"no column '{name}'{nearest(name, self._types)}. Quote a text: '{name}'"
+        late = f"it takes more than {_SECONDS:g} s"
+        known = {"not authorized": "a filter has no SELECT", "interrupted": late}
+        return known.get(fault, fault)
 
 
 def _quoted(name: str) -> str:
@@ -203,8 +199,8 @@ def _cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_timestamp(of) or pa.types.is_date(of):
         seconds = column.cast(pa.timestamp("s"), safe=False)
         first, last = (pa.scalar(day).cast(seconds.type) for day in (_FIRST, _LAST))
-        within = pc.max_element_wise(pc.min_element_wise(seconds, last, skip_nulls=False), first)
-        within = pc.if_else(pc.is_valid(seconds), within, pa.scalar(None, seconds.type))
+        within = pc.min_element_wise(seconds, last, skip_nulls=False)
+        within = pc.max_element_wise(within, first, skip_nulls=False)
         return pc.strftime(within, "%Y-%m-%d" if pa.types.is_date(of) else "%Y-%m-%dT%H:%M:%S")
     if pa.types.is_duration(of) or pa.types.is_boolean(of):
         return column.cast(pa.int64())

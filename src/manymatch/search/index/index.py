@@ -263,13 +263,12 @@ class Index:
     @property
     def _loaded(self) -> tuple[Model, dict[Side, Scanner]]:
         """The model, and the scanner for queries of each kind."""
-        from manymatch.search.index.queries import model_of, scanners
+        from manymatch.search.index.queries import loaded
 
         with self._loading:
             if self._ready is None:
-                model = model_of(self.manifest, self.folder, self._given)
-                side, beta = self.manifest.side, self._beta
-                self._ready = model, scanners(model, side, self._seal, self._stored, beta)
+                given = self._given, self._beta
+                self._ready = loaded(self.manifest, self._seal, self._stored, *given)
             return self._ready
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What a search needs when a query comes: the model, scanners, and the embedded queries.
+"""What a search needs when a query comes: the embedded query, the model, and scanners.
 
 This module imports torch, which takes a second.
 """
@@ -67,14 +67,27 @@ def pictures(model: Model, given: Sequence[Any]) -> Queries:
     return Queries(names, embeddings, "images", [([], True)] * len(names), encode=encode)
 
 
-def model_of(manifest: Manifest, folder: Path, given: Model | str | Path | None) -> Model:
-    """The model of the index in `folder`: the `given` one, or else the one that the index names.
+def loaded(
+    manifest: Manifest,
+    seal: Seal,
+    stored: Stored,
+    given: Model | str | Path | None,
+    beta: float | None,
+) -> tuple[Model, dict[Side, Scanner]]:
+    """The model of an index, and the scanner for queries of each kind.
 
-    The author of an index chooses the name, so nothing is downloaded by it.
+    Args:
+        seal: the seal that was read before `stored` was opened.
+        given: the model; None: the one that the index names. The author of an index chooses the
+            name, so nothing is downloaded by it.
+        beta: as for `Index.open`.
 
     Raises:
         CheckpointError: there is no such model, or another model made the index.
+        DataError: the index was replaced meanwhile; or the codes or the embeddings are damaged, or
+            do not fit each other or the model.
     """
+    folder = stored.folder
     if given is None:
         own = folder / manifest.model
         with suppress(OSError):  # a name that no file can have
@@ -86,24 +99,6 @@ def model_of(manifest: Manifest, folder: Path, given: Model | str | Path | None)
         )
     model = load(given) if isinstance(given, str | Path) else given
     manifest.check_model(model, folder)
-    return model
-
-
-def scanners(
-    model: Model, side: Side, seal: Seal, stored: Stored, beta: float | None
-) -> dict[Side, Scanner]:
-    """The scanner for queries of each kind.
-
-    Args:
-        side: whether the items are images or texts.
-        seal: the seal that was read before `stored` was opened.
-        beta: as for `Index.open`.
-
-    Raises:
-        DataError: the index was replaced meanwhile; or the codes or the embeddings are damaged, or
-            do not fit each other or the model.
-    """
-    folder = stored.folder
     embeddings, codes = resident(stored.embeddings(), model.device), None
     try:
         if embeddings.vectors.device.type == "cpu":  # a GPU reads no codes
@@ -112,7 +107,6 @@ def scanners(
     finally:  # the codes of another index are no damage
         if seal_of(folder) != seal:
             raise DataError(f"{folder}: was replaced while it was opened. Open it again")
-    gallery = embeddings, codes, side
-    plain = Scanner(model, *gallery)
-    texts = plain if beta is None else Scanner(model, *gallery, beta)
-    return {"images": plain, "texts": texts}
+    plain = Scanner(model, embeddings, codes, manifest.side)
+    texts = plain if beta is None else Scanner(model, embeddings, codes, manifest.side, beta)
+    return model, {"images": plain, "texts": texts}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import torch
@@ -41,55 +39,37 @@ def write_codes(folder: Path, model: Model, blocks: Iterable[Embeddings], side: 
     form, method = model.method.products(side), model.preset.method
     if form is None:
         raise ConfigError(f"the scores of method '{method}' have no codes. Search without codes.")
-    with replacing(folder) as partial, ExitStack() as stack:
+    count, shape, longest, quantiser = 0, (0, 0, 0), 0.0, Quantiser()
+    with replacing(folder) as partial:
         partial.mkdir()
-        codes, errors = (
-            stack.enter_context((partial / name).open("wb")) for name in ("codes.bin", "errors.bin")
-        )
-        writer = _Writer(form, codes, errors)
-        for items in _runs(blocks, BLOCK):
-            writer.add(items)
-            if writer.count == len(items):
-                _check_form(model, form, items, side)
-        write_json(partial / "codes.json", writer.sizes(method, side).model_dump())
-        for name in ARRAYS:
-            if (array := getattr(writer.quantiser, name)) is not None:
-                np.save(partial / f"{name}.npy", array.numpy())
-
-
-class _Writer:
-    """Appends the codes of blocks to two files."""
-
-    def __init__(self, form: ProductForm, codes: BinaryIO, numbers: BinaryIO) -> None:
-        self._form, self._codes, self._numbers = form, codes, numbers
-        self.count, self._shape, self._longest = 0, (0, 0, 0), 0.0
-        self.quantiser = Quantiser()
-
-    def add(self, items: Embeddings) -> None:
-        check_items(items, self.count)
-        exact = double(items)
-        vectors = self._form.rows(exact).transpose(0, 1)
-        if not self.count:
-            self.quantiser = Quantiser.fit(vectors)
-        codes, scales, bounds = self.quantiser.items(vectors)
-        added = _offsets(self._form, exact)
-        numbers = torch.stack([scales, *bounds, *([] if added is None else [added])]).float()
-        shape = len(vectors), codes.shape[2], len(numbers)
-        if self.count and shape != self._shape:
-            raise DataError(
-                f"items {self.count} to {self.count + len(items) - 1}: sets of {len(vectors)} "
-                f"elements, but earlier ones have {self._shape[0]}. Pad all sets to one size."
-            )
-        self._codes.write(codes.contiguous().numpy().data)
-        self._numbers.write(numbers.contiguous().numpy().data)
-        self._longest = max(self._longest, float(vectors.norm(dim=2).max()))
-        self.count, self._shape = self.count + len(items), shape
-
-    def sizes(self, method: str, side: Side) -> Sizes:
-        if not self.count:
+        with (partial / "codes.bin").open("wb") as file, (partial / "errors.bin").open("wb") as own:
+            for items in _runs(blocks, BLOCK):
+                check_items(items, count)
+                exact = double(items)
+                vectors, added = form.rows(exact).transpose(0, 1), _offsets(form, exact)
+                if not count:
+                    _check_form(model, form, items, side)
+                    quantiser = Quantiser.fit(vectors)
+                codes, scales, bounds = quantiser.items(vectors)
+                numbers = torch.stack([scales, *bounds, *([] if added is None else [added])])
+                before, shape = shape, (len(vectors), codes.shape[2], len(numbers))
+                if count and shape != before:
+                    raise DataError(
+                        f"items {count} to {count + len(items) - 1}: sets of {len(vectors)} "
+                        f"elements, but earlier ones have {before[0]}. Pad all sets to one size."
+                    )
+                file.write(codes.contiguous().numpy().data)
+                own.write(numbers.float().contiguous().numpy().data)
+                longest = max(longest, float(vectors.norm(dim=2).max()))
+                count += len(items)
+        if not count:
             raise DataError("there are no items to search")
-        values = method, side, self.count, *self._shape, self._longest
-        return Sizes.model_validate(dict(zip(Sizes.model_fields, values, strict=True)))
+        values = method, side, count, *shape, longest
+        sizes = Sizes.model_validate(dict(zip(Sizes.model_fields, values, strict=True)))
+        write_json(partial / "codes.json", sizes.model_dump())
+        for name in ARRAYS:
+            if (array := getattr(quantiser, name)) is not None:
+                np.save(partial / f"{name}.npy", array.numpy())
 
 
 def _runs(parts: Iterable[Embeddings], size: int) -> Iterator[Embeddings]:

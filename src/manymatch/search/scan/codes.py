@@ -126,7 +126,11 @@ class Codes:
     def upper_bounds(self, queries: Sequence[ProductQuery]) -> NDArray[np.float32]:
         """Upper bounds `(q, n)` of the scores of all items, in one pass over the codes."""
         coded = [self._quantiser.query(query.vectors) for query in queries]
-        slack = [_rounding(query, self.elements) for query in queries]
+        # Bounds of the rounding errors of `reduce` in float32.
+        slack = [
+            2.0**-24 * (64 + self.elements * len(query.vectors)) * query.magnitude
+            for query in queries
+        ]
         bounds = torch.empty(len(queries), self.count)
         readers = threading.local()
         runs = self.runs(torch.get_num_threads())
@@ -221,11 +225,6 @@ def _mapped(path: Path, dtype: type[np.generic], count: int) -> np.ndarray:
     # Copy on write: torch takes arrays that may be written to, and nothing writes to this one. A
     # slice of a plain array is made faster than one of a memmap.
     return np.memmap(path, dtype, "c", shape=(count,)).view(np.ndarray)
-
-
-def _rounding(query: ProductQuery, elements: int) -> float:
-    """A bound of the rounding error of `reduce` in float32."""
-    return 2.0**-24 * (64 + elements * len(query.vectors)) * query.magnitude
 
 
 def _weighted(errors: Tensor, weights: Sequence[float]) -> Tensor:

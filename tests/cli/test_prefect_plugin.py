@@ -1,0 +1,226 @@
+"""The plug-in that finds a deployment by its own name and shows the progress of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import io
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import entry_points
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from prefect.cli import deployment
+from prefect.client import orchestration
+from prefect.client.orchestration import PrefectClient
+from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
+from prefect.client.schemas.objects import FlowRun, Log, State
+from prefect.states import Completed, Failed, Running, Scheduled
+from rich.console import Console
+
+from manymatch.cli import deployment_names, run_watch
+from manymatch.cli.deployment_names import CREATE, READ, naming, resolving
+
+SCHEMA = {"properties": {"dataset": {"default": "scenes"}, "preset": {}, "overrides": {}}}
+
+
+class Client:
+    """Enough of Prefect's client: two flows, three deployments."""
+
+    api_url = "http://127.0.0.1:1/api"
+
+    async def read_deployment_by_name(self, name: str) -> str:
+        return name
+
+    async def read_flow(self, flow_id: int) -> Any:
+        return SimpleNamespace(name={1: "train", 2: "other"}[flow_id])
+
+    async def read_deployment(self, deployment_id: int) -> Any:
+        parameters = {"preset": "cora"}
+        return SimpleNamespace(
+            name="train-cora", parameters=parameters, parameter_openapi_schema=SCHEMA
+        )
+
+    async def count_flow_runs(self, *, flow_run_filter: FlowRunFilter) -> int:
+        assert flow_run_filter.name and flow_run_filter.name.like_
+        return len(flow_run_filter.name.like_.split())
+
+    async def create_flow_run_from_deployment(self, deployment_id: int, **options: Any) -> str:
+        return str(options["name"])
+
+    async def read_deployments(
+        self, *, deployment_filter: DeploymentFilter | None = None
+    ) -> list[Any]:
+        flows = [("train-cora", 1), ("twice", 1), ("twice", 2)]
+        known = [SimpleNamespace(name=name, flow_id=flow) for name, flow in flows]
+        if deployment_filter is None:
+            return known
+        assert deployment_filter.name is not None
+        return [item for item in known if item.name in (deployment_filter.name.any_ or [])]
+
+
+def changed(**attributes: Any) -> Any:
+    """A client with the plug-in's functions."""
+    kind: Any = type("Changed", (Client,), attributes)
+    kind.read_deployment_by_name = resolving(kind.read_deployment_by_name)
+    kind.create_flow_run_from_deployment = naming(kind.create_flow_run_from_deployment)
+    return kind()
+
+
+def read(name: str, **attributes: Any) -> str:
+    return asyncio.run(changed(**attributes).read_deployment_by_name(name))
+
+
+def test_a_bare_name_is_resolved_and_a_full_one_left_alone() -> None:
+    assert read("train-cora") == "train/train-cora"
+    assert read("any/thing") == "any/thing"
+
+
+REQUEST = httpx.Request("POST", "http://127.0.0.1:1/api/deployments/filter")
+REFUSED = httpx.Response(401, request=REQUEST)
+OTHER = "127.0.0.1:1/api does not answer as Prefect's server does (odd): see PREFECT_API_URL"
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "words"),
+    [
+        ("twice", None, "'twice' is ambiguous, give one of: other/twice, train/twice"),
+        ("train-corra", None, "no deployment 'train-corra'; did you mean 'train-cora'?"),
+        ("train-cora", httpx.ConnectError("refused"), "'make serve' starts one"),
+        (
+            "train-cora",
+            httpx.HTTPStatusError("Unauthorized\nsee", request=REQUEST, response=REFUSED),
+            "asks for a password",
+        ),
+        ("train-cora", httpx.ReadTimeout("odd\nvery"), OTHER),
+        ("train-cora", ValueError("odd"), OTHER),
+        ("train-cora", ExceptionGroup("connecting", [OverflowError("odd")]), OTHER),
+    ],
+)
+def test_a_name_without_one_answer_ends_with_one_line(
+    name: str, error: Exception | None, words: str
+) -> None:
+    async def failing(self: Client, **filters: Any) -> None:
+        assert error
+        raise error
+
+    with pytest.raises(SystemExit) as end:
+        read(name, **({"read_deployments": failing} if error else {}))
+    message = str(end.value)
+    assert message.startswith("error: ") and words in message and "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({}, "train-cora scenes/cora 3"),
+        ({"parameters": {"dataset": "flickr8k"}}, "train-cora flickr8k/cora 3"),
+        ({"parameters": {"dataset": "all", "preset": ""}}, "train-cora 2"),
+        ({"name": "mine"}, "mine"),
+    ],
+)
+def test_a_new_run_is_named_after_what_it_runs(options: dict[str, Any], name: str) -> None:
+    assert asyncio.run(changed().create_flow_run_from_deployment(1, **options)) == name
+
+
+def test_prefect_still_has_what_the_plug_in_needs() -> None:
+    """If this fails, `prefect deployment run` is Prefect's own again: adapt deployment_names.py."""
+    for name in (READ, CREATE):
+        assert inspect.iscoroutinefunction(getattr(PrefectClient, name))
+    for name in ("read_deployments", "read_flow", "api_url", "count_flow_runs", "read_logs"):
+        assert hasattr(PrefectClient, name)
+    theirs, ours = (
+        list(inspect.signature(module.watch_flow_run).parameters)
+        for module in (deployment, run_watch)
+    )
+    assert theirs == ours
+    (entry,) = entry_points(group="prefect.plugins", name="manymatch")
+    assert entry.load() is deployment_names
+
+
+BEGAN = datetime.now(UTC)
+RUN = uuid4()
+
+
+def line(message: str, name: str = "task_runs.progress", level: int = 20, after: int = 0) -> Log:
+    moment = BEGAN + timedelta(seconds=after)
+    name = f"prefect.{name}"
+    return Log(name=name, level=level, message=message, timestamp=moment, flow_run_id=RUN)
+
+
+class Watched:
+    """Enough of Prefect's client: states one after another, and with each the log so far."""
+
+    def __init__(self, *steps: tuple[State[Any], list[Log]]) -> None:
+        self.steps, self.asked = steps, -1
+
+    async def __aenter__(self) -> Watched:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def read_flow_run(self, run: Any) -> FlowRun:
+        self.asked = min(self.asked + 1, len(self.steps) - 1)
+        state = self.steps[self.asked][0]
+        return FlowRun(id=run, flow_id=uuid4(), state=state, work_queue_name="gpu")
+
+    async def read_logs(self, log_filter: Any, limit: int, offset: int) -> list[Log]:
+        return self.steps[self.asked][1][offset : offset + limit]
+
+
+def watch(
+    monkeypatch: pytest.MonkeyPatch,
+    *steps: tuple[State[Any], list[Log]],
+    width: int = 80,
+    terminal: bool = True,
+) -> list[str]:
+    """The lines that a person sees."""
+    monkeypatch.setattr(run_watch, "_SECONDS_BETWEEN_LOOKS", 0.001)
+    monkeypatch.setattr(orchestration, "get_client", lambda: Watched(*steps))
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, force_terminal=terminal, color_system=None)
+    asyncio.run(run_watch.watch_flow_run(RUN, console, timeout=30))
+    return [text.rstrip() for text in stream.getvalue().splitlines()]
+
+
+def test_lines_on_progress_are_shown_once_and_those_of_prefect_and_dvc_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = [line("1/2 code"), line("Updating lock file 'dvc.lock'", "task_runs")]
+    later = line("epoch 1/8: loss 1.0, validation rsum 9.0", after=5)
+    late = line("written before, received after", after=3)
+    repeated = line("Task run failed with state", "task_runs", 40)
+    worker = line("no process", "flow_runs.worker", 40, after=6)
+    shown = watch(
+        monkeypatch,
+        (Running(), first),
+        (Running(), [*first, later]),
+        (Failed(message="train failed:\nout of memory"), [*first, late, later, repeated, worker]),
+    )
+    texts = [text[9:] if text[:1].isdigit() else text.strip() for text in shown]
+    progress = ["1/2 code", later.message, late.message, "no process"]
+    assert texts == [*progress, "train failed:", "out of memory"]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_long_line_is_indented_on_a_terminal_and_whole_in_a_file(
+    monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    long = " ".join(["word"] * 60)
+    step = Completed(message="1 stages ran"), [line(long), line("a\x1b[2Jb [red]c")]
+    shown = watch(monkeypatch, step, width=width)
+    assert max(map(len, shown)) <= width and len(shown) > 2
+    assert {text[:9] for text in shown[1:-2]} == {" " * 9}
+    assert shown[-2].endswith(r"a\x1b[2Jb [red]c")  # which cannot operate the terminal
+    assert long in watch(monkeypatch, step, width=width, terminal=False)[0]
+
+
+def test_a_run_that_does_not_begin_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_watch, "_PATIENCE", 0.0)
+    steps = [(state, list[Log]()) for state in (Scheduled(), Scheduled(), Completed())]
+    shown = watch(monkeypatch, *steps, width=200)
+    assert sum("'gpu'" in text for text in shown) == 1
