@@ -20,6 +20,15 @@ _IMAGES = {"train": 48, "validation": 16, "test": 16}
 _SMALL_MODEL = {"training.epochs": 2, "training.images_per_batch": 16}
 _CONFIGURED = ("dvc.yaml", "params.yaml", ".dvcignore", ".gitignore", "presets", "experiments")
 _COPIED = (*_CONFIGURED, "src", "README.md")
+_IN_ONE_PROCESS = """
+import shlex, sys
+from manymatch.cli.commands import app
+for command in sys.argv[1:]:
+    program, *words = shlex.split(command)
+    assert program == "manymatch", command
+    print(f"> {command}", flush=True)
+    app(words, standalone_mode=False)
+"""
 
 
 @dataclass
@@ -71,6 +80,11 @@ class Workspace:
         output, _ = process.communicate(timeout=900)
         assert process.returncode == code, f"{command} exited {process.returncode}:\n{output}"
         return output
+
+    def run_all(self, *commands: str) -> str:
+        """Run commands of `manymatch` in one process, which loads the libraries once; the output
+        has a line `> COMMAND` before that of each command."""
+        return self.run("python", "-c", _IN_ONE_PROCESS, *commands)
 
     def edit(self, file: str, changes: dict[str, Any]) -> None:
         """Set dotted keys of a YAML file."""
