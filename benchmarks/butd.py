@@ -58,7 +58,7 @@ def random_network() -> Network:
     for layer in network.modules():
         if isinstance(layer, Convolution):
             nn.init.kaiming_normal_(layer.weight)
-            layer.norm.weight.fill_(0.5)
+            layer.norm.weight.fill_(0.5)  # type: ignore[operator]
             layer.fold()
     network.proposal_generator.anchor_generator.cell_anchors[0].copy_(torch.tensor(ANCHORS))
     return network

@@ -91,7 +91,7 @@ class Place:
         self.raw.mkdir()
         ImageFolder(absent=True).write(self.raw)
         self.precomp.mkdir()
-        texts = "\n".join(row["caption"] for row in captions)
+        texts = "\n".join(str(row["caption"]) for row in captions)
         (self.precomp / "train_caps.txt").write_text(texts)
 
     def features(self) -> Iterator[np.ndarray]:
@@ -112,7 +112,8 @@ class Place:
         return path
 
     def write_tsv(self) -> Path:
-        boxes = base64.b64encode(np.tile(np.float32([1, 2, 300, 400]), (REGIONS, 1)).tobytes())
+        rows = np.tile(np.array([1, 2, 300, 400], np.float32), (REGIONS, 1))
+        boxes = base64.b64encode(rows.tobytes())
         with self.tsv.open("wb") as file:
             for image, features in enumerate(self.features()):
                 head = f"{image}\t640\t480\t{REGIONS}\t".encode()

@@ -71,7 +71,8 @@ def main() -> None:
             )
         if "epochs" in options.parts:
             writer.join()
-            line = ("exit code of the writer", writer.exitcode, "0", lambda code: code == 0)
+            code = writer.exitcode or 0
+            line = ("exit code of the writer", code, "0", lambda code: code == 0)
             report.add("made-up shards", lambda: [line])
             for subject, lines in gpu_epochs.checks(folder, options, device):
                 report.add(subject, lines)

@@ -64,7 +64,9 @@ def lines(name: str, images: int, folder: Path, device: torch.device, report: An
     step = training_step(copy.deepcopy(method), preset.training, device)
     pinned = batch.pin_memory()
     step(pinned.to(device))
-    places = waits(lambda step=step: [step(pinned.to(device)) for _ in range(STEPS)])
+    places = waits(
+        lambda step=step: [step(pinned.to(device)) for _ in range(STEPS)]  # type: ignore[misc]
+    )
     shown = ", ".join(f"{place} x {count}" for place, count in places.most_common(2))
     yield f"waits in {STEPS} steps", places.total(), f"0 {shown}", lambda count: count == 0
     del step  # and the memory of its optimiser
@@ -194,7 +196,7 @@ def drop_nothing(method: Method) -> Method:
         elif isinstance(module, nn.BatchNorm2d):
             module.eval()
         if hasattr(module, "config"):  # the attention of a BERT has a number of its own
-            module.config.attention_probs_dropout_prob = 0.0
+            module.config.attention_probs_dropout_prob = 0.0  # type: ignore[union-attr]
     return method
 
 

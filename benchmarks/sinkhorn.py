@@ -47,7 +47,7 @@ def main() -> None:
         spent.append(seconds(lambda: results.append(assign(*arguments)), device))
         return results[0]
 
-    labels.assign = clocked
+    labels.assign = clocked  # type: ignore[method-assign, assignment]
     wholes, parts = [], []
     for _ in range(len(labels.images.queue.rows) // IMAGES + options.steps):  # the first fill it
         spent.clear()
