@@ -122,8 +122,8 @@ def _tell(line: str) -> None:
 
 @task(name="stage", task_run_name="{name}", cache_policy=NO_CACHE)
 def stage(name: str, environment: dict[str, str], shared: bool) -> State:
-    """Run one stage if it is out of date; else the task ends as Cached. If stages are `shared`, the
-    outputs are pushed."""
+    """Run one stage if it is out of date; else the task ends as Cached. If the project is `shared`,
+    the outputs are pushed."""
     try:
         unchanged = run_stage(name, _tell, environment)
     except StageFailed as failure:

@@ -19,7 +19,7 @@ class ResultFiles:
     run: Path
     """Folder of the run files, sample queries and embeddings."""
     machine: Path
-    """What the stages used on this machine (`util.machine`), JSON; no stage's output."""
+    """What the stages used on this machine (`results.machine`), JSON; no stage's output."""
 
     @classmethod
     def inside(cls, folder: Path) -> ResultFiles:

@@ -43,7 +43,7 @@ class EmbeddedModel:
 
     def origin(self, stage: str) -> dict[str, Any]:
         """The model, the data and the code of this model's results, for the provenance file. All of
-        it is the same on every machine; what differs from run to run is in `util.machine`.
+        it is the same on every machine; what differs from run to run is in `results.machine`.
 
         `data_sha256` is the hash of the shards' seal, which holds the hash of every shard.
         `warm_start_sha256` is the hash of the model that training started from, None if there is

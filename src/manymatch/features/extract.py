@@ -43,9 +43,9 @@ def extract(
     with and without interruptions and parts.
 
     Args:
-        backbone: the name of the features, which is the backbone unless `settings` names a kind.
+        backbone: the name of the features; also the kind, unless `settings` names another one.
         raw: the data set's raw folder, which contains the files of the caption table.
-        batch_size: images at once; on a GPU, also crops at once.
+        batch_size: number of images in a batch; on a GPU, also of crops.
         device: "auto" for the GPU if there is one, or "cpu", "cuda", "cuda:1".
         weights: the weights of the backbone, if not its default ones.
         regions: the fewest and the most regions of an image, for a detector.

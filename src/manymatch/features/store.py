@@ -78,8 +78,8 @@ class FeatureStore:
 
     @property
     def sha256(self) -> str:
-        """Hash of the whole content; the checksums in the file stand for the rows, if all rows have
-        one."""
+        """Hash of the whole content. If all rows have checksums in the file, these stand for the
+        rows."""
         facts = [self.max_regions, self.width, self.dtype, self.has_boxes, self.attributes]
         digest = hashlib.sha256(json.dumps([facts, self.image_ids], sort_keys=True).encode())
         digest.update(self.n_regions.tobytes())
@@ -122,7 +122,7 @@ class FeatureStore:
                 yield range(start, start + len(rows[0])), rows
 
     def _rows(self, name: str, indices: NDArray[np.int64]) -> Features:
-        """Rows of a dataset. h5py's own indexing takes half as long again."""
+        """Rows of a dataset. h5py's own indexing takes 50% longer."""
         dataset = self._file[name]
         out = np.empty((len(indices), *dataset.shape[1:]), dataset.dtype)
         space, one = dataset.id.get_space(), h5py.h5s.create_simple(dataset.shape[1:])

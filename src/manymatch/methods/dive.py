@@ -9,6 +9,7 @@ similarity, which gives every pair of elements a gradient, and the nearest pairs
 
 The loss is the sum of the triplet loss with hardest negatives, the maximum mean discrepancy between
 the two modalities' elements, and a diversity term that keeps the slots of a set apart.
+`SetMethod.matching_terms` gives all terms but the diversity.
 """
 
 from __future__ import annotations

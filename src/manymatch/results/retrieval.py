@@ -137,7 +137,7 @@ class Relation(Record):
 
 
 class Graph(Record):
-    """The fields of `scene_graphs.graph.SceneGraph`, checked: `attributes[i]` are the phrases
+    """The fields of `batch.scene_graph.SceneGraph`, checked: `attributes[i]` are the phrases
     attached to `objects[i]`."""
 
     objects: tuple[str, ...]

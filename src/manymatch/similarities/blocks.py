@@ -21,8 +21,8 @@ of sets has a score of its own. Without gradient the function may overwrite the 
 _CPU_ELEMENTS, _GPU_ELEMENTS = 1024, 8192
 """Elements on each edge of a block, found by measurement: 4 MiB of cosines on a CPU core."""
 _IMAGES_FOR_ONE_TEXT = 16
-"""A block of a single text has this many times the images, or its small operations take longer than
-the arithmetic."""
+"""A block of a single text has this many times the images. Otherwise the start of each operation
+takes longer than the arithmetic."""
 _CPU_PAIRS, _GPU_PAIRS = 16384, 2**20
 """Pairs of sets that are reduced at once: their planes and temporary planes fit into a cache."""
 
@@ -89,7 +89,7 @@ def _cosines(images: Tensor, texts: Tensor, scale: float, buffer: Tensor) -> Ten
     (n, n_image, _), (m, n_text, _) = images.shape, texts.shape
     flat = images.flatten(0, 1)
     if m == 1:  # the images are read once, not once for each element of the text
-        with torch.autocast(images.device.type, enabled=False):  # as the product below
+        with torch.autocast(images.device.type, enabled=False):  # see the product below
             product = scale * texts[0] @ flat.T
         return product.view(n_text, n, n_image).permute(2, 0, 1).contiguous()[..., None]
     cosines = buffer.resize_(n_text, n * n_image, m)

@@ -34,9 +34,9 @@ class SimilaritySettings(Strict):
     those of DivE's released code."""
     shift: float = 0.0
     inference: InferenceRule | None = None
-    """What `max_match` ranks by: its own `matching`; `exp(c) - 1` of the best of all cosines, the
-    mean of as many as the smaller set has elements (`topk`, which null stands for) or the best one
-    (`max`); or `smooth_chamfer`."""
+    """How `max_match` ranks. `matching`: as in training. `topk`, the rule of null: the mean of
+    `exp(c) - 1` over the largest cosines, as many as the smaller set has elements. `max`: the
+    largest cosine alone. `smooth_chamfer`: that similarity."""
 
     @model_validator(mode="after")
     def _rule_has_its_similarity(self) -> Self:

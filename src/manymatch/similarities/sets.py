@@ -92,7 +92,8 @@ def blocked_smooth_chamfer(images: Tensor, texts: Tensor, alpha: float) -> Tenso
     the logarithm of a product, so that a pair costs a few logarithms instead of K + L.
 
     The result is exact up to rounding for vectors of any length and every alpha. Long vectors or a
-    large alpha can make exponentials leave the range of the type; `logsumexp_scores` then does all.
+    large alpha can make exponentials leave the range of the type; `logsumexp_scores` then computes
+    all scores.
     """
     size, dtype = max(images.shape[1], texts.shape[1]), full_precision(images).dtype
     if factors_per_log(alpha, size, dtype) >= 1:
@@ -128,7 +129,8 @@ def _product_scores(alpha: float, scaled: Tensor) -> Tensor:
 def _safe_planes(sums: Tensor, alpha: float) -> Sequence[Tensor]:
     """The planes of `sums`, with 0 for values so small that products could lose digits.
 
-    A product with 0 is 0 or NaN, and its logarithm is not finite; nor is that of an overflow.
+    A product with 0 is 0 or NaN. The logarithm of such a product is not finite. The logarithm of an
+    overflow is not finite either.
     """
     return torch.threshold_(sums, math.exp(-alpha * _LONGEST), 0.0).unbind(0)
 

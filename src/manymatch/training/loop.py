@@ -1,4 +1,7 @@
-"""A training run, to be read from top to bottom."""
+"""The epochs of a training, to be read from top to bottom.
+
+`train.py` builds the method before, and afterwards loads the best weights and saves the model.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,11 @@ class Losses(nn.Module):
         self.method = method
 
     def forward(self, parts: tuple[Batch, ...]) -> dict[str, Tensor]:
-        """The terms `()` of the loss of the whole batch: all `parts`, of all processes."""
+        """The terms `()` of the loss of the whole batch.
+
+        `parts` make up the share of this process, and `gather` joins the shares of all processes. A
+        loss reads only `image_index` of its batch, so that one part can stand for all.
+        """
         images, texts, image_index = encoded(self.method, parts)
         with torch.autocast(image_index.device.type, enabled=False):
             images, texts, image_index = gather(images.float(), texts.float(), image_index)
@@ -83,8 +90,10 @@ def fit(
     rank, world, device = fabric.global_rank, fabric.world_size, fabric.device
     batches = TrainingBatches(preset, data, rank, world, device, here=machine.devices)
     steps = len(batches)
-    read, images = method.read_graph, training.images_per_batch
-    validation = ValidationBatches(data, images, read, rank, world, preset, device, machine.devices)
+    images_per_batch, graph = training.images_per_batch, method.read_graph
+    validation = ValidationBatches(
+        data, images_per_batch, graph, rank, world, preset, device, machine.devices
+    )
 
     fabric.to_device(method)
     if training.shared_statistics:

@@ -56,7 +56,7 @@ def train(
         curves: folder for the curves of the training.
         checkpoints: folder of the files from which a killed run resumes; removed at the end.
         models: the folder of the preset's `warm_start.model`.
-        usage: file for the time and memory of the training (`util.machine`); None: no file.
+        usage: file for the time and memory of the training (`results.machine`); None: no file.
         end_of_epoch: see `AfterEpoch`.
         relevance: the data set's judgments, for the shares of right results at scores.
 

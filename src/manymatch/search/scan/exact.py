@@ -43,8 +43,8 @@ _DOUBLES_AT_ONCE = 2**20
 _DOUBLES_ON_GPU = 2**24
 """The same for a gallery on a GPU: 128 MiB, because many items use the hardware fully."""
 _SPAN = 1.5
-"""All items of a range are scored if this takes at most so many times the wanted items: a range is
-not copied."""
+"""If a range of rows has at most this many times the wanted items, all items of the range are
+scored, because a range needs no copy."""
 
 
 def single(queries: Embeddings) -> list[Embeddings]:
@@ -93,7 +93,7 @@ class ExactScores:
         score = (model.method.t2i_score if side == "images" else None) or model.method.score
         self._score: Score = score if beta is None else reranked(score, beta)
         at_once = max(1, _DOUBLES_ON_GPU // gallery.vectors[0].numel())
-        # They are cut once, because a GPU is waited for where texts with entities are cut.
+        # The gallery is cut once: each cut of texts with entities waits for the GPU.
         self._blocks = [
             self._gallery.rows(run) for run in runs(len(gallery) if resident else 0, at_once)
         ]

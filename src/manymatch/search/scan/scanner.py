@@ -50,7 +50,7 @@ class Scanner:
         side: whether the gallery's items are images or texts.
         beta: weight of the whole text where CORA ranks by the text's entities, too
             (`evaluation.ensemble`); None: no re-ranking.
-        resident: all items are scored where the gallery is; None: if this is a GPU.
+        resident: whether all items are scored where the gallery is; None: only on a GPU.
 
     Raises:
         DataError: an item is not finite, or the codes do not belong to the gallery.
