@@ -179,6 +179,8 @@ class DrawnOnCPU(TorchFunctionMode):
         options = dict(options or {})
         if function in (torch.randn, torch.rand, torch.randint, torch.randperm):
             return function(*arguments, **{**options, "device": "cpu"}).to(options.get("device"))
+        if function is torch._sample_dirichlet:  # of a Beta distribution
+            return function(arguments[0].cpu()).to(arguments[0].device)
         if function in (torch.randn_like, torch.rand_like):
             like = arguments[0]
             return function(like.cpu(), *arguments[1:], **options).to(like.device)

@@ -7,19 +7,31 @@ So requests with another name than this machine's are refused.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 HOST = "127.0.0.1"
 
 
-def pages(folder: str) -> TrustedHostMiddleware:
-    """The application that gives out the files in `folder`."""
-    files = StaticFiles(directory=folder, html=True, check_dir=False)
-    return TrustedHostMiddleware(files, [HOST, "localhost"], www_redirect=False)
+def pages(folder: str) -> Starlette:
+    """The application that gives out the files in `folder`, which is made if it is missing."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    allowed = Middleware(
+        TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"], www_redirect=False
+    )
+    files = Mount("/", StaticFiles(directory=folder, html=True))
+    return Starlette(routes=[files], middleware=[allowed])
 
 
 if __name__ == "__main__":
-    uvicorn.run(pages(sys.argv[2]), host=HOST, port=int(sys.argv[1]), log_level="warning")
+    # `uvicorn.run` reads the number of workers from the environment, and refuses several.
+    settings = uvicorn.Config(
+        pages(sys.argv[2]), host=HOST, port=int(sys.argv[1]), log_level="warning", workers=1
+    )
+    uvicorn.Server(settings).run()

@@ -76,6 +76,18 @@ def test_youcook2_in_both_forms(stages_of, folder, write):
     assert {file.suffix for file in stages.raw.iterdir()} == {".json"}
 
 
+@pytest.mark.parametrize(
+    "lists", ["{}", '{"clips": 5}', '{"clips": [["a"]]}', '{"clips": [[3, "a"]]}']
+)
+def test_the_lists_of_youcook2_are_checked_when_they_are_read(stages_of, folder, lists):
+    stages = stages_of("youcook2")
+    write_youcook2(folder, 9, 3)
+    stages({"folder": str(folder)})
+    (stages.raw / "train.json").write_text(lists)
+    with pytest.raises(DataError, match=r"train\.json: "):
+        list(dataset("youcook2").captions(stages.raw))
+
+
 def test_msrvtt(stages_of, folder):
     write_msrvtt(folder)
     rows = stages_of("msrvtt")({"folder": str(folder)})

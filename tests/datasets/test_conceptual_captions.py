@@ -182,6 +182,12 @@ def test_without_shards_the_line_says_how_to_fetch_them(tmp_path, stages):
         stages.refused(settings, ConfigError, "img2dataset")
 
 
+def test_a_dangling_link_hides_no_other_shard(folder, stages):
+    (folder / "00000.tar").unlink()
+    (folder / "00000.tar").symlink_to("nowhere.tar")
+    stages.refused({"folder": str(folder)}, SourceError, "00000.tar")
+
+
 @pytest.mark.parametrize("settings", [{"limit": 0}, {"held_out": 0.5}, {"held_out": 0}])
 def test_impossible_settings_are_refused(folder, stages, settings):
     stages.refused({"folder": str(folder), **settings}, ConfigError, next(iter(settings)))

@@ -159,6 +159,7 @@ FAULTS = [
     gone("Flickr_8k.devImages.txt", "validation_list"),
     gone("Images", "images"),
     (no_pictures, SourceError, "", "no .jpeg, .jpg, .png files"),
+    (lambda folder: {"captions": str(folder.path)}, DataError, "", "not a regular file"),
     picture("g.jpg", "no such file, or a link", lambda path: path.symlink_to("nowhere.jpg")),
     picture("a.jpg", "two images are called a.jpg"),
     (

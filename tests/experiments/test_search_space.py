@@ -20,7 +20,7 @@ SHARED = {
     "ends": ({LR: {"low": 1.0, "high": 0.1}}, "'low' must be below 'high'"),
     "one end": ({LR: {"low": 1.0}}, "expected either 'low' and 'high'"),
     "no name": ({LR: ["dropout"]}, "shared"),
-    "no domain": ({LR: "dropuot"}, "did you mean 'dropout'"),
+    "no domain": ({LR: "dropuot"}, "shared: .*did you mean 'dropout'"),
     "key": ({"training.optimizer.rate": {"values": [1, 2]}}, "unknown key 'training.opt"),
     "value": ({"size": {"values": [16, 17]}}, r"tiny\.yaml: size: .*multiple of 2"),
     "float": ({"training.images_per_batch": {"low": 8, "high": 32}}, "valid integer"),
@@ -30,7 +30,8 @@ SHARED = {
 }
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     **{name: ({"shared": shared}, words) for name, (shared, words) in SHARED.items()},
-    "domains": ({"domains": ["dropout"]}, "feature_dropout: no domain 'dropout'"),
+    "domains": ({"domains": ["dropout"]}, "domains: Input should be a valid dictionary"),
+    "no domains": ({"domains": None}, "domains: Input should be a valid dictionary"),
     "no method": ({"methods": {"cora": {}}}, "no settings of 'vsepp'"),
     "no key": ({"methods": {"vsepp": {"feature_dropuot": "dropout"}}}, "key 'feature_dropuot'"),
     "set": ({"set": {EPOCHS: 0}}, EPOCHS),

@@ -18,7 +18,7 @@ from manymatch.experiments import workers
 from manymatch.experiments.engine import perform
 from manymatch.results.tuning import Tuning
 from manymatch.shards.index import read_index
-from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.errors import ConfigError, DataError, ManyMatchError
 
 pytest.importorskip("optuna")
 
@@ -182,6 +182,19 @@ def test_a_search_that_was_killed_ends_with_all_its_trials(project, moment):
     (result,) = search(project, 3)
     assert outcome(result.trials)[0] == outcome(undisturbed.trials)[0]
     assert [len(one.trials) for one in (result, undisturbed)] == [3, 3]
+
+
+def test_a_search_whose_trials_all_failed_begins_anew(project, monkeypatch, tried):
+    def full(*arguments, **options):
+        raise DataError("the disk is full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(TRAIN, full)
+        with pytest.raises(ManyMatchError, match="2 of 2 runs failed"):
+            search(project, 2)
+    (result,) = search(project, 2)
+    own = read_preset(preset_path(project.layout.presets, "tiny", "vsepp"))
+    assert result.trials[0].settings[LR] == own.training.optimizer.lr
 
 
 def test_another_machine_extends_the_search_of_the_file_of_results(project, tried):

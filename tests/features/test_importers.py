@@ -266,6 +266,16 @@ FAULTS = [
 ]
 
 
+def test_a_faulty_file_is_found_before_a_row_is_written(data):
+    """The lines are counted first, where the settings do not limit the regions."""
+    write_tsv(data)
+    path = data.source if data.source.is_file() else next(data.source.glob("*.tsv*"))
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    with pytest.raises((DataError, SourceError), match="no features of image"):
+        data.run("butd_tsv")
+    assert not list(data.store.parent.glob("*.partial*"))
+
+
 @pytest.mark.parametrize(("format", "spoil", "words"), FAULTS, ids=[words for *_, words in FAULTS])
 def test_a_fault_is_one_line_and_leaves_no_store(data, format, spoil, words, monkeypatch):
     monkeypatch.setattr("manymatch.features.importers.butd_tsv.MAX_LINE_BYTES", 100_000)

@@ -207,6 +207,10 @@ def test_the_reports_answer_a_name_of_this_machine_alone(tmp_path: Path) -> None
         for method, path in (("GET", "/index.html"), ("GET", "/"), ("HEAD", "/index.html")):
             answer = client.request(method, path, headers={"Host": name})
             assert answer.status_code == 400 and "results" not in answer.text
+    for missing in ("/favicon.ico", "/none/index.html"):
+        assert client.get(missing, headers={"Host": "localhost"}).status_code == 404
+    later = TestClient(pages(str(tmp_path / "later")))
+    assert later.get("/", headers={"Host": "localhost"}).status_code == 404
 
 
 WAITS = "import subprocess, time; subprocess.Popen(['sleep', '60']); time.sleep(60)"

@@ -7,6 +7,7 @@ import pytest
 from manymatch.reporting.dvc_plots import offline_page
 from manymatch.reporting.sections.training import validation_chart
 from manymatch.results.runs import Curve, read_curves
+from manymatch.util.errors import DataError
 
 
 def test_what_dvclive_writes_is_read(tmp_path):
@@ -19,6 +20,17 @@ def test_what_dvclive_writes_is_read(tmp_path):
     curves = read_curves(tmp_path)
     assert curves["train/loss"] == Curve("train/loss", ((0.0, 3.0), (2.0, 1.5)))
     assert set(curves) == {"train/loss", "epoch"}
+
+
+@pytest.mark.parametrize("value", ["", "null", "NA", "x"])
+def test_a_curve_has_a_number_in_each_line_or_is_empty(tmp_path, value):
+    path = tmp_path / "plots" / "metrics" / "loss.tsv"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"")  # as a full disk leaves the file
+    assert read_curves(tmp_path) == {}
+    path.write_text(f"step\tloss\n0\t1.5\n1\t{value}\n")
+    with pytest.raises(DataError, match=r"loss\.tsv: expected"):
+        read_curves(tmp_path)
 
 
 @pytest.mark.parametrize(

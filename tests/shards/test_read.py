@@ -248,6 +248,48 @@ def test_one_process_hashes_each_shard_once(shards, vocabulary, monkeypatch, wor
     }
 
 
+def npy(array):
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def json_with(**changes):
+    graph = {"objects": ["dog"], "names": ["dog"], "attributes": [[]], "relations": []}
+    captions = [{"id": "c", "text": "a dog", "graph": graph | changes}]
+    return json.dumps({"image_id": "a", "file": "", "labels": [], "captions": captions}).encode()
+
+
+FAR = {"subject": 0, "label": "on", "object": 1}
+
+
+@pytest.mark.parametrize(
+    ("member", "content", "words"),
+    [
+        ("features.npy", npy(np.array([object()])), "object"),
+        ("features.npy", npy(np.zeros((2, 9), np.float16)), "9"),
+        ("features.npy", npy(np.zeros((0, 8), np.float16)), "no regions"),
+        ("features.npy", npy(np.zeros((2, 8), np.float32)), "float32"),
+        ("features.npy", npy(np.zeros((2, 8), np.float16, order="F")), "array"),
+        ("features.npy", npy(np.zeros((2, 8), np.float16))[:-3], "buffer"),
+        ("boxes.npy", npy(np.zeros((9, 4), np.float32)), "boxes"),
+        ("json", b"[" * 100_000, ""),
+        ("json", b'{"image_id": 3}', ""),
+        ("json", json_with().replace(b'"c"', b"7"), "expected text"),
+        ("json", b'{"image_id": "a", "file": "", "labels": [], "captions": []}', "no caption"),
+        ("json", json_with(objects=[], names=[], attributes=[]), "at least one object"),
+        ("json", json_with(attributes=[["a", "b", "c", "d", "e"]]), "more than 4 attributes"),
+        ("json", json_with(relations=[FAR]), "does not exist"),
+    ],
+)
+def test_an_unusable_member_is_one_line(shards, vocabulary, member, content, words):
+    rewrite(shards, f"00000002.{member}", content)
+    with pytest.raises(DataError, match="sample '00000002' cannot be used") as caught:
+        read_all(shards, vocabulary)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
 def test_caption_without_words_becomes_one_unknown(shards, vocabulary):
     graph = {"objects": ["?"], "names": ["?"], "attributes": [[]], "relations": []}
     captions = [{"id": "c", "text": "!!", "graph": graph}]

@@ -1,5 +1,6 @@
 """A run killed at any moment ends, resumed, with the same bytes as an undisturbed one."""
 
+import json
 import os
 import pickle
 from functools import partial
@@ -10,9 +11,9 @@ from hashed_files import flipped_bits
 from killing import kill_during
 from tiny_run import Run, preset
 
-from manymatch.training.checkpoints import Checkpoints
+from manymatch.training.checkpoints import _OWN, Checkpoints
 from manymatch.util.errors import CheckpointError
-from manymatch.util.json_file import read_object
+from manymatch.util.json_file import content_hash, read_object
 
 
 def train_and_kill(run, target, call, run_preset=None):
@@ -147,6 +148,18 @@ def last_files(run):
     *_, record = sorted(run.checkpoints.glob("epoch-*.json"))
     *_, best = sorted(run.checkpoints.glob("best-*"))
     return [record, record.with_suffix(".ckpt"), best]
+
+
+@pytest.mark.parametrize("key", ["files", "history"])
+def test_a_record_of_another_version_leads_to_the_checkpoint_before(new_run, key):
+    run = new_run("killed")
+    train_and_kill(run, WRITE, 4)
+    path, *_ = last_files(run)
+    record = json.loads(path.read_bytes())
+    del record[key], record[_OWN]
+    path.write_text(json.dumps(record | {_OWN: content_hash(record)}))
+    history, fault = killed_checkpoints(run).find()
+    assert (len(history.rows), fault) == (2, f"{path.name} is of another version")
 
 
 @pytest.mark.parametrize("kind", [".json", ".ckpt", ".safetensors"])

@@ -35,8 +35,11 @@ app = typer.Typer(
     "Run the whole pipeline with 'dvc repro'; each stage below also runs by hand, in the folder "
     "that holds params.yaml.",
 )
-for _group in (init, check, code, data, models, external, experiments, search):
+commands = typer.Typer()
+for _group in (init, check, code, data, models, external, experiments):
     app.add_typer(_group.commands)
+app.add_typer(commands)
+app.add_typer(search.commands)
 
 _INTERRUPTED = 130
 """Typer ends an interrupted command with this exit code and prints no message."""
@@ -49,7 +52,7 @@ makes stay, and Python's usual search after 700 takes a fifth of the time of loa
 _REPORT = "index.html", "pages", "plots", "leaderboard.csv", "leaderboard.md", "leaderboard.tex"
 
 
-@app.command()
+@commands.command()
 @writes(*(LAYOUT.reports / name for name in _REPORT))
 def report() -> None:
     """Write reports/index.html, reports/pages and the leaderboard from all results."""
@@ -62,7 +65,7 @@ def report() -> None:
     show(leaderboard.blocks(runs), LAYOUT.reports / "index.html")
 
 
-@app.command()
+@commands.command()
 @writes(Path("README.md"), Path("docs/results.md"))
 def readme() -> None:
     """Copy the results into docs/results.md and README.md, between the markers."""
@@ -73,7 +76,7 @@ def readme() -> None:
     update_pages(Path("README.md"), Path("docs/results.md"), board)
 
 
-@app.command("plots-page")
+@commands.command("plots-page")
 @writes(LAYOUT.plots_page)
 def plots_page() -> None:
     """Write .dvc/plots.html, with which 'dvc plots show' needs no network.
@@ -86,7 +89,7 @@ def plots_page() -> None:
     files.write_text(LAYOUT.plots_page, offline_page())
 
 
-@app.command()
+@commands.command()
 def version() -> None:
     """Print the version."""
     typer.echo(__version__)

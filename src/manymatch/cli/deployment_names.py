@@ -18,6 +18,7 @@ from prefect.plugins import HookContext, register_hook
 
 from manymatch.cli.run_watch import watch_flow_run
 from manymatch.util.errors import first_line, nearest
+from manymatch.util.progress import say
 
 READ, CREATE = "read_deployment_by_name", "create_flow_run_from_deployment"
 """The methods of Prefect's client that are replaced."""
@@ -29,13 +30,19 @@ _ALL = "all"
 def setup_environment(*, ctx: HookContext) -> None:
     """Called by Prefect when any of its commands starts.
 
-    If Prefect lacks one of the functions, Prefect logs the `AttributeError` and goes on.
+    If Prefect lacks one of the functions, nothing is replaced and a line says so.
     """
     if ("deployment", "run") not in zip(sys.argv, sys.argv[1:], strict=False):
         return
     from prefect.cli import deployment
     from prefect.client.orchestration import PrefectClient
 
+    replaced = [(PrefectClient, READ), (PrefectClient, CREATE), (deployment, "watch_flow_run")]
+    if missing := [name for owner, name in replaced if not hasattr(owner, name)]:
+        say(
+            f"Prefect has no '{missing[0]}': give FLOW/DEPLOYMENT as name, and see runs on the page"
+        )
+        return
     for name, wrapper in ((READ, resolving), (CREATE, naming)):
         setattr(PrefectClient, name, wrapper(getattr(PrefectClient, name)))
     deployment.watch_flow_run = watch_flow_run

@@ -102,8 +102,10 @@ class Flickr8k(PublishedDataset):
         download.
         """
         captions = gatherer.one("captions")
-        with captions.open("rb") as stream:
-            is_json = stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+        is_json = False
+        if captions.is_file():  # else `copy_file` says what is wrong
+            with captions.open("rb") as stream:
+                is_json = stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
         copy_file(captions, raw / (KARPATHY if is_json else TOKENS))
         if not is_json:
             gatherer.copy(_LISTS, raw)

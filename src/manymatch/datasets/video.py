@@ -135,9 +135,11 @@ class Youcook2(VideoDataset):
             yield from _annotated(raw / _ANNOTATIONS)
             return
         for split, file in _PICKLED.items():
-            for number, (clip, caption) in enumerate(read_object(raw / file)["clips"]):
-                line = Line(caption, f"{raw / file}: clip {number}")
-                yield Clip(clip, clip.rpartition("_")[0], split, [line])
+            path = raw / file
+            for number, entry in enumerate(field(read_object(path), "clips", list, str(path))):
+                where = f"{path}: clip {number}"
+                clip, caption = _id_and_caption(entry, where)
+                yield Clip(clip, clip.rpartition("_")[0], split, [Line(caption, where)])
 
 
 def _has_lists(gatherer: Gatherer) -> bool:
@@ -152,12 +154,15 @@ def _pickled_captions(path: Path) -> list[list[str]]:
     captions = []
     for number, entry in enumerate(entries):
         values = [entry.get(key) for key in ("id", "caption")] if isinstance(entry, Mapping) else []
-        texts = [text for text in values if isinstance(text, str)]
-        if len(texts) != 2:
-            where = f"{path}: clip {number}"
-            raise DataError(f"{where}: without an id and a caption. Use HowTo100M's file")
-        captions.append(texts)
+        captions.append(_id_and_caption(values, f"{path}: clip {number}"))
     return captions
+
+
+def _id_and_caption(values: Any, where: str) -> list[str]:
+    texts = [text for text in values if isinstance(text, str)] if isinstance(values, list) else []
+    if len(texts) != 2 or len(values) != 2:
+        raise DataError(f"{where}: without an id and a caption. Use HowTo100M's file")
+    return texts
 
 
 def _annotated(path: Path) -> Iterator[Clip]:

@@ -153,7 +153,7 @@ class PCMEPP(Method):
         """`(n, m)`: the share of the image (row) to which the caption (column) belongs."""
         labels = positive_pairs(images.vectors, image_index).float()
         if isinstance(images, MixedEmbeddings):
-            own_share = images.part("own_share")[:, None]
+            own_share = images.part("own_share").detach()[:, None]
             rows = torch.arange(len(images), device=labels.device)
             partners = labels.index_select(0, rows + images.part("partner"))
             labels = own_share * labels + (1 - own_share) * partners
@@ -191,7 +191,7 @@ class PooledGaussian(nn.Module):
 def mixed(features: Tensor, mask: Tensor, rate: float, alpha: float) -> tuple[Tensor, Tensor]:
     """Images of which some are mixed with a partner: image i of n with image n - 1 - i.
 
-    The image's own share is drawn from Beta(alpha, alpha). Half of the mixed images are Mixup's:
+    A weight is drawn from Beta(alpha, alpha). Half of the mixed images are Mixup's:
     each row is the weighted mean of the rows of both images. The other half are CutMix's: each row
     is the image's own with the drawn probability, else the partner's. Rows that one of the two
     images lacks stay as they are.

@@ -60,11 +60,13 @@ def _read_curve(path: Path, root: Path) -> Curve:
     types = {"step": pa.float64(), path.stem: pa.float64()}
     try:
         with open_regular(path) as file:
+            if not path.stat().st_size:  # the disk was full
+                return Curve(name, ())
             table = arrow_csv.read_csv(
                 file,
                 parse_options=arrow_csv.ParseOptions(delimiter="\t"),
                 convert_options=arrow_csv.ConvertOptions(
-                    column_types=types, include_columns=[*types]
+                    column_types=types, include_columns=[*types], null_values=[]
                 ),
             )
     except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
@@ -73,7 +75,7 @@ def _read_curve(path: Path, root: Path) -> Curve:
             f"{first_line(error)}. Train the model again."
         ) from None
     points = zip(table["step"].to_pylist(), table[path.stem].to_pylist(), strict=True)
-    finite = (pair for pair in points if None not in pair and math.isfinite(pair[1]))
+    finite = (pair for pair in points if math.isfinite(pair[1]))
     return Curve(name, tuple(finite))
 
 

@@ -1,8 +1,9 @@
 """Reading the wanted samples of a stream of shards, in order and with one open file at a time.
 
 Any WebDataset reader can read the shards. This one seeks over the images and members that are not
-wanted (images of other processes, thumbnails in training). The streaming reader of `webdataset`
-cannot, and takes four times as long, because it parses all tar headers in every epoch.
+wanted (images of other processes, thumbnails in training), and refuses oversized members. The
+streaming reader of `webdataset` cannot, and takes four times as long, because it parses all tar
+headers in every epoch.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ from manymatch.util.errors import DataError
 from manymatch.util.regular_file import open_regular
 from manymatch.util.seal import Seal
 
+MAX_MEMBER_BYTES = 64 * 2**20
+
 RawSample = dict[str, bytes]
 """The members of a sample by suffix ("json", "features.npy"), and its key as "__key__"."""
 
 Member = tuple[int, int]
-"""Position of a member's content in the tar file, and its size."""
+"""Position of a member's content in the tar file, and its size; -1 if it is not a plain file."""
 
 _State = tuple[Path, int, int]
 """Path, size and time of change of an open shard."""
@@ -60,14 +63,10 @@ def fetch(
         if numbers:
             with _open_shard(seal, split.shards[shard]) as (stream, state):
                 samples = _samples(*state)
+                if len(samples) != end - start:
+                    raise tarfile.ReadError(f"{len(samples)} images, not {end - start}")
                 for number in sorted(numbers):
-                    key, members = samples[number]
-                    content = {
-                        suffix: os.pread(stream.fileno(), size, at)
-                        for suffix, (at, size) in members.items()
-                        if suffix in suffixes
-                    }
-                    yield start + number, {"__key__": key.encode(), **content}
+                    yield start + number, _read(stream, *samples[number], suffixes)
 
 
 def check_shards(folder: Path, split: Split) -> None:
@@ -106,7 +105,10 @@ def _samples(path: Path, size: int, changed: int) -> list[tuple[str, dict[str, M
         return [
             (
                 key,
-                {_parts(member)[1]: (member.offset_data, member.size) for member in members},
+                {
+                    _parts(member)[1]: (member.offset_data, member.size if member.isreg() else -1)
+                    for member in members
+                },
             )
             for key, members in itertools.groupby(archive, lambda member: _parts(member)[0])
         ]
@@ -116,3 +118,21 @@ def _parts(member: tarfile.TarInfo) -> tuple[str, str]:
     """The key of the sample and the suffix of the member, as WebDataset divides a name."""
     key, suffix = base_plus_ext(member.name)
     return key or member.name, suffix or ""
+
+
+def _read(
+    stream: BinaryIO, key: str, members: dict[str, Member], suffixes: AbstractSet[str]
+) -> RawSample:
+    sample = {"__key__": key.encode()}
+    for suffix in members.keys() & suffixes:
+        sample[suffix] = _content(stream, f"{key}.{suffix}", *members[suffix])
+    return sample
+
+
+def _content(stream: BinaryIO, name: str, start: int, size: int) -> bytes:
+    if not 0 <= size <= MAX_MEMBER_BYTES:
+        raise tarfile.ReadError(f"'{name}' is not a file of at most {MAX_MEMBER_BYTES} B")
+    content = os.pread(stream.fileno(), size, start)
+    if len(content) != size:
+        raise tarfile.ReadError(f"'{name}' is cut off")
+    return content

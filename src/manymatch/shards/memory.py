@@ -60,7 +60,7 @@ class FeatureMemory:
         stored = fetch(folder, shards, order, range(shards.images), {JSON, FEATURES, BOXES})
         block = torch.zeros_like(self._features[:_BLOCK], device="cpu")
         for row, raw in track(stored, f"features of {where}", shards.images, quiet=True):
-            sample = decode(raw, draw=lambda _: ())
+            sample = decode(raw, index.width, where, index.dtype, draw=lambda _: ())
             place, real = row % _BLOCK, len(sample.features)
             block[place, :real], block[place, real:] = torch.tensor(sample.features), 0
             if fills and (place == _BLOCK - 1 or row == shards.images - 1):

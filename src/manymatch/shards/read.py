@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import orjson
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
@@ -31,7 +30,7 @@ from manymatch.shards.order import (
     shard_order,
 )
 from manymatch.shards.prepare import Preparation
-from manymatch.shards.sample import BOXES, FEATURES, JSON, THUMBNAIL, Sample, decode
+from manymatch.shards.sample import BOXES, FEATURES, JSON, THUMBNAIL, Sample, decode, labels_of
 from manymatch.util.errors import DataError, ManyMatchError
 
 __all__ = [
@@ -56,8 +55,9 @@ def samples(
 
     `graphs` reads the parsed scene graphs of the captions.
     """
+    index, where = read_index(folder), f"{folder} ({split})"
     for raw in _raw_samples(folder, split, {JSON, FEATURES, BOXES, THUMBNAIL}, rows):
-        yield decode(raw, graphs=graphs)
+        yield decode(raw, index.width, where, index.dtype, graphs=graphs)
 
 
 def _raw_samples(
@@ -85,13 +85,13 @@ def classes_of(folder: Path, split: str) -> np.ndarray:
     """
     classes: list[int] = []
     for raw in _raw_samples(folder, split, {JSON}):
-        facts = orjson.loads(raw[JSON])
-        if len(facts["labels"]) != 1:
+        image_id, labels = labels_of(raw, f"{folder} ({split})")
+        if len(labels) != 1:
             raise DataError(
-                f"{folder} ({split}): image '{facts['image_id']}' has {len(facts['labels'])} "
-                "classes, and training.one_per_class needs exactly one. Turn this setting off"
+                f"{folder} ({split}): image '{image_id}' has {len(labels)} classes, and "
+                "training.one_per_class needs exactly one. Turn this setting off"
             )
-        classes += facts["labels"]
+        classes += labels
     return np.array(classes)
 
 
@@ -151,7 +151,9 @@ def batches(
         order = table_rows[order]
     return Batches(
         folder=folder,
+        index=index,
         split=shards,
+        where=f"{folder} ({split})",
         shards=reading,
         plan=[
             part
@@ -172,7 +174,10 @@ class Batches(IterableDataset[Batch]):
     """
 
     folder: Path
+    index: Index
     split: Split
+    where: str
+    """The folder and the split, for errors."""
     shards: Sequence[int]
     """The numbers of the shards in reading order."""
     plan: Sequence[np.ndarray]
@@ -215,9 +220,11 @@ class Batches(IterableDataset[Batch]):
 
     def _collate(self, samples: Iterable[RawSample]) -> Batch:
         items = []
+        width = self.index.width if self.held is None else 0  # held samples have no features
         for raw in samples:
             rng = self.prepare.random(raw["__key__"].decode())
-            sample = decode(raw, partial(self.prepare.draw, rng=rng), self.graphs)
+            draw = partial(self.prepare.draw, rng=rng)
+            sample = decode(raw, width, self.where, self.index.dtype, draw, self.graphs)
             items.append(self.prepare(sample, rng))
         return collate(items)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,8 +16,10 @@ from manymatch.batch.numbering import CaptionEntry
 from manymatch.batch.scene_graph import MAX_ATTRIBUTES, NO_GRAPH, SceneGraph
 from manymatch.scene_graphs.verbs import GraphReader, as_parsed
 from manymatch.shards.fetch import RawSample
+from manymatch.util.errors import DataError
 
 JSON, FEATURES, BOXES, THUMBNAIL = "json", "features.npy", "boxes.npy", "jpg"
+_STORED = {"float16": "<f2", "uint8": "|u1"}
 
 
 @dataclass(frozen=True)
@@ -39,13 +42,7 @@ class Sample:
 
 def encode(sample: Sample) -> dict[str, bytes]:
     """The members of the sample by suffix."""
-    facts = {
-        "image_id": sample.image_id,
-        "file": sample.file,
-        "labels": sample.labels,
-        "captions": sample.captions,
-    }
-    members = {JSON: orjson.dumps(facts), FEATURES: npy_bytes(sample.features)}
+    members = {JSON: _json(sample), FEATURES: npy_bytes(sample.features)}
     if sample.boxes is not None:
         members[BOXES] = npy_bytes(sample.boxes)
     if sample.thumbnail is not None:
@@ -53,8 +50,19 @@ def encode(sample: Sample) -> dict[str, bytes]:
     return members
 
 
+def _json(sample: Sample) -> bytes:
+    return orjson.dumps(
+        {
+            "image_id": sample.image_id,
+            "file": sample.file,
+            "labels": sample.labels,
+            "captions": sample.captions,
+        }
+    )
+
+
 def npy_bytes(array: np.ndarray) -> bytes:
-    """The array as a `.npy` file."""
+    """The array as a `.npy` file, which `array_from` reads."""
     array = np.ascontiguousarray(array)
     return b"".join((_npy_header(array.dtype.str, array.shape), array.data))
 
@@ -69,30 +77,77 @@ def _npy_header(dtype: str, shape: tuple[int, ...]) -> bytes:
 
 def decode(
     raw: RawSample,
+    width: int,
+    where: str,
+    dtype: str = "float16",
     draw: Callable[[list[Any]], Sequence[Any]] = tuple,
     graphs: GraphReader | None = as_parsed,
 ) -> Sample:
     """The sample that the members contain, with the captions that `draw` takes from all of them.
 
-    The seal of the shards says that the members are whole. `graphs` reads the parsed graphs; with
-    None each caption has `NO_GRAPH`.
+    `graphs` reads the parsed graphs; with None each caption has `NO_GRAPH`. If the members do not
+    fit, a `DataError` names the sample.
     """
+    key = raw["__key__"].decode(errors="replace")
+    try:
+        return _decode(raw, key, width, _STORED[dtype], draw, graphs)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise _unusable(where, key, error) from None
+
+
+def labels_of(raw: RawSample, where: str) -> tuple[str, list[int]]:
+    """Image id and labels of a sample, of which only the member `JSON` is needed."""
+    try:
+        value = orjson.loads(raw[JSON])
+        return _text(value["image_id"]), [operator.index(label) for label in value["labels"]]
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        key = raw["__key__"].decode(errors="replace")
+        raise _unusable(where, key, error) from None
+
+
+def _unusable(where: str, key: str, error: Exception) -> DataError:
+    return DataError(
+        f"{where}: sample '{key}' cannot be used ({type(error).__name__}: {error}). "
+        "Run the stage 'shards' again"
+    )
+
+
+def _decode(
+    raw: RawSample,
+    key: str,
+    width: int,
+    dtype: str,
+    draw: Callable[[list[Any]], Sequence[Any]],
+    graphs: GraphReader | None,
+) -> Sample:
+    if not {JSON, FEATURES} <= raw.keys():
+        raise ValueError("cut off")
     value = orjson.loads(raw[JSON])
-
-    def caption(entry: Mapping[str, Any]) -> CaptionEntry:
-        graph = graphs(SceneGraph.from_dict(entry["graph"])) if graphs else NO_GRAPH
-        return CaptionEntry(entry["id"], entry["text"], graph)
-
+    features = array_from(raw[FEATURES], dtype, width)
+    boxes = array_from(raw[BOXES], "<f4", 4) if BOXES in raw else None
+    if not len(features) or (boxes is not None and len(boxes) != len(features)):
+        raise ValueError("no regions, or boxes that do not match the features")
+    if not value["captions"]:
+        raise ValueError("no caption")
     return Sample(
-        key=raw["__key__"].decode(),
-        image_id=value["image_id"],
-        file=value["file"],
+        key=key,
+        image_id=_text(value["image_id"]),
+        file=_text(value["file"]),
         labels=tuple(value["labels"]),
-        captions=tuple(map(caption, draw(value["captions"]))),
-        features=_array(raw[FEATURES]),
-        boxes=_array(raw[BOXES]) if BOXES in raw else None,
+        captions=tuple(_caption(entry, graphs) for entry in draw(value["captions"])),
+        features=features,
+        boxes=boxes,
         thumbnail=raw.get(THUMBNAIL),
     )
+
+
+def _caption(entry: Mapping[str, Any], graphs: GraphReader | None) -> CaptionEntry:
+    graph = NO_GRAPH
+    if graphs:
+        parsed = SceneGraph.from_dict(entry["graph"])
+        check_graph(parsed)
+        graph = graphs(parsed)
+    return CaptionEntry(_text(entry["id"]), _text(entry["text"]), graph)
 
 
 def check_graph(graph: SceneGraph) -> None:
@@ -107,16 +162,24 @@ def check_graph(graph: SceneGraph) -> None:
             raise ValueError("a relation to an object that does not exist")
 
 
-def _array(data: bytes) -> np.ndarray:
-    """The array of `npy_bytes`, without a copy."""
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected text, not {value!r:.40}")
+    return value
+
+
+def array_from(data: bytes, dtype: str, width: int) -> np.ndarray:
+    """A (n, width) array from `.npy` bytes. Nothing is unpickled; the header allocates nothing."""
     start = 10 + int.from_bytes(data[8:10], "little")
-    shape, dtype = _header(data[:start])
+    shape, fortran, stored = _header(data[:start])
+    if fortran or stored != np.dtype(dtype) or len(shape) != 2 or shape[1] != width:
+        raise ValueError(f"array {stored} {shape} instead of {dtype} (n, {width})")
     return np.frombuffer(data, dtype, offset=start).reshape(shape)
 
 
 @lru_cache(maxsize=256)
-def _header(header: bytes) -> tuple[tuple[int, ...], np.dtype]:
+def _header(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
     stream = io.BytesIO(header)
-    np.lib.format.read_magic(stream)
-    shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-    return shape, dtype
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError("an unknown version of the array format")
+    return np.lib.format.read_array_header_1_0(stream)

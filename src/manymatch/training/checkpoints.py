@@ -129,13 +129,17 @@ class Checkpoints:
             content = {}
         if content.pop(_OWN, None) != content_hash(content):
             raise CheckpointError(f"{record.name} is damaged")
-        before, hashes = content["fingerprint"], content["files"]
-        history = History(content["history"])
-        changed = [key for key, value in self.fingerprint.items() if before.get(key) != value]
+        try:
+            before, hashes = content["fingerprint"], content["files"]
+            history = History(content["history"])
+            changed = [key for key, value in self.fingerprint.items() if before.get(key) != value]
+            files = {} if changed else {path: hashes[path.name] for path in self._files(history)}
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+            raise CheckpointError(f"{record.name} is of another version") from None
         if changed:
             raise CheckpointError(f"it was made with another {' and '.join(changed)}")
-        for path in self._files(history):
-            if not has_sha256(path, hashes[path.name]):
+        for path, sealed_hash in files.items():
+            if not has_sha256(path, sealed_hash):
                 fault = "damaged" if path.is_file() else "missing"
                 raise CheckpointError(f"{path.name} is {fault}")
         self.hashes.update(hashes)

@@ -120,7 +120,10 @@ def _shapes(parts: Sequence[Tensor]) -> _Shapes:
     """The shapes of all processes, which only their first two sizes tell apart."""
     local = torch.tensor([[*part.shape, 1][:2] for part in parts])
     sizes = [torch.empty_like(local) for _ in range(world_size())]
-    distributed.all_gather(sizes, local, group=_hosts(distributed.group.WORLD))
+    world = distributed.group.WORLD
+    # An exchange over NCCL would wait for the GPU.
+    hosts = world if distributed.get_backend() == "gloo" else _hosts(world)
+    distributed.all_gather(sizes, local, group=hosts)
     return [
         [
             (*own, *part.shape[2:])[: part.ndim]
@@ -133,8 +136,8 @@ def _shapes(parts: Sequence[Tensor]) -> _Shapes:
 @lru_cache(maxsize=1)
 def _hosts(world: object) -> Any:
     """The gloo group that exchanges the sizes of the processes of `world`, which is made once for a
-    training. An exchange over NCCL would wait for the GPU."""
-    return world if distributed.get_backend() == "gloo" else distributed.new_group(backend="gloo")
+    training."""
+    return distributed.new_group(backend="gloo")
 
 
 class _Gather(torch.autograd.Function):

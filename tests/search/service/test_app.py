@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from fastapi import HTTPException
 from hashed_files import reseal
 from made_indexes import made_index
 from picture_bomb import bomb
@@ -247,6 +248,11 @@ def test_an_index_that_loads_or_fails_says_so(
     waiting = TestClient(application([ServedIndex.from_folder(indexes[0])]), ADDRESS)
     assert waiting.get("/health").json()["status"] == "loading"
     assert_refused(waiting.get("/search?q=dog"), 503)
+
+    taken_back = ServedIndex.from_folder(indexes[0])
+    taken_back.status = "ready"  # as for a moment before the check of an index fails
+    with pytest.raises(HTTPException, match="503"):
+        taken_back.item("a")
 
     def loaded(folder: Path, model: str | None = None) -> ServedIndex:
         served = ServedIndex.from_folder(folder, model=model)

@@ -72,7 +72,11 @@ class Gatherer:
                 else [folder / name for name in choice]
                 for choice in choices
             ]
-            hits = [hit for hit in hits if hit and all(path.exists() for path in hit)]
+            hits = [
+                hit
+                for hit, choice in zip(hits, choices, strict=True)
+                if hit and (isinstance(choice, str) or all(path.exists() for path in hit))
+            ]
             if hits:
                 best = max(hits, key=lambda hit: all(map(self._dataset.has_all, hit)))
                 self._sources[key] = [Source(url=str(path)) for path in best]

@@ -164,20 +164,25 @@ class Space(Strict):
     @classmethod
     def _insert_domains(cls, value: Any) -> Any:
         """Domains in place of their names."""
-        domains, methods = value.get("domains"), value.get("methods")
-        domains = domains if isinstance(domains, dict) else {}
+        domains, methods = value.get("domains", {}), value.get("methods")
+        if not isinstance(domains, dict):
+            return value
 
-        def inserted(group: Any) -> Any:
+        def inserted(group: Any, where: str) -> Any:
             if not isinstance(group, dict):
                 return group
             for key, name in group.items():
                 if isinstance(name, str) and name not in domains:
-                    raise ValueError(f"{key}: no domain '{name}'{nearest(name, domains)}")
+                    raise ValueError(f"{where}: {key}: no domain '{name}'{nearest(name, domains)}")
             return {key: domains[d] if isinstance(d, str) else d for key, d in group.items()}
 
         if isinstance(methods, dict):
-            value = value | {"methods": {name: inserted(group) for name, group in methods.items()}}
-        return value | {"shared": inserted(value.get("shared", {}))}
+            value = value | {
+                "methods": {
+                    name: inserted(group, f"methods: {name}") for name, group in methods.items()
+                }
+            }
+        return value | {"shared": inserted(value.get("shared", {}), "shared")}
 
     def method_domains(self, method: str) -> dict[str, Domain]:
         """The domain of each setting of `method`, the shared settings first.

@@ -121,7 +121,8 @@ def _begin(search: Search, extend: bool) -> int:
         for trial in study.get_trials(states=(TrialState.RUNNING,)):
             study.tell(trial.number, state=TrialState.FAIL)
             study.enqueue_trial(trial.system_attrs.get("fixed_params", {}) | trial.params)
-        if not study.get_trials(deepcopy=False):
+        begun = [t for t in study.get_trials(deepcopy=False) if t.state != TrialState.FAIL]
+        if not begun:  # nothing was finished or is queued
             path = search.layout.tuning(search.dataset, search.label)
             result = Tuning.read(path) if extend and path.is_file() else None
             earlier = result.trials if result and result.search == search.origin else []
@@ -135,7 +136,10 @@ def _begin(search: Search, extend: bool) -> int:
                     ) from None
                 for turn, rsum in enumerate(one.repeats):
                     search.repeat(number, one, turn).finish({"rsum": rsum})
-            tried = [trial.params for trial in study.get_trials(deepcopy=False)]
+            restored = study.get_trials(
+                deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED)
+            )
+            tried = [trial.params for trial in restored]
             for parameters in search.first_parameters():
                 if parameters not in tried:
                     study.enqueue_trial(parameters)

@@ -71,7 +71,8 @@ def open_butd_tsv(path: Path, images: ImageTable, max_regions: int | None) -> Pu
     return Published(
         files=files,
         width=_features(first).shape[1],
-        max_regions=max_regions or max(line.count for line in _lines(files, images)),
+        max_regions=max_regions
+        or max(line.count for line in images.each_once(_lines(files, images), files[0])),
         has_boxes=True,
         rows=rows,
     )

@@ -111,8 +111,11 @@ class ImageTable:
         rows = [set(self._rows_by_caption.get(_digest(caption), ())) for caption in captions]
         return sorted(set.intersection(*rows))
 
-    def each_once(self, rows: Iterable[Row], source: Path) -> Iterator[Row]:
+    def each_once(self, rows: Iterable[Any], source: Path) -> Iterator[Any]:
         """Yield `rows`, and check that each image has one.
+
+        Args:
+            rows: they have `number` and `where`, as a `Row` has.
 
         Raises:
             DataError: an image has two rows, or at the end, no row in `source`.

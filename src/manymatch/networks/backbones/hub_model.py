@@ -133,12 +133,15 @@ def open_model(name: str) -> HubModel:
     return HubModel(resolved, folder, identity, network.eval(), frozenset(report["missing_keys"]))
 
 
-def model_folder(name: str, files: Sequence[str] = _FILES) -> tuple[Path, str]:
+def model_folder(
+    name: str, files: Sequence[str] = _FILES, needed: Sequence[str] = (CONFIG,)
+) -> tuple[Path, str]:
     """The folder with the files of the model `name`, and its name with the hub's commit.
 
     Args:
         name: a folder or NAME@REVISION on the hub.
         files: the patterns of the files that are fetched. Code is never fetched.
+        needed: a copy in the cache is used if it has weights and one of these files.
 
     Raises:
         ConfigError: there is no such model, or the hub cannot be reached or refuses.
@@ -156,7 +159,8 @@ def model_folder(name: str, files: Sequence[str] = _FILES) -> tuple[Path, str]:
                     local_files_only=local,
                 )
             )
-            if not local or (_weight_files(folder) and (folder / CONFIG).is_file()):
+            whole = _weight_files(folder) and any((folder / file).is_file() for file in needed)
+            if not local or whole:
                 return folder, f"{repository}@{folder.name}"
         except GatedRepoError:
             fault = "the hub asks for a consent. Accept its conditions there, and set HF_TOKEN"

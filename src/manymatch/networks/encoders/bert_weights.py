@@ -49,7 +49,13 @@ def bert_folder(weights: str) -> Path:
     """
     if weights in PACKAGES:
         return package_folder(*PACKAGES[weights], "set weights to a folder") / "model"
-    return model_folder(weights, _FILES)[0]
+    try:
+        return model_folder(weights, _FILES, ("tokenizer.json", "vocab.txt"))[0]
+    except ConfigError as error:
+        raise ConfigError(
+            f"BERT weights: {error}. Or set a folder with config.json, {_WEIGHTS} and "
+            "tokenizer.json, or weights: minilm"
+        ) from None
 
 
 def bert_network(pieces: WordPieces) -> BertModel:

@@ -51,7 +51,7 @@ class AnyIndex(ABC):
     """An index under a name in requests; the status is `loading`, then `ready` or `failed`."""
 
     waits: str
-    """What an index does that is not ready."""
+    """The text for a client while the index is not ready."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -150,17 +150,23 @@ class ServedIndex(AnyIndex):
     def _known(self, item: str, fault: str) -> Iterator[Index]:
         """The index, which has the item. An error of the block, which may name a path of this
         machine, is answered with 404 and `fault`; the terminal has the error."""
-        self.check_ready()
-        assert self._index
-        if item not in self._index:
+        index = self._ready_index()
+        if item not in index:
             raise HTTPException(404, f"index '{self.name}': no item '{item}'")
         try:
-            yield self._index
+            yield index
         except (ManyMatchError, OSError) as error:
             say(str(error))
             raise HTTPException(
                 404, f"item '{item}': {fault}; the terminal of the service says more"
             ) from None
+
+    def _ready_index(self) -> Index:
+        """The index. The thread that loads the index may take it back at any time."""
+        index = self._index
+        if index is None:
+            raise HTTPException(503, f"index '{self.name}': {self.fault or self.waits}")
+        return index
 
     async def answer(self, kind: Kind, request: Any) -> Any:
         self.check_ready()
@@ -173,9 +179,7 @@ class ServedIndex(AnyIndex):
             raise HTTPException(504, f"no answer within {_SECONDS:.0f} s") from None
 
     def _answers(self, kind: Kind, requests: Sequence[Any]) -> Sequence[Any]:
-        self.check_ready()
-        index = self._index
-        assert index
+        index = self._ready_index()
         if kind.query == "explanation":
             return [self._explained(index, *request) for request in requests]
         settings: dict[str, Any] = {"where": kind.where, "least": kind.least}
@@ -213,9 +217,9 @@ class ServedIndex(AnyIndex):
             say(f"index '{self.name}' is ready")
             index.check()  # reads all embeddings, which takes a while for a large index
         except (ManyMatchError, OSError) as error:
-            self.status, self._index, self.facts = "failed", None, {}
             # The terminal has the details, which name paths.
             self.fault = "cannot be used; the terminal of the service says why"
+            self.status, self._index, self.facts = "failed", None, {}
             say(f"error: index '{self.name}': {error}")
 
 
