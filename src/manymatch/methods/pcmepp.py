@@ -64,9 +64,10 @@ class PCMEPPSettings(Grouped):
     label_smoothing: Annotated[float, Field(ge=0, lt=0.5)] = 0.0001
     """A label is no less than this number, and no more than 1 minus this number."""
     mixing: Probability = 0.25
-    """Share of the training images that are mixed with another image of the batch."""
+    """Share of the training images that are mixed with another image of the same process and of the
+    same part of a batch (`training.accumulate`)."""
     mixing_alpha: Positive = 2.0
-    """An image's own share is drawn from Beta(alpha, alpha)."""
+    """The weight of an image is drawn from Beta(alpha, alpha)."""
 
     @model_validator(mode="after")
     def _features_are_mixed(self) -> Self:
@@ -191,10 +192,10 @@ class PooledGaussian(nn.Module):
 def mixed(features: Tensor, mask: Tensor, rate: float, alpha: float) -> tuple[Tensor, Tensor]:
     """Images of which some are mixed with a partner: image i of n with image n - 1 - i.
 
-    A weight is drawn from Beta(alpha, alpha). Half of the mixed images are Mixup's:
-    each row is the weighted mean of the rows of both images. The other half are CutMix's: each row
-    is the image's own with the drawn probability, else the partner's. Rows that one of the two
-    images lacks stay as they are.
+    A weight is drawn from Beta(alpha, alpha). Half of the mixed images are Mixup's: each row is the
+    weighted mean of the rows of both images. The other half are CutMix's: each row is the image's
+    own with the drawn probability, else the partner's. Rows that one of the two images lacks stay
+    as they are.
 
     Args:
         features: `(n, R, F)`.
@@ -202,7 +203,7 @@ def mixed(features: Tensor, mask: Tensor, rate: float, alpha: float) -> tuple[Te
         rate: the expected share of the images that are mixed.
 
     Returns:
-        The features, and the own share of each image `(n,)`: the mean over its real rows.
+        The features, and the own share of each image `(n,)`: the mean weight of its real rows.
 
     References:
         Zhang et al., mixup: Beyond Empirical Risk Minimization, ICLR 2018; Yun et al., CutMix,
@@ -234,7 +235,7 @@ def _spread(embeddings: Embeddings) -> Tensor:
 
 
 def _query(query: Embeddings, longest: float) -> ProductQuery:
-    """`-d = 2 (mu . mu' - s' / 2) - s` with the items' `s'`, the offset, and the query's s."""
+    """`-d = 2 (mu . mu' - s' / 2) - s` with the query's s. The offset of an item is `-s' / 2`."""
     vectors, spread = query.vectors[0], float(_spread(query))
 
     def reduce(products: Tensor, mask: Tensor | None) -> Tensor:
