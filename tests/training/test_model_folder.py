@@ -22,7 +22,7 @@ from manymatch.model.checkpoint import (
     save_weights,
 )
 from manymatch.model.facts import FACTS, facts
-from manymatch.util.errors import CheckpointError
+from manymatch.util.errors import CheckpointError, DataError
 from manymatch.util.files import sha256
 from manymatch.util.json_file import read_object
 
@@ -81,6 +81,17 @@ def test_a_missing_file_and_every_flipped_bit_is_one_line_that_names_the_file(fo
     assert_close(load_model(folder)[0].state_dict(), expected, rtol=0, atol=0)
     (folder / name).unlink()
     with pytest.raises(CheckpointError, match=f"not a trained model, because {name} is missing"):
+        load_model(folder)
+
+
+def test_a_preset_of_many_bytes_is_not_read(folder):
+    """A model from elsewhere may have a file that takes all memory when it is parsed."""
+    path = folder / PRESET
+    path.write_text(path.read_text() + " " * 2**20)
+    edit(folder / FACTS, preset_sha256=sha256(path))
+    with pytest.raises(
+        (CheckpointError, DataError), match=r"preset\.json: more than 1,048,576 bytes"
+    ):
         load_model(folder)
 
 

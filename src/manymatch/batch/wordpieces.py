@@ -36,6 +36,8 @@ NETWORK = (
 )
 """The keys of a BERT's `config.json` that define the network."""
 
+_MOST_BYTES = 2**25
+"""Of the file of a vocabulary. A quarter of a million wordpieces take 10 MB."""
 _SPECIAL_PIECE = re.compile(r"\[.+\]")
 """Pieces that do not occur in texts: special and reserved pieces, such as "[unused7]"."""
 
@@ -163,7 +165,7 @@ def load_vocabulary(path: Path) -> AnyVocabulary:
         DataError: the file is missing or damaged.
     """
     try:
-        value = read_object(path)
+        value = read_object(path, _MOST_BYTES)
         if "wordpieces" in value:
             return WordPieces.from_json(value, path)
         return Vocabulary.from_json(value, path, trained=True)

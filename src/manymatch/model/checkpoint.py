@@ -42,6 +42,8 @@ FILES = [WEIGHTS, PRESET, VOCABULARY, FACTS, CARD, SEAL]
 """All files of a model."""
 TRAINED_IN = "trained_in"
 """The key of `model.json` for the precision of the training, as the preset names precisions."""
+_MOST_BYTES = 2**20
+"""Of the file of a preset."""
 WEIGHTS_HASH, VOCABULARY_HASH = "weights_sha256", "vocabulary_sha256"
 HASHES = {WEIGHTS: WEIGHTS_HASH, PRESET: "preset_sha256", VOCABULARY: VOCABULARY_HASH}
 """The key of `model.json` for the hash of each file. Together the hashes tell models apart."""
@@ -95,7 +97,7 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
                 f"{folder}: not a trained model, because {name} is missing. Run 'train' first."
             )
     width = check_files(folder)["feature_width"]
-    preset = validate(Preset, read_object(folder / PRESET), str(folder / PRESET))
+    preset = validate(Preset, read_object(folder / PRESET, _MOST_BYTES), str(folder / PRESET))
     vocabulary = load_vocabulary(folder / VOCABULARY)
     named = preset.method, preset.model
     build = partial(build_method, *named, vocabulary=vocabulary, feature_width=width)

@@ -16,6 +16,8 @@ from manymatch.util.seal import open_sealed
 FACTS = "model.json"
 REMEDY = "Train the model again, or run 'dvc checkout --force'"
 _MOST = 2**20
+_MOST_BYTES = 2**26
+"""Of the file: two curves of `_MOST` points fit."""
 
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=1, le=2**31)]
@@ -92,7 +94,7 @@ def facts(folder: Path) -> dict[str, Any]:
     path = folder / FACTS
     try:
         open_sealed(folder, REMEDY, whole_bytes=None).check(FACTS)
-        content = read_object(path)
+        content = read_object(path, _MOST_BYTES)
         Facts.model_validate(content)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
