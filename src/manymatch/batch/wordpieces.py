@@ -37,7 +37,7 @@ NETWORK = (
 """The keys of a BERT's `config.json` that define the network."""
 
 _MOST_BYTES = 2**25
-"""Of the file of a vocabulary. A quarter of a million wordpieces take 10 MB."""
+"""The largest size of the file of a vocabulary. A quarter of a million wordpieces take 10 MB."""
 _SPECIAL_PIECE = re.compile(r"\[.+\]")
 """Pieces that do not occur in texts: special and reserved pieces, such as "[unused7]"."""
 

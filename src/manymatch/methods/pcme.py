@@ -27,6 +27,7 @@ from manymatch.losses.probabilistic import log_mean_probability, soft_contrastiv
 from manymatch.methods.shared.gaussian_tower import (
     GaussianSettings,
     PositiveScalar,
+    gaussian,
     gaussian_towers,
 )
 from manymatch.methods.shared.matching import weighted
@@ -86,8 +87,8 @@ class PCME(Method):
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         if self.settings.inference == "mean":
             return cosine(images.vectors, texts.vectors)
-        image_samples = samples(*_gaussian(images), self.noise[0])
-        text_samples = samples(*_gaussian(texts), self.noise[1])
+        image_samples = samples(*gaussian(images), self.noise[0])
+        text_samples = samples(*gaussian(texts), self.noise[1])
         rows_at_once = max(1, _DISTANCES_AT_ONCE // (len(text_samples) * self.settings.samples**2))
         return torch.cat(
             [
@@ -108,8 +109,8 @@ class PCME(Method):
         )
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        image_samples = samples(*_gaussian(images), self._noise(images))
-        text_samples = samples(*_gaussian(texts), self._noise(texts))
+        image_samples = samples(*gaussian(images), self._noise(images))
+        text_samples = samples(*gaussian(texts), self._noise(texts))
         match = positive_pairs(image_samples, batch.image_index)
         n_terms = 2 * match.numel()
 
@@ -136,15 +137,10 @@ class PCME(Method):
         return torch.randn(n, self.settings.samples, size, device=embeddings.vectors.device)
 
 
-def _gaussian(embeddings: Embeddings) -> tuple[Tensor, Tensor]:
-    """The means `(n, D)` and the log variances `(n, D)`."""
-    return embeddings.vectors[:, 0], embeddings.part("log_variance")
-
-
 def _exact_samples(noise: Tensor, items: Embeddings) -> Tensor:
     """`(n, J, D)` in the type of the embeddings. A mean and its noise may cancel each other, which
     is why the sum is made in float64."""
-    mean, log_variance = _gaussian(items)
+    mean, log_variance = gaussian(items)
     exact = samples(mean.double(), log_variance.double(), noise.double())
     return exact.to(items.vectors.dtype)
 
@@ -165,4 +161,4 @@ def _sample_query(method: PCME, noise: Tensor, query: Embeddings, longest: float
 
 def _kl(embeddings: Embeddings) -> Tensor:
     """The sum over the batch of the KL divergences from the standard normal."""
-    return kl_to_standard(*_gaussian(embeddings)).sum()
+    return kl_to_standard(*gaussian(embeddings)).sum()

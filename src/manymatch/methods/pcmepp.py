@@ -30,7 +30,7 @@ from manymatch.config.strict import Grouped
 from manymatch.losses.contrastive import positive_pairs
 from manymatch.losses.probabilistic import match_entropy, pseudo_positives
 from manymatch.methods.shared.embeddings import UNSCORED
-from manymatch.methods.shared.gaussian_tower import PositiveScalar
+from manymatch.methods.shared.gaussian_tower import PositiveScalar, gaussian
 from manymatch.methods.shared.matching import weighted
 from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.methods.shared.products import ProductForm, ProductQuery, largest_product
@@ -123,7 +123,7 @@ class PCMEPP(Method):
         return Embeddings(*self.text(batch.words, batch.word_padding))
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
-        return -closed_form_distance(*_gaussian(images), *_gaussian(texts))
+        return -closed_form_distance(*gaussian(images), *gaussian(texts))
 
     def products(self, side: str, beta: float | None = None) -> ProductForm | None:
         if beta is not None:
@@ -131,10 +131,10 @@ class PCMEPP(Method):
         return ProductForm(_query, offsets=lambda items: _spread(items)[:, None] / -2)
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        settings, read = self.settings, _gaussian(texts)
+        settings, read = self.settings, gaussian(texts)
         distances = share_rows(
             lambda mean, log_variance: closed_form_distance(mean, log_variance, *read),
-            *_gaussian(images),
+            *gaussian(images),
         )
         logits = self.shift - self.scale() * distances
         labels = self._labels(images, batch.image_index).to(logits.dtype)
@@ -219,18 +219,13 @@ def mixed(features: Tensor, mask: Tensor, rate: float, alpha: float) -> tuple[Te
     return torch.lerp(features.flip(0), features, weight[:, :, None].to(features.dtype)), share
 
 
-def _gaussian(embeddings: Embeddings) -> tuple[Tensor, Tensor]:
-    """The means `(n, D)` and the log variances `(n, D)`."""
-    return embeddings.vectors[:, 0], embeddings.part("log_variance")
-
-
 def _vib(embeddings: Embeddings) -> Tensor:
-    return kl_to_standard(*_gaussian(embeddings)).mean() / embeddings.vectors.shape[2]
+    return kl_to_standard(*gaussian(embeddings)).mean() / embeddings.vectors.shape[2]
 
 
 def _spread(embeddings: Embeddings) -> Tensor:
     """`(n,)`: what an item adds to all of its distances, `||mu||^2 + ||sigma^2||_1`."""
-    mean, log_variance = (part.double() for part in _gaussian(embeddings))
+    mean, log_variance = (part.double() for part in gaussian(embeddings))
     return (mean.square() + log_variance.exp()).sum(1)
 
 

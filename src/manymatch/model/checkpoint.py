@@ -43,7 +43,7 @@ FILES = [WEIGHTS, PRESET, VOCABULARY, FACTS, CARD, SEAL]
 TRAINED_IN = "trained_in"
 """The key of `model.json` for the precision of the training, as the preset names precisions."""
 _MOST_BYTES = 2**20
-"""Of the file of a preset."""
+"""The largest size of the file of a preset."""
 WEIGHTS_HASH, VOCABULARY_HASH = "weights_sha256", "vocabulary_sha256"
 HASHES = {WEIGHTS: WEIGHTS_HASH, PRESET: "preset_sha256", VOCABULARY: VOCABULARY_HASH}
 """The key of `model.json` for the hash of each file. Together the hashes tell models apart."""

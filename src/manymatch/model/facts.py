@@ -17,7 +17,7 @@ FACTS = "model.json"
 REMEDY = "Train the model again, or run 'dvc checkout --force'"
 _MOST = 2**20
 _MOST_BYTES = 2**26
-"""Of the file: two curves of `_MOST` points fit."""
+"""The largest size of the file. Two curves of `_MOST` points fit."""
 
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=1, le=2**31)]

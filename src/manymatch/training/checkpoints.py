@@ -4,12 +4,9 @@ epoch-N.ckpt         the state after N epochs
 best-N.safetensors   the best weights, of epoch N
 epoch-N.json         the history of N epochs, and the hashes of the two files
 
-Each file is written completely or not at all. `epoch-N.json` comes last, so a checkpoint with this
-file is complete, after a kill at any moment. The last two checkpoints are kept: if a file of the
-newer one is damaged, training resumes from the one before, with the same result.
-
-`epoch-N.json` is the seal of its checkpoint and holds the hash of its own content. `util.seal` does
-not fit: it seals a folder or one file, but two checkpoints can share one file of best weights.
+Each file is written completely or not at all, and `epoch-N.json` comes last. Two checkpoints are
+kept: if a file of the newer one is damaged, training resumes from the one before. `epoch-N.json`
+seals its checkpoint. `util.seal` seals a folder or a file, but two checkpoints can share a file.
 """
 
 from __future__ import annotations

@@ -77,6 +77,11 @@ def gaussian_towers(
     return image, text
 
 
+def gaussian(embeddings: Embeddings) -> tuple[Tensor, Tensor]:
+    """The means `(n, D)` and the log variances `(n, D)`."""
+    return embeddings.vectors[:, 0], embeddings.part("log_variance")
+
+
 class PositiveScalar(nn.Module):
     """The number `exp(log)` with one parameter `log`; it starts at `value`. A call returns it."""
 
