@@ -20,11 +20,10 @@ from manymatch.scene_graphs.lexicon import (
     TRANSITIVES,
     WORN,
 )
-from manymatch.scene_graphs.objects import measured
+from manymatch.scene_graphs.objects import COMPOUND, measured
 from manymatch.scene_graphs.tree import VERBS, Repair, Tree
 from manymatch.scene_graphs.verb_or_noun import (
     BEFORE_HEAD,
-    BEFORE_NOUN,
     VERB_OR_NOUN,
     only_noun,
 )
@@ -35,7 +34,7 @@ _OF_ADJECTIVES = frozenset({"advmod", "cc", "npadvmod", "punct"})
 _DETERMINERS = frozenset({"det", "nummod"})
 _OF_WORDS = frozenset({"advmod", "amod"})
 _FINITE = frozenset({"VBZ", "VBP"})
-_BEFORE_PARTICIPLE = BEFORE_NOUN | {"npadvmod"}
+_BEFORE_PARTICIPLE = COMPOUND | {"npadvmod"}
 _ADVERBIAL = frozenset({"amod", "advmod", "npadvmod", "compound", "nmod"})
 _DESCRIBING = frozenset({"JJ", "JJR", "JJS", "VBG", "VBN"})
 _STATE_PARTICIPLES = frozenset(map(present_participle, STATES))
@@ -45,7 +44,7 @@ _MOVING_PARTICIPLES = frozenset(map(present_participle, ACTIONS))
 
 def _state_describes(tree: Tree, token: int) -> None:
     """A "standing horse" is not a compound, but a "swimming pool" is."""
-    if tree.deps[token] in BEFORE_NOUN and tree.lemmas[tree.heads[token]] not in GEAR:
+    if tree.deps[token] in COMPOUND and tree.lemmas[tree.heads[token]] not in GEAR:
         tree.tags[token], tree.deps[token] = "VBG", "amod"
 
 
@@ -57,7 +56,7 @@ def _adjective_describes(tree: Tree, token: int) -> None:
     hyphenated = "-" in tree.words[token] and tree.lemmas[token] not in WORN
     described = tree.words[token] in NOMINAL_ADJECTIVES or tree.kinds[token] == "JJ"
     adjective = tree.tags[token] in _DESCRIBING or described or hyphenated
-    if tree.deps[token] in BEFORE_NOUN and adjective:
+    if tree.deps[token] in COMPOUND and adjective:
         tree.deps[token] = "amod"
     elif tree.tags[token] == "JJ" and tree.deps[token] == "advmod":
         after_noun = is_noun(tree, tree.heads[token])  # "A goalie ready to block".
@@ -71,10 +70,10 @@ def _colour_describes(tree: Tree, token: int) -> None:
     coloured = coloured or (word in COLOURED_THINGS and tree.lemmas[head] in WORN)
     if not coloured or tree.tags[token].startswith("JJ"):
         return
-    if dep in BEFORE_NOUN or (dep == "conj" and tree.tags[head].startswith("JJ")):
+    if dep in COMPOUND or (dep == "conj" and tree.tags[head].startswith("JJ")):
         tree.tags[token] = "JJ"
         tree.deps[token] = "conj" if dep == "conj" else "amod"
-        for child in tree.below(token, BEFORE_NOUN):
+        for child in tree.below(token, COMPOUND):
             tree.deps[child] = "amod"
 
 
@@ -134,7 +133,7 @@ def _noun_after(tree: Tree, token: int) -> int | None:
 
 
 def _last_of_compound(tree: Tree, noun: int) -> int:
-    while tree.deps[noun] in BEFORE_NOUN and tree.heads[noun] > noun:
+    while tree.deps[noun] in COMPOUND and tree.heads[noun] > noun:
         noun = tree.heads[noun]
     return noun
 
@@ -179,7 +178,7 @@ def _adjective_has_adverb(tree: Tree, token: int) -> None:
     if joined and tree.heads[before] >= token and before not in tree.above(token):
         tree.attach(before, token, "advmod")
         tree.tags[before] = "RB"
-        if tree.deps[token] in BEFORE_NOUN:
+        if tree.deps[token] in COMPOUND:
             tree.tags[token], tree.deps[token] = "JJ", "amod"
 
 
@@ -197,7 +196,7 @@ def _participle_after_noun(tree: Tree, token: int) -> None:
     inside = noun in tree.below(token, _BEFORE_PARTICIPLE)
     person = is_animate(tree, noun) and tree.lemmas[noun] not in ANIMALS
     acting = person or tree.lemmas[noun] in WORN or word in TRANSITIVES
-    if role in BEFORE_HEAD and (inside or noun in tree.below(head, BEFORE_NOUN)):
+    if role in BEFORE_HEAD and (inside or noun in tree.below(head, COMPOUND)):
         # "A beach chopping coconuts", but "a street vending machine".
         there = tree.tags[head] == "NNS" or (role != "amod" and tree.lemmas[noun] in PLACES)
         last = head if acting or there else None

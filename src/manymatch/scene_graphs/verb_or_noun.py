@@ -14,6 +14,7 @@ from manymatch.scene_graphs.lexicon import (
     TRANSITIVES,
     WORN,
 )
+from manymatch.scene_graphs.objects import COMPOUND
 from manymatch.scene_graphs.tree import NOUNS, VERBS, Repair, Tree
 from manymatch.scene_graphs.verbs_of_wearers import verb_after_clothes
 
@@ -21,7 +22,6 @@ _AROUND_VERBS = frozenset({"prep", "advmod", "prt", "punct", "dobj"})
 _BARE = frozenset({"VB", "VBP"})
 _PRESENT = frozenset({"VB", "VBP", "VBZ"})
 _FINITE = frozenset({"VBZ", "VBP"})
-BEFORE_NOUN = frozenset({"compound", "nmod"})
 BEFORE_HEAD = frozenset({"amod", "aux", "compound", "det", "nmod", "nummod", "poss"})
 _CLAUSE_HEADS = frozenset({"ROOT", "advcl", "ccomp", "conj", "relcl"})
 _JOINED = frozenset({"conj", "acl"})
@@ -201,7 +201,7 @@ def _one_noun(tree: Tree, token: int) -> None:
 def _compound_is_verb(tree: Tree, token: int) -> None:
     """In "a fire hydrant sprays water" the parser sees a compound of all words."""
     subject, head = token - 1, tree.heads[token]
-    if tree.deps[token] not in BEFORE_NOUN or head < token or subject < 0:
+    if tree.deps[token] not in COMPOUND or head < token or subject < 0:
         return
     if not is_noun(tree, subject) or tree.tags[subject] not in _SINGULAR:
         return
