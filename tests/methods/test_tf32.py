@@ -1,5 +1,8 @@
 """TF32 on a GPU: where it is, and what its rounding, made on the CPU, changes."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
 import pytest
 import torch
 from small_methods import NAMES, encode, settled
@@ -63,4 +66,16 @@ def test_it_is_for_products_and_cudnn_but_not_in_evaluation(build):
             assert flags() == (False, False)
             raise KeyError
         assert flags() == (True, True)
+    assert flags() == outside
+
+
+def test_blocks_that_threads_leave_in_any_order_restore_the_former_values():
+    outside = flags()
+    with ThreadPoolExecutor(1) as thread:
+        here, there = ExitStack(), ExitStack()
+        here.enter_context(tf32(False))
+        thread.submit(there.enter_context, tf32(False)).result()
+        here.close()
+        assert flags() == (False, False)
+        thread.submit(there.close).result()
     assert flags() == outside

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 
 import torch
 
@@ -15,6 +16,11 @@ def multiplies_bfloat16() -> bool:
     return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
 
 
+_LOCK = Lock()
+_ASKED: list[bool] = []  # one entry for each open block of `tf32`
+_OUTSIDE: list[bool] = []  # the two values of torch before the first block
+
+
 @contextmanager
 def tf32(enabled: bool) -> Iterator[None]:
     """In the block, float32 products on a GPU keep 10 bits of their factors behind the point, as
@@ -23,14 +29,23 @@ def tf32(enabled: bool) -> Iterator[None]:
 
     Training in mixed precision enables TF32: what a product loses is a tenth of what bfloat16 loses
     elsewhere. Training in `32-true`, evaluation and search do not.
+
+    torch has one value for the whole process. The last block that is open decides, in whatever
+    order threads leave their blocks. After the last block, torch has its former values again.
     """
     products, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    before = products.allow_tf32, cudnn.allow_tf32
-    products.allow_tf32 = cudnn.allow_tf32 = enabled
+    with _LOCK:
+        if not _ASKED:
+            _OUTSIDE[:] = products.allow_tf32, cudnn.allow_tf32
+        _ASKED.append(enabled)
+        products.allow_tf32 = cudnn.allow_tf32 = enabled
     try:
         yield
     finally:
-        products.allow_tf32, cudnn.allow_tf32 = before
+        with _LOCK:
+            del _ASKED[-1 - _ASKED[::-1].index(enabled)]
+            values = [_ASKED[-1]] * 2 if _ASKED else _OUTSIDE
+            products.allow_tf32, cudnn.allow_tf32 = values
 
 
 def pick_device(name: str = "auto") -> torch.device:
