@@ -160,5 +160,5 @@ def test_a_trained_model_is_used_as_the_pages_say(root, finished):
             answer = client.get("/search", params={"q": "a red bird", "k": "5"}).json()
         assert len(answer["results"]) == 5 and answer["exact"]
     finally:
-        kill(service)
+        kill(service, finished)
         finished.run("git", "clean", "-fdq")  # other tests use this workspace
