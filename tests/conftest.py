@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing.spawn
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 import left_processes
 import long_tests
 import pytest
+import warm_commands
 from filelock import FileLock
 from workspace import Workspace, make_workspace, stages_run
 
@@ -52,10 +54,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _no_waiting_for_the_disk() -> Iterator[None]:
-    """No test cuts the power, so written files need not be on the disk when a function returns."""
+def _no_waiting() -> Iterator[None]:
+    """No test cuts the power, so written files need not be on the disk when a function returns.
+    Processes of multiprocessing need not load their libraries."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
+        patch.setattr(multiprocessing.spawn, "get_executable", warm_commands.spawn)
         yield
 
 

@@ -28,7 +28,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -97,15 +96,9 @@ def folder() -> Path:
     return made / "bin"
 
 
-@contextlib.contextmanager
-def spawning() -> Iterator[None]:
-    """Processes that multiprocessing starts in the block are forks too."""
-    before = multiprocessing.spawn.get_executable()
-    multiprocessing.set_executable(str(folder() / _SPAWN))
-    try:
-        yield
-    finally:
-        multiprocessing.set_executable(before)
+def spawn() -> bytes:
+    """In place of multiprocessing's own program: its children are forks too."""
+    return os.fsencode(folder() / _SPAWN)
 
 
 def only(command: str) -> Path:
