@@ -41,7 +41,8 @@ def inherited(number):
         return os.get_inheritable(number)
     except OSError:
         return False
-streams = [0, 1, 2, *filter(inherited, range(3, 250))]
+others = set(map(int, os.listdir("/proc/self/fd"))) - {{0, 1, 2}}
+streams = [0, 1, 2, *filter(inherited, others)]
 ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
 server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 server.connect({address!r})
@@ -186,7 +187,8 @@ def _take_over(received: list[int], request: bytes) -> None:
     """Give this process what the script has: streams, arguments, folder, environment and parent."""
     sys.argv, where, environment, ignored, script, streams = json.loads(request)
     # Descriptors of both lists may be the same numbers.
-    moved = [fcntl.fcntl(number, fcntl.F_DUPFD, 500) for number in received]
+    free = max(received + streams) + 1
+    moved = [fcntl.fcntl(number, fcntl.F_DUPFD, free) for number in received]
     for number in received:
         os.close(number)
     for number, stream in zip(streams, moved, strict=True):
