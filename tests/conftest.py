@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing.spawn
+import multiprocessing.util
 import os
 import shutil
 import signal
@@ -59,7 +59,7 @@ def _no_waiting() -> Iterator[None]:
     Processes of multiprocessing need not load their libraries."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
-        patch.setattr(multiprocessing.spawn, "get_executable", warm_commands.spawn)
+        patch.setattr(multiprocessing.util, "spawnv_passfds", warm_commands.spawn_passing)
         yield
 
 

@@ -18,6 +18,7 @@ import gc
 import importlib
 import json
 import multiprocessing.spawn
+import multiprocessing.util
 import os
 import select
 import shutil
@@ -28,6 +29,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -64,6 +66,9 @@ _COMMANDS = {"manymatch": "manymatch.cli.commands", "dvc": "dvc.cli"}
 """The module of each command's function `main`."""
 _SPAWN = "spawn"
 """The script that multiprocessing starts in place of `python -c ...`."""
+_PASSING = multiprocessing.util.spawnv_passfds
+_TESTS = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+"""The process of all tests, which forks of this process have too."""
 _LOADED = (
     "spacy",
     "manymatch.evaluation.evaluate",
@@ -88,18 +93,22 @@ _ROOM = "-" * 4000
 def folder() -> Path:
     """A folder like that of an environment's programs: `python`, which takes the others of this
     folder for those of its environment, and the scripts. `only("dvc")` has that script alone."""
-    several = "PYTEST_XDIST_WORKER" in os.environ
-    tests = os.getppid() if several else os.getpid()
-    made = Path(tempfile.gettempdir()) / f"warm-{tests}"
+    made = Path(tempfile.gettempdir()) / f"warm-{_TESTS}"
     with FileLock(made.with_suffix(".lock")):
         if not made.exists():
-            _start(made, tests)
+            _start(made, _TESTS)
     return made / "bin"
 
 
-def spawn() -> bytes:
-    """In place of multiprocessing's own program: its children are forks too."""
-    return os.fsencode(folder() / _SPAWN)
+def spawn() -> Path:
+    """The script that works as `python -c CODE` does."""
+    return folder() / _SPAWN
+
+
+def spawn_passing(path: str, arguments: list[str], passed: Sequence[int]) -> int:
+    """In place of multiprocessing's own function: the children are forks too."""
+    child = "--multiprocessing-fork" in arguments
+    return _PASSING(os.fsencode(spawn()) if child else path, arguments, passed)
 
 
 def only(command: str) -> Path:
@@ -202,6 +211,7 @@ def _take_over(received: list[int], request: bytes) -> None:
     psutil.Process.ppid = lambda process: parent(  # type: ignore[method-assign]
         psutil.Process(script) if process.pid == own else process
     )
+    os.getppid = lambda: psutil.Process(own).ppid()
     _show(["python", *sys.argv])
 
 

@@ -24,4 +24,5 @@ def service(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
         served.serve()
         yield served
     finally:
-        served.stop()
+        if served.processes("prefect"):
+            served.stop()
