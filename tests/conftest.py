@@ -28,6 +28,7 @@ def pytest_sessionstart() -> None:
     # A shell lets commands in its background ignore interrupts, which some tests send to processes.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ["DVC_NO_ANALYTICS"] = "1"  # else each `dvc` starts another process
     left_processes.end_with_this_process()
 
 
@@ -60,6 +61,17 @@ def _no_waiting() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
         patch.setattr(multiprocessing.util, "spawnv_passfds", warm_commands.spawn_passing)
+        yield
+
+
+@pytest.fixture(scope="module")
+def warm_path() -> Iterator[None]:
+    """`dvc` and `manymatch` of this process's path, and of stages, have loaded their libraries."""
+    from pipelines import process
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(warm_commands.folder()), prepend=os.pathsep)
+        patch.setitem(process.OWN, "PATH", os.environ["PATH"])
         yield
 
 

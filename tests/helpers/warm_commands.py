@@ -93,7 +93,9 @@ _ROOM = "-" * 4000
 def folder() -> Path:
     """A folder like that of an environment's programs: `python`, which takes the others of this
     folder for those of its environment, and the scripts. `only("dvc")` has that script alone."""
-    made = Path(tempfile.gettempdir()) / f"warm-{_TESTS}"
+    # The system reuses process ids.
+    begun = psutil.Process(_TESTS).create_time()
+    made = Path(tempfile.gettempdir()) / f"warm-{_TESTS}-{begun:.0f}"
     with FileLock(made.with_suffix(".lock")):
         if not made.exists():
             _start(made, _TESTS)
@@ -136,6 +138,7 @@ def _start(made: Path, tests: int) -> None:
         env={**os.environ, "PYTHONUNBUFFERED": "1", "MANYMATCH_TESTS": ""},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
+        start_new_session=True,  # control-C in a terminal is for the tests
     )
     assert server.stdout is not None and server.stdout.readline() == b"ready\n"
 
@@ -204,6 +207,7 @@ def _take_over(received: list[int], request: bytes) -> None:
         os.dup2(stream, number)
         os.close(stream)
     signal.signal(signal.SIGINT, signal.SIG_IGN if ignored else signal.default_int_handler)
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: at the end of the other process
     os.chdir(where)
     os.environ.clear()
     os.environ.update(environment)
