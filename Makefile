@@ -30,8 +30,7 @@ $(READY): pyproject.toml constraints.txt
 repro: $(READY)  ## run the whole pipeline of params.yaml (dvc repro) and say where the report is
 	@manymatch check
 	dvc repro
-	@cat reports/leaderboard.md
-	@echo "report: $(CURDIR)/reports/index.html"
+	@manymatch results
 
 serve: $(READY)  ## start the service (Prefect) and say how to run the pipeline with it
 	@python -m pipelines.serve

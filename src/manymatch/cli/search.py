@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from manymatch.model.answer import Answer
 
 commands = typer.Typer()
+
+_DEMO_PICTURES, _DEMO_RATE = 300, 500
+"""Drawn pictures, and requests a second as `serve` allows them."""
 
 
 def _target(to: Path | None, name: str | None) -> Path:
@@ -43,7 +47,10 @@ def index(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(metavar="FOLDER", help="A trained model, such as models/scenes/cora."),
+        typer.Option(
+            metavar="MODEL",
+            help="A folder, such as models/scenes/cora, or a name of 'manymatch models'.",
+        ),
     ] = None,
     to: Annotated[
         Path | None,
@@ -228,3 +235,45 @@ def serve(
     from manymatch.search.service.server import serve as run
 
     run(indexes, host, port, rate, shards, shard_of, model)
+
+
+@commands.command()
+def demo(
+    pictures: Annotated[
+        Path | None,
+        typer.Argument(help="A folder of pictures of yours. Without a folder: drawn pictures."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="A model of 'manymatch models', or a folder. Without the option: scenes-"
+            "vse_infinity for drawn pictures, flickr8k-vsepp for photographs.",
+        ),
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")] = 8000,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
+    ] = True,
+) -> None:
+    """Search pictures in the browser with a model that comes with the package. Offline.
+
+    The index is temporary. 'manymatch index' and 'manymatch serve' keep one.
+    """
+    from manymatch.model.model import load
+    from manymatch.search.index.build import build
+    from manymatch.search.index.sources import source_of
+    from manymatch.search.service.server import serve as run
+
+    with TemporaryDirectory(prefix="manymatch-demo-") as name:
+        if pictures is None:
+            from manymatch.datasets.scenes import Scenes, ScenesSettings
+
+            # Pictures of another seed than those of the training.
+            settings = ScenesSettings(seed=1, train=_DEMO_PICTURES, validation=1, test=0)
+            Scenes().download(settings, Path(name, "drawn"))
+            pictures, model = Path(name, "drawn", "images"), model or "scenes-vse_infinity"
+        model = model or "flickr8k-vsepp"
+        index = Path(name, "index")
+        build(source_of(pictures, None), load(model), index, model, parts=Parts(_parts(index)))
+        run([index], "127.0.0.1", port, _DEMO_RATE, show=browser)

@@ -19,7 +19,7 @@ from made_indexes import made_index
 
 from manymatch import Index
 from manymatch.evaluation.ensemble import reranked
-from manymatch.model.hub import fetched
+from manymatch.model.places import fetched
 from manymatch.search.index.sources import PictureFolder
 from manymatch.util.errors import CheckpointError, ConfigError, DataError
 
