@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +14,7 @@ from manymatch.cli import project
 from manymatch.cli.options import PartName, Split, check_name
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
-from manymatch.util.errors import ConfigError
+from manymatch.util.errors import ConfigError, ManyMatchError
 from manymatch.util.parts import Part, Parts
 from manymatch.util.progress import say
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
+_BETWEEN_LOOKS = 5.0
+"""Seconds between two looks of `index --watch` at the source."""
 _DEMO_PICTURES, _DEMO_RATE = 300, 500
 """Drawn pictures, and requests a second as `serve` allows them."""
 
@@ -73,12 +76,17 @@ def index(
     split: Split = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
     part: PartName = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on, and bring the index up to date every 5 s.")
+    ] = False,
 ) -> None:
     """Index pictures or captions. Only new and changed items are embedded. Resumable."""
     from manymatch.model.model import load
     from manymatch.search.index import build as stage
     from manymatch.search.index.sources import source_of
 
+    if part and watch:
+        raise ConfigError("--watch: a part is made once. Give the option without --part.")
     if part and table:
         raise ConfigError("--table: a part holds no facts. Give the table without --part.")
     to = _target(to, name)
@@ -94,8 +102,20 @@ def index(
         stage.build_part(items, loaded, parts)
     else:
         times = not to.is_relative_to(LAYOUT.indexes.resolve())  # else an output of DVC
-        changes = stage.build(items, loaded, to, model, table, parts=parts, times=times)
-        say(f"{to}: {changes}")
+        said = ""
+        while said == "" or watch:
+            try:
+                changes = stage.build(items, loaded, to, model, table, parts=parts, times=times)
+                found = f"{to}: {changes}"
+            except ManyMatchError as error:
+                if said == "":
+                    raise
+                found = f"{to}: not brought up to date: {error}"
+            if found != said:
+                said = found
+                say(said)
+            if watch:
+                time.sleep(_BETWEEN_LOOKS)
 
 
 def _parts(index: Path) -> Path:

@@ -13,13 +13,15 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import generate_latest
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Scope
 
 import manymatch
+from manymatch.search.service.any_index import AnyIndex
 from manymatch.search.service.guard import Guard, Rate, refusal
 from manymatch.search.service.routes import Fault, fault_of, router
-from manymatch.search.service.served_index import AnyIndex, ServedIndex
+from manymatch.search.service.served_index import ServedIndex
 from manymatch.util.errors import ConfigError, ManyMatchError
 
 _SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 60)
@@ -51,6 +53,8 @@ def application(
         indexes[index.name] = index
         metrics.add(index)
 
+    followed = [index for index in served if isinstance(index, ServedIndex)]
+
     @asynccontextmanager
     async def loading(app: FastAPI) -> AsyncIterator[None]:
         threads = [index.load() for index in indexes.values()]
@@ -63,6 +67,8 @@ def application(
 
         Thread(target=watch, daemon=True).start()
         yield
+        for index in followed:
+            index.end()
 
     app = FastAPI(
         title="ManyMatch search",
@@ -84,6 +90,14 @@ def application(
         known = {state["status"] for state in states}
         status = next(name for name in ("loading", "ready", "failed") if name in known)
         return {"status": status, "indexes": states}
+
+    @app.post("/reload")
+    async def reload() -> dict[str, object]:
+        """Take over indexes that were replaced, without waiting for the next look at the folders.
+        The answer is that of `/health` afterwards."""
+        for index in followed:
+            await run_in_threadpool(index.follow)
+        return await health()
 
     @app.get("/metrics", response_class=Response)
     def numbers() -> Response:

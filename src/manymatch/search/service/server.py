@@ -48,9 +48,10 @@ def serve(
     try:
         import uvicorn
 
+        from manymatch.search.service.any_index import AnyIndex
         from manymatch.search.service.app import application
         from manymatch.search.service.guard import Connection
-        from manymatch.search.service.served_index import AnyIndex, ServedIndex
+        from manymatch.search.service.served_index import ServedIndex
         from manymatch.search.service.sharded_index import ShardedIndex
     except ModuleNotFoundError as error:
         raise ConfigError(
