@@ -214,7 +214,7 @@ class Model:
 
         `right` says which results count as right. The share is that of a gallery as large as the
         validation split: a larger gallery has more wrong results at the same score. None if the
-        model is of an older version.
+        model is of an older version, or the validation split has fewer than 100 images.
 
         Args:
             scores: scores of any shape.
@@ -224,8 +224,8 @@ class Model:
             DataError, ConfigError: the scores are no numbers, or an unknown side asks.
         """
         check_asking(query)
-        numbers, curves = numbers_of(scores, "scores"), self.facts.get("precision")
-        return None if curves is None else np.interp(numbers, *curves[query])
+        numbers = numbers_of(scores, "scores")
+        return None if self.right is None else np.interp(numbers, *self.facts["precision"][query])
 
     @property
     def identity(self) -> str:

@@ -239,7 +239,7 @@ class Index:
                 query=name,
                 unknown=unknown,
                 understood=understood,
-                results=self._results(hit, query.side, right if understood else None),
+                results=self._results(hit, query.side, right) if understood else [],
                 right=right if understood else None,
                 exact=True,
                 reranked=hit.reranked,
