@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from html import escape
 from importlib.resources import files
 from pathlib import PurePath
 from threading import Thread
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -99,6 +101,11 @@ def application(
             await run_in_threadpool(index.follow)
         return await health()
 
+    @app.get("/docs", response_class=Response, include_in_schema=False)
+    async def docs() -> Response:
+        """The requests as a page, which loads nothing from a network."""
+        return Response(_described(app.openapi()), media_type="text/html")
+
     @app.get("/metrics", response_class=Response)
     def numbers() -> Response:
         """Counts and times, for Prometheus."""
@@ -139,6 +146,33 @@ def _add_page(app: FastAPI) -> None:
             answer = Response(file.read_bytes(), media_type=media_type, headers=kept)
             path = "/" if file.name == "index.html" else f"/page/{file.name}"
             app.add_api_route(path, partial(same, answer), include_in_schema=False)
+
+
+def _described(api: dict[str, Any]) -> str:
+    """The page of the requests that OpenAPI describes."""
+    parts = []
+    for path, methods in api["paths"].items():
+        for method, told in methods.items():
+            rows = [
+                f"<tr><td><code>{escape(one['name'])}</code></td><td>{escape(one['in'])}</td>"
+                f"<td>{escape(one.get('description') or '')}</td></tr>"
+                for one in told.get("parameters", ())
+            ]
+            bodies = ", ".join(told.get("requestBody", {}).get("content", ()))
+            body = f"<p class='note'>Body: {escape(bodies)}</p>" if bodies else ""
+            table = f"<div class='scroll'><table>{''.join(rows)}</table></div>" if rows else ""
+            parts.append(
+                f"<section><h3><code>{method.upper()} {escape(path)}</code></h3>"
+                f"<p>{escape(told.get('description') or '')}</p>{body}{table}</section>"
+            )
+    title = escape(api["info"]["title"])
+    return (
+        "<!doctype html><html lang='en'><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width'>"
+        f"<title>{title}: requests</title><link rel='stylesheet' href='/page/page.css'>"
+        f"<body><main><h1>{title}</h1><p>For programs: <a href='/openapi.json'>openapi.json</a>. "
+        f"<a href='/'>The search page</a>.</p>{''.join(parts)}</main></body></html>"
+    )
 
 
 class Metrics:
