@@ -116,7 +116,7 @@ def version() -> None:
 
 _PANELS = {
     "Use a model": "demo models index search serve",
-    "Train and compare": "init check train evaluate results experiment tune ensemble rerank "
+    "Train and compare": "init check plan train evaluate results experiment tune ensemble rerank "
     "ids score probe clusters efficiency study",
     "Stages of the pipeline": "code download captions features scene-graphs shards report",
     "Maintenance": "import-howto100m readme plots-page version",
