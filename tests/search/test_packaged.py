@@ -54,7 +54,7 @@ def test_a_card_has_its_models_numbers(
     captions = split(name, request, tmp_path)
     files = list(dict.fromkeys(caption.file for caption in captions))
     model = manymatch.load(name, "cpu")
-    images = model.encode_images([tmp_path / "images" / file for file in files], progress=False)
+    images = model.encode_images([tmp_path / file for file in files], progress=False)
     texts = model.encode_texts([caption.caption for caption in captions])
     true = torch.tensor([[caption.file == file for caption in captions] for file in files])
     by_image, by_text = (model.score(images, texts, query=side) for side in ("image", "text"))

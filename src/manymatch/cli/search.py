@@ -294,6 +294,6 @@ def demo(
             Scenes().download(settings, Path(name, "drawn"))
             pictures, model = Path(name, "drawn", "images"), model or "scenes-vse_infinity"
         model = model or "flickr8k-vsepp"
-        index = Path(name, "index")
+        index = Path(name, "pictures")
         build(source_of(pictures, None), load(model), index, model, parts=Parts(_parts(index)))
         run([index], "127.0.0.1", port, _DEMO_RATE, show=browser)
