@@ -203,8 +203,8 @@ def read_table(
             with regular_path(path) as name:
                 stored = pq.read_schema(name).names if optional else []
                 lacking = {column for column in optional if column not in stored}
-                columns = [column for column in schema.names if column not in lacking]
-                table = pq.read_table(name, columns=columns, page_checksum_verification=True)
+                wanted = [column for column in schema.names if column not in lacking]
+                table = pq.read_table(name, columns=wanted, page_checksum_verification=True)
         else:
             table = read(path)
         columns = {
