@@ -25,10 +25,12 @@ OTHERS = {
     *("overrides", "over", "as_json", "seeds", "jobs", "processes", "device", "keep", "extend"),
     *("accept_stale", "trials", "hours", "count", "where", "least", "beta", "open_page", "seed"),
     *("host", "port", "rate", "shards", "text", "form", "language", "allow", "only_settings"),
+    "watch",
     *("only", "similarity", "protocol"),  # names that are looked up in a list of our own
     # A user's own files.
     *("file", "subject", "scores", "images", "texts", "image_ids", "caption_ids", "captions"),
     *("relevance", "source", "model", "to", "table", "index", "indexes", "query", "image"),
+    "pictures",
 }
 GOOD = {"dataset": "scenes", "preset": "vsepp", "features": "lite0", "presets": "vsepp"}
 GOOD |= {"source": "missing", "model": "missing", "to": "made", "indexes": "missing"}
