@@ -153,7 +153,8 @@ def check_guards(here: Place, secret: str) -> None:
     """A `ConfigError` if the server does not ask for the password `secret`."""
     asked = f"{here.api}/csrf-token?client=make-serve"
     user, _, own = secret.partition(":")
-    stranger, owner = httpx.get(asked, auth=None), httpx.get(asked, auth=(user, own))
+    stranger = httpx.get(asked, auth=None, timeout=_PATIENCE)
+    owner = httpx.get(asked, auth=(user, own), timeout=_PATIENCE)
     if stranger.status_code != httpx.codes.UNAUTHORIZED or not owner.is_success:
         raise ConfigError(
             f"the server at {here.page} does not ask for the password in {here.password}. It was "

@@ -128,7 +128,7 @@ def test_an_address_that_cannot_be_served_is_one_line(monkeypatch: pytest.Monkey
 def test_a_server_without_the_password_is_one_line(
     stranger: int, owner: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def answer(url: str, auth: tuple[str, str] | None) -> httpx.Response:
+    def answer(url: str, auth: tuple[str, str] | None, timeout: float) -> httpx.Response:
         return httpx.Response(owner if auth == ("manymatch", "secret") else stranger)
 
     monkeypatch.setattr(serve.httpx, "get", answer)
