@@ -156,10 +156,6 @@ def tune(
     ] = None,
     jobs: Jobs = None,
     device: Device = "auto",
-    extend: Annotated[
-        bool,
-        typer.Option("--extend", help="Begin with the trials in the files of results."),
-    ] = False,
 ) -> None:
     """Search a preset's settings: presets/DATASET/PRESET_tuned.yaml.
 
@@ -167,7 +163,7 @@ def tune(
     decides; the test split is not read. Every preset has the same budget. All
     trials are in reports/tuning/DATASET/PRESET.json.
 
-    After an interrupt, or with a larger budget, the same command goes on.
+    After an interrupt, or with more --trials or --hours, the same command goes on.
     """
     from manymatch.reporting.sections.tuning import table
     from manymatch.reporting.terminal import show
@@ -179,7 +175,7 @@ def tune(
     from manymatch.experiments.tuning.trials import tune as stage
 
     names = list(dict.fromkeys(presets))
-    tuned = stage(LAYOUT, dataset, names, Budget(trials, hours), jobs, device, extend)
+    tuned = stage(LAYOUT, dataset, names, Budget(trials, hours), jobs, device)
     show([table(tuned)], LAYOUT.tuning(dataset, names[0]).parent)
 
 
