@@ -22,8 +22,7 @@ from manymatch.evaluation.protocols.class_matches import classes
 from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.results.machine import MachineRecord
-from manymatch.results.metrics import Metrics
-from manymatch.results.provenance import Provenance
+from manymatch.results.metrics import Metrics, Provenance
 from manymatch.similarities import smooth_chamfer
 from manymatch.util.errors import ConfigError, DataError
 from manymatch.util.files import sha256

@@ -45,7 +45,7 @@ def entries_by_stage(params: Params) -> dict[str, list[str]]:
     """
     from manymatch import datasets, features
     from manymatch.features import importers
-    from manymatch.reporting.section import section_modules
+    from manymatch.reporting.page import section_modules
 
     evaluation = [*protocol_modules(), *_RECORDED]
     stages = {

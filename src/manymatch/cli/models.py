@@ -67,7 +67,7 @@ def train(
 
     settings = project.preset(dataset, preset, overrides)
     entry_point(settings.method)  # an unknown method is told before torch is loaded
-    from manymatch.training.torchrun import relaunch
+    from manymatch.training.run_context import relaunch
 
     relaunch()
     from manymatch.training import train as stage

@@ -115,11 +115,10 @@ def result_files(dataset: str, preset: str) -> list[Path]:
 
 def show_result(dataset: str, name: str) -> None:
     """Print the metrics that a command has written."""
-    from manymatch.reporting.blocks import Heading, gallery
     from manymatch.reporting.sections.leaderboard import both_ways
+    from manymatch.reporting.table import Heading, gallery
     from manymatch.reporting.terminal import show
-    from manymatch.results.metrics import Metrics
-    from manymatch.results.provenance import Provenance
+    from manymatch.results.metrics import Metrics, Provenance
 
     written = LAYOUT.result(dataset, name)
     size = gallery(Provenance.read(written.provenance))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Container
 
 from manymatch.scene_graphs.clauses import direct_objects, is_noun, is_passive, is_verb, subjects
-from manymatch.scene_graphs.inflection import is_participle, present_participle
 from manymatch.scene_graphs.lexicon import ACTIONS, COPULAS, UNSEEN_ADVERBS
 from manymatch.scene_graphs.objects import COMPOUND, gathers
 from manymatch.scene_graphs.tree import Tree
+from manymatch.scene_graphs.verbs import is_participle, present_participle
 
 _MODIFIERS = frozenset({"amod", "nummod"})
 _PREDICATES = frozenset({"acomp", "oprd"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from manymatch.scene_graphs.clauses import is_noun
-from manymatch.scene_graphs.inflection import participle_base
 from manymatch.scene_graphs.lexicon import (
     PICTURES,
     SPATIAL,
@@ -13,6 +12,7 @@ from manymatch.scene_graphs.lexicon import (
     SPORTS,
 )
 from manymatch.scene_graphs.tree import MERGED, Tree
+from manymatch.scene_graphs.verbs import participle_base
 
 _AUXILIARIES = frozenset({"aux", "auxpass"})
 _HEADING = frozenset({"compound", "nmod", "nsubj", "nsubjpass", "amod", "npadvmod"})

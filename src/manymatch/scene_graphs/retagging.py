@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from manymatch.scene_graphs.clauses import is_animate, is_noun, is_verb
-from manymatch.scene_graphs.inflection import is_participle, participle_base, present_participle
 from manymatch.scene_graphs.lexicon import (
     ACTIONS,
     ANIMALS,
@@ -27,6 +26,7 @@ from manymatch.scene_graphs.verb_or_noun import (
     VERB_OR_NOUN,
     only_noun,
 )
+from manymatch.scene_graphs.verbs import is_participle, participle_base, present_participle
 from manymatch.scene_graphs.verbs_of_wearers import VERBS_OF_WEARERS
 
 _JOINTS = frozenset({",", "and", "or", "&"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from manymatch.scene_graphs.clauses import is_animate, is_noun, is_verb
-from manymatch.scene_graphs.inflection import is_participle, participle_base, verb_base
 from manymatch.scene_graphs.lexicon import (
     ACTIONS,
     BODY,
@@ -16,6 +15,7 @@ from manymatch.scene_graphs.lexicon import (
 )
 from manymatch.scene_graphs.objects import COMPOUND
 from manymatch.scene_graphs.tree import NOUNS, VERBS, Repair, Tree
+from manymatch.scene_graphs.verbs import is_participle, participle_base, verb_base
 from manymatch.scene_graphs.verbs_of_wearers import verb_after_clothes
 
 _AROUND_VERBS = frozenset({"prep", "advmod", "prt", "punct", "dobj"})

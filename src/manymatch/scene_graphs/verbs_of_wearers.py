@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from manymatch.scene_graphs.clauses import CLAUSES, SUBJECTS, is_animate, is_noun, possessed
-from manymatch.scene_graphs.inflection import is_participle, participle_base
 from manymatch.scene_graphs.lexicon import ACTIONS, BODILY, BODY, COLOURS, WORN
 from manymatch.scene_graphs.tree import Repair, Tree
+from manymatch.scene_graphs.verbs import is_participle, participle_base
 
 _PRESENT = frozenset({"VB", "VBP", "VBZ"})
 _AUXILIARIES = frozenset({"aux", "auxpass"})

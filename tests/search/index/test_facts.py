@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from manymatch.search.index.facts import add_facts
+from manymatch.search.index.filters import add_facts
 from manymatch.util.errors import DataError
 
 from .conftest import Album

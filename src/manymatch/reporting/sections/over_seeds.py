@@ -11,7 +11,6 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from manymatch.reporting.blocks import Block, Bullets, Heading, Note
 from manymatch.reporting.estimates import (
     COLLAPSED_SEEDS,
     TRAINED_TITLE,
@@ -20,9 +19,9 @@ from manymatch.reporting.estimates import (
     Estimate,
     verdicts,
 )
+from manymatch.reporting.page import Section
 from manymatch.reporting.published import published_results
-from manymatch.reporting.section import Section
-from manymatch.reporting.table import Cell, Column, Table
+from manymatch.reporting.table import Block, Bullets, Cell, Column, Heading, Note, Table
 from manymatch.results.over_seeds import Kind, SketchExperiment, SyntheticExperiment
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
