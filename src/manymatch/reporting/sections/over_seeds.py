@@ -56,7 +56,8 @@ def synthetic(experiment: SyntheticExperiment) -> list[Block]:
             ]
         fits = [run.assignment for run in point.runs if run.assignment]
         texts.append(f"{max(fit.error for fit in fits):.2g}" if fits else "")
-        texts.append(_range([fit.steps for fit in fits]) if fits else "")
+        steps = [fit.steps for fit in fits if fit.steps is not None]
+        texts.append(_range(steps) if steps else "")
         wall = statistics.fmean(run.seconds for run in point.runs)
         processor = statistics.fmean(run.processor_seconds for run in point.runs)
         rows.append([*map(Cell, texts), Cell(f"{wall:.0f} ({processor:.0f})")])
