@@ -19,8 +19,7 @@ from manymatch.reporting.estimates import (
 from manymatch.reporting.page import Section
 from manymatch.reporting.table import Block, Cell, Column, Note, Table
 from manymatch.results.all_results import AllResults
-from manymatch.results.claims import Claims, Metric
-from manymatch.results.experiments import Experiment, ExperimentPoint, ExperimentRun
+from manymatch.results.experiments import Claims, Experiment, ExperimentPoint, ExperimentRun, Metric
 
 MEANING = (
     f"{VERDICTS} Where a side has several methods or settings, the one with the best mean stands "
