@@ -16,7 +16,7 @@ from made_scores import ranked_split
 from manymatch.cli.commands import app
 from manymatch.config.layout import ResultFiles
 from manymatch.datasets.base import RELEVANCE
-from manymatch.evaluation.external.external_scores import ExternalFiles
+from manymatch.evaluation.external.score import ExternalFiles
 from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.evaluation.protocols.class_matches import classes
 from manymatch.evaluation.protocols.labels import Labels
