@@ -34,11 +34,6 @@ Jobs = Annotated[
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, or one GPU: cuda:1.")]
 
 
-def _shards(dataset: str) -> Path:
-    """The shards with all features of `dataset`."""
-    return LAYOUT.shards(dataset, "")
-
-
 @commands.command()
 def experiment(
     subject: Annotated[
@@ -180,7 +175,7 @@ def tune(
 
 
 @commands.command()
-@writes(LAYOUT.probe, reads=[LAYOUT.model, _shards])
+@writes(LAYOUT.probe)
 def probe(
     dataset: DatasetName,
     preset: PresetName,
@@ -214,7 +209,7 @@ def study() -> None:
 
 
 @commands.command()
-@writes(LAYOUT.clusters, reads=[LAYOUT.model, _shards])
+@writes(LAYOUT.clusters)
 def clusters(
     dataset: DatasetName,
     preset: Annotated[
