@@ -74,8 +74,9 @@ def result_files(dataset: str, preset: str) -> list[Path]:
 
 def show_result(dataset: str, name: str) -> None:
     """Print the metrics that a command has written."""
+    from manymatch.reporting.page import gallery
     from manymatch.reporting.sections.leaderboard import both_ways
-    from manymatch.reporting.table import Heading, gallery
+    from manymatch.reporting.table import Heading
     from manymatch.reporting.terminal import show
     from manymatch.results.metrics import Metrics, Provenance
 

@@ -16,10 +16,12 @@ import jinja2
 from markupsafe import Markup
 
 from manymatch.reporting import sections as folder
-from manymatch.reporting.table import Block, gallery
+from manymatch.reporting.table import Block
 from manymatch.results.all_results import AllResults, has_dataset
 from manymatch.results.base import Result
+from manymatch.results.costs import Costs
 from manymatch.results.experiments import Experiment
+from manymatch.results.metrics import Provenance
 
 Texts = Callable[[AllResults], Sequence[str]]
 
@@ -56,6 +58,11 @@ class Section:
     def general(self) -> bool:
         """Whether the results belong to no data set, so that one page shows all of them."""
         return bool(self.kinds) and not any(map(has_dataset, self.kinds))
+
+
+def gallery(result: Experiment | Costs | Provenance) -> str:
+    """What was ranked: "test: 300 images, 1,500 captions"."""
+    return f"{result.split}: {result.images:,} images, {result.captions:,} captions"
 
 
 def section_modules() -> list[str]:

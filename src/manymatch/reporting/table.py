@@ -8,10 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import ClassVar, dataclass_transform
 
-from manymatch.results.costs import Costs
-from manymatch.results.experiments import Experiment
-from manymatch.results.metrics import Provenance
-
 
 @dataclass_transform(frozen_default=True)
 class Block:
@@ -77,11 +73,6 @@ class MachineFacts(Block):
     """Time and memory of one data set's runs, which the page reads from `machine/machine.js`."""
 
     dataset: str
-
-
-def gallery(result: Experiment | Costs | Provenance) -> str:
-    """What was ranked: "test: 300 images, 1,500 captions"."""
-    return f"{result.split}: {result.images:,} images, {result.captions:,} captions"
 
 
 @dataclass(frozen=True)
@@ -209,14 +200,6 @@ class Table(Block):
         if merge:
             return self.merged()
         return self.columns, [[cell.markdown for cell in row] for row in self.rows]
-
-
-def best_value(values: Iterable[float | None], lower_is_better: bool = False) -> float | None:
-    """The best value, if there is more than one to choose from."""
-    present = [value for value in values if value is not None]
-    if len(present) < 2:
-        return None
-    return min(present) if lower_is_better else max(present)
 
 
 _LATEX = {

@@ -14,16 +14,7 @@ from manymatch.scene_graphs.lexicon import (
     WORN,
 )
 from manymatch.scene_graphs.objects import COMPOUND
-from manymatch.scene_graphs.tree import (
-    AUXILIARIES,
-    BARE,
-    FINITE,
-    NOUNS,
-    PRESENT,
-    VERBS,
-    Repair,
-    Tree,
-)
+from manymatch.scene_graphs.tree import AUXILIARIES, BARE, FINITE, NOUNS, VERBS, Repair, Tree
 from manymatch.scene_graphs.verbs import is_participle, participle_base, verb_base
 from manymatch.scene_graphs.verbs_of_wearers import verb_after_clothes
 
@@ -293,7 +284,7 @@ VERB_OR_NOUN: tuple[Repair, ...] = (
     Repair(_clause_has_verb),
     Repair(_joined_noun_is_verb, tags=NOUNS),
     Repair(_object_of_participle, tags=FINITE),
-    Repair(_verb_is_noun, tags=PRESENT),
+    Repair(_verb_is_noun, tags=BARE | {"VBZ"}),
     Repair(_one_noun, tags=NOUNS),
     Repair(_compound_is_verb, tags=frozenset({"NNS", "VBZ"})),
     Repair(verb_after_clothes, tags=frozenset({"NN", "NNS"})),

@@ -81,9 +81,12 @@ def analyse_sets(
         rsums[modality]["+".join(map(str, elements))] = values["rsum"]
         shown = Recall.model_validate(rounded(values))
         selected.append(SelectionRecall(modality=modality, elements=list(elements), recall=shown))
-    pairs = element_pairs(*vectors.values(), embedded.image_index)
+    pairs = element_pairs(images.vectors, texts.vectors, embedded.image_index)
     wins = {"images": pairs.share.sum(1), "texts": pairs.share.sum(0)}
-    nearest = nearest_items(*vectors.values()), nearest_items(texts.vectors, images.vectors)
+    nearest = (
+        nearest_items(images.vectors, texts.vectors),
+        nearest_items(texts.vectors, images.vectors),
+    )
     measured: dict[str, Any] = {
         modality: ElementMetrics(
             log_circular_variance=log_circular_variance(vectors[modality]),
@@ -106,7 +109,7 @@ def analyse_sets(
         selections=selected,
         pairs=results.ElementPairs(share=share, cosine=cosine),
         **sampled_sets(method, embedded, nearest, queries, stored, judgments, vocabulary),
-        projection=project(*vectors.values(), settings.projected),
+        projection=project(images.vectors, texts.vectors, settings.projected),
     )
     return SetMetrics(gallery=len(images), rsum=whole["rsum"], **measured), details
 

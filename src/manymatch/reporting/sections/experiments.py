@@ -13,22 +13,12 @@ from manymatch.reporting.estimates import (
     TRAINED_TITLE,
     Estimate,
     Queries,
+    best_value,
     interval,
 )
-from manymatch.reporting.page import Section
+from manymatch.reporting.page import Section, gallery
 from manymatch.reporting.published import tables_beside
-from manymatch.reporting.table import (
-    Block,
-    Cell,
-    Column,
-    Folded,
-    Grid,
-    Heading,
-    Note,
-    Table,
-    best_value,
-    gallery,
-)
+from manymatch.reporting.table import Block, Cell, Column, Folded, Grid, Heading, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.experiments import Experiment, ExperimentPoint, value_text
 from manymatch.results.runs import WAYS

@@ -9,19 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from manymatch.reporting.chart import styles
-from manymatch.reporting.page import Section
+from manymatch.reporting.estimates import best_value
+from manymatch.reporting.page import Section, gallery
 from manymatch.reporting.sections import published
-from manymatch.reporting.table import (
-    Block,
-    Cell,
-    Column,
-    Heading,
-    Note,
-    Table,
-    Terms,
-    best_value,
-    gallery,
-)
+from manymatch.reporting.table import Block, Cell, Column, Heading, Note, Table, Terms
 from manymatch.results.all_results import AllResults
 from manymatch.results.metrics import Metrics
 from manymatch.results.runs import WAYS, Kind, Run

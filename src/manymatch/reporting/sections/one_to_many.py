@@ -14,8 +14,8 @@ from manymatch.reporting.chart import (
     line_chart,
 )
 from manymatch.reporting.estimates import Estimate
-from manymatch.reporting.page import Section
-from manymatch.reporting.table import Block, Grid, Note, gallery
+from manymatch.reporting.page import Section, gallery
+from manymatch.reporting.table import Block, Grid, Note
 from manymatch.results.all_results import AllResults
 from manymatch.results.experiments import Experiment, ExperimentMetrics
 from manymatch.results.metrics import Metrics
