@@ -21,11 +21,7 @@ from manymatch.scene_graphs.lexicon import (
 )
 from manymatch.scene_graphs.objects import COMPOUND, measured
 from manymatch.scene_graphs.tree import FINITE, VERBS, Repair, Tree
-from manymatch.scene_graphs.verb_or_noun import (
-    BEFORE_HEAD,
-    VERB_OR_NOUN,
-    only_noun,
-)
+from manymatch.scene_graphs.verb_or_noun import BEFORE_HEAD, VERB_OR_NOUN, only_noun
 from manymatch.scene_graphs.verbs import is_participle, participle_base, present_participle
 from manymatch.scene_graphs.verbs_of_wearers import VERBS_OF_WEARERS
 

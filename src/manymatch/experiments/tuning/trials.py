@@ -38,12 +38,7 @@ from manymatch.results.machine import git_revision
 from manymatch.results.tuning import TunedTrial, Tuning
 from manymatch.training.checkpoints import RSUM, History
 from manymatch.util import files
-from manymatch.util.errors import (
-    ConfigError,
-    DeviceMemoryError,
-    DivergenceError,
-    ManyMatchError,
-)
+from manymatch.util.errors import ConfigError, DeviceMemoryError, DivergenceError, ManyMatchError
 from manymatch.util.json_file import read_object
 from manymatch.util.locks import locked
 
