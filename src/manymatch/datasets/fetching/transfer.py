@@ -164,11 +164,12 @@ class Download:
         """
         resumed = changed_before = False
         name = self._target.name
-        self._received, self._since = 0, time.monotonic()
         while True:
             before = _size(self._path)
             try:
                 with http.opened(self._url, *self.resume_point()) as answer:
+                    if not resumed:  # the wait for the first answer has a deadline of its own
+                        self._received, self._since = 0, time.monotonic()
                     self._save(answer)
                     return answer.start > 0 or resumed
             except Stale:
