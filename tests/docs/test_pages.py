@@ -25,7 +25,7 @@ from manymatch.experiments.grid import Options, experiment_of_file, experiment_o
 from manymatch.experiments.probes.all_probes import PROBES
 from manymatch.features import BACKBONES
 from manymatch.features.importers import FORMATS, entry_point
-from manymatch.training.torchrun import TORCHRUN
+from manymatch.training.run_context import TORCHRUN
 from manymatch.util.parts import Part
 from pipelines import flows, settings
 from pipelines.deployments import deployments

@@ -14,7 +14,7 @@ import pytest
 import torch
 from small_methods import NAMES, SMALL, VARIANTS, WIDTH, encode, losses, train
 
-from manymatch.config.method_files import method_names, method_titles
+from manymatch.config.names import method_names, method_titles
 from manymatch.methods import build_method, method_class
 from manymatch.methods.shared.method import Embeddings
 from manymatch.util.errors import ConfigError
@@ -159,7 +159,7 @@ def test_a_method_is_added_by_one_file(root, tmp_path):
     script = """if True:
         import sys
         from manymatch.methods import METHODS, build_method
-        from manymatch.config.method_files import method_titles
+        from manymatch.config.names import method_titles
         assert METHODS["bag"] == "manymatch.methods.bag" and method_titles()["bag"] == "Bag"
         assert "torch" not in sys.modules
         from manymatch.batch.vocabulary import Vocabulary

@@ -10,8 +10,8 @@ import pytest
 import tiny_run
 from tiny_run import preset
 
-from manymatch.training.torchrun import TORCHRUN as TORCHRUN_OPTIONS
-from manymatch.training.torchrun import relaunch
+from manymatch.training.run_context import TORCHRUN as TORCHRUN_OPTIONS
+from manymatch.training.run_context import relaunch
 from manymatch.util.errors import ConfigError
 
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")

@@ -21,7 +21,6 @@ from manymatch.features.butd import network
 from manymatch.features.importers.butd_tsv import open_butd_tsv
 from manymatch.features.importers.clip_vectors import open_vectors
 from manymatch.features.importers.importing import ImageTable
-from manymatch.features.importers.npy_rows import NpyRows
 from manymatch.features.store import FeatureStore
 from manymatch.model.checkpoint import read_weights
 from manymatch.networks.backbones import resnext
@@ -38,7 +37,7 @@ from manymatch.util.files import sha256
 from manymatch.util.images import read_image
 from manymatch.util.json_file import read_object
 from manymatch.util.json_stream import elements
-from manymatch.util.numpy_file import load_array
+from manymatch.util.numpy_file import NpyRows, load_array
 from manymatch.util.parquet_file import open_table, read_table
 from manymatch.util.pickles import read_pickle
 from manymatch.util.regular_file import open_regular, read_regular

@@ -24,7 +24,7 @@ _RECORDED = "manymatch.config.params:Evaluation", "manymatch:__version__"
 
 
 @commands.command()
-@writes(LAYOUT.code, reads=[])
+@writes(LAYOUT.code)
 def code() -> None:
     """Write the hashes of the code that each stage can reach: data/code."""
     from manymatch.util import files
@@ -48,7 +48,7 @@ def entries_by_stage(params: Params) -> dict[str, list[str]]:
     """
     from manymatch import datasets, features
     from manymatch.features import importers
-    from manymatch.reporting.section import section_modules
+    from manymatch.reporting.page import section_modules
 
     evaluation = [*protocol_modules(), *_RECORDED]
     stages = {

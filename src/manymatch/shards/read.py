@@ -22,13 +22,7 @@ from manymatch.config.preset import Augmentation
 from manymatch.scene_graphs.verbs import GraphReader, as_parsed
 from manymatch.shards.fetch import RawSample, check_shards, fetch
 from manymatch.shards.index import Index, Split, read_index
-from manymatch.shards.order import (
-    BUFFER_BYTES,
-    batches_of,
-    image_order,
-    one_per_class,
-    shard_order,
-)
+from manymatch.shards.order import BUFFER_BYTES, batches_of, image_order, one_per_class, shard_order
 from manymatch.shards.prepare import Preparation
 from manymatch.shards.sample import BOXES, FEATURES, JSON, THUMBNAIL, Sample, decode, labels_of
 from manymatch.util.errors import DataError, ManyMatchError

@@ -22,8 +22,7 @@ from manymatch.training.data import Data
 from manymatch.training.helpers import first_process, helped
 from manymatch.training.loop import AfterEpoch, fit, reseed
 from manymatch.training.machine import choose_machine, description
-from manymatch.training.run_context import deterministic, memory_faults, quiet
-from manymatch.training.torchrun import end_with_torchrun
+from manymatch.training.run_context import deterministic, end_with_torchrun, memory_faults, quiet
 from manymatch.training.validation import precision_by_score
 from manymatch.training.warm_start import Source, find_source
 from manymatch.util.errors import ConfigError
