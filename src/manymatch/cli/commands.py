@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TextIO
 import typer
 
 from manymatch import __version__
-from manymatch.cli import check, code, data, experiments, external, init, models, project, search
+from manymatch.cli import check, code, data, experiments, external, init, models, plan, project, search
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.util.errors import ConfigError, ManyMatchError, memory_fault
@@ -126,7 +126,7 @@ _PANELS = {
 
 def _add_commands() -> None:
     """Give `app` the commands of all modules, in the order of `_PANELS`."""
-    modules = init, check, code, data, models, external, experiments, search
+    modules = init, check, plan, code, data, models, external, experiments, search
     found = {
         one.name or str(getattr(one.callback, "__name__", "")): one
         for group in (commands, *(module.commands for module in modules))
