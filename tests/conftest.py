@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing.util
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 import left_processes
 import long_tests
 import pytest
+import warm_commands
 from filelock import FileLock
 from workspace import Workspace, make_workspace, stages_run
 
@@ -26,6 +28,7 @@ def pytest_sessionstart() -> None:
     # A shell lets commands in its background ignore interrupts, which some tests send to processes.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ["DVC_NO_ANALYTICS"] = "1"  # else each `dvc` starts another process
     left_processes.end_with_this_process()
 
 
@@ -52,10 +55,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _no_waiting_for_the_disk() -> Iterator[None]:
-    """No test cuts the power, so written files need not be on the disk when a function returns."""
+def _no_waiting() -> Iterator[None]:
+    """No test cuts the power, so written files need not be on the disk when a function returns.
+    Processes of multiprocessing need not load their libraries."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
+        patch.setattr(multiprocessing.util, "spawnv_passfds", warm_commands.spawn_passing)
+        yield
+
+
+@pytest.fixture(scope="module")
+def warm_path() -> Iterator[None]:
+    """`dvc` and `manymatch` of this process's path, and of stages, have loaded their libraries."""
+    from pipelines import process
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(warm_commands.folder()), prepend=os.pathsep)
+        patch.setitem(process.OWN, "PATH", os.environ["PATH"])
         yield
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
+import warm_commands
 from filelock import FileLock
 
 from manymatch.cli import killed_dvc
@@ -19,7 +21,9 @@ stages:
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(words, capture_output=True, text=True)
+    path = f"{warm_commands.folder()}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path}
+    return subprocess.run(words, env=environment, capture_output=True, text=True)
 
 
 def repro() -> str | None:

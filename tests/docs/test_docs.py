@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import warm_commands
 import yaml
 from PIL import Image
 from waiting import ready
@@ -144,7 +145,8 @@ def test_a_trained_model_is_used_as_the_pages_say(root, finished):
     for name, colour in (("a.jpg", "red"), ("b.png", "blue")):
         Image.new("RGB", (64, 48), colour).save(finished.folder / name)
     finished.run(
-        *("python", "-c", "import sys\nfor program in sys.argv[1:]:\n    exec(program, {})"),
+        *(str(warm_commands.spawn()), "-c"),
+        "import sys\nfor program in sys.argv[1:]:\n    exec(program, {})",
         "\n".join([*program[:-1], f"assert {program[-1]}.shape == (2, 1)"]),
         "\n".join([*blocks(root / "docs" / "library.md", "python"), LIBRARY]),
         "".join(blocks(page, "python")) + "assert len(answer.results) == 5 and answer.exact",
@@ -160,5 +162,5 @@ def test_a_trained_model_is_used_as_the_pages_say(root, finished):
             answer = client.get("/search", params={"q": "a red bird", "k": "5"}).json()
         assert len(answer["results"]) == 5 and answer["exact"]
     finally:
-        kill(service)
+        kill(service, finished)
         finished.run("git", "clean", "-fdq")  # other tests use this workspace

@@ -5,13 +5,12 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 
 import psutil
 import pytest
 from typer.testing import CliRunner
+from workspace import Workspace
 
 from manymatch.cli import commands
 
@@ -23,20 +22,23 @@ def test_killed_and_interrupted_the_command_keeps_what_its_processes_finished(
     checkout, worked, monkeypatch
 ):
     """Real trainings: one run ends before the kill, the other is long."""
-    with _started(checkout) as process:
+    workspace = Workspace(checkout.layout.root)
+    with _started(workspace) as process:
         _wait(lambda: checkout.runs and _say(checkout, "epoch 3/4000"))
-        children = psutil.Process(process.pid).children(recursive=True)
-        process.kill()
+        family = workspace.processes()
+        (command,) = workspace.processes("manymatch", "experiment")
+        assert len(family) > 2
+        command.kill()
         process.wait()
-        _wait(lambda: not any(child.is_running() for child in children))
+        assert psutil.wait_procs(family, timeout=300)[1] == []
 
-    with _started(checkout) as process:
+    with _started(workspace) as process:
         _wait(lambda: _say(checkout, "resuming after epoch"))
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        _, errors = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "2 runs, 1 of them finished before" in errors
-    assert errors.splitlines()[-1].startswith("interrupted;") and "Traceback" not in errors
+    assert "2 runs, 1 of them finished before" in output
+    assert output.splitlines()[-1].startswith("interrupted;") and "Traceback" not in output
 
     monkeypatch.chdir(checkout.layout.root)
     finished = _run_here(checkout)
@@ -56,24 +58,13 @@ def _run_here(checkout):
 
 
 @contextlib.contextmanager
-def _started(checkout):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "manymatch", *COMMAND, "training.epochs=2,4000"],
-        cwd=checkout.layout.root,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        # These tests may run in the background of a shell, which ignores the signal.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    try:
-        yield process
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+def _started(workspace):
+    with workspace.start("manymatch", *COMMAND, "training.epochs=2,4000") as process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def _say(checkout, text):

@@ -19,15 +19,15 @@ from pipelines.stage import StageFailed
 
 
 def main() -> None:
-    divided = parts.divided.with_options(task_runner=parts.runner("", 3))
+    divided = parts.divided.with_options(task_runner=parts.runner("", 2))
     hosts: set[str] = set()
     threading.Thread(target=_note_hosts, args=(hosts,), daemon=True).start()
     with prefect_test_harness(server_startup_timeout=200):
-        divided("shards", "python make.py", 3, {})
-        made = sorted(path.name for path in Path().glob("*-of-3"))
+        divided("shards", "python make.py", 2, {})
+        made = sorted(path.name for path in Path().glob("*-of-2"))
         message = ""
         try:
-            divided("shards", "python broken.py", 3, {})
+            divided("shards", "python broken.py", 2, {})
         except StageFailed as fault:
             message = str(fault)
     print(json.dumps({"made": made, "hosts": sorted(hosts), "message": message}))

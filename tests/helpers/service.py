@@ -130,15 +130,6 @@ class Service(Workspace):
         match = self.call("POST", "artifacts/filter", artifacts=query)
         return {artifact["key"]: artifact["data"] for artifact in match}
 
-    def processes(self, *words: str) -> list[psutil.Process]:
-        """Those that work in this checkout or its worktrees with all these words as arguments."""
-        return [
-            process
-            for process in psutil.process_iter(["cmdline", "cwd"])
-            if Path(process.info["cwd"] or "/").is_relative_to(self.folder)
-            and set(words) <= {part.rpartition("/")[2] for part in process.info["cmdline"] or ()}
-        ]
-
     @contextlib.contextmanager
     def paused(self, *words: str) -> Iterator[list[psutil.Process]]:
         """The `processes`, which take no processor time during the block."""

@@ -121,5 +121,6 @@ class Run:
         }
 
 
-if __name__ == "__main__":
-    Run(Path(sys.argv[1]), TinyData(Path(sys.argv[2]))).train(read_preset(Path(sys.argv[3])))
+def main() -> None:
+    folder, data, preset = map(Path, sys.argv[1:])
+    Run(folder, TinyData(data)).train(read_preset(preset))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import warm_commands
 import yaml
 
@@ -41,9 +41,11 @@ class Workspace:
     @property
     def environment(self) -> dict[str, str]:
         paths = [str(Path(sys.executable).parent), os.environ["PATH"]]
+        paths.insert(
+            0, str(warm_commands.only("dvc") if self.own_sources else warm_commands.folder())
+        )
         own = {"PYTHONPATH": str(self.folder / "src")} if self.own_sources else {}
-        path = os.pathsep.join(paths)
-        return {**os.environ, **own, "PATH": path, "PYTHONUNBUFFERED": "1"}
+        return {**os.environ, **own, "PATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
 
     def with_own_sources(self) -> Workspace:
         """The same, but commands run the copied `src`, so that a test may change it."""
@@ -57,16 +59,12 @@ class Workspace:
     def copy_data_from(self, other: Workspace) -> None:
         shutil.copytree(other.folder / "data", self.folder / "data")
 
-    def start(self, *command: str, warm: bool = False) -> subprocess.Popen[str]:
-        """The command in a process group of its own, output merged; with `warm`, the `manymatch`
-        that it starts has loaded its libraries before."""
-        environment = self.environment
-        if warm and not self.own_sources:
-            environment["PATH"] = f"{warm_commands.folder()}{os.pathsep}{environment['PATH']}"
+    def start(self, *command: str) -> subprocess.Popen[str]:
+        """The command in a process group of its own, output merged."""
         return subprocess.Popen(
             command,
             cwd=self.folder,
-            env=environment,
+            env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -76,15 +74,28 @@ class Workspace:
 
     def run(self, *command: str, code: int = 0) -> str:
         """Everything the command printed; the test fails if it exits otherwise than expected."""
-        process = self.start(*command, warm=True)
+        process = self.start(*command)
         output, _ = process.communicate(timeout=900)
         assert process.returncode == code, f"{command} exited {process.returncode}:\n{output}"
         return output
 
     def run_all(self, *commands: str) -> str:
-        """Run commands of `manymatch` in one process, which loads the libraries once; the output
-        has a line `> COMMAND` before that of each command."""
-        return self.run("python", "-c", _IN_ONE_PROCESS, *commands)
+        """The output of several commands, with a line `> COMMAND` before that of each command.
+        Commands of own sources run in one process, which loads the libraries once."""
+        if self.own_sources:
+            return self.run("python", "-c", _IN_ONE_PROCESS, *commands)
+        return "".join(f"> {line}\n{self.run(*shlex.split(line))}" for line in commands)
+
+    def processes(self, *words: str) -> list[psutil.Process]:
+        """Those that work in this folder or below with all these words as arguments. The process
+        that does the work of a warm command is one of them, and not its script."""
+        found = []
+        for process in psutil.process_iter(["cmdline", "cwd"]):
+            arguments = {part.rpartition("/")[2] for part in process.info["cmdline"] or ()}
+            here = Path(process.info["cwd"] or "/").is_relative_to(self.folder)
+            if here and set(words) <= arguments and "-IS" not in arguments:
+                found.append(process)
+        return found
 
     def edit(self, file: str, changes: dict[str, Any]) -> None:
         """Set dotted keys of a YAML file."""
@@ -134,16 +145,12 @@ def make_workspace(root: Path, folder: Path) -> Workspace:
     return workspace
 
 
-def kill(process: subprocess.Popen[str]) -> None:
+def kill(process: subprocess.Popen[str], workspace: Workspace) -> None:
     """`kill -9` of the whole group, DVC, the stage and its workers, until none of it is left: on a
     busy machine a process may hold DVC's lock for a while yet."""
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    deadline = time.monotonic() + 60
-    with contextlib.suppress(ProcessLookupError):
-        while time.monotonic() < deadline:
-            os.killpg(process.pid, 0)
-            time.sleep(0.05)
+    psutil.wait_procs(workspace.processes(), timeout=60)
 
 
 def stages_run(output: str) -> list[str]:

@@ -10,6 +10,8 @@ from manymatch.util.errors import ConfigError
 
 CPU = torch.device("cpu")
 BERT = {"text": {"encoder": "bert"}}
+AUTOGRAD = ("pcmepp", "swamp", "vsepp")
+"""Methods of which the gradients' graphs are built too, which takes three times as long."""
 CASES = [(name, {}) for name in NAMES if name not in CLIP_METHODS] + [("msrm", BERT)]
 
 
@@ -27,7 +29,8 @@ def test_losses_and_gradients_are_those_without_compiling(name, settings, build,
     if name == "cora":  # has as many entities as the captions name
         batches.append(make_batch([*range(1, 7)]))
     plain, compiled = (build(name, settings).train() for _ in range(2))
-    compile_parts(compiled, True, CPU, steps=1, backend="aot_eager")
+    backend = "aot_eager" if name in AUTOGRAD else "eager"
+    compile_parts(compiled, True, CPU, steps=1, backend=backend)
     torch._dynamo.reset()
     expected = numbers(plain, batches)
     torch.testing.assert_close(numbers(compiled, batches), expected, rtol=1e-5, atol=1e-5)

@@ -54,4 +54,5 @@ def service(
         served.serve()
         yield served
     finally:
-        served.stop()
+        if served.processes("prefect"):
+            served.stop()

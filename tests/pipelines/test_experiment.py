@@ -19,7 +19,7 @@ from pipelines.experiment import KEPT, Experiment
 PIPELINE = """
 stages:
   double:
-    cmd: python -c "import yaml; print(2 * yaml.safe_load(open('params.yaml'))['n'])" > twice
+    cmd: awk '{print 2 * $2}' params.yaml > twice
     params: [n]
     outs: [twice]
 """
@@ -41,7 +41,7 @@ def call(*command: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory, warm_path: None) -> Path:
     """A committed project, in which the stage has run."""
     folder = tmp_path_factory.mktemp("project")
     (folder / "dvc.yaml").write_text(PIPELINE)

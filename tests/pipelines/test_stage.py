@@ -34,7 +34,7 @@ UNCHANGED = "no dependency of this stage has changed"
 
 
 @pytest.fixture
-def _repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_path: None) -> None:
     monkeypatch.chdir(tmp_path)
     Path("dvc.yaml").write_text(PIPELINE)
     Path("setting").write_text("quick\n")

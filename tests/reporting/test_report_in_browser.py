@@ -115,6 +115,7 @@ def test_no_text_of_a_scene_graph_meets_another(page, complete):
     assert page.value(OVERLAPS) == []
 
 
+@pytest.mark.usefixtures("warm_path")
 def test_the_charts_of_dvc_are_drawn_without_a_network(page, complete, root, tmp_path):
     pytest.importorskip("js_lib_vega_embed")
     project = complete.parent

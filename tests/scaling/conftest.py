@@ -30,7 +30,7 @@ def remote(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def new_clone(tmp_path: Path, remote: Path) -> Callable[[str], Workspace]:
+def new_clone(tmp_path: Path, remote: Path, warm_path: None) -> Callable[[str], Workspace]:
     """Make clones of a repository whose first stage doubles a number."""
     origin = Workspace(tmp_path / "origin")
     origin.folder.mkdir()

@@ -5,8 +5,6 @@ import itertools
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import time
 from functools import partial
 
@@ -14,6 +12,7 @@ import psutil
 import pytest
 import yaml
 from tiny_checkout import PRESET, make_checkout
+from workspace import Workspace
 
 from manymatch.config.preset import read_preset
 from manymatch.experiments.grid import points
@@ -26,7 +25,6 @@ from manymatch.util.errors import DataError, ManyMatchError
 
 SECONDS = 300
 """After so long a command hangs."""
-MANYMATCH = (sys.executable, "-m", "manymatch")
 OF_A_CLUSTER = {
     **dict.fromkeys(("RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_PROCID", "SLURM_LOCALID"), "1"),
     "WORLD_SIZE": "4",
@@ -54,31 +52,20 @@ def checkout(tmp_path):
     return made
 
 
+@pytest.fixture
+def workspace(checkout):
+    return Workspace(checkout.layout.params.parent)
+
+
 @contextlib.contextmanager
-def started(checkout, *command, **environment):
+def started(workspace, *command):
     """The command with its output, in a process group of its own that ends with the block."""
-    with subprocess.Popen(
-        command,
-        cwd=checkout.layout.params.parent,
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as process:
+    with workspace.start(*command) as process:
         try:
             yield process
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-
-
-def done(checkout, *command, **environment):
-    """What the command prints, which must end well."""
-    with started(checkout, *command, **environment) as process:
-        output, _ = process.communicate(timeout=SECONDS)
-    assert process.returncode == 0, output
-    return output
 
 
 def said(output):
@@ -93,9 +80,11 @@ def test_every_run_of_an_experiment_has_one_device(checkout):
 
 
 @pytest.mark.slow
-def test_two_devices_train_like_one_whatever_a_cluster_has_set(checkout):
-    done(checkout, *MANYMATCH, "train", "tiny", "one", **OF_A_CLUSTER)
-    output = done(checkout, *MANYMATCH, "train", "tiny", "two", **OF_A_CLUSTER)
+def test_two_devices_train_like_one_whatever_a_cluster_has_set(checkout, workspace, monkeypatch):
+    for name, value in OF_A_CLUSTER.items():
+        monkeypatch.setenv(name, value)
+    workspace.run("manymatch", "train", "tiny", "one")
+    output = workspace.run("manymatch", "train", "tiny", "two")
     lines = [line for line in said(output) if "loading libraries" not in line]
     assert len(lines) == 4 and lines[0].startswith("training on 2 x cpu"), output
     one, two = (load_model(checkout.layout.model("tiny", name))[0] for name in ("one", "two"))
@@ -106,7 +95,7 @@ def test_two_devices_train_like_one_whatever_a_cluster_has_set(checkout):
     for name, curve in ours.items():
         assert dict(theirs[name].points) == pytest.approx(dict(curve.points), rel=1e-4), name
     assert not checkout.layout.checkpoints("tiny", "two").exists()
-    assert "rsum" in done(checkout, *MANYMATCH, "evaluate", "tiny", "two")
+    assert "rsum" in workspace.run("manymatch", "evaluate", "tiny", "two")
 
 
 @pytest.mark.slow
@@ -148,10 +137,10 @@ def test_what_ended_a_helper_is_told_once(how, words):
 
 
 ENDS = {
-    "helper": (lambda first, helper: helper.kill(), 1),
-    "first": (lambda first, helper: first.kill(), -signal.SIGKILL),
-    "control-c": (lambda first, helper: os.killpg(first.pid, signal.SIGINT), 130),
-    "terminated": (lambda first, helper: first.terminate(), 130),
+    "helper": (lambda command, first, helper: helper.kill(), 1),
+    "first": (lambda command, first, helper: first.kill(), -signal.SIGKILL),
+    "control-c": (lambda command, first, helper: os.killpg(command.pid, signal.SIGINT), 130),
+    "terminated": (lambda command, first, helper: first.terminate(), 130),
 }
 """How the first process and its helper end, and the exit code of the command."""
 
@@ -160,25 +149,25 @@ ENDS = {
 @pytest.mark.parametrize(
     ("name", "preset"), [*((name, "two") for name in ENDS), ("terminated", "one")]
 )
-def test_a_training_that_is_ended_leaves_no_process_and_goes_on(checkout, name, preset):
+def test_a_training_that_is_ended_leaves_no_process_and_goes_on(checkout, workspace, name, preset):
     end, code = ENDS[name]
-    command = *MANYMATCH, "train", "tiny", preset, "--set", "training.epochs=100000"
-    with started(checkout, *command) as process:
+    command = "manymatch", "train", "tiny", preset, "--set", "training.epochs=100000"
+    with started(workspace, *command) as process:
         assert not resumed(process)
-        first = psutil.Process(process.pid)
-        family = first.children(recursive=True)
-        assert not open_to_the_network([first, *family])
-        helpers = (child for child in family if "spawn_main" in str(child.cmdline()))
+        family = workspace.processes()
+        (first,) = workspace.processes("manymatch", "train")
+        helpers = workspace.processes("--multiprocessing-fork")
+        assert len(helpers) == (preset == "two") and not open_to_the_network(family)
         while not list(checkout.layout.checkpoints("tiny", preset).glob("epoch-*.json")):
             time.sleep(0.1)  # a thread writes the checkpoint after the line of the epoch
-        end(first, next(helpers, first))
+        end(process, first, *(helpers or [None]))
         output, _ = process.communicate(timeout=SECONDS)
         assert process.returncode == code, output
         assert psutil.wait_procs(family, timeout=30)[1] == []
     others = [line for line in said(output) if not line.startswith("epoch")]
     assert len(others) == (code > 0), output
     if name == "first":
-        with started(checkout, *command) as process:
+        with started(workspace, *command) as process:
             assert resumed(process)
 
 

@@ -22,7 +22,7 @@ from tiny_run import Run, preset
 from manymatch.training.checkpoints import Checkpoints, fingerprint
 from manymatch.training.machine import choose_machine
 
-KILLS = int(os.environ.get("MANYMATCH_KILLS", "20"))
+KILLS = int(os.environ.get("MANYMATCH_KILLS", "8"))
 CHANGES = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"}
 
 
@@ -66,9 +66,10 @@ def test_random_kills(tmp_path, tiny, monkeypatch):
     rng = random.Random(0)
     kills, finished, after = 0, 0, Counter[int]()
     while kills < KILLS:
-        run, epochs = Run(tmp_path / f"run{finished}", tiny), 0
-        while train_and_kill(run, rng.randint(1, 60), rng.choice([0.0, rng.uniform(0, 0.002)])):
+        run, epochs, latest = Run(tmp_path / f"run{finished}", tiny), 0, 60
+        while train_and_kill(run, rng.randint(1, latest), rng.choice([0.0, rng.uniform(0, 0.002)])):
             kills += 1
+            latest += 20  # the end of the run has many changes: else most runs would never end
             history, fault = Checkpoints(run.checkpoints, inputs, "tiny").find()
             assert not fault
             assert len(history.rows) >= epochs or run.outputs() == expected

@@ -17,7 +17,7 @@ def prepared(finished, new_workspace):
     def make():
         workspace = new_workspace()
         workspace.copy_data_from(finished)
-        workspace.edit("presets/scenes/vsepp.yaml", {"training.epochs": 60})
+        workspace.edit("presets/scenes/vsepp.yaml", {"training.epochs": 30})
         return workspace
 
     return make
@@ -31,13 +31,14 @@ def by_hand(prepared):
     """
     workspace = prepared()
     training = workspace.start("manymatch", "train", "scenes", "vsepp")
-    wait_for("epoch 2/60", training)
-    training.send_signal(signal.SIGSTOP)  # so that it trains until DVC is there
+    wait_for("epoch 2/30", training)
+    (worker,) = workspace.processes("manymatch", "train")
+    worker.suspend()  # so that it trains until DVC is there
     repro = workspace.start(*TRAIN)
     try:
-        wait_for(f"waiting for process {training.pid}", repro)
+        wait_for(f"waiting for process {worker.pid}", repro)
     finally:
-        training.send_signal(signal.SIGCONT)
+        worker.resume()
     outputs = [process.communicate()[0] for process in (training, repro)]
     assert (training.returncode, repro.returncode) == (0, 0), outputs
     return workspace.folder, outputs[1]
@@ -49,10 +50,11 @@ def test_dvc_takes_over_what_a_stage_by_hand_finishes(by_hand):
 
 def test_after_kills_the_next_repro_ends_with_the_same_model(prepared, by_hand):
     workspace, expected = prepared(), trained(by_hand[0])
-    for sent, line in ((signal.SIGKILL, "epoch 2/60"), (signal.SIGTERM, "resuming after epoch")):
+    for sent, line in ((signal.SIGKILL, "epoch 2/30"), (signal.SIGTERM, "resuming after epoch")):
         process = workspace.start(*TRAIN)
         wait_for(line, process)
-        process.send_signal(sent)
+        (dvc,) = workspace.processes("dvc", "repro")
+        dvc.send_signal(sent)
         process.wait()
         process.stdout.close()
     assert "resuming after epoch" in workspace.run(*TRAIN)

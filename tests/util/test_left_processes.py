@@ -18,9 +18,8 @@ def pytest_sessionstart():
     left_processes.end_with_this_process()
 """
 TEST = """
-import os, time
+import os, subprocess, sys, time
 from pathlib import Path
-from workspace import Workspace
 
 BEHIND = '''
 import os, signal, subprocess, sys, time
@@ -31,7 +30,8 @@ time.sleep(900)
 '''
 
 def test_that_is_interrupted():
-    started = Workspace(Path.cwd()).start("python", "-c", BEHIND)
+    command = [sys.executable, "-c", BEHIND]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
     ids = started.stdout.readline()
     Path("made").write_text(f"{os.getpid()} {ids}")
     Path("made").rename("ids")

@@ -16,6 +16,12 @@ from manymatch.util.json_file import content_hash
 from manymatch.util.seal import check_if_sealed, open_sealed, sealed
 
 REMEDY = "Run the stage again"
+CHANGES = {
+    *(f"os.{name}" for name in ("rename", "remove", "mkdir", "rmdir")),
+    "ctypes.dlsym",
+}
+"""Audited calls that change a folder. A kill elsewhere leaves what a kill at the next change does.
+`dlsym` comes before two paths change places."""
 
 
 def write(target, word):
@@ -43,7 +49,7 @@ def killed_at(event, work):
         left = [event]
 
         def hook(name, arguments):
-            if name.startswith(("os.", "open", "shutil.", "ctypes.")):
+            if name in CHANGES or (name == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
                 left[0] -= 1
                 if not left[0]:
                     os.kill(os.getpid(), signal.SIGKILL)

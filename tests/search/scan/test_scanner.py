@@ -110,7 +110,7 @@ def compare(
 
 
 @pytest.mark.parametrize("score", [*SCORES, "cora beta"])
-@settings(EXAMPLES, max_examples=20)
+@settings(EXAMPLES, max_examples=8)
 @given(data=st.data())
 def test_a_scan_equals_brute_force(small_model: MakeModel, score: str, data: st.DataObject) -> None:
     model, draw = small_model(score.removesuffix(" beta")), data.draw
@@ -184,7 +184,7 @@ def test_items_that_all_have_one_score_are_in_the_order_of_rows(small_model: Mak
 
 
 @pytest.mark.parametrize("score", SCORES)
-@settings(EXAMPLES, max_examples=10)
+@settings(EXAMPLES, max_examples=5)
 @given(
     kind=st.sampled_from(KINDS),
     size=st.sampled_from([16, 17, 64, 1024]),
