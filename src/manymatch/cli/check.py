@@ -12,7 +12,6 @@ from pydantic import BaseModel
 
 from manymatch import datasets
 from manymatch.cli import killed_dvc, project
-from manymatch.cli.options import DatasetName, PresetName
 from manymatch.cli.project import LAYOUT
 from manymatch.config.names import preset_path
 from manymatch.config.params import Params, WarmStarted
