@@ -25,7 +25,7 @@ from torch import Tensor
 from manymatch.batch.wordpieces import AnyVocabulary, load_vocabulary
 from manymatch.config.preset import Preset
 from manymatch.config.strict import validate
-from manymatch.methods import build_method
+from manymatch.methods import build_method, method_class
 from manymatch.methods.shared.method import Method
 from manymatch.model.facts import FACTS, REMEDY, facts
 from manymatch.networks.encoders.cnn import structure_only
@@ -223,7 +223,7 @@ by a picture.
 - Data: the training split of {dataset}.
 - Image features: {features} ({preprocessing}).
 - Scene graphs: {parser}.
-- Validation split: rsum {rsum} of 600, epoch {epoch} of {epochs}. Setting: {setting}.
+- Validation split: rsum {rsum} of 600, {epoch}. Setting: {setting}.
 
 ## Limits
 
@@ -254,7 +254,8 @@ def _model_card(preset: Preset, facts: Mapping[str, Any]) -> str:
         preprocessing=facts.get("extraction", {}).get("preprocessing", "unknown"),
         parser=facts.get("parser") or "not used",
         rsum="unknown" if rsum is None else f"{rsum:.1f}",
-        epoch=facts.get("epoch", "unknown"),
-        epochs=facts.get("epochs", "unknown"),
+        epoch=f"epoch {facts.get('epoch', 'unknown')} of {facts.get('epochs', 'unknown')}"
+        if method_class(preset.method).learns
+        else "as published, without training",
         setting=preset.setting,
     )

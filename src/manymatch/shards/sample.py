@@ -19,15 +19,15 @@ from manymatch.shards.fetch import RawSample
 from manymatch.util.errors import DataError
 
 JSON, FEATURES, BOXES, THUMBNAIL = "json", "features.npy", "boxes.npy", "jpg"
-_STORED = {"float16": "<f2", "uint8": "|u1"}
+_STORED = {"float16": "<f2", "float32": "<f4", "uint8": "|u1"}
 
 
 @dataclass(frozen=True)
 class Sample:
     """An image with its captions and its n real regions.
 
-    `features (n, F)` are float16 (uint8 for pixels), `boxes (n, 4)` float32; `thumbnail` is a JPEG.
-    `key` is the name of the sample in the shard, unique within the split.
+    `features (n, F)` have a type of `features.layout`, `boxes (n, 4)` float32; `thumbnail` is a
+    JPEG. `key` is the name of the sample in the shard, unique within the split.
     """
 
     key: str
