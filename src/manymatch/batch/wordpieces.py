@@ -97,7 +97,7 @@ def load_vocabulary(path: Path) -> AnyVocabulary:
     """
     try:
         value = read_object(path, _MOST_BYTES)
-        if "network" not in value:
+        if not {"wordpieces", "pieces"} & value.keys():
             return Vocabulary.from_json(value, path, trained=True)
         network = dict(value["network"])
         if "wordpieces" in value:

@@ -50,7 +50,8 @@ class Preparation:
 
     def __call__(self, sample: Sample, rng: Random) -> Item:
         """The item of an image whose captions are drawn already."""
-        captions = [self._numbering.caption(entry) for entry in sample.captions]
+        whole_words = bool(self._augmentation.word_drop)
+        captions = [self._numbering.caption(entry, whole_words) for entry in sample.captions]
         return Item(
             image_id=sample.image_id,
             features=sample.features,

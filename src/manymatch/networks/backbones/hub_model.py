@@ -117,7 +117,7 @@ def open_model(name: str, texts: bool = False) -> HubModel:
         wanted = "input_ids" if texts else "pixel_values"
         if tower.main_input_name != wanted or (texts and tower.config.is_encoder_decoder):
             what = "texts alone" if texts else "pictures"
-            raise ConfigError(f"{folder}: '{config['model_type']}' is no model of {what}")
+            raise ConfigError(f"{folder}: '{config['model_type']}' is no model of {what}. Name one")
         parameters = sum(parameter.numel() for parameter in empty.parameters())
         if parameters > size:  # before memory is taken for them
             raise ConfigError(

@@ -57,11 +57,13 @@ def hub_pieces(name: str, prompt: str = "{}") -> Pieces:
             tokenizer = AutoTokenizer.from_pretrained(folder, **arguments)
             if not tokenizer.is_fast:  # SigLIP's, where the package sentencepiece is installed
                 tokenizer = PreTrainedTokenizerFast.from_pretrained(folder, **arguments)
-            encoded = tokenizer.backend_tokenizer.encode("a")
+            backend = tokenizer.backend_tokenizer
+            backend.no_padding()
+            encoded = backend.encode("a")
             is_text = [not special for special in encoded.special_tokens_mask]
             before = is_text.index(True)
             behind = len(is_text) - is_text[::-1].index(True)
-            text = tokenizer.backend_tokenizer.to_str()
+            text = backend.to_str()
         except Exception as error:  # the code of hundreds of tokenisers
             raise ConfigError(
                 f"{folder}: no tokeniser that can be used ({first_line(error)}). Name a folder "
@@ -186,7 +188,7 @@ def thaw_last(network: Any, count: int) -> None:
     """Let the last `count` layers and the norms behind them learn."""
     stack = layer_stack(network)
     if count > len(stack):
-        raise ConfigError(f"train: last {count}, but the text model has {len(stack)} layers")
+        raise ConfigError(f"train: last {count}, but the text model has {len(stack)}. Lower it")
     stack[-count:].requires_grad_(True)
     order, inside = [*network.modules()], {*stack.modules()}
     behind = 1 + max(place for place, part in enumerate(order) if part in inside)
