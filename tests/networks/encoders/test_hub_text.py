@@ -132,7 +132,7 @@ def test_a_trained_model_needs_no_folder(family, folders, tmp_path):
 def test_words_are_whole_in_every_tokeniser(family, folders):
     """Each tokeniser has the same words, in scripts with and without spaces."""
     vocabulary = HubTextSettings(model=str(folders(family))).vocabulary()
-    text, words = " An x-ray:  naïve zebras!", ["an", "x", "-", "ray", ":", "naïve", "zebras", "!"]
+    text, words = " An x-ray  naïve zebras!", ["an", "x", "-", "ray", "naïve", "zebras", "!"]
     ids, sizes = vocabulary.encode_words(text)
     assert ids == vocabulary.encode(text) and len(sizes) == len(words)
     for (start, stop), word in zip(pairwise(accumulate(sizes, initial=0)), words, strict=True):
