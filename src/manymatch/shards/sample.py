@@ -95,11 +95,12 @@ def decode(
         raise _unusable(where, key, error) from None
 
 
-def labels_of(raw: RawSample, where: str) -> tuple[str, list[int]]:
-    """Image id and labels of a sample, of which only the member `JSON` is needed."""
+def labels_of(raw: RawSample, where: str) -> tuple[str, list[int], list[str]]:
+    """Image id, labels and captions of a sample, of which only the member `JSON` is needed."""
     try:
         value = orjson.loads(raw[JSON])
-        return _text(value["image_id"]), [operator.index(label) for label in value["labels"]]
+        labels = [operator.index(label) for label in value["labels"]]
+        return _text(value["image_id"]), labels, [_text(one["text"]) for one in value["captions"]]
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         key = raw["__key__"].decode(errors="replace")
         raise _unusable(where, key, error) from None

@@ -6,6 +6,7 @@ import copy
 from functools import partial
 from pathlib import Path
 
+from manymatch.batch.pieces import Pieces
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Preset
@@ -72,6 +73,8 @@ def train(
     words = vocabulary_of(
         preset.method, preset.model, Vocabulary.load(vocabulary), caption_texts(shards)
     )
+    if first_process() and isinstance(words, Pieces):
+        _say_cut_captions(words, shards)
     data = Data(shards, words)
     source = find_source(preset, models)
     start = source.sha256 if source else ""
@@ -138,6 +141,15 @@ def train(
     say(f"{model}: {epoch}, validation rsum {rsum:.1f}")
     if usage is not None:
         record(usage, "train", clock.usage(str(device), resumed))
+
+
+def _say_cut_captions(pieces: Pieces, shards: Path) -> None:
+    cut = [pieces.is_cut(text) for text in caption_texts(shards)]
+    if any(cut):
+        say(
+            f"{sum(cut):,} of {len(cut):,} captions are cut: the text model reads at most "
+            f"{pieces.special.length} pieces"
+        )
 
 
 def _checked_index(preset: Preset, shards: Path) -> Index:
