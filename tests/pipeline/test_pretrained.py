@@ -150,6 +150,8 @@ def test_zero_shot_is_what_a_script_gives(
     )
     run("evaluate", dataset, "zero")
     found = json.loads((folder / f"reports/results/{dataset}/zero.json").read_text())
+    run("report")
+    assert "| zero |" in (folder / "reports" / "leaderboard.md").read_text()
     recalls, scores, pictures, texts = script(dataset)
     for way, expected in recalls.items():
         assert {cut: found[way][cut] for cut in expected} == expected
@@ -190,6 +192,8 @@ def test_features_of_another_model_are_refused(checkout: Callable[..., Path]) ->
     text = path.read_text()
     for model, words in (("other", "with other weights"), ("elsewhere", "neither a folder")):
         path.write_text(re.sub("model: towers", f"model: {model}", text))
+        with pytest.raises(ConfigError, match=r"extraction[.]zero in params[.]yaml"):
+            run("check")
         with pytest.raises(ConfigError, match=words):
             run("train", "scenes", "zero")
         assert not (folder / "models").exists()

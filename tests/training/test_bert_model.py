@@ -1,5 +1,5 @@
-"""A model with a pretrained text model in it is trained from the text model's folder, resumes to the
-same bytes, and needs the folder never again."""
+"""A model with a pretrained text model in it is trained from the folder of the text model, resumes
+to the same bytes, and needs the folder never again."""
 
 import shutil
 
