@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import h5py
 import numpy as np
@@ -33,7 +33,8 @@ FORMAT, VERSION = "manymatch-features", "2"
 AGAIN = ". Run the stage 'features' again"
 _LIBRARY = ("v110", "v110")
 """A fixed version of the format, so that equal content gives equal bytes."""
-FEATURES: dict[str, np.dtype[Any]] = {
+Kind = Literal["float16", "float32", "uint8"]
+FEATURES: dict[Kind, np.dtype[Any]] = {
     "float16": np.dtype("<f2"),
     "float32": np.dtype("<f4"),
     "uint8": np.dtype("u1"),

@@ -58,9 +58,8 @@ class FeatureStore:
         self.width, self.max_regions = stored.width, stored.max_regions
         """F and R. Images with fewer than R regions are padded with zeros."""
         self.has_boxes = stored.has_boxes
-        self.dtype: str = next(
-            name for name, kind in layout.FEATURES.items() if kind == stored.dtype
-        )
+        kinds = {kind: name for name, kind in layout.FEATURES.items()}
+        self.dtype = kinds[stored.dtype]
         """The type of the features, a name in `layout.FEATURES`."""
         self.attributes = stored.attributes
         """How the features were made: backbone, weights_sha256, preprocessing, ..."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from manymatch.batch.pieces import Pieces, Special
 from manymatch.config.strict import validate
@@ -131,7 +132,7 @@ def text_network(pieces: Pieces) -> tuple[Any, str | None]:
 
 
 def text_structure(config: dict[str, Any], path: Path) -> nn.Module:
-    """The network of texts that the configuration in the file `path` describes, with fresh weights.
+    """The network of texts that the configuration in the file `path` describes, with any weights.
 
     Raises:
         ConfigError: the configuration cannot be used.
@@ -143,14 +144,14 @@ def text_structure(config: dict[str, Any], path: Path) -> nn.Module:
         described = transformers.CONFIG_MAPPING[config["model_type"]].from_dict(config)
         with torch.device("meta"):  # the network of pictures takes no memory
             network: Any = auto_class(described, texts=True).from_config(described)
-        if not hasattr(network, "text_model"):
-            whole: nn.Module = type(network)(network.config)
-            return whole
+        with _WithoutDraws():
+            if not hasattr(network, "text_model"):
+                whole: nn.Module = type(network)(network.config)
+                return whole
+            network.text_model = type(network.text_model)(network.text_model.config)
         without_pictures(network)
-        for name, part in [*network.named_children()]:
-            if name == "text_model":
-                network.text_model = type(part)(part.config)
-            else:
+        for name, part in network.named_children():
+            if name != "text_model":
                 part.to_empty(device=torch.get_default_device())
     except Exception as error:  # a model's own code raises almost anything
         raise ConfigError(
@@ -158,6 +159,16 @@ def text_structure(config: dict[str, Any], path: Path) -> nn.Module:
         ) from None
     two_towers: nn.Module = network
     return two_towers
+
+
+class _WithoutDraws(TorchFunctionMode):
+    """Fresh weights are not drawn, which takes seconds: a trained model's weights follow."""
+
+    def __torch_function__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = kwargs or {}
+        if getattr(function, "__name__", "").endswith(("normal_", "uniform_")):
+            return args[0] if args else given["tensor"]
+        return function(*args, **given)
 
 
 def without_pictures(towers: Any) -> None:
