@@ -15,6 +15,7 @@ from manymatch.batch.pieces import Pieces
 from manymatch.config.preset import Preset
 from manymatch.model.checkpoint import load_model
 from manymatch.model.embed import embed
+from manymatch.networks.layers.lora import LoRALinear
 from manymatch.shards.read import batches
 
 WORDS = {*OBJECTS, *COLOURS, *" ".join(RELATIONS).split(), "one"}
@@ -66,6 +67,7 @@ def test_a_trained_model_brings_its_text_model_along(trained, new_run, capsys):
     method, run_preset, vocabulary = load_model(whole.model)
     assert isinstance(vocabulary, Pieces)
     assert (run_preset, vocabulary.pretrained) == (preset, None)
+    assert not any(isinstance(part, LoRALinear) for part in method.modules()), "merged"
     stream = list(batches(whole.data.shards, "test", vocabulary, 4))
     result = embed(method, stream, "cpu")
     again = embed(load_model(whole.model)[0], stream, "cpu")

@@ -38,8 +38,8 @@ class Special(Strict):
     mask: _Id | None = None
     length: Annotated[int, Field(ge=3, le=2**20)] = 512
     """The most pieces of a text, the first and last ones included."""
-    is_fixed: bool = False
-    """Whether each text is padded to `length`, and the padding is read, as by SigLIP."""
+    filled: Literal["left", "right"] | None = None
+    """Where each text is padded to `length`, if the padding is read, as by SigLIP."""
     cleaning: Literal["none", "lower", "plain"] = "none"
     """`lower`: texts become lower case. `plain`: they also lose punctuation and repeated spaces."""
     prompt: str = "{}"
@@ -162,9 +162,9 @@ class Pieces:
 
     def shown(self, ids: Sequence[int]) -> list[str]:
         """The pieces with these ids, for a reader."""
-        return [
-            self._tokenizer.decode([number], skip_special_tokens=False).strip() for number in ids
-        ]
+        ending = getattr(self._tokenizer.model, "end_of_word_suffix", None) or " "
+        shown = (self._tokenizer.decode([number], skip_special_tokens=False) for number in ids)
+        return [piece.removesuffix(ending).strip() for piece in shown]
 
     def _words(self, text: str) -> list[tuple[int, str]]:
         """The ids and places in `text` of the pieces with a letter or digit."""

@@ -29,6 +29,7 @@ from manymatch.methods import build_method, method_class
 from manymatch.methods.shared.method import Method
 from manymatch.model.facts import FACTS, REMEDY, facts
 from manymatch.networks.encoders.cnn import structure_only
+from manymatch.networks.layers.lora import merge_lora
 from manymatch.util.errors import CheckpointError, DataError, first_line
 from manymatch.util.files import replacing, sha256, write_json, write_text
 from manymatch.util.json_file import read_object
@@ -116,6 +117,7 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
         _check_fit(weights, shapes, stored, expected, preset.method)
         method = build()
     load_weights(folder / WEIGHTS, method, preset.method)
+    merge_lora(method)
     method.precision = preset.training.precision
     return method.eval(), preset, vocabulary
 

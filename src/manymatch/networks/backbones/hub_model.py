@@ -124,7 +124,7 @@ def open_model(name: str, texts: bool = False) -> HubModel:
                 f"{folder / CONFIG}: a network of {parameters:,} parameters, but the weights have "
                 f"{size:,} bytes. Name a folder whose files belong to one model"
             )
-        loaded: Any = kind.from_pretrained(
+        network, report = kind.from_pretrained(
             folder,
             use_safetensors=True,
             dtype=torch.float32,
@@ -138,7 +138,6 @@ def open_model(name: str, texts: bool = False) -> HubModel:
             f"{folder}: cannot be opened as '{config['model_type']}' ({first_line(error)}). Name a "
             "folder whose files belong to one model"
         ) from None
-    network, report = loaded
     lacking = sorted(
         key for key in report["missing_keys"] if not any(part in key for part in _TRAINED_ELSEWHERE)
     )
@@ -233,11 +232,10 @@ def check_config(config: dict[str, Any], path: Path) -> None:
 
 def auto_class(described: Any, texts: bool) -> Any:
     """The class of transformers that opens a model; of T5 and its kin only the encoder is read."""
-    import transformers
+    from transformers import MODEL_FOR_TEXT_ENCODING_MAPPING, AutoModel, AutoModelForTextEncoding
 
-    if texts and type(described) in transformers.MODEL_FOR_TEXT_ENCODING_MAPPING:
-        return transformers.AutoModelForTextEncoding
-    return transformers.AutoModel
+    has_encoder = texts and type(described) in MODEL_FOR_TEXT_ENCODING_MAPPING
+    return AutoModelForTextEncoding if has_encoder else AutoModel
 
 
 def read_bounded(path: Path) -> dict[str, Any]:

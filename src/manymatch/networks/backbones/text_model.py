@@ -87,7 +87,7 @@ def hub_pieces(name: str, prompt: str = "{}") -> Pieces:
         "unknown": tokenizer.unk_token_id,
         "mask": tokenizer.mask_token_id,
         "length": _length(network, tokenizer.model_max_length),
-        "is_fixed": is_siglip,
+        "filled": tokenizer.padding_side if is_siglip else None,
         "cleaning": cleaning,
         "prompt": prompt,
     }

@@ -109,14 +109,19 @@ class TokenEncoder(nn.Module):
     def states(self, ids: Tensor, real: Tensor) -> Tensor:
         """The last hidden states `(m, E + L, H)` of whole texts; any numbers where padded."""
         states: Tensor = self.run(self.network, ids, real).last_hidden_state
+        if self.special.filled == "left":
+            states = _rolled(states, -real.sum(1))
         return states[:, : ids.shape[1]]
 
     def run(self, function: Any, ids: Tensor, real: Tensor) -> Any:
         """What a `function` of the network gives for whole texts."""
-        if not self.special.is_fixed:
+        if self.special.filled is None:
             return function(input_ids=ids, attention_mask=real.long())
         missing = self.special.length - ids.shape[1]
-        return function(input_ids=functional.pad(ids, (0, missing), value=self.special.pad))
+        filled = functional.pad(ids, (0, missing), value=self.special.pad)
+        if self.special.filled == "left":
+            filled = _rolled(filled, real.sum(1))
+        return function(input_ids=filled)
 
     def probe(self, pieces: Pieces) -> Tensor:
         """What the encoder gives for two texts.
@@ -145,6 +150,12 @@ class TokenEncoder(nn.Module):
         if fault:
             raise ConfigError(f"{pieces.pretrained}: {fault}. Name another model")
         return both
+
+
+def _rolled(rows: Tensor, counts: Tensor) -> Tensor:
+    """`rows (m, L, ...)`, of which the first `counts (m,)` move behind the others."""
+    places = torch.arange(rows.shape[1], device=rows.device) + counts[:, None]
+    return rows[torch.arange(len(rows), device=rows.device)[:, None], places % rows.shape[1]]
 
 
 class HubTextEncoder(TokenEncoder):
