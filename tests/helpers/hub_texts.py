@@ -4,6 +4,7 @@ own, saved into folders."""
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from tokenizers import (
     processors,
     trainers,
 )
+
+from manymatch.networks.encoders.hub_text import HubTextEncoder, HubTextSettings
 
 TEXTS = [
     "A big red dog runs, and a cat sleeps beside the boat.",
@@ -173,3 +176,20 @@ def save(folder: Path, family: str, recipe: dict[str, Any] = hub_models.CROP) ->
     words.save_pretrained(folder)
     (folder / hub_models.PROCESSOR).write_text(json.dumps(recipe))
     return folder
+
+
+def built(folder: Path | str, train: str = "none", **given: Any) -> HubTextEncoder:
+    """The encoder of the text model in `folder`, in evaluation mode."""
+    torch.manual_seed(0)
+    settings = HubTextSettings(model=str(folder), train=train, **given)
+    return HubTextEncoder(settings, settings.vocabulary()).eval()
+
+
+def edit(name: str, **changes: Any) -> Callable[[Path], None]:
+    """A fault: changed keys of a JSON file in a folder."""
+
+    def damage(folder: Path) -> None:
+        content = json.loads((folder / name).read_text()) | changes
+        (folder / name).write_text(json.dumps(content))
+
+    return damage

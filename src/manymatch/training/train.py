@@ -101,12 +101,12 @@ def train(
         tf32(machine.tf32),
         Curves(curves, history, preset.training.logger) as live,
     ):
-        # A run that was killed between the last epoch and the model is already trained.
         if not method.learns:
             batches = ValidationBatches(data, preset.training.images_per_batch, method.read_graph)
             recalls = validate(method.to(machine.first_device), batches, machine.first_device)
             history.rows.append({f"validation/{name}": value for name, value in recalls.items()})
             live.add()
+        # A run that was killed between the last epoch and the model is already trained.
         elif not history.ended(preset.training.epochs, preset.training.patience):
             places = shards, vocabulary, model, curves, checkpoints, models
             help_here = partial(train, preset, *places, end_of_epoch=end_of_epoch)

@@ -50,8 +50,11 @@ def hub_pieces(name: str, prompt: str = "{}") -> Pieces:
     folder, _ = model_folder(name, TEXT_FILES, TOKENIZER)
     config = checked_config(folder)
     for path in folder.glob("*.*"):
-        if path.suffix in (".json", ".txt") and path.stat().st_size > _MOST_BYTES:
-            raise ConfigError(f"{path}: larger than {_MOST_BYTES:,} bytes. Name another model")
+        whole = path.is_file() and path.stat().st_size <= _MOST_BYTES
+        if path.suffix in (".json", ".txt") and not whole:
+            raise ConfigError(
+                f"{path}: no regular file of at most {_MOST_BYTES:,} bytes. Name another model"
+            )
     arguments: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     with quiet():
         try:
@@ -118,17 +121,19 @@ def text_network(pieces: Pieces) -> tuple[Any, str | None]:
     Raises:
         ConfigError: the network cannot be used.
     """
+    where, identity = pieces.pretrained or Path("vocabulary.json"), None
     if pieces.pretrained is None:
-        return text_structure(pieces.network, Path("vocabulary.json")), None
-    model = open_model(str(pieces.pretrained), texts=True)
-    network: Any = model.network
+        network: Any = text_structure(pieces.network, where)
+    else:
+        model = open_model(str(where), texts=True)
+        network, identity = model.network, model.weights_sha256
     rows = getattr(network, "text_model", network).get_input_embeddings().num_embeddings
     if len(pieces) > rows:
         raise ConfigError(
-            f"{pieces.pretrained}: a network of {rows:,} pieces cannot read the {len(pieces):,} of "
-            "its tokeniser. Name a folder whose files belong to one model"
+            f"{where}: a network of {rows:,} pieces cannot read the {len(pieces):,} of its "
+            "tokeniser. Name a folder whose files belong to one model"
         )
-    return network, model.weights_sha256
+    return network, identity
 
 
 def text_structure(config: dict[str, Any], path: Path) -> nn.Module:
