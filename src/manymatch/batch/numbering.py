@@ -64,10 +64,10 @@ class Numbering:
         """The ids of the words of a text. A text without words counts as one unknown word."""
         return tuple(self._vocabulary.encode(text)) or (self._vocabulary.UNK,)
 
-    def caption(self, entry: CaptionEntry, with_sizes: bool = False) -> NumberedCaption:
-        """The caption and its graph in numbers; `with_sizes`, if the words have several ids."""
+    def caption(self, entry: CaptionEntry, sized: bool = False) -> NumberedCaption:
+        """The caption and its graph in numbers; `sized`: with the sizes of words of several ids."""
         graph = self._graph(entry.graph)
-        if with_sizes and isinstance(self._vocabulary, Pieces):
+        if sized and isinstance(self._vocabulary, Pieces):
             words, sizes = self._vocabulary.encode_words(entry.text)
             if words:
                 return NumberedCaption(entry.id, tuple(words), graph, tuple(sizes))

@@ -130,17 +130,17 @@ class Pieces:
         space nor punctuation, nor of a script without spaces.
         """
         text = self._prepared(text)
-        encoded, sizes, before = self._encoded(text), list[int](), -1
+        encoded, sizes, latest = self._encoded(text), list[int](), -1
         for start, _ in encoded.offsets[: self._most]:
             while start < len(text) and text[start].isspace():
                 start += 1
             # Pieces of one character, such as bytes, have the same place.
-            if start > before and (start in (0, len(text)) or _parts(text[start - 1 : start + 1])):
+            if start > latest and (start in (0, len(text)) or _parts(text[start - 1 : start + 1])):
                 sizes.append(0)
             if not sizes:
                 sizes.append(0)
             sizes[-1] += 1
-            before = start
+            latest = start
         return encoded.ids[: self._most], sizes
 
     def is_cut(self, text: str) -> bool:

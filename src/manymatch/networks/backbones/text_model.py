@@ -65,8 +65,7 @@ def hub_pieces(name: str, prompt: str = "{}") -> Pieces:
             backend.no_padding()
             encoded = backend.encode("a")
             is_text = [not special for special in encoded.special_tokens_mask]
-            before = is_text.index(True)
-            behind = len(is_text) - is_text[::-1].index(True)
+            start, end = is_text.index(True), len(is_text) - is_text[::-1].index(True)
             text = backend.to_str()
         except Exception as error:  # the code of hundreds of tokenisers
             raise ConfigError(
@@ -84,8 +83,8 @@ def hub_pieces(name: str, prompt: str = "{}") -> Pieces:
         kinds = type(tokenizer).__name__, tokenizer.init_kwargs.get("tokenizer_class")
         cleaning = "plain" if "SiglipTokenizer" in kinds else "lower"
     special = {
-        "first": encoded.ids[:before],
-        "last": encoded.ids[behind:],
+        "first": encoded.ids[:start],
+        "last": encoded.ids[end:],
         "pad": pad,
         "unknown": tokenizer.unk_token_id,
         "mask": tokenizer.mask_token_id,
@@ -149,12 +148,12 @@ def text_structure(config: dict[str, Any], path: Path) -> nn.Module:
         described = transformers.CONFIG_MAPPING[config["model_type"]].from_dict(config)
         with torch.device("meta"):  # the network of pictures takes no memory
             network: Any = auto_class(described, texts=True).from_config(described)
-        with _WithoutDraws():
+        with _NoDraws():
             if not hasattr(network, "text_model"):
                 whole: nn.Module = type(network)(network.config)
                 return whole
             network.text_model = type(network.text_model)(network.text_model.config)
-        without_pictures(network)
+        keep_text_tower(network)
         for name, part in network.named_children():
             if name != "text_model":
                 part.to_empty(device=torch.get_default_device())
@@ -166,7 +165,7 @@ def text_structure(config: dict[str, Any], path: Path) -> nn.Module:
     return two_towers
 
 
-class _WithoutDraws(TorchFunctionMode):
+class _NoDraws(TorchFunctionMode):
     """Fresh weights are not drawn, which takes seconds: a trained model's weights follow."""
 
     def __torch_function__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -176,7 +175,7 @@ class _WithoutDraws(TorchFunctionMode):
         return function(*args, **given)
 
 
-def without_pictures(towers: Any) -> None:
+def keep_text_tower(towers: Any) -> None:
     """Remove all parts of a two-tower model but those that read texts."""
     for name, _ in [*towers.named_children()]:
         if not name.startswith("text_"):
@@ -206,8 +205,8 @@ def thaw_last(network: Any, count: int) -> None:
     if count > len(stack):
         raise ConfigError(f"train: last {count}, but the text model has {len(stack)}. Lower it")
     stack[-count:].requires_grad_(True)
-    order, inside = [*network.modules()], {*stack.modules()}
-    behind = 1 + max(place for place, part in enumerate(order) if part in inside)
-    for part in order[behind:]:
+    order, members = [*network.modules()], {*stack.modules()}
+    end = 1 + max(place for place, part in enumerate(order) if part in members)
+    for part in order[end:]:
         if "norm" in type(part).__name__.lower():
             part.requires_grad_(True)

@@ -19,10 +19,10 @@ from manymatch.config.preset import Count, Positive
 from manymatch.config.strict import Strict
 from manymatch.networks.backbones.text_model import (
     hub_pieces,
+    keep_text_tower,
     layer_stack,
     text_network,
     thaw_last,
-    without_pictures,
 )
 from manymatch.networks.layers.lora import add_lora
 from manymatch.util.errors import ConfigError
@@ -97,14 +97,13 @@ class TokenEncoder(nn.Module):
 
     def whole_texts(self, words: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """The ids `(m, E + L)` with the added pieces, and the mask of the real ones."""
-        before, special = len(self.special.first), self.special
-        first, last = self.added.expand(len(words), -1).split([before, len(special.last)], 1)
+        special, count = self.special, len(self.special.first)
+        first, last = self.added.expand(len(words), -1).split([count, len(special.last)], 1)
         padded = words.masked_fill(~mask, special.pad)
         ids = torch.cat([first, padded, torch.full_like(last, special.pad)], 1)
-        places = mask.sum(1, keepdim=True) + before + torch.arange(last.shape[1], device=ids.device)
-        return ids.scatter(1, places, last), torch.cat(
-            [mask.new_ones(len(mask), self.ends), mask], 1
-        )
+        places = mask.sum(1, keepdim=True) + count + torch.arange(last.shape[1], device=ids.device)
+        real = torch.cat([mask.new_ones(len(mask), self.ends), mask], 1)
+        return ids.scatter(1, places, last), real
 
     def states(self, ids: Tensor, real: Tensor) -> Tensor:
         """The last hidden states `(m, E + L, H)` of whole texts; any numbers where padded."""
@@ -203,7 +202,7 @@ class TextTower(TokenEncoder):
                 f"{pieces.pretrained or 'the model'}: it projects no texts. Name a two-tower "
                 "model, such as a CLIP or a SigLIP"
             )
-        without_pictures(network)
+        keep_text_tower(network)
         super().__init__(network.requires_grad_(False), pieces, 0, frozen=True)
         self.weights_sha256 = identity
         if pieces.pretrained is not None:
