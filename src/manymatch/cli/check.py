@@ -149,15 +149,24 @@ def warn_of_memory(path: Path, preset: Preset) -> None:
 
 def _check_preset(params: Params, dataset: str, name: str, starts_from: str | None) -> None:
     from manymatch.methods import check_model
+    from manymatch.methods.pretrained import PretrainedSettings
 
     path = preset_path(LAYOUT.presets, dataset, name)
     preset = project.preset(dataset, name)
-    check_model(preset.method, preset.model)
+    settings = check_model(preset.method, preset.model)
     if preset.features not in params.features:
         raise ConfigError(
             f"{path}: no stage makes the features '{preset.features}'. "
             "Add them to 'features' in params.yaml."
         )
+    if isinstance(settings, PretrainedSettings):
+        extraction = params.extraction_of(preset.features)
+        if (extraction.model, extraction.output) != (settings.model, "projected"):
+            raise ConfigError(
+                f"{path}: the features of the method 'pretrained' are those of its own model. Set "
+                f"extraction.{preset.features} in params.yaml to {{kind: hf, model: "
+                f"{settings.model}, output: projected}}"
+            )
     warn_of_memory(path, preset)
     source_model = preset.warm_start.model if preset.warm_start else None
     if source_model != starts_from:
@@ -243,15 +252,19 @@ def _feature_need(params: Params, dataset: str, features: str) -> Need | None:
 def _settings_needs(settings: BaseModel, where: str) -> Iterator[Need]:
     """The needs of a group of a method's settings and of the groups in the group."""
     from manymatch.features.weights import from_hub, needed_weights
+    from manymatch.methods.pretrained import PretrainedSettings
     from manymatch.networks.encoders.bert import BertSettings
     from manymatch.networks.encoders.bert_weights import PACKAGES
     from manymatch.networks.encoders.cnn import RANDOM, CNNSettings
+    from manymatch.networks.encoders.hub_text import HubTextSettings
 
     values: dict[str, Any] = dict(settings)
     bert = "bert" in (values.get("encoder"), values.get("concept_encoder"))
     vectors = None if bert else values.get("word_vectors")
     need: Need | None = None
-    if vectors == "word2vec":
+    if isinstance(settings, HubTextSettings | PretrainedSettings):
+        need = from_hub(settings.model, f"{where}.model")
+    elif vectors == "word2vec":
         need = missing_file(f"{where}.word2vec_file", values["word2vec_file"], _WORD2VEC)
     elif vectors == "glove" and (file := values.get("glove_file")) is not None:
         need = missing_file(f"{where}.glove_file", file, _GLOVE)

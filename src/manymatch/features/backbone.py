@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from manymatch.config.params import Extraction
 from manymatch.features.image_list import Picture
+from manymatch.features.layout import Kind
 from manymatch.networks.backbones.normalised import Normalised
 from manymatch.util.images import read_crops
 
@@ -56,7 +57,7 @@ class Backbone(ABC):
     ) -> None:
         """`weights_sha256`: the hash of the weights' file; None: that of their names and values."""
         self.network = None if network is None else network.eval().requires_grad_(False)
-        self.dtype = "uint8" if network is None else "float16"
+        self.dtype: Kind = "uint8" if network is None else "float16"
         self.size = size
         self.width = width
         self.max_regions = max_regions
@@ -131,7 +132,7 @@ def _digest(network: nn.Module) -> str:
 class Detector(ABC):
     """Converts an image of any size into at most `max_regions` regions with boxes."""
 
-    dtype = "float16"
+    dtype: Kind = "float16"
     slow_on_gpu: str | None = None
     """A line for the user of a GPU: what is missing for full speed. None: nothing."""
     network: nn.Module

@@ -72,6 +72,8 @@ class HubBackbone(Backbone):
             preprocessing=str(recipe),
             weights_sha256=model.weights_sha256,
         )
+        if settings.output == "projected":
+            self.dtype = "float32"  # compared with texts as they are (`methods/pretrained.py`)
         vector = settings.output in ("pooled", "projected")
         self._boxes = WHOLE if vector else grid_boxes(network.grid)
         self.facts = {

@@ -67,8 +67,8 @@ def _raw_samples(
 def caption_texts(folder: Path) -> Iterator[str]:
     """The captions of all splits."""
     for split in read_index(folder).splits:
-        for sample in samples(folder, split):
-            yield from (caption.text for caption in sample.captions)
+        for raw in _raw_samples(folder, split, {JSON}):
+            yield from labels_of(raw, f"{folder} ({split})")[2]
 
 
 def classes_of(folder: Path, split: str) -> np.ndarray:
@@ -79,7 +79,7 @@ def classes_of(folder: Path, split: str) -> np.ndarray:
     """
     classes: list[int] = []
     for raw in _raw_samples(folder, split, {JSON}):
-        image_id, labels = labels_of(raw, f"{folder} ({split})")
+        image_id, labels, _ = labels_of(raw, f"{folder} ({split})")
         if len(labels) != 1:
             raise DataError(
                 f"{folder} ({split}): image '{image_id}' has {len(labels)} classes, and "
