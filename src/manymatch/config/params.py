@@ -46,7 +46,8 @@ class Extraction(Strict):
 
     `kind`: the backbone; null: the one that is called like the extraction. Of `kind: hf`, `model`
     is a folder or NAME@REVISION on the hub. `grid`: cells in a row; `layer`: -1 is the last one;
-    `size`: pixels in a row; `geometry: squash` instead of a crop (`features/hf.py`).
+    `size`: pixels in a row; `geometry: squash` instead of a crop (`features/hf.py`). `lite0` and
+    `lite2` have a `size` as well.
     """
 
     batch_size: Count = 32
@@ -64,11 +65,13 @@ class Extraction(Strict):
 
     @model_validator(mode="after")
     def _keys_of_kind(self) -> Self:
-        hub = {"model", "output", "grid", "layer", "size", "geometry"}
+        hub = {"model", "output", "grid", "layer", "geometry"}
         if self.kind != "hf":
             defaults = {name: type(self).model_fields[name].default for name in hub}
             if found := sorted(name for name in hub if getattr(self, name) != defaults[name]):
                 raise ValueError(f"{found[0]}: only 'kind: hf' has this key")
+            if self.size is not None and self.kind not in ("lite0", "lite2"):
+                raise ValueError("size: only 'kind: hf', lite0 and lite2 have this key")
         elif self.model is None and not self.published:
             raise ValueError("model: kind hf needs a folder or a name on the hub")
         elif self.weights is not None:

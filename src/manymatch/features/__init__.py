@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 BACKBONES = {
     "butd": "butd",
     "hf": "hf",
-    "lite0": "lite0",
+    "lite0": "lite",
+    "lite2": "lite",
     "objects": "objects",
     "pixels256": "pixels",
     "pixels512": "pixels",

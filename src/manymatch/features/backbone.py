@@ -30,8 +30,8 @@ class Sources:
     """A local file, folder or hub name. None: the backbone's default."""
     regions: tuple[int, int] = (36, 36)
     """The fewest and the most regions of an image, for a detector."""
-    hub: Extraction | None = None
-    """The settings of a model of transformers."""
+    settings: Extraction | None = None
+    """Further settings of the kind."""
 
 
 class Backbone(ABC):
@@ -95,8 +95,8 @@ class GridBackbone(Backbone):
         width: int,
         scaling: str,
     ) -> None:
-        """`network`: see `Normalised`; its map has one cell per 32 x 32 pixels."""
-        cells = size // 32
+        """`network`: see `Normalised`; its map has one cell per 32 x 32 pixels, rounded up."""
+        cells = -(-size // 32)
         super().__init__(
             Normalised(network, mean, std),
             size=size,

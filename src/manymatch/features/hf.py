@@ -36,10 +36,10 @@ _TOLERANCE = 1e-3
 
 
 def build(name: str, sources: Sources) -> HubBackbone:
-    """Return the backbone of the model and the output that `sources.hub` names."""
-    if sources.hub is None or sources.hub.model is None:
+    """Return the backbone of the model and the output that `sources.settings` names."""
+    if sources.settings is None or sources.settings.model is None:
         raise ConfigError("features of kind hf: no model. Set 'kind: hf' and 'model'")
-    return HubBackbone(open_model(sources.hub.model), sources.hub)
+    return HubBackbone(open_model(sources.settings.model), sources.settings)
 
 
 class HubBackbone(Backbone):

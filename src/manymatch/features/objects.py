@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from manymatch.features import BACKBONES
 from manymatch.features.backbone import Backbone, Sources
-from manymatch.features.lite0 import MEAN, STD, WIDTH, load_network
+from manymatch.features.lite import MEAN, STD, WIDTH, load_network
 from manymatch.networks.backbones.normalised import Normalised
 from manymatch.util.errors import DataError
 from manymatch.util.parquet_file import read_table
@@ -32,7 +32,9 @@ def build(name: str, sources: Sources) -> ObjectBackbone:
     Raises:
         DataError: the dataset has no boxes.
     """
-    return ObjectBackbone(load_network(sources.weights), read_boxes(sources.raw / "boxes.parquet"))
+    return ObjectBackbone(
+        load_network("lite0", sources.weights, SIZE), read_boxes(sources.raw / "boxes.parquet")
+    )
 
 
 class ObjectBackbone(Backbone):

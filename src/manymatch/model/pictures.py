@@ -102,7 +102,9 @@ class Pictures:
             settings = {"kind": name} | {key: trained[key] for key in _HUB if key in trained}
             if self.weights is not None:
                 settings["model"] = self.weights
-            sources = replace(sources, hub=validate(Extraction, settings, "the model's features"))
+            sources = replace(
+                sources, settings=validate(Extraction, settings, "the model's features")
+            )
         built = build_backbone(name, sources)
         for fact in ("preprocessing", "weights_sha256"):
             if trained.get(fact) != getattr(built, fact):
