@@ -97,7 +97,7 @@ def _check_features(params: Params, name: str) -> None:
         importers.entry_point(published.format)
     others = [dataset for dataset in params.datasets if dataset not in settings.published]
     if any(has_images(params, dataset) for dataset in others):
-        features.entry_point(settings.kind or name)
+        features.entry_points(name, settings)
 
 
 def _check_ensemble(params: Params, dataset: str, ensemble: str) -> None:

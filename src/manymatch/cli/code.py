@@ -71,8 +71,8 @@ def entries_by_stage(params: Params) -> dict[str, list[str]]:
                 room = "manymatch.features.importers.importing"
                 entries = [room, importers.entry_point(published.format)]
             else:
-                backbone = features.entry_point(settings.kind or name)
-                entries = ["manymatch.features.extract", backbone]
+                backbones = features.entry_points(name, settings)
+                entries = ["manymatch.features.extract", *backbones]
             entries = [*entries, "manymatch.config.params:Extraction"]
             stages[f"features/{dataset}/{name}"] = entries
         for ensemble in params.ensembles:
@@ -98,13 +98,13 @@ def _index_stage(params: Params, index: Indexed) -> list[str]:
 
     dataset, _, name = index.model.partition("/")
     backbone = project.preset(dataset, name).features
-    if backbone in params.extraction:
-        backbone = params.extraction[backbone].kind or backbone
+    settings = params.extraction.get(backbone)
+    known = ((settings and settings.kind) or backbone) in features.BACKBONES
     return [
         "manymatch.search.index.build",
         "manymatch.search.index.sources",
         _method(dataset, name),
-        *([features.entry_point(backbone)] if backbone in features.BACKBONES else []),
+        *(features.entry_points(backbone, settings) if known else []),
     ]
 
 

@@ -84,6 +84,10 @@ def _feature_need(params: Params, dataset: str, features: str) -> Need | None:
             "imported. Set the key to {format: FORMAT, path: PATH} (docs/features.md)"
         )
         return Need(where, fault=ConfigError(fault))
+    if settings.detector and (need := from_hub(settings.detector, f"{where}.detector")):
+        return need
+    if settings.backbone:
+        settings, where = settings.backbone, f"{where}.backbone"
     if settings.model:
         return from_hub(settings.model, f"{where}.model")
     return needed_weights(settings.kind or features, settings.weights, f"{where}.weights")

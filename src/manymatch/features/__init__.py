@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from manymatch.util.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
+    from manymatch.config.params import Extraction
     from manymatch.features.backbone import Backbone, Detector, Sources
 
 BACKBONES = {
@@ -24,6 +25,7 @@ BACKBONES = {
     "objects": "objects",
     "pixels256": "pixels",
     "pixels512": "pixels",
+    "regions": "regions",
     "resnet50": "resnet",
     "resnet101": "resnet",
     "resnet152": "resnet",
@@ -41,6 +43,12 @@ def entry_point(name: str) -> str:
     if name not in BACKBONES:
         raise ConfigError(f"unknown features '{name}'{nearest(name, BACKBONES)}")
     return f"{__name__}.{BACKBONES[name]}:build"
+
+
+def entry_points(name: str, settings: Extraction | None) -> list[str]:
+    """Return MODULE:FUNCTION of each backbone that the features `name` with `settings` need."""
+    kind, inner = (settings and settings.kind) or name, settings and settings.backbone
+    return [entry_point(kind), *([entry_point(str(inner.kind))] if inner else [])]
 
 
 def build_backbone(name: str, sources: Sources) -> Backbone | Detector:

@@ -9,15 +9,18 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 from torch import Tensor, nn
 
 from manymatch.config.params import Extraction
 from manymatch.features.image_list import Picture
 from manymatch.networks.backbones.normalised import Normalised
-from manymatch.util.images import read_crops
+from manymatch.util.images import read_crops, read_image
 
 WHOLE = np.array([[0.0, 0.0, 1.0, 1.0]], np.float32)
 """The crop of the whole image."""
+CONTEXT = 0.1
+"""Margin of a region's crop on each side, as a share of the width or height of the box."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,12 @@ class Backbone(ABC):
 
     full_size = False
     """Whether `read` needs a picture in its full size: a second crop would cut off more."""
+    finds_boxes = False
+    """Whether `read` returns boxes that `boxes` does not know."""
+    most_crops = 1
+    """The most crops of an image."""
+    resample = Image.Resampling.BICUBIC
+    """The filter for crops."""
 
     def __init__(
         self,
@@ -113,6 +122,65 @@ class GridBackbone(Backbone):
         return self._boxes
 
 
+class RegionBackbone(Backbone):
+    """One vector for each box of an image: the mean over the cells of another backbone.
+
+    A box is cropped with some context and squashed to a square.
+    """
+
+    full_size = True
+
+    def __init__(
+        self,
+        inner: Backbone,
+        max_regions: int,
+        *,
+        detector: nn.Module | None = None,
+        weights_sha256: str | None = None,
+    ) -> None:
+        """`detector`: a module that is moved to a device together with the network."""
+        assert inner.network is not None
+        crops = f"RGB, boxes with {CONTEXT:.0%} context "
+        super().__init__(
+            _Pooled(inner.network, detector),
+            size=inner.size,
+            width=inner.width,
+            max_regions=max_regions,
+            preprocessing=inner.preprocessing.replace("RGB, ", crops, 1) + ", mean over cells",
+            weights_sha256=weights_sha256,
+        )
+        self.resample, self.most_crops = inner.resample, max_regions
+
+    def read(self, image: Picture) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        pixels = read_image(image.source)
+        boxes = self.find(image.image_id, pixels)
+        margin = CONTEXT * (boxes[:, 2:] - boxes[:, :2])
+        crops = np.clip(boxes + np.concatenate([-margin, margin], axis=1), 0.0, 1.0)
+        return read_crops(Image.fromarray(pixels), crops, self.size, self.resample), boxes
+
+    @abstractmethod
+    def find(self, image_id: str, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Return the boxes (k, 4) of an image (h, w, 3), x1 y1 x2 y2 in 0..1.
+
+        Several threads may call this.
+        """
+
+    def crops(self, image_id: str) -> NDArray[np.float32]:
+        return WHOLE
+
+
+class _Pooled(nn.Module):
+    """The mean over cells: (b, cells, F) -> (b, 1, F)."""
+
+    def __init__(self, network: nn.Module, detector: nn.Module | None) -> None:
+        super().__init__()
+        self.network, self.detector = network, detector
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        cells: Tensor = self.network(pixels)
+        return cells.mean(dim=1, keepdim=True)
+
+
 def grid_boxes(cells: int) -> NDArray[np.float32]:
     """Return the cells (cells * cells, 4) of a grid over the image, row by row."""
     y, x = np.divmod(np.arange(cells * cells), cells)
@@ -132,6 +200,7 @@ class Detector(ABC):
     """Converts an image of any size into at most `max_regions` regions with boxes."""
 
     dtype = "float16"
+    finds_boxes = True
     slow_on_gpu: str | None = None
     """A line for the user of a GPU: what is missing for full speed. None: nothing."""
     network: nn.Module

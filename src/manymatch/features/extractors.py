@@ -50,15 +50,16 @@ class Extractor:
         self, name: str, backbone: Backbone, device: torch.device, batch_size: int
     ) -> None:
         self.name, self.backbone, self.device = name, backbone, device
-        self.batch_size = batch_size
+        self._images_at_once = max(1, batch_size // backbone.most_crops)
         self.crops_at_once = _CROPS_ON_CPU if device.type == "cpu" else batch_size
         network = backbone.network
         self._network = None if network is None else channels_last(network.to(device))
 
     def run(self, images: Iterable[Picture]) -> Iterator[Extracted]:
         """Every image with its features and boxes, in the given order."""
-        decoded = map_ahead(self._decode, images, 2 * self.batch_size, _CROP_THREADS)
-        batches = iter(lambda: list(itertools.islice(decoded, self.batch_size)), [])
+        depth = max(2 * self._images_at_once, _CROP_THREADS)
+        decoded = map_ahead(self._decode, images, depth, _CROP_THREADS)
+        batches = iter(lambda: list(itertools.islice(decoded, self._images_at_once)), [])
         with (
             contextlib.closing(decoded),
             contextlib.closing(_mapped(self._features, batches, self.device)) as results,

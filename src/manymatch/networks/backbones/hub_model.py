@@ -73,8 +73,10 @@ class HubModel:
     missing: frozenset[str]
 
 
-def open_model(name: str) -> HubModel:
+def open_model(name: str, detects: bool = False) -> HubModel:
     """Open the model `name`, a folder or NAME@REVISION on the hub.
+
+    With `detects`, the model has the head of an object detector.
 
     The hub is asked once: afterwards the files of the cache are used. Without a revision, the
     first copy stays.
@@ -93,8 +95,12 @@ def open_model(name: str) -> HubModel:
     transformers.logging.disable_progress_bar()
     try:
         described = transformers.AutoConfig.from_pretrained(folder, **arguments)
+        detector = type(described) in transformers.MODEL_FOR_OBJECT_DETECTION_MAPPING
+        if detects and not detector:
+            raise ConfigError(f"{folder}: '{config['model_type']}' is no detector of objects")
+        kind = transformers.AutoModelForObjectDetection if detects else transformers.AutoModel
         with torch.device("meta"):
-            empty = transformers.AutoModel.from_config(described, trust_remote_code=False)
+            empty = kind.from_config(described, trust_remote_code=False)
         if getattr(empty, "vision_model", empty).main_input_name != "pixel_values":
             raise ConfigError(f"{folder}: '{config['model_type']}' is no model of pictures")
         parameters = sum(parameter.numel() for parameter in empty.parameters())
@@ -103,7 +109,7 @@ def open_model(name: str) -> HubModel:
                 f"{folder / CONFIG}: a network of {parameters:,} parameters, but the weights have "
                 f"{size:,} bytes. Name a folder whose files belong to one model"
             )
-        loaded: Any = transformers.AutoModel.from_pretrained(
+        loaded: Any = kind.from_pretrained(
             folder,
             use_safetensors=True,
             dtype=torch.float32,
