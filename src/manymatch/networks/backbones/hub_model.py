@@ -95,8 +95,8 @@ def open_model(name: str, detects: bool = False) -> HubModel:
     transformers.logging.disable_progress_bar()
     try:
         described = transformers.AutoConfig.from_pretrained(folder, **arguments)
-        detector = type(described) in transformers.MODEL_FOR_OBJECT_DETECTION_MAPPING
-        if detects and not detector:
+        detectors = transformers.MODEL_FOR_OBJECT_DETECTION_MAPPING
+        if detects and type(described) not in detectors:
             raise ConfigError(f"{folder}: '{config['model_type']}' is no detector of objects")
         kind = transformers.AutoModelForObjectDetection if detects else transformers.AutoModel
         with torch.device("meta"):
