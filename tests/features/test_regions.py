@@ -22,6 +22,15 @@ from manymatch.util.images import read_crops
 CPU = torch.device("cpu")
 
 
+def located(backbone, picture):
+    return backbone.locate(backbone.prepare(picture)).boxes
+
+
+def seen(backbone, picture):
+    """What the detector's network sees."""
+    return backbone._detector.scaled(backbone.prepare(picture)[1])
+
+
 def theirs(family, model, picture, threshold=0.0):
     """transformers' own boxes and scores, best first, each box once and at least a pixel large."""
     processor = processor_of(family)
@@ -49,16 +58,13 @@ def test_boxes_are_those_of_transformers(family, tmp_path):
     found = 0
     for picture in PICTURES:
         boxes, scores, values = theirs(family, model, picture, score)
-        pixels = np.asarray(picture.source)
-        seen = torch.from_numpy(backbone._recipe.pixels(picture.source)).permute(2, 0, 1)[None]
-        assert backbone._detector.scaled(seen).equal(values)
-        ours = backbone.find("x", pixels)
+        assert seen(backbone, picture).equal(values)
+        ours = located(backbone, picture)
         np.testing.assert_array_equal(ours[0], [0, 0, 1, 1])
         assert ours.shape == (1 + len(boxes), 4)
         np.testing.assert_allclose(ours[1:], boxes, atol=1e-5)
-        own = backbone._detect("x", pixels)[1].sort(descending=True).values
-        if scores:
-            assert min(abs(own - scores[0])) < 1e-5
+        own = backbone._detect("x", backbone.prepare(picture)[1])[1]
+        assert all(abs(own - other).min() < 1e-5 for other in scores)
         found += len(boxes)
     assert found
 
@@ -78,9 +84,7 @@ def test_pictures_of_any_shape_are_resized_as_transformers_does(family, size, gi
     folder, _ = hub_detectors.save(tmp_path / "model", family, **given)
     image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (*size, 3), dtype=np.uint8))
     values = processor_of(family, **given)([image], return_tensors="pt")["pixel_values"]
-    backbone = built(folder)
-    seen = torch.from_numpy(backbone._recipe.pixels(image)).permute(2, 0, 1)[None]
-    assert backbone._detector.scaled(seen).equal(values)
+    assert seen(built(folder), Picture("x", image)).equal(values)
 
 
 def overlap(one, other):
@@ -100,7 +104,7 @@ def test_overlapping_boxes_give_way_to_better_ones(score, fewest, most, tmp_path
             kept.append(box)
     assert 3 < len(kept) < len(boxes)
     backbone = built(folder, score=score, regions=[fewest, most])
-    ours = backbone.find("x", np.asarray(PICTURES[2].source))
+    ours = located(backbone, PICTURES[2])
     count = min(most - 1, len(kept)) if score == 0 else fewest - 1
     np.testing.assert_allclose(ours[1:], kept[:count], atol=1e-5)
 

@@ -6,6 +6,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,9 @@ from PIL import Image
 from torch import Tensor, nn
 
 from manymatch.config.params import Extraction
-from manymatch.features.image_list import Picture
+from manymatch.features.image_list import Located, Picture
 from manymatch.networks.backbones.normalised import Normalised
-from manymatch.util.images import read_crops, read_image
+from manymatch.util.images import read_crops
 
 WHOLE = np.array([[0.0, 0.0, 1.0, 1.0]], np.float32)
 """The crop of the whole image."""
@@ -47,7 +48,7 @@ class Backbone(ABC):
     full_size = False
     """Whether `read` needs a picture in its full size: a second crop would cut off more."""
     finds_boxes = False
-    """Whether `read` returns boxes that `boxes` does not know."""
+    """Whether `boxes` does not know the boxes."""
     most_crops = 1
     """The most crops of an image."""
     resample = Image.Resampling.BICUBIC
@@ -152,21 +153,28 @@ class RegionBackbone(Backbone):
         self.resample, self.most_crops = inner.resample, max_regions
 
     def read(self, image: Picture) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        pixels = read_image(image.source)
-        boxes = self.find(image.image_id, pixels)
+        boxes = image.boxes if isinstance(image, Located) else self.boxes(image.image_id)
+        assert boxes is not None
         margin = CONTEXT * (boxes[:, 2:] - boxes[:, :2])
         crops = np.clip(boxes + np.concatenate([-margin, margin], axis=1), 0.0, 1.0)
-        return read_crops(Image.fromarray(pixels), crops, self.size, self.resample), boxes
-
-    @abstractmethod
-    def find(self, image_id: str, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Return the boxes (k, 4) of an image (h, w, 3), x1 y1 x2 y2 in 0..1.
-
-        Several threads may call this.
-        """
+        return read_crops(image.source, crops, self.size, self.resample), boxes
 
     def crops(self, image_id: str) -> NDArray[np.float32]:
         return WHOLE
+
+
+class LocatingBackbone(RegionBackbone):
+    """A `RegionBackbone` that finds the boxes of an image itself, before `read`."""
+
+    finds_boxes = True
+
+    @abstractmethod
+    def prepare(self, image: Picture) -> Any:
+        """Return what `locate` needs of an image. Several threads may call this."""
+
+    @abstractmethod
+    def locate(self, prepared: Any) -> Located:
+        """Return a prepared image with its boxes. Several threads may call this."""
 
 
 class _Pooled(nn.Module):

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manymatch.batch.parallel_map import map_parallel, single_core
-from manymatch.features.backbone import Backbone, Detector
-from manymatch.features.image_list import Picture
+from manymatch.features.backbone import Backbone, Detector, LocatingBackbone
+from manymatch.features.image_list import Located, Picture
 from manymatch.features.store import FeatureStore
 from manymatch.networks.backbones.normalised import channels_last
 from manymatch.util.images import read_image
@@ -58,6 +58,9 @@ class Extractor:
     def run(self, images: Iterable[Picture]) -> Iterator[Extracted]:
         """Every image with its features and boxes, in the given order."""
         depth = max(2 * self._images_at_once, _CROP_THREADS)
+        backbone = self.backbone
+        if isinstance(backbone, LocatingBackbone):
+            images = _located(backbone, images, self.device)
         decoded = map_ahead(self._decode, images, depth, _CROP_THREADS)
         batches = iter(lambda: list(itertools.islice(decoded, self._images_at_once)), [])
         with (
@@ -110,6 +113,19 @@ class Extractor:
             channels_first = torch.from_numpy(full).to(self.device).permute(0, 3, 1, 2)
             cells: NDArray[Any] = self._network(channels_first).cpu().numpy()
         return cells[: len(part)]
+
+
+def _located(
+    backbone: LocatingBackbone, images: Iterable[Picture], device: torch.device
+) -> Iterator[Located]:
+    """Every image with its boxes. One core finds the boxes of an image, or the GPU."""
+    prepared = map_ahead(backbone.prepare, images, _CROP_THREADS, _CROP_THREADS)
+    with contextlib.closing(prepared):
+        if device.type == "cpu":
+            for batch in iter(lambda: list(itertools.islice(prepared, _CORES)), []):
+                yield from map_parallel(backbone.locate, batch)
+        else:
+            yield from _mapped(backbone.locate, prepared, device)
 
 
 class Detection:

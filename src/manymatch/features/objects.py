@@ -41,9 +41,6 @@ class ObjectBackbone(RegionBackbone):
         super().__init__(inner, max(map(len, boxes.values())))
         self._boxes = boxes
 
-    def find(self, image_id: str, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
-        return self.boxes(image_id)
-
     def boxes(self, image_id: str) -> NDArray[np.float32]:
         if image_id not in self._boxes:
             raise DataError(

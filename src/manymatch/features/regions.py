@@ -7,7 +7,6 @@ convolution would change the features at their edges. So boxes do not depend on 
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +16,12 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from manymatch.batch.parallel_map import single_core
 from manymatch.config.params import Extraction
 from manymatch.features import build_backbone
-from manymatch.features.backbone import WHOLE, Backbone, RegionBackbone, Sources
+from manymatch.features.backbone import WHOLE, Backbone, LocatingBackbone, Sources
 from manymatch.features.butd.operations import suppress
 from manymatch.features.hf import Scaled
+from manymatch.features.image_list import Located, Picture
 from manymatch.features.picture_recipe import (
     BILINEAR,
     LARGEST,
@@ -33,6 +32,7 @@ from manymatch.features.picture_recipe import (
 )
 from manymatch.networks.backbones.hub_model import HubModel, open_model
 from manymatch.util.errors import ConfigError, first_line
+from manymatch.util.images import read_image
 
 _DETECTORS: dict[str, tuple[bool, int]] = {
     "ConditionalDetr": (False, 1),
@@ -50,8 +50,8 @@ _DETECTOR_SIZES = {"shortest_edge": 800, "longest_edge": 1333}, {"height": 640, 
 """The default size of all detectors' processors but RT-DETR's, and of RT-DETR's."""
 _MEAN, _STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 """The defaults of detectors."""
-_AT_ONCE_ON_GPU = 2
-"""Threads that run the detector: one starts the next picture while the other one waits."""
+_Prepared = tuple[Picture, Tensor, Tensor]
+"""A picture, its pixels (1, 3, H, W) for the detector, and its width and height."""
 
 
 def build(name: str, sources: Sources) -> DetectedRegions:
@@ -68,10 +68,8 @@ def build(name: str, sources: Sources) -> DetectedRegions:
     return DetectedRegions(open_model(settings.detector, detects=True), built, settings)
 
 
-class DetectedRegions(RegionBackbone):
+class DetectedRegions(LocatingBackbone):
     """Regions are the picture and the boxes of a detector."""
-
-    finds_boxes = True
 
     def __init__(self, model: HubModel, inner: Backbone, settings: Extraction) -> None:
         """`settings`: score, overlap and number of the regions.
@@ -89,7 +87,6 @@ class DetectedRegions(RegionBackbone):
             weights_sha256=f"{model.weights_sha256} {inner.weights_sha256}",
         )
         self._score, self._nms = settings.score, settings.nms
-        self._turns = threading.Semaphore(_AT_ONCE_ON_GPU)
         self._name = model.name
         self.preprocessing = (
             f"detector: {recipe}; {self._fewest} to {most} regions, score above {settings.score}, "
@@ -104,39 +101,43 @@ class DetectedRegions(RegionBackbone):
             "backbone.kind": kind,
             **{f"backbone.{fact}": value for fact, value in inner.facts.items()},
         }
-        self.find("a grey picture", np.full((64, 64, 3), 128, np.uint8))
+        self.locate(self.prepare(Picture("a grey picture", Image.new("RGB", (64, 64), "grey"))))
 
     def boxes(self, image_id: str) -> None:
         return None
 
-    def find(self, image_id: str, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
-        height, width = pixels.shape[:2]
-        boxes, scores = self._detect(image_id, pixels)
-        sides = (boxes[:, 2:] - boxes[:, :2]) * torch.tensor([width, height])
-        large = (sides >= 1).all(dim=1)
+    def prepare(self, image: Picture) -> _Prepared:
+        picture = Image.fromarray(read_image(image.source))
+        pixels = torch.from_numpy(self._recipe.pixels(picture))
+        return image, pixels.permute(2, 0, 1)[None], torch.tensor(picture.size)
+
+    def locate(self, prepared: _Prepared) -> Located:
+        image, pixels, size = prepared
+        boxes, scores = self._detect(image.image_id, pixels)
+        large = ((boxes[:, 2:] - boxes[:, :2]) * size >= 1).all(dim=1)
         boxes, scores = boxes[large], scores[large]
         best = suppress(boxes, scores, self._nms, self.max_regions - 1)
         count = max(int((scores[best] > self._score).sum()), self._fewest - 1)
-        return np.concatenate([WHOLE, boxes[best[:count]].numpy()])
+        regions = np.concatenate([WHOLE, boxes[best[:count]].numpy()])
+        return Located(image.image_id, image.source, regions)
 
-    def _detect(self, image_id: str, pixels: NDArray[np.uint8]) -> tuple[Tensor, Tensor]:
+    def _detect(self, image_id: str, pixels: Tensor) -> tuple[Tensor, Tensor]:
         """The boxes (q, 4) in 0..1 and the scores (q,) of a picture, on the CPU."""
         detector = self._detector
-        device = detector.mean.device
-        prepared = torch.from_numpy(self._recipe.pixels(Image.fromarray(pixels)))
-        # On the CPU the other threads work on other pictures.
-        turn = single_core() if device.type == "cpu" else self._turns
         try:
-            with turn, torch.inference_mode():
-                boxes, scores = detector(prepared.to(device).permute(2, 0, 1)[None])
+            with torch.inference_mode():
+                boxes, scores = detector(pixels.to(detector.mean.device))
                 found = torch.cat([boxes[0], scores[0, :, None]], dim=1).cpu()
         except Exception as error:  # the code of many models, on pictures of any shape
+            size = " x ".join(map(str, pixels.shape[:1:-1]))
             raise ConfigError(
-                f"{self._name}: no boxes of {image_id}, {pixels.shape[1]} x {pixels.shape[0]} "
-                f"pixels ({first_line(error)}). Name another detector"
+                f"{self._name}: no boxes of {image_id}, resized to {size} pixels "
+                f"({first_line(error)}). Name another detector"
             ) from None
         if not found.isfinite().all():
-            raise ConfigError(f"{self._name}: the boxes are not finite. Name another detector")
+            raise ConfigError(
+                f"{self._name}: the boxes of {image_id} are not finite. Name another detector"
+            )
         return found[:, :4], found[:, 4]
 
 
