@@ -113,7 +113,8 @@ class Extraction(Strict):
         if self.kind == "hf" and self.model is None and not self.published:
             raise ValueError("model: kind hf needs a folder or a name on the hub")
         if self.kind in _KEYS and self.weights is not None:
-            raise ValueError(f"weights: kind {self.kind} has other keys instead")
+            other = "model" if self.kind == "hf" else "detector"
+            raise ValueError(f"weights: kind {self.kind} has '{other}' instead")
         if self.grid is not None and self.output in ("pooled", "projected"):
             raise ValueError(f"grid: output {self.output} is one vector")
         return self
