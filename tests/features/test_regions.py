@@ -220,6 +220,7 @@ LITE = {"kind": "lite0"}
         ({"kind": "regions", "detector": "x", "backbone": {"kind": "butd"}}, "of a region"),
         ({"kind": "regions", "detector": "x", "backbone": LITE, "nms": 2}, "nms"),
         ({"kind": "regions", "detector": "x", "backbone": LITE, "regions": 0}, "regions"),
+        ({"kind": "regions", "detector": "x", "backbone": LITE, "regions": [9, 8]}, "regions"),
         ({"kind": "regions", "detector": "x", "backbone": LITE, "weights": "y"}, "weights"),
         ({"kind": "lite0", "detector": "x"}, "only 'kind: regions'"),
         ({"kind": "resnet50", "size": 128}, "lite0 and lite2"),

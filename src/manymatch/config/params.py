@@ -102,6 +102,8 @@ class Extraction(Strict):
                 raise ValueError(f"{found[0]}: only 'kind: {kind}' has this key")
         if self.size is not None and self.kind not in ("hf", "lite0", "lite2"):
             raise ValueError("size: only 'kind: hf', lite0 and lite2 have this key")
+        if self.regions[0] > self.regions[1]:
+            raise ValueError("regions: the fewest are more than the most")
         inner = self.backbone
         if inner and (inner.kind in (None, *_WITHOUT_CROPS) or inner.published):
             raise ValueError(
