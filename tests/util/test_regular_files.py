@@ -16,7 +16,7 @@ from manymatch.evaluation.external.arrays import open_array
 from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.evaluation.protocols.relevance import RELEVANCE
 from manymatch.experiments.engine import Run
-from manymatch.features import lite0
+from manymatch.features import lite
 from manymatch.features.butd import network
 from manymatch.features.importers.butd_tsv import open_butd_tsv
 from manymatch.features.importers.clip_vectors import open_vectors
@@ -88,7 +88,7 @@ READERS = {
     "GloVe": lambda path: read_glove(path, ["a"], 2),
     "word2vec": lambda path: read_word2vec(path, ["a"], 2),
     "BERT": lambda path: _load(SimpleNetwork(), path),
-    "lite0": lambda path: lite0.load_network(str(path)),
+    "lite0": lambda path: lite.load_network("lite0", str(path)),
     "resnext": lambda path: resnext.pretrained("resnext101", str(path)),
     "detector": network._read,
     "detector.safetensors": network._read,

@@ -100,7 +100,7 @@ def _check_features(params: Params, name: str) -> None:
         importers.entry_point(published.format)
     others = [dataset for dataset in params.datasets if dataset not in settings.published]
     if any(has_images(params, dataset) for dataset in others):
-        features.entry_point(settings.kind or name)
+        features.entry_points(name, settings)
 
 
 def _check_ensemble(params: Params, dataset: str, ensemble: str) -> None:
@@ -244,6 +244,10 @@ def _feature_need(params: Params, dataset: str, features: str) -> Need | None:
             "imported. Set the key to {format: FORMAT, path: PATH} (docs/features.md)"
         )
         return Need(where, fault=ConfigError(fault))
+    if settings.detector and (need := from_hub(settings.detector, f"{where}.detector")):
+        return need
+    if settings.backbone:
+        settings, where = settings.backbone, f"{where}.backbone"
     if settings.model:
         return from_hub(settings.model, f"{where}.model")
     return needed_weights(settings.kind or features, settings.weights, f"{where}.weights")

@@ -74,8 +74,8 @@ def entries_by_stage(params: Params) -> dict[str, list[str]]:
                 room = "manymatch.features.importers.importing"
                 entries = [room, importers.entry_point(published.format)]
             else:
-                backbone = features.entry_point(settings.kind or name)
-                entries = ["manymatch.features.extract", backbone]
+                backbones = features.entry_points(name, settings)
+                entries = ["manymatch.features.extract", *backbones]
             entries = [*entries, "manymatch.config.params:Extraction"]
             stages[f"features/{dataset}/{name}"] = entries
         for ensemble in params.ensembles:
@@ -101,12 +101,10 @@ def _index_stage(params: Params, index: Indexed) -> list[str]:
 
     dataset, _, name = index.model.partition("/")
     backbone = project.preset(dataset, name).features
-    if backbone in params.extraction:
-        backbone = params.extraction[backbone].kind or backbone
     modules = ["manymatch.search.index.build", "manymatch.search.index.sources"]
     modules.append(_method(dataset, name))
     with suppress(ConfigError):  # nothing here extracts published features
-        modules.append(features.entry_point(backbone))
+        modules += features.entry_points(backbone, params.extraction.get(backbone))
     return modules
 
 

@@ -93,8 +93,10 @@ def quiet() -> Iterator[None]:
 
 
 @quiet()  # see `lacking`
-def open_model(name: str, texts: bool = False) -> HubModel:
+def open_model(name: str, texts: bool = False, detects: bool = False) -> HubModel:
     """Open the model `name`, a folder or NAME@REVISION on the hub, which reads pictures or `texts`.
+
+    With `detects`, the model has the head of an object detector.
 
     The hub is asked once: afterwards the files of the cache are used. Without a revision, the
     first copy stays.
@@ -110,7 +112,11 @@ def open_model(name: str, texts: bool = False) -> HubModel:
     arguments: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         described = transformers.AutoConfig.from_pretrained(folder, **arguments)
-        kind = auto_class(described, texts)
+        detectors = transformers.MODEL_FOR_OBJECT_DETECTION_MAPPING
+        if detects and type(described) not in detectors:
+            raise ConfigError(f"{folder}: '{config['model_type']}' is no detector of objects")
+        detector = transformers.AutoModelForObjectDetection
+        kind = detector if detects else auto_class(described, texts)
         with torch.device("meta"):
             empty = kind.from_config(described, trust_remote_code=False)
         tower = getattr(empty, "text_model" if texts else "vision_model", empty)
