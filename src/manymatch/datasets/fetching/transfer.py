@@ -28,7 +28,7 @@ _ROUNDS_OFFLINE = 3
 """Rounds before giving up if no host can be reached and no byte arrived."""
 _MEBIBYTE = 2**20
 Check = Callable[[Path], None]
-"""Reads a file, and raises a `ManyMatchError` if the file is not the expected one or incomplete."""
+"""Reads a file. Raises a `ManyMatchError` if the file is not the expected one or is incomplete."""
 
 
 @dataclass(frozen=True)
