@@ -14,6 +14,10 @@ from manymatch.cli.outputs import writes
 
 WITHOUT = {
     "check": "writes nothing",
+    "plan": "writes nothing",
+    "results": "writes nothing",
+    "models": "writes nothing",
+    "demo": "writes a folder for the time of the demo",
     "version": "writes nothing",
     "study": "names its successor",
     "search": "writes at most a page that the user names",

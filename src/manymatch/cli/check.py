@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic import BaseModel
 
-from manymatch import datasets
 from manymatch.cli import killed_dvc, project
+from manymatch.cli.needs import has_images, needs
+from manymatch.cli.options import DatasetName, PresetName
 from manymatch.cli.project import LAYOUT
 from manymatch.config.names import preset_path
 from manymatch.config.params import Params, WarmStarted
 from manymatch.config.preset import Preset
-from manymatch.datasets.base import Need, missing_file
 from manymatch.methods import check_model
 from manymatch.util.errors import ConfigError, ManyMatchError, nearest
 from manymatch.util.progress import say
@@ -63,6 +62,61 @@ def check(
         f"warm starts {', '.join(params.warm_starts) or 'none'}; "
         f"features {', '.join(params.features)}: all known"
     )
+
+
+@commands.command()
+def plan(dataset: DatasetName, preset: PresetName) -> None:
+    """Say what one row of a paper needs: files that are here or missing, and the papers' numbers.
+
+    Nothing runs, nothing is downloaded, and params.yaml need not name the preset.
+    """
+    from manymatch.reporting.published import published_results
+    from manymatch.reporting.sections.published import PAPERS_NAME
+    from manymatch.reporting.table import Cell, Column, Table
+    from manymatch.reporting.terminal import show
+
+    settings = project.preset(dataset, preset)
+    alone = {"datasets": [dataset], "presets": [preset], "features": [settings.features]}
+    others: dict[str, Any] = {"warm_starts": {}, "indexes": {}, "ensembles": [], "experiments": {}}
+    params = project.params().model_copy(update=alone | others)
+    training = settings.training
+    batch = f"batches of {training.images_per_batch} images"
+    say(f"{dataset}/{preset}: {settings.setting}, {training.epochs} epochs, {batch}")
+    made = {
+        "images": LAYOUT.raw(dataset),
+        "captions": LAYOUT.captions(dataset),
+        "features": LAYOUT.features(dataset, settings.features),
+        "scene graphs": LAYOUT.scene_graphs(dataset),
+        "shards": LAYOUT.shards(dataset, settings.features),
+        "model": LAYOUT.model(dataset, preset),
+        "result": LAYOUT.result(dataset, preset).full,
+    }
+    for what, path in made.items():
+        say(f"{what}: {path}, {'here' if path.exists() else 'not made yet'}")
+    missing = list(needs(params))
+    for need in missing:
+        say(f"missing: {need.fault}" if need.fault else f"will be downloaded: {need}")
+    if not any(need.fault for need in missing):
+        say("no file is missing that you must get")
+    title = PAPERS_NAME.get(settings.method)
+    rows = [
+        [
+            *(Cell(text) for text in (one.paper, one.section, one.features, one.text_encoder)),
+            *(Cell(text) for text in (one.setting, one.marks.replace("_", " "))),
+            *(
+                Cell.number(next((v for k, v in one.values.items() if k.endswith(key)), None))
+                for key in ("rsum", "i2t.r1", "t2i.r1")
+            ),
+        ]
+        for one in published_results()
+        if one.dataset == dataset and one.method.split()[0] == title
+    ]
+    names = ("paper", "table", "features", "texts", "setting", "marks")
+    numbers = map(Column, ("rsum", "R@1, image", "R@1, text"))
+    columns = [*(Column(name, numeric=False) for name in names), *numbers]
+    if rows:
+        show([Table(f"{title} as published", columns, rows).filled_columns()])
+    typer.echo(f"\ndvc repro evaluate@{dataset}-{preset}   # with both names in params.yaml")
 
 
 def _checks(params: Params) -> Iterator[Callable[[], object]]:
@@ -148,7 +202,6 @@ def warn_of_memory(path: Path, preset: Preset) -> None:
 
 
 def _check_preset(params: Params, dataset: str, name: str, starts_from: str | None) -> None:
-    from manymatch.methods import check_model
     from manymatch.methods.pretrained import PretrainedSettings
 
     path = preset_path(LAYOUT.presets, dataset, name)
@@ -175,111 +228,3 @@ def _check_preset(params: Params, dataset: str, name: str, starts_from: str | No
             f"{starts_from or 'no model'}. Name presets with a warm start under 'warm_starts', "
             "and the others under 'presets'."
         )
-
-
-_GLOVE = "a file of GloVe's vectors, such as glove.840B.300d.txt (5,650 MB; 2,180 MB as a zip)"
-_WORD2VEC = "word2vec's binary file GoogleNews-vectors-negative300.bin (3,640 MB)"
-
-
-def needs(params: Params) -> Iterator[Need]:
-    """What is missing for the stages that have not run yet. Settings that do not fit are left out:
-    `manymatch check` reports them."""
-    for dataset in params.datasets:
-        if not LAYOUT.raw(dataset).is_dir():
-            source = datasets.dataset(datasets.kind(dataset, params.source(dataset)))
-            settings = datasets.check_settings(dataset, params.source(dataset))
-            yield from source.needs(dataset, settings)
-        for features in params.features:
-            made = LAYOUT.features(dataset, features).is_file()
-            if not made and (need := _feature_need(params, dataset, features)):
-                yield need
-    trained = {(dataset, preset) for dataset in params.datasets for preset in params.presets}
-    trained |= {(start.dataset, start.preset) for start in params.warm_starts.values()}
-    for dataset, preset in sorted(trained):
-        if not LAYOUT.model(dataset, preset).is_dir():
-            settings = project.preset(dataset, preset)
-            path = preset_path(LAYOUT.presets, dataset, preset)
-            yield from _settings_needs(
-                check_model(settings.method, settings.model), f"{path}: model"
-            )
-    models = {f"warm_starts.{key}.model": start.model for key, start in params.warm_starts.items()}
-    models |= {f"indexes.{key}.model": index.model for key, index in params.indexes.items()}
-    for where, name in models.items():
-        dataset, _, preset = name.partition("/")
-        if (dataset, preset) not in trained and not LAYOUT.model(dataset, preset).is_dir():
-            fault = (
-                f"params.yaml: {where}: there is no model {LAYOUT.model(dataset, preset)}, and no "
-                f"stage trains it. Add '{dataset}' to 'datasets' and '{preset}' to 'presets'"
-            )
-            yield Need(where, fault=ConfigError(fault))
-    for key, index in params.indexes.items():
-        where = f"params.yaml: indexes.{key}.source"
-        # Stages make data/KIND/DATASET..., such as data/captions/scenes.parquet.
-        room, _, name, *_ = (*Path(index.source).parts, "", "", "")
-        made = room == "data" and name.partition(".")[0] in params.datasets
-        if not made and (need := missing_file(where, index.source, "what is to be indexed")):
-            yield need
-
-
-def has_images(params: Params, name: str) -> bool:
-    """Whether features can be computed from images of the data set."""
-    from manymatch.datasets.fetching.gather import ImageSettings
-
-    settings = datasets.check_settings(name, params.source(name))
-    absent = isinstance(settings, ImageSettings) and settings.without_images
-    return datasets.dataset(datasets.kind(name, params.source(name))).has_images and not absent
-
-
-def _feature_need(params: Params, dataset: str, features: str) -> Need | None:
-    from manymatch.features.weights import from_hub, needed_weights
-
-    settings = params.extraction_of(features)
-    where = f"params.yaml: extraction.{features}"
-    if published := settings.published.get(dataset):
-        what = f"published features of the format '{published.format}'"
-        return missing_file(f"{where}.published.{dataset}.path", published.path, what)
-    if not has_images(params, dataset):
-        fault = (
-            f"{where}.published.{dataset}: '{dataset}' has no images, so these features must be "
-            "imported. Set the key to {format: FORMAT, path: PATH} (docs/features.md)"
-        )
-        return Need(where, fault=ConfigError(fault))
-    if settings.detector and (need := from_hub(settings.detector, f"{where}.detector")):
-        return need
-    if settings.backbone:
-        settings, where = settings.backbone, f"{where}.backbone"
-    if settings.model:
-        return from_hub(settings.model, f"{where}.model")
-    return needed_weights(settings.kind or features, settings.weights, f"{where}.weights")
-
-
-def _settings_needs(settings: BaseModel, where: str) -> Iterator[Need]:
-    """The needs of a group of a method's settings and of the groups in the group."""
-    from manymatch.features.weights import from_hub, needed_weights
-    from manymatch.methods.pretrained import PretrainedSettings
-    from manymatch.networks.encoders.bert import BertSettings
-    from manymatch.networks.encoders.bert_weights import PACKAGES
-    from manymatch.networks.encoders.cnn import RANDOM, CNNSettings
-    from manymatch.networks.encoders.hub_text import HubTextSettings
-
-    values: dict[str, Any] = dict(settings)
-    bert = "bert" in (values.get("encoder"), values.get("concept_encoder"))
-    vectors = None if bert else values.get("word_vectors")
-    need: Need | None = None
-    if isinstance(settings, HubTextSettings | PretrainedSettings):
-        need = from_hub(settings.model, f"{where}.model")
-    elif vectors == "word2vec":
-        need = missing_file(f"{where}.word2vec_file", values["word2vec_file"], _WORD2VEC)
-    elif vectors == "glove" and (file := values.get("glove_file")) is not None:
-        need = missing_file(f"{where}.glove_file", file, _GLOVE)
-    elif isinstance(settings, CNNSettings) and settings.weights != RANDOM:
-        need = needed_weights(settings.backbone, settings.weights, f"{where}.weights")
-    if need:
-        yield need
-    for key, value in values.items():
-        if isinstance(value, BertSettings):
-            named = f"{where}.{key}.weights"
-            if bert and value.weights not in PACKAGES and (need := from_hub(value.weights, named)):
-                yield need
-        elif isinstance(value, BaseModel):
-            yield from _settings_needs(value, f"{where}.{key}")

@@ -26,7 +26,6 @@ from manymatch.cli import (
     external,
     init,
     models,
-    plan,
     project,
     search,
 )
@@ -137,7 +136,7 @@ _PANELS = {
 
 def _add_commands() -> None:
     """Give `app` the commands of all modules, in the order of `_PANELS`."""
-    modules = init, check, plan, code, data, models, external, experiments, search
+    modules = init, check, code, data, models, external, experiments, search
     found = {
         one.name or str(getattr(one.callback, "__name__", "")): one
         for group in (commands, *(module.commands for module in modules))
