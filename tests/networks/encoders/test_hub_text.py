@@ -101,7 +101,7 @@ def test_pictures_of_the_same_model_are_projected(family, folders):
     assert backbone.dtype == "float32"
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta", "clip", "siglip", "t5"])
+@pytest.mark.parametrize("family", ["roberta", "modernbert", "qwen3", "clip", "siglip", "t5"])
 def test_a_trained_model_needs_no_folder(family, folders, tmp_path):
     folder = shutil.copytree(folders(family), tmp_path / "model")
     encoder, vocabulary = built(folder, "lora"), HubTextSettings(model=str(folder)).vocabulary()

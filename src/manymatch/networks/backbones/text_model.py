@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
 
 from manymatch.batch.pieces import Pieces, Special
 from manymatch.config.strict import validate
@@ -142,15 +141,17 @@ def text_structure(config: dict[str, Any], path: Path) -> nn.Module:
         ConfigError: the configuration cannot be used.
     """
     import transformers
+    from transformers.initialization import no_init_weights
 
     check_config(config, path)
     try:
         described = transformers.CONFIG_MAPPING[config["model_type"]].from_dict(config)
         with torch.device("meta"):  # the network of pictures takes no memory
             network: Any = auto_class(described, texts=True).from_config(described)
-        with _NoDraws():
+        with no_init_weights():  # drawing weights takes seconds, and a trained model's follow
             if not hasattr(network, "text_model"):
-                whole: nn.Module = type(network)(network.config)
+                whole: Any = type(network)(network.config)
+                whole.tie_weights()
                 return whole
             network.text_model = type(network.text_model)(network.text_model.config)
         keep_text_tower(network)
@@ -163,16 +164,6 @@ def text_structure(config: dict[str, Any], path: Path) -> nn.Module:
         ) from None
     two_towers: nn.Module = network
     return two_towers
-
-
-class _NoDraws(TorchFunctionMode):
-    """Fresh weights are not drawn, which takes seconds: a trained model's weights follow."""
-
-    def __torch_function__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = kwargs or {}
-        if getattr(function, "__name__", "").endswith(("normal_", "uniform_")):
-            return args[0] if args else given["tensor"]
-        return function(*args, **given)
 
 
 def keep_text_tower(towers: Any) -> None:
