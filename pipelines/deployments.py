@@ -1,7 +1,8 @@
 """`python -m pipelines.deployments`: what can be run by name, `prefect deployment run train-cora`.
 
-The deployments are those of `prefect.yaml`, and `train-METHOD` for each method that has a preset
-for the data set `scenes`.
+The deployments are those of `prefect.yaml`, `train` for any preset and data set, `train-METHOD` for
+each method that has a preset for the data set `scenes`, and `train-PRESET` for each other preset of
+`params.yaml`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import yaml
 
 from manymatch.config.layout import Layout
+from manymatch.config.params import read_params
 from manymatch.methods import METHODS
 from manymatch.util.errors import ManyMatchError
 from manymatch.util.progress import say
@@ -24,19 +26,38 @@ _DATASET = "scenes"
 
 
 def deployments(root: Path) -> dict[str, Any]:
-    """`prefect.yaml` of the checkout `root`, with the deployments of the methods."""
+    """`prefect.yaml` of the checkout `root`, with the deployments that train.
+
+    The preset of `params.yaml` that a deployment is named after is that of the first data set which
+    has the preset.
+
+    Raises:
+        ConfigError: `params.yaml` is missing or faulty.
+    """
     content: dict[str, Any] = yaml.safe_load((root / "prefect.yaml").read_text(encoding="utf-8"))
-    presets = root / Layout().presets / _DATASET
-    methods = [name for name in METHODS if (presets / f"{name}.yaml").is_file()]
-    train = content["definitions"]["train"]
+    layout = Layout()
+    params = read_params(root / layout.params)
+
+    def datasets_with(preset: str) -> list[str]:
+        folders = (root / layout.presets / name for name in (_DATASET, *params.datasets))
+        return [folder.name for folder in folders if (folder / f"{preset}.yaml").is_file()]
+
+    named = dict[str, dict[str, str]]()
+    for name in dict.fromkeys([*METHODS, *params.presets]):
+        found = datasets_with(name)
+        if found and (found[0] == _DATASET or name in params.presets):
+            dataset = {} if found[0] == _DATASET else {"dataset": found[0]}
+            named[f"train-{name}"] = {"preset": name, **dataset}
+    described = {"train": "Train and evaluate one preset: -p preset=cora -p dataset=flickr8k"}
+    described |= {key: f"Train and evaluate the preset {named[key]['preset']}" for key in named}
     content["deployments"] += [
         {
-            "name": f"train-{name}",
-            "description": f"Train and evaluate the preset {name}",
-            "parameters": {"preset": name},
-            **train,
+            "name": name,
+            "description": description,
+            "parameters": named.get(name, {}),
+            **content["definitions"]["train"],
         }
-        for name in methods
+        for name, description in described.items()
     ]
     return content
 

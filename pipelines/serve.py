@@ -33,6 +33,7 @@ from prefect.workers.process import ProcessWorker
 from manymatch.util.errors import ConfigError, ManyMatchError
 from manymatch.util.progress import say
 from pipelines import experiment, gpus, password, process
+from pipelines.alerts import VARIABLE, set_alerts
 from pipelines.artifacts import LAYOUT, REPORT_URL
 from pipelines.crashed_runs import end_crashed_runs
 from pipelines.deployments import deploy
@@ -199,6 +200,8 @@ async def _prepare(new_worker: bool) -> None:
     """Make the pool; before a new worker, set the runs of an earlier worker to Crashed."""
     async with get_client() as client:
         await make_pool(client)
+        if await set_alerts(client):
+            say(f"runs that do not end well are reported to the address in {VARIABLE}")
         if new_worker and (names := await end_crashed_runs(client, WORKER_NAME)):
             say(f"{', '.join(names)}: Crashed, because no process works on them any more")
 

@@ -2,7 +2,8 @@
 
 The public names are imported when they are first used, so that `import manymatch` takes no time:
 `load` and `Model` (a trained model in use), `Index` (many pictures or captions, to be searched),
-and the packages `losses`, `methods`, `networks` and `similarities`.
+`Client` (a running search service), and the packages `losses`, `methods`, `networks` and
+`similarities`.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from manymatch import losses, methods, networks, similarities
     from manymatch.model.model import Model, load
+    from manymatch.search.client import Client
     from manymatch.search.index.index import Index
 
 __version__ = "0.1.0"
-__all__ = ["Index", "Model", "load", "losses", "methods", "networks", "similarities"]
+__all__ = ["Client", "Index", "Model", "load", "losses", "methods", "networks", "similarities"]
 
 
 _MODULES = {
+    "Client": "manymatch.search.client",
     "Index": "manymatch.search.index.index",
     "Model": "manymatch.model.model",
     "load": "manymatch.model.model",

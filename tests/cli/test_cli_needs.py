@@ -199,3 +199,18 @@ def test_what_is_there_is_not_missing(shown: Shown) -> None:
     Path("data/features/flickr30k/butd.h5").touch()
     (line,) = shown(0)
     assert line.endswith("all known")
+
+
+def test_a_plan_lists_what_a_published_row_needs(ends: Ends) -> None:
+    before = Path("params.yaml").read_text()
+    told = ends("plan flickr30k dive_butd_bigru", 0)
+    missing = [line for line in told.err.splitlines() if line.startswith("missing: ")]
+    for key in ("sources.flickr30k", "extraction.butd.weights", "model.text.glove_file"):
+        assert any(key in line for line in missing), key
+    assert (
+        "reproduced, 80 epochs" in told.err and "will be downloaded: flickr30k captions" in told.err
+    )
+    assert "500.8" in told.out and "dvc repro evaluate@flickr30k-dive_butd_bigru" in told.out
+    assert "no file is missing" in ends("plan scenes vsepp", 0).err
+    assert "did you mean 'vsepp'" in ends("plan scenes vsep", 1).err
+    assert Path("params.yaml").read_text() == before

@@ -216,6 +216,14 @@ def test_judgments_outside_the_test_split_are_left_out(folder, stages):
     stages.refused({"folder": str(folder.path)}, DataError, "no caption 'f.jpg#9'")
 
 
+def test_pairs_that_people_refused_are_kept_apart(folder, stages):
+    stages({"folder": str(folder.path)})
+    assert stages.false_pairs == [("e", "f.jpg#1"), ("f", "e.jpg#1")]
+    folder.add("ExpertAnnotations.txt", "e.jpg\tf.jpg#1\t4\t4\t4\n")
+    stages({"folder": str(folder.path)})
+    assert ("e", "f.jpg#1") in stages.pairs and ("e", "f.jpg#1") not in stages.false_pairs
+
+
 def test_a_disk_full_while_unpacking_keeps_the_download(folder, server, stages, raw, monkeypatch):
     archive = pictures(folder, "pics.tar")
     sha = hashlib.sha256(archive.read_bytes()).hexdigest()

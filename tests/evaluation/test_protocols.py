@@ -12,7 +12,7 @@ import pytest
 import torch
 from made_scores import looked_up, ranked_split
 
-from manymatch.datasets.base import RELEVANCE
+from manymatch.datasets.base import JUDGED, RELEVANCE
 from manymatch.evaluation.protocols.recall import multi_match, ranks_of_relevant, relevant_ranks
 from manymatch.evaluation.protocols.relevance import Judgments, read_judgments
 from manymatch.evaluation.ranking.metrics import multi_match_metrics, recall_metrics, rsum
@@ -145,7 +145,21 @@ def test_judgments_keep_this_splits_foreign_pairs(tmp_path):
     path = _table(tmp_path / "relevance.parquet", pairs)
     judgments = read_judgments(path, ["a", "b"], ["a0", "a1", "b0"], torch.tensor([0, 0, 1]))
     assert judgments.extra.tolist() == [[0, 2], [1, 0]]
-    assert judgments.complete
+    assert judgments.complete and not len(judgments.judged_false)
+
+
+@pytest.mark.parametrize("name", ["judged.parquet", "judged.csv"])
+def test_pairs_may_be_judged_false(tmp_path, name):
+    rows = [("b", "a0", True), ("a", "b0", False), ("a", "a1", False), ("x", "a0", False)]
+    if name.endswith("csv"):
+        lines = [f"{image},{caption},{str(true).lower()}" for image, caption, true in rows]
+        (tmp_path / name).write_text("\n".join(["image_id,caption_id,relevant", *lines]) + "\n")
+    else:
+        pq.write_table(pa.table(list(zip(*rows, strict=True)), schema=JUDGED), tmp_path / name)
+    image_index = torch.tensor([0, 0, 1])
+    judgments = read_judgments(tmp_path / name, ["a", "b"], ["a0", "a1", "b0"], image_index)
+    assert judgments.extra.tolist() == [[1, 0]] and not judgments.complete
+    assert judgments.judged_false.tolist() == [[0, 2]]  # an image's own pair is never false
 
 
 ADDED = """

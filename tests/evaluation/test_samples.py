@@ -67,6 +67,14 @@ def test_all_queries_are_shown_with_marks():
     assert second.retrieved[0].thumbnail is None
 
 
+def test_an_answer_that_nobody_judged_is_not_called_wrong():
+    true, false = torch.tensor([[0, 2], [1, 1]]), torch.tensor([[2, 0]])
+    judged = Judgments(true, complete=False, judged_false=false)
+    samples = sample_queries(_ranking(), INDEX, judged, _stored, 10)
+    assert [item.mark for item in samples.images[0].retrieved] == ["own", "true", "unjudged"]
+    assert [item.mark for item in samples.images[2].retrieved] == ["wrong", "unjudged", "unjudged"]
+
+
 def test_where_images_have_labels_answers_have_their_zeta():
     labels = Labels([(1, 2), (2, 3), ()])
     judged = Judgments(torch.empty(0, 2, dtype=torch.int64), False)

@@ -17,15 +17,18 @@ class Stages:
         self.raw = folder / "raw" / name
 
     def __call__(self, settings):
-        """The rows of the caption table; `pairs` are the judged ones. Nothing that the settings do
-        not name comes from the web."""
+        """The rows of the caption table; `pairs` are those judged true, `false_pairs` those judged
+        false. Nothing that the settings do not name comes from the web."""
         fields = dataset(self.name).settings_model.model_fields
         offline = {name: None for name, field in fields.items() if "https:" in repr(field.default)}
         download(self.name, offline | settings, self.raw)
         outputs = [self.folder / name for name in ("table", "words", "pairs")]
         write_captions(self.name, self.raw, *outputs, minimum_count=1)
         pairs = pq.read_table(outputs[2]).to_pylist()
-        self.pairs = [tuple(pair.values()) for pair in pairs]
+        self.pairs, self.false_pairs = (
+            [(p["image_id"], p["caption_id"]) for p in pairs if p.get("relevant", True) == true]
+            for true in (True, False)
+        )
         return pq.read_table(outputs[0]).to_pylist()
 
     def refused(self, settings, kind, words):

@@ -64,6 +64,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("vsepp", {"objective": "info_nce", "embedding_dropout": 0.1, "text_pooling": "max"}),
     ("vse_infinity", {}),
     ("vse_infinity", {"objective": "info_nce", "embedding_dropout": 0.1}),
+    ("vse_infinity", {"objective": "sigmoid"}),
     ("vse_infinity", {"text": {"encoder": "bert"}, "image": {"encoder": "residual"}}),
     ("pcme", {}),
     ("pcme", {"inference": "samples", "log_variance": -4.0, "hidden": 5}),

@@ -9,7 +9,12 @@ import torch
 from same_gradients import assert_same, image_indices, normal
 
 from manymatch import losses
-from manymatch.losses.contrastive import entity_contrastive, entity_positives, info_nce
+from manymatch.losses.contrastive import (
+    entity_contrastive,
+    entity_positives,
+    info_nce,
+    sigmoid_pairs,
+)
 from manymatch.losses.triplets import specificity, triplet
 from manymatch.util.errors import DataError
 
@@ -45,6 +50,15 @@ def naive_info_nce(s, image_index, temperature):
     return total / len(image_index)
 
 
+def naive_sigmoid(z, image_index):
+    total = z.sum() * 0
+    for j, i in enumerate(image_index):
+        for k in range(len(z)):
+            sign = 1 if k == i else -1
+            total = total - torch.log(1 / (1 + torch.exp(-sign * z[k, j])))
+    return total / len(image_index)
+
+
 def naive_anchored(s, positive, temperature):
     total = s.sum() * 0
     for row, true in zip(torch.exp(s / temperature), positive, strict=True):
@@ -60,7 +74,7 @@ def scores_of(image_index):
 
 @pytest.mark.parametrize("margin", [0.2, 3.0])
 @pytest.mark.parametrize("image_index", image_indices(), ids=str)
-def test_triplet_and_info_nce(image_index, margin):
+def test_losses_of_all_pairs(image_index, margin):
     scores, index = scores_of(image_index), torch.tensor(image_index)
     for mining in ("hardest", "all", "mean"):
         expected = naive_triplet(scores, image_index, margin, mining)
@@ -68,6 +82,8 @@ def test_triplet_and_info_nce(image_index, margin):
     temperature = margin / 3
     expected = naive_info_nce(scores, image_index, temperature)
     assert_same(info_nce(scores, index, temperature), expected, [scores])
+    expected = naive_sigmoid(scores / temperature - margin, image_index)
+    assert_same(sigmoid_pairs(scores / temperature - margin, index), expected, [scores])
     assert triplet(scores, index, margin) == triplet(scores, index, margin, "hardest")
 
 
@@ -153,6 +169,7 @@ EMPTY = {
         for shape in [(0, 0), (3, 0)]
     ],
     "info_nce": [(lambda x: info_nce(x, NONE, 0.05), shape) for shape in [(0, 0), (3, 0)]],
+    "sigmoid_pairs": [(lambda x: sigmoid_pairs(x, NONE), shape) for shape in [(0, 0), (3, 0)]],
     "entity_contrastive": [
         (lambda x: entity_contrastive(x, pairs(x), 0.01), shape)
         for shape in [(0, 0), (3, 0), (0, 3), (3, 4)]

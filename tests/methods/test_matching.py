@@ -7,7 +7,7 @@ import torch
 from small_methods import encode
 from torch.nn.functional import normalize
 
-from manymatch.losses.contrastive import info_nce
+from manymatch.losses.contrastive import info_nce, sigmoid_pairs
 from manymatch.losses.triplets import triplet
 from manymatch.util.errors import ConfigError
 
@@ -52,6 +52,20 @@ def test_info_nce_may_take_its_place(build, make_batch, name):
     expected = info_nce(method.score(images, texts), batch.image_index, 0.1)
     pairs = len(batch.image_index) if name == "swamp" else 1
     torch.testing.assert_close(method.loss(images, texts, batch)["info_nce"], pairs * expected)
+
+
+@pytest.mark.parametrize("name", ["vsepp", "vse_infinity", "swamp"])
+def test_the_sigmoid_loss_learns_its_scale_and_bias(build, make_batch, name):
+    method = build(name, {"objective": "sigmoid", "sigmoid_scale": 8.0, "sigmoid_bias": -3.0})
+    batch = make_batch([0, 1, 2])
+    images, texts = encode(method, batch)
+    loss = method.loss(images, texts, batch)["sigmoid"]
+    logits = method.score(images, texts) * 8 - 3
+    pairs = len(batch.image_index) if name == "swamp" else 1
+    torch.testing.assert_close(loss, pairs * sigmoid_pairs(logits, batch.image_index))
+    loss.backward()
+    assert method.matching.log_scale.grad.abs() > 0
+    assert method.matching.bias.grad.abs() > 0
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import yaml
 from dvc.repo import Repo
 from dvc.repo.reproduce import plan_repro
 
@@ -43,6 +45,25 @@ def test_a_fault_in_dvc_yaml_is_one_line_and_a_lock_file_is_not_read_while_dvc_w
         assert [stage.command for stage in reading.result(timeout=60).stages] == ["true"]
 
 
+def test_a_preset_of_params_has_its_deployment_on_its_data_set(root: Path, tmp_path: Path) -> None:
+    shutil.copy(root / "prefect.yaml", tmp_path)
+    for preset in ("scenes/vsepp", "birds/vsepp", "birds/bag", "birds/pcme"):
+        path = tmp_path / "presets" / f"{preset}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    given = yaml.safe_load((root / "params.yaml").read_text())
+    given |= {"datasets": ["scenes", "birds"], "presets": ["vsepp", "bag"]}
+    given["sources"]["birds"] = {"kind": "own", "images": "x"}
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(given))
+    trained = {
+        one["name"]: one["parameters"]
+        for one in deployments(tmp_path)["deployments"]
+        if one["name"].startswith("train-")
+    }
+    bag = {"preset": "bag", "dataset": "birds"}
+    assert trained == {"train-vsepp": {"preset": "vsepp"}, "train-bag": bag}
+
+
 def test_every_method_has_its_deployment(root: Path) -> None:
     listed = deployments(root)["deployments"]
     named = {deployment["name"]: deployment for deployment in listed}
@@ -54,8 +75,9 @@ def test_every_method_has_its_deployment(root: Path) -> None:
         assert named[f"train-{method}"]["parameters"] == {"preset": method}
     assert set(named) == {
         *(f"train-{method}" for method in methods),
-        *("prepare-data", "index", "evaluate-all", "report", "reproduce"),
+        *("prepare-data", "index", "evaluate-all", "report", "reproduce", "train"),
     }
+    assert named["train"]["parameters"] == {}
     for name, deployment in named.items():
         # What the queue `cpu` runs beside others must see none of their GPUs.
         queue = deployment["work_pool"]["work_queue_name"]

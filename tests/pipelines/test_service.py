@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from queue import Queue
 
 import httpx
 import psutil
@@ -140,7 +141,9 @@ def test_names_that_cannot_be_resolved_are_one_line(service: Service) -> None:
     assert "Expected '<flow-name>/<deployment-name>'" in plain
 
 
-def test_a_wrong_parameter_ends_the_run_before_anything_is_written(service: Service) -> None:
+def test_a_wrong_parameter_ends_the_run_before_anything_is_written(
+    service: Service, alerts: Queue[dict[str, str]]
+) -> None:
     before = service.run("git", "status", "--porcelain")
     wrong = {"overrides": "trainig.epochs=2"}
     run = service.begin("train/train-cora", parameters=wrong)
@@ -148,6 +151,11 @@ def test_a_wrong_parameter_ends_the_run_before_anything_is_written(service: Serv
     assert state["type"] == "FAILED" and "\n" not in state["message"]
     assert "did you mean 'training'?" in state["message"] and service.stages(run) == {}
     assert service.run("git", "status", "--porcelain") == before
+    alert = alerts.get(timeout=PATIENCE)
+    while alert["run"] != service.name(run):
+        alert = alerts.get(timeout=PATIENCE)
+    assert alert["state"] == "Failed" and "did you mean 'training'?" in alert["reason"]
+    assert alert["text"].startswith(f"ManyMatch: {alert['run']}: Failed. ")
 
 
 def test_runs_with_overrides_are_experiments_side_by_side(service: Service) -> None:

@@ -141,6 +141,16 @@ def test_a_saved_model_is_the_same_and_has_a_card(vsepp: Model, tmp_path: Path) 
     assert "scenes" in card and "lite0" in card and "Limits" in card
 
 
+def test_half_of_the_bytes_give_nearly_the_same(model: Model, tmp_path: Path) -> None:
+    model.save(tmp_path / "half", half=True)
+    half = manymatch.load(tmp_path / "half", "cpu")
+    both = [one.encode_texts(TEXTS).vectors for one in (model, half)]
+    torch.testing.assert_close(*both, atol=1e-3, rtol=1e-2)
+    whole, halved = (one._folder / "model.safetensors" for one in (model, half))
+    assert halved.stat().st_size < 0.6 * whole.stat().st_size
+    assert half.identity != model.identity
+
+
 def test_a_model_is_pushed_to_the_hub_with_its_files_alone(
     make_model: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,7 @@ def test_an_answer_says_which_words_are_unknown(index: Index, pictures: list[Pat
     answers = index.search_all(queries)
     assert [answer.unknown for answer in answers] == [[], ["qwzx"], ["qwzx"], []]
     assert [answer.understood for answer in answers] == [True, True, False, True]
+    assert [len(answer.results) for answer in answers] == [5, 5, 0, 5]
     similar = index.similar(answers[0].results[0].id)
     assert not similar.unknown and similar.understood
 
@@ -69,6 +70,8 @@ def test_the_command_says_so_before_the_results(
     ):
         command = ["search", str(index.folder), query]
         printed = ends(command, 0, monkeypatch, capfd).out
-        assert words in printed and printed.index(words) < printed.index(".png")
+        found = ".png" in printed
+        assert words in printed and found == (query != "qwzx")
+        assert not found or printed.index(words) < printed.index(".png")
         answer = json.loads(ends([*command, "--json"], 0, monkeypatch, capfd).out)
         assert answer["unknown"] == ["qwzx"] and answer["understood"] == (query != "qwzx")

@@ -161,7 +161,7 @@ def collate_graphs(graphs: Sequence[NumberedGraph]) -> Graphs:
 
 
 def _count_padding(counts: Tensor) -> PaddedRows:
-    """The places of each caption's rows, of which there are `counts (m,)`."""
+    """Padding that places `counts[j]` rows side by side for caption j; `counts (m,)`."""
     return padded_rows(torch.arange(int(counts.max())) < counts[:, None])
 
 

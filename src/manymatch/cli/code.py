@@ -5,6 +5,8 @@ DVC runs a stage again when the stage's file changes, so no other stage depends 
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import typer
 
 from manymatch.cli import project
@@ -12,6 +14,7 @@ from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Indexed, Params
 from manymatch.evaluation.protocols import protocol_modules
+from manymatch.util.errors import ConfigError
 from manymatch.util.progress import say
 
 commands = typer.Typer()
@@ -98,14 +101,11 @@ def _index_stage(params: Params, index: Indexed) -> list[str]:
 
     dataset, _, name = index.model.partition("/")
     backbone = project.preset(dataset, name).features
-    settings = params.extraction.get(backbone)
-    known = ((settings and settings.kind) or backbone) in features.BACKBONES
-    return [
-        "manymatch.search.index.build",
-        "manymatch.search.index.sources",
-        _method(dataset, name),
-        *(features.entry_points(backbone, settings) if known else []),
-    ]
+    modules = ["manymatch.search.index.build", "manymatch.search.index.sources"]
+    modules.append(_method(dataset, name))
+    with suppress(ConfigError):  # nothing here extracts published features
+        modules += features.entry_points(backbone, params.extraction.get(backbone))
+    return modules
 
 
 def _method(dataset: str, preset: str) -> str:

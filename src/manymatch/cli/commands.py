@@ -36,10 +36,6 @@ app = typer.Typer(
     "that holds params.yaml.",
 )
 commands = typer.Typer()
-for _group in (init, check, code, data, models, external, experiments):
-    app.add_typer(_group.commands)
-app.add_typer(commands)
-app.add_typer(search.commands)
 
 _INTERRUPTED = 130
 """Typer ends an interrupted command with this exit code and prints no message."""
@@ -57,12 +53,35 @@ _REPORT = "index.html", "pages", "plots", "leaderboard.csv", "leaderboard.md", "
 def report() -> None:
     """Write reports/index.html, reports/pages and the leaderboard from all results."""
     from manymatch.reporting import report as stage
-    from manymatch.reporting.sections import leaderboard
-    from manymatch.reporting.terminal import show
 
     project.require_project()
-    runs = stage.report(LAYOUT.reports, LAYOUT.plans)
+    stage.report(LAYOUT.reports, LAYOUT.plans)
+    say(f"{LAYOUT.reports / 'index.html'}: the report; 'manymatch results' prints the table")
+
+
+@commands.command()
+def results() -> None:
+    """Print the table of the trained models, where the report is, and how to go on."""
+    from manymatch.reporting.sections import leaderboard
+    from manymatch.reporting.terminal import show
+    from manymatch.results.runs import read_runs
+
+    project.require_project()
+    runs = read_runs(LAYOUT.reports)
+    trained = [run for run in runs if LAYOUT.model(run.dataset, run.preset).is_dir()]
+    best = max(trained, key=lambda run: run.metrics.rsum, default=None)
     show(leaderboard.blocks(runs), LAYOUT.reports / "index.html")
+    if best is not None:
+        model, images = LAYOUT.model(best.dataset, best.preset), LAYOUT.raw(best.dataset) / "images"
+        source = (
+            images if images.is_dir() else LAYOUT.shards(best.dataset, best.provenance.features)
+        )
+        typer.echo(
+            f"\nTo go on:\n"
+            f"  manymatch index {source} --model {model} --to {best.dataset}.index\n"
+            f"  manymatch serve {best.dataset}.index\n"
+            f"  manymatch train {best.dataset} {best.preset} --set training.epochs=2 --as trial"
+        )
 
 
 @commands.command()
@@ -93,6 +112,34 @@ def plots_page() -> None:
 def version() -> None:
     """Print the version."""
     typer.echo(__version__)
+
+
+_PANELS = {
+    "Use a model": "demo models index search serve",
+    "Train and compare": "init check plan train evaluate results experiment tune ensemble rerank "
+    "ids score probe clusters efficiency study",
+    "Stages of the pipeline": "code download captions features scene-graphs shards report",
+    "Maintenance": "import-howto100m readme plots-page version",
+}
+"""The commands of each group of `--help`, in their order."""
+
+
+def _add_commands() -> None:
+    """Give `app` the commands of all modules, in the order of `_PANELS`."""
+    modules = init, check, code, data, models, external, experiments, search
+    found = {
+        one.name or str(getattr(one.callback, "__name__", "")): one
+        for group in (commands, *(module.commands for module in modules))
+        for one in group.registered_commands
+    }
+    for panel, names in _PANELS.items():
+        for name in names.split():
+            found[name].rich_help_panel = panel
+            app.registered_commands.append(found.pop(name))
+    assert not found, f"commands of no group: {', '.join(found)}"
+
+
+_add_commands()
 
 
 def main() -> None:

@@ -12,9 +12,55 @@ from manymatch.cli import project
 from manymatch.cli.options import DatasetName, check_name, new_name
 from manymatch.cli.outputs import result_files, show_result, writes
 from manymatch.cli.project import LAYOUT
-from manymatch.util.errors import ConfigError
+from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.progress import say
 
 commands = typer.Typer()
+
+
+def _id_files(to: Path) -> list[Path]:
+    return [to / "images.csv", to / "captions.csv"]
+
+
+@commands.command()
+@writes(_id_files)
+def ids(
+    dataset: DatasetName,
+    to: Annotated[
+        Path,
+        typer.Option(metavar="FOLDER", resolve_path=True, help="Where both files are written."),
+    ],
+    split: Annotated[
+        str, typer.Option(callback=check_name, help="train, validation or test.")
+    ] = "test",
+) -> None:
+    """Write images.csv and captions.csv: what another program embeds for `manymatch score`.
+
+    The rows of the embeddings follow the rows of these files. examples/clip.py reads them.
+    """
+    import pyarrow as pa
+    import pyarrow.csv
+
+    from manymatch.datasets.base import caption_columns
+    from manymatch.util.files import replacing
+    from manymatch.util.parquet_file import read_table
+
+    path = LAYOUT.captions(dataset)
+    columns = caption_columns("image_id", "caption_id", "split", "caption", "file")
+    rows = [row for row in read_table(path, columns).to_pylist() if row["split"] == split]
+    if not rows:
+        raise DataError(f"{path}: no row of the split '{split}'. Choose another split")
+    raw = LAYOUT.raw(dataset)
+    images = {row["image_id"]: {"file": str(raw / row["file"])} for row in rows}
+    tables = (
+        [{"image_id": name} | row for name, row in images.items()],
+        [{key: row[key] for key in ("caption_id", "image_id", "caption")} for row in rows],
+    )
+    to.mkdir(parents=True, exist_ok=True)
+    for file, table in zip(_id_files(to), tables, strict=True):
+        with replacing(file) as partial:
+            pa.csv.write_csv(pa.Table.from_pylist(table), partial)
+    say(f"{to}: {len(images):,} images, {len(rows):,} captions")
 
 
 def _scored_result(dataset: str, name: str | None) -> list[Path]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +14,7 @@ from manymatch.cli import project
 from manymatch.cli.options import PartName, Split, check_name
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
-from manymatch.util.errors import ConfigError
+from manymatch.util.errors import ConfigError, ManyMatchError
 from manymatch.util.parts import Part, Parts
 from manymatch.util.progress import say
 
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
     from manymatch.model.answer import Answer
 
 commands = typer.Typer()
+
+_BETWEEN_LOOKS = 5.0
+"""Seconds between two looks of `index --watch` at the source."""
+_DEMO_PICTURES, _DEMO_RATE = 300, 500
+"""Drawn pictures, and requests a second as `serve` allows them."""
 
 
 def _target(to: Path | None, name: str | None) -> Path:
@@ -43,7 +50,10 @@ def index(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(metavar="FOLDER", help="A trained model, such as models/scenes/cora."),
+        typer.Option(
+            metavar="MODEL",
+            help="A folder, such as models/scenes/cora, or a name of 'manymatch models'.",
+        ),
     ] = None,
     to: Annotated[
         Path | None,
@@ -66,12 +76,17 @@ def index(
     split: Split = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
     part: PartName = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on, and bring the index up to date every 5 s.")
+    ] = False,
 ) -> None:
     """Index pictures or captions. Only new and changed items are embedded. Resumable."""
     from manymatch.model.model import load
     from manymatch.search.index import build as stage
     from manymatch.search.index.sources import source_of
 
+    if part and watch:
+        raise ConfigError("--watch: a part is made once. Give the option without --part.")
     if part and table:
         raise ConfigError("--table: a part holds no facts. Give the table without --part.")
     to = _target(to, name)
@@ -87,8 +102,20 @@ def index(
         stage.build_part(items, loaded, parts)
     else:
         times = not to.is_relative_to(LAYOUT.indexes.resolve())  # else an output of DVC
-        changes = stage.build(items, loaded, to, model, table, parts=parts, times=times)
-        say(f"{to}: {changes}")
+        said = ""
+        while said == "" or watch:
+            try:
+                changes = stage.build(items, loaded, to, model, table, parts=parts, times=times)
+                found = f"{to}: {changes}"
+            except ManyMatchError as error:
+                if said == "":
+                    raise
+                found = f"{to}: not brought up to date: {error}"
+            if found != said:
+                said = found
+                say(said)
+            if watch:
+                time.sleep(_BETWEEN_LOOKS)
 
 
 def _parts(index: Path) -> Path:
@@ -228,3 +255,45 @@ def serve(
     from manymatch.search.service.server import serve as run
 
     run(indexes, host, port, rate, shards, shard_of, model)
+
+
+@commands.command()
+def demo(
+    pictures: Annotated[
+        Path | None,
+        typer.Argument(help="A folder of pictures of yours. Without a folder: drawn pictures."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="A model of 'manymatch models', or a folder. Without the option: scenes-"
+            "vse_infinity for drawn pictures, flickr8k-vsepp for photographs.",
+        ),
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")] = 8000,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
+    ] = True,
+) -> None:
+    """Search pictures in the browser with a model that comes with the package. Offline.
+
+    The index is temporary. 'manymatch index' and 'manymatch serve' keep one.
+    """
+    from manymatch.model.model import load
+    from manymatch.search.index.build import build
+    from manymatch.search.index.sources import source_of
+    from manymatch.search.service.server import serve as run
+
+    with TemporaryDirectory(prefix="manymatch-demo-") as name:
+        if pictures is None:
+            from manymatch.datasets.scenes import Scenes, ScenesSettings
+
+            # Pictures of another seed than those of the training.
+            settings = ScenesSettings(seed=1, train=_DEMO_PICTURES, validation=1, test=0)
+            Scenes().download(settings, Path(name, "drawn"))
+            pictures, model = Path(name, "drawn", "images"), model or "scenes-vse_infinity"
+        model = model or "flickr8k-vsepp"
+        index = Path(name, "pictures")
+        build(source_of(pictures, None), load(model), index, model, parts=Parts(_parts(index)))
+        run([index], "127.0.0.1", port, _DEMO_RATE, show=browser)

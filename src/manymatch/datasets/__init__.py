@@ -13,7 +13,7 @@ from typing import Any
 
 from manymatch.config.strict import Strict, validate
 from manymatch.datasets.base import Dataset
-from manymatch.util.errors import ConfigError, nearest
+from manymatch.util.plugins import registered
 
 DATASETS = {
     "scenes": "Scenes",
@@ -32,13 +32,16 @@ datasets have names of their own. So have further generated datasets of the kind
 
 
 def entry_point(name: str) -> str:
-    """Return MODULE:CLASS of the dataset `name`.
+    """Return MODULE:CLASS of the dataset `name`, which may be one of another installed package.
 
     Raises:
         ConfigError: no dataset has this name; the message names the nearest one.
     """
-    if name not in DATASETS:
-        raise ConfigError(f"no dataset '{name}'{nearest(name, DATASETS)}")
+    own = {key: _place(key) for key in DATASETS}
+    return registered("datasets", name, own, "dataset")
+
+
+def _place(name: str) -> str:
     module, _, attribute = DATASETS[name].rpartition(":")
     return f"{__name__}.{module or name}:{attribute}"
 

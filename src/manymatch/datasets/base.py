@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -37,6 +37,8 @@ CAPTION_PARSER = b"parser"
 """The caption table's metadata: the spaCy model of captions in another language than English."""
 
 RELEVANCE = pa.schema([("image_id", pa.string()), ("caption_id", pa.string())])
+JUDGED = RELEVANCE.append(pa.field("relevant", pa.bool_()))
+"""A relevance table that also has pairs which people judged false (`relevant` is false)."""
 """`data/captions/NAME.relevance.parquet`: the positives of the validation and test splits beyond
 each image's own captions. The schema's metadata has the key `complete`: "true" if the table lists
 every positive (scenes); "false" if only a sample of pairs was judged, so that only queries with an
@@ -83,10 +85,12 @@ class Caption:
 
 @dataclass(frozen=True)
 class Relevance:
-    """Positive (image_id, caption_id) pairs beyond an image's own captions; see `RELEVANCE`."""
+    """Positive (image_id, caption_id) pairs beyond an image's own captions; see `RELEVANCE`.
+    `judged_false` are pairs that people judged, and that are not positive."""
 
     pairs: Iterable[tuple[str, str]]
     complete: bool
+    judged_false: Collection[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True)

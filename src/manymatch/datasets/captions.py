@@ -16,6 +16,7 @@ from manymatch.datasets import dataset
 from manymatch.datasets.base import (
     CAPTION_PARSER,
     CAPTIONS,
+    JUDGED,
     RELEVANCE,
     ROWS,
     SPLITS,
@@ -166,9 +167,12 @@ def _row_fault(row: Caption) -> str | None:
 
 def _write_relevance(extra: Relevance | None, ledger: Ledger, path: Path, name: str) -> None:
     extra = extra or Relevance((), complete=False)
-    schema = RELEVANCE.with_metadata({"complete": "true" if extra.complete else "false"})
+    columns = JUDGED if extra.judged_false else RELEVANCE
+    schema = columns.with_metadata({"complete": "true" if extra.complete else "false"})
     with table_writer(path, schema) as writer:
-        for batch in batches(extra.pairs):
-            if fault := next(filter(None, (ledger.pair_fault(*pair) for pair in batch)), None):
-                raise DataError(f"{name}: judged pairs: {fault}")
-            writer.write_table(pa.table(list(zip(*batch, strict=True)), schema=schema))
+        for pairs, relevant in ((extra.pairs, True), (extra.judged_false, False)):
+            for batch in batches(pairs):
+                if fault := next(filter(None, (ledger.pair_fault(*pair) for pair in batch)), None):
+                    raise DataError(f"{name}: judged pairs: {fault}")
+                values = [*zip(*batch, strict=True), [relevant] * len(batch)]
+                writer.write_table(pa.table(values[: len(schema)], schema=schema))

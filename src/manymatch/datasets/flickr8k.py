@@ -126,16 +126,18 @@ class Flickr8k(PublishedDataset):
         return caption_rows(raw, images, clean=str.strip)
 
     def relevance(self, raw: Path) -> Relevance | None:
-        """Return the positives of the test split, beyond own captions, that people judged true.
+        """Return the pairs of the test split, beyond own captions, that people judged.
 
-        Pairs outside the test split are left out and counted.
+        A pair is true if the experts or the crowd say so. Pairs outside the test split are left out
+        and counted.
         """
         rules = {EXPERT: _experts_agree, CROWD: _crowd_agrees}
         judged: set[tuple[str, str, str]] = set()
+        refused: set[tuple[str, str, str]] = set()
         for name in filter(lambda name: (raw / name).exists(), rules):
             for where, (image, caption_id, *votes) in tab_rows(raw / name, 5):
-                if rules[name](votes, where):
-                    judged.add((image, caption_id, caption_id.rpartition("#")[0]))
+                pair = (image, caption_id, caption_id.rpartition("#")[0])
+                (judged if rules[name](votes, where) else refused).add(pair)
         if not any((raw / name).exists() for name in rules):
             return None
         if (raw / KARPATHY).exists():
@@ -145,10 +147,12 @@ class Flickr8k(PublishedDataset):
         inside = {pair for pair in judged if {pair[0], pair[2]} <= test}
         if len(inside) < len(judged):
             say(f"judgments: left out {len(judged) - len(inside)} pairs outside the test split")
-        pairs = [
-            (PurePosixPath(file).stem, text) for file, text, own in sorted(inside) if file != own
-        ]
-        return Relevance(pairs, complete=False)
+        refused = {pair for pair in refused - judged if {pair[0], pair[2]} <= test}
+        pairs, false = (
+            [(PurePosixPath(file).stem, text) for file, text, own in sorted(kind) if file != own]
+            for kind in (inside, refused)
+        )
+        return Relevance(pairs, complete=False, judged_false=false)
 
 
 def _experts_agree(votes: list[str], where: str) -> bool:

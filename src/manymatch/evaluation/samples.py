@@ -126,9 +126,11 @@ class Gallery:
     def mark(self, image: int, caption: int) -> Mark:
         if self.image_index[caption] == image:
             return "own"
-        extra = self.judgments.extra
-        judged = (extra[:, 0] == image) & (extra[:, 1] == caption)
-        return "true" if bool(judged.any()) else "wrong"
+        pair, judgments = torch.tensor([image, caption]), self.judgments
+        if bool((judgments.extra == pair).all(1).any()):
+            return "true"
+        known = judgments.complete or bool((judgments.judged_false == pair).all(1).any())
+        return "wrong" if known else "unjudged"
 
     def retrieved_caption(self, image: int, caption: int, score: float) -> RetrievedCaption:
         """A caption that was retrieved for an image."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -62,6 +62,7 @@ class SketchSettings(LabelSettings, MatchingSettings):
     tau: Positive = 0.25
     weight: NonNegative = 0.1
     all_negatives_epochs: Annotated[int, Field(ge=0)] = 0
+    objective: Literal["triplet", "info_nce"] = "triplet"
     hidden: Count = 1024
     size: Count = 256
     """The size of the embeddings."""

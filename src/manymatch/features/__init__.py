@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from manymatch.util.errors import ConfigError, nearest
+from manymatch.util.plugins import registered
 
 if TYPE_CHECKING:
     from manymatch.config.params import Extraction
@@ -35,14 +35,14 @@ BACKBONES = {
 
 
 def entry_point(name: str) -> str:
-    """Return MODULE:FUNCTION of the function that builds the backbone `name`.
+    """Return MODULE:FUNCTION of the function that builds the backbone `name`, which may be one of
+    another installed package.
 
     Raises:
         ConfigError: no backbone has this name; the message names the nearest one.
     """
-    if name not in BACKBONES:
-        raise ConfigError(f"unknown features '{name}'{nearest(name, BACKBONES)}")
-    return f"{__name__}.{BACKBONES[name]}:build"
+    own = {key: f"{__name__}.{module}:build" for key, module in BACKBONES.items()}
+    return registered("features", name, own, "features")
 
 
 def entry_points(name: str, settings: Extraction | None) -> list[str]:

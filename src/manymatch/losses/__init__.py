@@ -1,6 +1,6 @@
 """Losses: functions that return a scalar, in modules by family, named after the paper's term."""
 
-from manymatch.losses.contrastive import entity_contrastive, info_nce
+from manymatch.losses.contrastive import entity_contrastive, info_nce, sigmoid_pairs
 from manymatch.losses.distributions import mmd
 from manymatch.losses.diversity import (
     global_discriminative,
@@ -22,6 +22,7 @@ __all__ = [
     "info_nce",
     "intra_set_divergence",
     "mmd",
+    "sigmoid_pairs",
     "sinkhorn",
     "slot_diversity",
     "soft_contrastive",

@@ -1,4 +1,4 @@
-"""Contrastive losses: InfoNCE, and CORA's loss between images, captions and entities."""
+"""Contrastive losses: InfoNCE, SigLIP's sigmoid loss, and CORA's loss with entities."""
 
 from __future__ import annotations
 
@@ -70,6 +70,28 @@ def info_nce(scores: Tensor, image_index: Tensor, temperature: float) -> Tensor:
     directions = text_terms, image_terms
     own_texts, own_images = (positive_scores(terms, image_index) for terms in directions)
     return own_texts.mean() + own_images.mean()
+
+
+def sigmoid_pairs(logits: Tensor, image_index: Tensor) -> Tensor:
+    """Each pair of an image and a caption is classified alone: true or false.
+
+    The sum over all images k and captions j of `-log sigmoid(z(k, j))` if j is a caption of k, else
+    `-log sigmoid(-z(k, j))`, over the number m of captions. Without captions the loss is 0.
+
+    Args:
+        logits: `(n, m)`, images by captions: a learned scale times scores, plus a learned bias.
+        image_index: `(m,)` row of each caption's image.
+
+    Relations:
+        `info_nce` normalises over the candidates of the batch; here no pair depends on another.
+
+    References:
+        Zhai et al., Sigmoid Loss for Language Image Pre-Training (SigLIP), ICCV 2023, section 3.2,
+        where each image has one caption.
+    """
+    positive = positive_pairs(logits, image_index)
+    terms = torch.nn.functional.softplus(torch.where(positive, -logits, logits))
+    return terms.sum() / max(len(image_index), 1)
 
 
 def entity_contrastive(scores: Tensor, positive: Tensor, temperature: float) -> Tensor:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from manymatch.config.method_files import method_names
 from manymatch.config.strict import Strict, validate
 from manymatch.util.arguments import checked
-from manymatch.util.errors import ConfigError, nearest
+from manymatch.util.errors import ConfigError
+from manymatch.util.plugins import registered
 
 if TYPE_CHECKING:
     from manymatch.batch.vocabulary import Vocabulary
@@ -20,19 +21,17 @@ if TYPE_CHECKING:
     from manymatch.methods.shared.method import Method
 
 METHODS = {name: f"manymatch.methods.{name}" for name in method_names()}
-"""Method -> its module. A module of another package may add one of its own."""
+"""Method -> its module."""
 
 
 @checked
 def entry_point(name: str) -> str:
-    """The module of the method `name`.
+    """The module of the method `name`, which may be one of another installed package.
 
     Raises:
         ConfigError: no method has this name; the message names the nearest one.
     """
-    if name not in METHODS:
-        raise ConfigError(f"method '{name}' does not exist{nearest(name, METHODS)}")
-    return METHODS[name]
+    return registered("methods", name, METHODS, "method").partition(":")[0]
 
 
 def method_class(name: str) -> type[Method]:
@@ -42,10 +41,15 @@ def method_class(name: str) -> type[Method]:
     from manymatch.methods.shared.method import Method
 
     defined = (one for one in vars(module).values() if isinstance(one, type))
-    (found,) = (
+    found = [
         one for one in defined if issubclass(one, Method) and one.__module__ == module.__name__
-    )
-    return found
+    ]
+    if len(found) != 1:
+        raise ConfigError(
+            f"method '{name}': {module.__name__} defines {len(found)} subclasses of Method. "
+            "Define one in this module"
+        )
+    return found[0]
 
 
 def check_model(name: str, settings: dict[str, Any]) -> Strict:

@@ -12,6 +12,7 @@ SEAL.json          the seal of all files but the card
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -83,6 +84,31 @@ def save_weights(path: Path, weights: Mapping[str, Tensor], name: str) -> str:
     with replacing(path) as partial:
         partial.write_bytes(content)
     return hashlib.sha256(content).hexdigest()
+
+
+def save_half(source: Path, folder: Path) -> None:
+    """Copy the model in `source` to `folder`, with weights in float16.
+
+    Raises:
+        CheckpointError: a file of `source` is damaged, or a weight is too large for float16.
+    """
+    content = check_files(source)
+    weights, name = read_weights(source / WEIGHTS)
+    halves = {
+        key: value.half() if value.is_floating_point() else value for key, value in weights.items()
+    }
+    for key, value in halves.items():
+        if not value.isfinite().all():
+            raise CheckpointError(
+                f"{source / WEIGHTS}: '{key}' has values that are too large for float16. Save the "
+                "model in full precision."
+            )
+    with sealed(folder, loose=[CARD]) as partial:
+        partial.mkdir()
+        for other in (PRESET, VOCABULARY, CARD):
+            shutil.copyfile(source / other, partial / other)
+        content[WEIGHTS_HASH] = save_weights(partial / WEIGHTS, halves, str(name))
+        write_json(partial / FACTS, content)
 
 
 def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:

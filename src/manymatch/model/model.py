@@ -25,12 +25,12 @@ from manymatch.batch.scene_graph import NO_GRAPH
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Explanation, Right, Side
 from manymatch.model.blocks import Score
-from manymatch.model.checkpoint import HASHES, load_model
+from manymatch.model.checkpoint import HASHES, load_model, save_half
 from manymatch.model.embed import check_finite, inference
 from manymatch.model.explanation import explanation
 from manymatch.model.facts import FACTS, facts
-from manymatch.model.hub import fetched, uploaded
 from manymatch.model.pictures import AnyPicture, Pictures, batches_of, refuse_single
+from manymatch.model.places import found, uploaded
 from manymatch.model.scores import check_asking, check_pair, numbers_of, score_all_pairs
 from manymatch.networks.device import pick_device
 from manymatch.util.arguments import checked
@@ -53,8 +53,9 @@ def load(
     """Load a trained model.
 
     Args:
-        model: the folder of the model, such as "models/scenes/cora", or a name on the Hugging Face
-            hub, which may end in "@" and a revision. Only safetensors and JSON are read.
+        model: the folder of the model, such as "models/scenes/cora"; or a model of the package,
+            such as "flickr8k-dive"; or a name on the Hugging Face hub, which may end in "@" and a
+            revision. Only safetensors and JSON are read.
         device: "auto" for the GPU if there is one, "cpu", "cuda" or "cuda:1".
         image_weights: the weights of the image features' backbone, if not its default ones.
         regions: the fewest and the most regions of a picture, for features of a detector.
@@ -63,9 +64,8 @@ def load(
         CheckpointError: there is no such model, or a file of the model is damaged.
         ConfigError: this machine does not have the device, or an argument has another type.
     """
-    folder = Path(model) if Path(model).is_dir() else fetched(str(model))
     weights = None if image_weights is None else str(image_weights)
-    return Model(folder, pick_device(device), weights, regions)
+    return Model(found(str(model)), pick_device(device), weights, regions)
 
 
 class Model:
@@ -214,7 +214,7 @@ class Model:
 
         `right` says which results count as right. The share is that of a gallery as large as the
         validation split: a larger gallery has more wrong results at the same score. None if the
-        model is of an older version.
+        model is of an older version, or the validation split has fewer than 100 images.
 
         Args:
             scores: scores of any shape.
@@ -224,8 +224,8 @@ class Model:
             DataError, ConfigError: the scores are no numbers, or an unknown side asks.
         """
         check_asking(query)
-        numbers, curves = numbers_of(scores, "scores"), self.facts.get("precision")
-        return None if curves is None else np.interp(numbers, *curves[query])
+        numbers = numbers_of(scores, "scores")
+        return None if self.right is None else np.interp(numbers, *self.facts["precision"][query])
 
     @property
     def identity(self) -> str:
@@ -250,14 +250,22 @@ class Model:
         )
 
     @checked
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | Path, *, half: bool = False) -> None:
         """Copy the model to the new folder `folder`, which `load` reads.
+
+        Args:
+            half: whether the copy stores its weights in float16, in half of the bytes. Embeddings
+                then differ by about 1e-3. The copy counts as another model.
 
         Raises:
             StorageError: the folder exists, or cannot be written.
+            CheckpointError: a weight is too large for float16.
         """
         if Path(folder).exists():
             raise StorageError(f"{folder}: exists already. Name a new folder for the model.")
+        if half:
+            save_half(self._folder, Path(folder))
+            return
         with replacing(Path(folder)) as partial_folder:
             shutil.copytree(self._folder, partial_folder)
 

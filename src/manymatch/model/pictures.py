@@ -19,7 +19,7 @@ from PIL import Image
 from manymatch.batch.collate import Item, whole_item
 from manymatch.config.params import Extraction
 from manymatch.config.strict import validate
-from manymatch.features import BACKBONES, build_backbone
+from manymatch.features import build_backbone, entry_point
 from manymatch.features.backbone import Detector, Sources
 from manymatch.features.extractors import Detection, Extractor
 from manymatch.features.image_list import Picture
@@ -89,12 +89,17 @@ class Pictures:
         """The backbone, which must be the one that the model was trained with."""
         trained = self.extraction
         name = trained.get("backbone", self.features)
-        if name not in BACKBONES or trained.get("preprocessing", "").startswith("published"):
-            raise ConfigError(
-                f"the model was trained on '{name}' features that others published, and nothing "
-                "here extracts these from a picture. Train a model on features that are extracted "
-                "here, such as lite0."
-            )
+        unknown = ConfigError(
+            f"the model was trained on '{name}' features that others published, and nothing "
+            "here extracts these from a picture. Train a model on features that are extracted "
+            "here, such as lite0."
+        )
+        if trained.get("preprocessing", "").startswith("published"):
+            raise unknown
+        try:
+            entry_point(name)
+        except ConfigError:
+            raise unknown from None
         if name == "objects":
             raise ConfigError(
                 "the model was trained on 'objects' features, which need the boxes of a data set. "

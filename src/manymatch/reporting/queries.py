@@ -3,7 +3,7 @@ and what each method retrieved."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from manymatch.reporting.blocks import Block
@@ -82,9 +82,9 @@ class Rankings(Block):
 
 
 class Legend(Block):
-    """What the marks of answers mean. `judged`: the data set has positives beyond the pairs."""
+    """What the marks of answers mean; `marks` are those that occur."""
 
-    judged: bool
+    marks: Collection[Mark]
 
 
 def answer_of(

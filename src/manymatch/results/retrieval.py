@@ -10,9 +10,10 @@ from pydantic import AfterValidator, model_validator
 
 from manymatch.results.base import Record
 
-Mark = Literal["own", "true", "wrong"]
+Mark = Literal["own", "true", "wrong", "unjudged"]
 """`own`: the pair of image and caption as annotated; `true`: a pair that was judged true besides;
-`wrong`: any other pair."""
+`wrong`: a pair that is not true, because every true pair is known or people judged the pair;
+`unjudged`: any other pair, which may be true."""
 
 _Value = TypeVar("_Value")
 

@@ -79,7 +79,7 @@ def parse_captions(
 
 
 def _identity(captions: Path, model: str, batch_size: int) -> str:
-    """Of all parts the same: it tells what the whole table is made from."""
+    """The hash of all inputs of the table. All parts have the same hash."""
     versions = [load_model(model).meta["version"], spacy.__version__]
     return identity_of(code_hash(__name__), sha256(captions), model, versions, batch_size)
 

@@ -121,7 +121,8 @@ class Code:
                 module, name = alias.name, None
             else:
                 module, name = self._source(node, importer), alias.name
-            if module.partition(".")[0] != NAME or name == VERSION:
+            roots = NAME, importer.partition(".")[0]
+            if module.partition(".")[0] not in roots or name == VERSION:
                 continue
             yield self._inside(module, name)
 
@@ -148,7 +149,7 @@ class Code:
     def _data(self, names: dict[str, set[str]]) -> list[str]:
         """A line for each data file beside modules whose reached definitions mention `__file__`."""
         data_files = {
-            path
+            path: path.relative_to(self._package if module.split(".")[0] == NAME else file.parent)
             for module, own in names.items()
             if any("id='__file__'" in dump for dump in self._dumps(module, own))
             and (file := self._file(module))
@@ -156,8 +157,7 @@ class Code:
             if path.is_file() and path.suffix not in (".py", ".pyc")
         }
         return [
-            f"{path.relative_to(self._package)} {_short_hash(path.read_bytes())}"
-            for path in sorted(data_files)
+            f"{name} {_short_hash(path.read_bytes())}" for path, name in sorted(data_files.items())
         ]
 
     def _module(self, name: str) -> _Module:

@@ -94,7 +94,7 @@ def small_jpeg(image: Image.Image, side: int, quality: int) -> bytes:
 
 
 def upright_rgb(image: Image.Image) -> Image.Image:
-    """8-bit RGB, turned as the EXIF data say. Of an animation: the current frame."""
+    """8-bit RGB, rotated by the EXIF data. Of an animation: the current frame."""
     with contextlib.suppress(Exception):  # Damaged EXIF data do not make an image unusable.
         image = ImageOps.exif_transpose(image)
     if image.mode == "P" and "transparency" in image.info:  # Pillow asks for this step

@@ -8,7 +8,7 @@ seal and are read without one.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -184,10 +184,12 @@ def read_table(
     schema: pa.Schema,
     remedy: str = "Run the stage 'captions' again.",
     read: Callable[[Path], pa.Table] | None = None,
+    optional: Collection[str] = (),
 ) -> pa.Table:
     """The columns of `schema`, in its types: whole numbers become ids too. Metadata is kept.
 
     Args:
+        optional: columns of `schema` that the file may lack.
         remedy: a sentence that says how to make the table again, for error messages.
         read: reads a file that is not Parquet.
 
@@ -199,11 +201,17 @@ def read_table(
     try:
         if read is None:
             with regular_path(path) as name:
-                columns = schema.names
-                table = pq.read_table(name, columns=columns, page_checksum_verification=True)
+                stored = pq.read_schema(name).names if optional else []
+                lacking = {column for column in optional if column not in stored}
+                wanted = [column for column in schema.names if column not in lacking]
+                table = pq.read_table(name, columns=wanted, page_checksum_verification=True)
         else:
             table = read(path)
-        columns = {field.name: table[field.name].cast(field.type) for field in schema}
+        columns = {
+            field.name: table[field.name].cast(field.type)
+            for field in schema
+            if field.name not in optional or field.name in table.column_names
+        }
         for name, column in columns.items():
             if column.null_count and not pa.types.is_list(column.type):
                 raise ValueError(f"{column.null_count:,} cells of the column {name} are empty")

@@ -70,7 +70,7 @@ def indexes(
         ("cora", "graphs", photos, table),
         ("maxmatch", "captions", texts, None),
     ):
-        of = {"images": 50, "right": "own"}
+        of = {"images": 500, "right": "own"}
         model = make_model(method, precision=PRECISION, precision_of=of)
         made.append(made_index(source, model, folder / f"{name}.index", facts).folder)
     return made

@@ -112,7 +112,7 @@ def test_the_address_holds_the_state(page: Any, items: dict[str, str]) -> None:
     left = len(names(page))
     shares = page.locator(f"{SHOWN} .share").all_text_contents()
     assert len(shares) == left and all(text.endswith("% own pair") for text in shares)
-    assert "% own pair of 50 validation images" in page.locator(".cut-off output").text_content()
+    assert "% own pair of 500 validation images" in page.locator(".cut-off output").text_content()
     assert left < 5 and "least.photos=" in page.url
     page.reload()
     page.locator(SHOWN).first.wait_for()

@@ -37,7 +37,7 @@ _MEBIBYTE = 2**20
 Faults = dict[str, Passing | Final | StorageError]
 """The last fault of every mirror."""
 Check = Callable[[Path], None]
-"""Reads a file, and raises one of our errors if the file is not the wanted one or not whole."""
+"""Reads a file. Raises a `ManyMatchError` if the file is not the expected one or is incomplete."""
 
 
 @dataclass(frozen=True)

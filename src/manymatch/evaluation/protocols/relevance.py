@@ -12,33 +12,37 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
-from manymatch.datasets.base import RELEVANCE
+from manymatch.datasets.base import JUDGED, RELEVANCE
 from manymatch.util.csv_table import is_csv, read_csv
 from manymatch.util.errors import DataError
 from manymatch.util.parquet_file import read_table
+
+_NO_PAIRS = torch.empty(0, 2, dtype=torch.int64)
 
 
 @dataclass(frozen=True)
 class Judgments:
     """`extra (p, 2)`: rows (image, caption) of positives beyond the annotated pairs, without
-    repetition; `complete`: every positive is known, so that every query can be scored."""
+    repetition; `complete`: every positive is known, so that every query can be scored;
+    `judged_false (q, 2)`: rows of pairs that people judged false."""
 
     extra: Tensor
     complete: bool
+    judged_false: Tensor = _NO_PAIRS
 
     def __bool__(self) -> bool:
         return len(self.extra) > 0
 
 
-NO_JUDGMENTS = Judgments(torch.empty(0, 2, dtype=torch.int64), complete=False)
+NO_JUDGMENTS = Judgments(_NO_PAIRS, complete=False)
 
 
 def read_judgments(
     path: Path, image_ids: Sequence[str], caption_ids: Sequence[str], image_index: Tensor
 ) -> Judgments:
     """Read the judgments of the given images and captions from a relevance table
-    (`datasets.base.RELEVANCE`), or from a CSV file with its columns. Pairs of other splits are left
-    out.
+    (`datasets.base.RELEVANCE` or `JUDGED`), or from a CSV file with its columns. Pairs of other
+    splits are left out.
 
     Raises:
         DataError: the table cannot be used, or a CSV file has only pairs of other splits.
@@ -46,9 +50,10 @@ def read_judgments(
     foreign = is_csv(path)
     table = read_table(
         path,
-        RELEVANCE,
+        JUDGED,
         "Run the stage 'captions', or give another table with --relevance.",
-        read=(lambda file: read_csv(file, RELEVANCE.names)) if foreign else None,
+        read=(lambda file: read_csv(file, RELEVANCE.names, ("relevant",))) if foreign else None,
+        optional=("relevant",),
     )
     image = pc.index_in(table["image_id"], value_set=pa.array(image_ids, pa.string()))
     caption = pc.index_in(table["caption_id"], value_set=pa.array(caption_ids, pa.string()))
@@ -59,7 +64,15 @@ def read_judgments(
             f"{path}: none of the {len(table):,} pairs is an image and a caption of the split, "
             f"such as {first}. Check the ids"
         )
-    columns = [np.asarray(column.filter(known), dtype=np.int64) for column in (image, caption)]
-    extra = torch.from_numpy(np.unique(np.stack(columns, 1), axis=0))
-    extra = extra[image_index[extra[:, 1]] != extra[:, 0]]
-    return Judgments(extra, (table.schema.metadata or {}).get(b"complete") == b"true")
+    relevant = pc.fill_null(table["relevant"], True) if "relevant" in table.column_names else True
+
+    def rows(kept: pa.ChunkedArray) -> Tensor:
+        columns = [np.asarray(column.filter(kept), dtype=np.int64) for column in (image, caption)]
+        pairs = torch.from_numpy(np.unique(np.stack(columns, 1), axis=0))
+        return pairs[image_index[pairs[:, 1]] != pairs[:, 0]]
+
+    return Judgments(
+        rows(pc.and_(known, relevant)),
+        (table.schema.metadata or {}).get(b"complete") == b"true",
+        rows(pc.and_not(known, relevant)),
+    )

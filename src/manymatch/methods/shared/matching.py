@@ -1,16 +1,19 @@
-"""What the losses of methods share: weighted terms, and the losses on scores of VSE++ and SwAMP."""
+"""What the losses of methods share: weighted terms, and the losses on scores of VSE++, SwAMP and
+SigLIP."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Annotated, Literal
 
+import torch
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from manymatch.config.preset import Positive
 from manymatch.config.strict import Strict
-from manymatch.losses.contrastive import info_nce
+from manymatch.losses.contrastive import info_nce, sigmoid_pairs
 from manymatch.losses.triplets import Mining, mining_of_epoch, triplet
 
 Term = tuple[float, Callable[[], Tensor]]
@@ -43,21 +46,32 @@ def check_weights(settings: Strict, *names: str) -> None:
 class MatchingSettings(Strict):
     """The defaults are VSE++'s."""
 
-    objective: Literal["triplet", "info_nce"] = "triplet"
+    objective: Literal["triplet", "info_nce", "sigmoid"] = "triplet"
     margin: Positive = 0.2
     temperature: Positive = 0.05
     """Temperature of `info_nce`."""
+    sigmoid_scale: Positive = 10.0
+    """First value of the learned factor t of the scores in `sigmoid`; the default is SigLIP's."""
+    sigmoid_bias: float = -10.0
+    """First value of the learned bias b in `sigmoid`; the default is SigLIP's, whose batches have
+    32,768 pairs. The true pairs of a batch of B images are a share 1 / B, the sigmoid of about
+    -log B."""
     all_negatives_epochs: Annotated[int, Field(ge=0)] = 1
     """Number of first epochs in which the triplet loss sums over all negatives: the hardest
     negatives alone can make fresh weights collapse."""
 
 
-class Matching:
-    """The triplet loss with the hardest negatives (with all in the first epochs), or InfoNCE."""
+class Matching(nn.Module):
+    """The triplet loss with the hardest negatives (with all in the first epochs), InfoNCE, or
+    SigLIP's loss with its learned scale and bias."""
 
     def __init__(self, settings: MatchingSettings) -> None:
+        super().__init__()
         self.settings = settings
         self.mining: Mining = "hardest"
+        if settings.objective == "sigmoid":
+            self.log_scale = nn.Parameter(torch.tensor(math.log(settings.sigmoid_scale)))
+            self.bias = nn.Parameter(torch.tensor(settings.sigmoid_bias))
 
     def start_epoch(self, epoch: int) -> None:
         """Choose the negatives of the epoch (0-based); called before each training epoch."""
@@ -69,4 +83,7 @@ class Matching:
         settings = self.settings
         if settings.objective == "info_nce":
             return {"info_nce": info_nce(scores, image_index, settings.temperature)}
+        if settings.objective == "sigmoid":
+            logits = scores * self.log_scale.exp() + self.bias
+            return {"sigmoid": sigmoid_pairs(logits, image_index)}
         return {"triplet": triplet(scores, image_index, settings.margin, self.mining)}

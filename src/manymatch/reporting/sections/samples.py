@@ -19,7 +19,7 @@ from manymatch.reporting.queries import (
 )
 from manymatch.reporting.section import Section
 from manymatch.results.all_results import AllResults
-from manymatch.results.retrieval import RetrievedCaption, RetrievedImage
+from manymatch.results.retrieval import Mark, RetrievedCaption, RetrievedImage
 from manymatch.results.samples import CaptionQuery, ImageQuery
 
 MAX_QUERIES, MAX_ANSWERS = 16, 10
@@ -44,7 +44,8 @@ def images(results: AllResults) -> list[Block]:
             for run in results.runs[:1]
         )
         return [*map(Note, missing)]
-    return [Legend(results.judged), Picker("image", "image", questions, pictures=True)]
+    legend = Legend(_marks(results, "images"))
+    return [legend, Picker("image", "image", questions, pictures=True)]
 
 
 def captions(results: AllResults) -> list[Block]:
@@ -57,7 +58,13 @@ def captions(results: AllResults) -> list[Block]:
         blocks = [Quote(query.caption), Graph("Scene graph", drawing), answers]
         questions.append(Question(query.caption, blocks))
     picker = Picker("caption", "caption", questions)
-    return [Legend(results.judged), picker] if questions else []
+    return [Legend(_marks(results, "captions")), picker] if questions else []
+
+
+def _marks(results: AllResults, kind: str) -> set[Mark]:
+    """The marks of the answers that the section shows."""
+    rankings = (ranking for _, found in _rankings(results, kind) for ranking in found)
+    return {answer.mark for ranking in rankings for answer in ranking.answers}
 
 
 def _rankings(

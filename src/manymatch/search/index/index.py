@@ -45,6 +45,7 @@ class Index:
     Attributes:
         folder: where the index lies.
         manifest: the origin of the items, and the model.
+        seal: the seal of the folder as it was opened.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Index:
         model: Model | str | Path | None,
         beta: float | None,
     ) -> None:
-        self.folder, self.manifest, self._seal = folder, manifest, seal
+        self.folder, self.manifest, self.seal = folder, manifest, seal
         self._stored, self._given, self._beta = stored, model, beta
         self._loading = threading.Lock()
         self._ready: tuple[Model, dict[Side, Scanner]] | None = None
@@ -104,7 +105,7 @@ class Index:
         Raises:
             DataError: a file is damaged.
         """
-        self._seal.check_all()
+        self.seal.check_all()
 
     def __contains__(self, id: object) -> bool:
         """Whether the index has the item `id`."""
@@ -238,7 +239,7 @@ class Index:
                 query=name,
                 unknown=unknown,
                 understood=understood,
-                results=self._results(hit, query.side, right if understood else None),
+                results=self._results(hit, query.side, right) if understood else [],
                 right=right if understood else None,
                 exact=True,
                 reranked=hit.reranked,
@@ -268,7 +269,7 @@ class Index:
         with self._loading:
             if self._ready is None:
                 given = self._given, self._beta
-                self._ready = loaded(self.manifest, self._seal, self._stored, *given)
+                self._ready = loaded(self.manifest, self.seal, self._stored, *given)
             return self._ready
 
     @cached_property

@@ -15,8 +15,8 @@ from typing import Any
 from manymatch.batch.parallel_map import single_core
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Side
-from manymatch.model.hub import downloaded
 from manymatch.model.model import Model, load
+from manymatch.model.places import downloaded
 from manymatch.search.index.manifest import CODES, Manifest, check_codes, seal_of
 from manymatch.search.index.stored import Stored
 from manymatch.search.scan.codes import Codes

@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from html import escape
 from importlib.resources import files
 from pathlib import PurePath
 from threading import Thread
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import generate_latest
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Scope
 
 import manymatch
+from manymatch.search.service.any_index import AnyIndex
 from manymatch.search.service.guard import Guard, Rate, refusal
 from manymatch.search.service.routes import Fault, fault_of, router
-from manymatch.search.service.served_index import AnyIndex, ServedIndex
+from manymatch.search.service.served_index import ServedIndex
 from manymatch.util.errors import ConfigError, ManyMatchError
 
 _SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 60)
@@ -51,6 +55,8 @@ def application(
         indexes[index.name] = index
         metrics.add(index)
 
+    followed = [index for index in served if isinstance(index, ServedIndex)]
+
     @asynccontextmanager
     async def loading(app: FastAPI) -> AsyncIterator[None]:
         threads = [index.load() for index in indexes.values()]
@@ -63,6 +69,8 @@ def application(
 
         Thread(target=watch, daemon=True).start()
         yield
+        for index in followed:
+            index.end()
 
     app = FastAPI(
         title="ManyMatch search",
@@ -84,6 +92,19 @@ def application(
         known = {state["status"] for state in states}
         status = next(name for name in ("loading", "ready", "failed") if name in known)
         return {"status": status, "indexes": states}
+
+    @app.post("/reload")
+    async def reload() -> dict[str, object]:
+        """Take over indexes that were replaced, without waiting for the next look at the folders.
+        The answer is that of `/health` afterwards."""
+        for index in followed:
+            await run_in_threadpool(index.follow)
+        return await health()
+
+    @app.get("/docs", response_class=Response, include_in_schema=False)
+    async def docs() -> Response:
+        """The requests as a page, which loads nothing from a network."""
+        return Response(_described(app.openapi()), media_type="text/html")
 
     @app.get("/metrics", response_class=Response)
     def numbers() -> Response:
@@ -125,6 +146,33 @@ def _add_page(app: FastAPI) -> None:
             answer = Response(file.read_bytes(), media_type=media_type, headers=kept)
             path = "/" if file.name == "index.html" else f"/page/{file.name}"
             app.add_api_route(path, partial(same, answer), include_in_schema=False)
+
+
+def _described(api: dict[str, Any]) -> str:
+    """The page of the requests that OpenAPI describes."""
+    parts = []
+    for path, methods in api["paths"].items():
+        for method, told in methods.items():
+            rows = [
+                f"<tr><td><code>{escape(one['name'])}</code></td><td>{escape(one['in'])}</td>"
+                f"<td>{escape(one.get('description') or '')}</td></tr>"
+                for one in told.get("parameters", ())
+            ]
+            bodies = ", ".join(told.get("requestBody", {}).get("content", ()))
+            body = f"<p class='note'>Body: {escape(bodies)}</p>" if bodies else ""
+            table = f"<div class='scroll'><table>{''.join(rows)}</table></div>" if rows else ""
+            parts.append(
+                f"<section><h3><code>{method.upper()} {escape(path)}</code></h3>"
+                f"<p>{escape(told.get('description') or '')}</p>{body}{table}</section>"
+            )
+    title = escape(api["info"]["title"])
+    return (
+        "<!doctype html><html lang='en'><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width'>"
+        f"<title>{title}: requests</title><link rel='stylesheet' href='/page/page.css'>"
+        f"<body><main><h1>{title}</h1><p>For programs: <a href='/openapi.json'>openapi.json</a>. "
+        f"<a href='/'>The search page</a>.</p>{''.join(parts)}</main></body></html>"
+    )
 
 
 class Metrics:

@@ -17,8 +17,8 @@ from starlette.concurrency import run_in_threadpool
 from manymatch.batch.caption_text import caption_fault
 from manymatch.model.answer import Answer, Explanation, Item
 from manymatch.model.picture_bytes import MOST_PIXELS, decoded, media_type, thumbnail
+from manymatch.search.service.any_index import AnyIndex, Kind
 from manymatch.search.service.guard import read_body
-from manymatch.search.service.served_index import AnyIndex, Kind
 from manymatch.util.errors import nearest
 
 _MOST_JSON = 64 * 1024

@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from fastapi import HTTPException
 from PIL import Image
 
 from manymatch.config.names import checked_name
 from manymatch.model.picture_bytes import decoded
+from manymatch.search.service.any_index import AnyIndex, Kind
 from manymatch.util.errors import CheckpointError, ConfigError, DataError, ManyMatchError
 from manymatch.util.progress import say
 
@@ -27,83 +26,16 @@ if TYPE_CHECKING:
 
 _SECONDS = 60.0
 """An answer that takes longer is given up."""
+_BETWEEN_LOOKS = 2.0
+"""Seconds between two looks at the folder of an index."""
 LARGEST = 64
 """The most requests of a batch."""
 MOST_WAITING = 512
 """The maximum length of the queue. Further requests are refused."""
 
 
-@dataclass(frozen=True)
-class Kind:
-    """What requests ask for, and with which settings; requests of one kind form batches.
-
-    A request is a text, a picture, or the id of an item whose best items are searched. A request
-    for an explanation is the id of an item and a query of the other side.
-    """
-
-    query: Literal["text", "picture", "item", "explanation"]
-    k: int = 20
-    where: str | None = None
-    least: float | None = None
-
-
-class AnyIndex(ABC):
-    """An index under a name in requests; the status is `loading`, then `ready` or `failed`."""
-
-    waits: str
-    """The text for a client while the index is not ready."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.status: Literal["loading", "ready", "failed"] = "loading"
-        self.fault: str | None = None
-        self.facts: dict[str, Any] = {}
-
-    def load(self) -> threading.Thread:
-        """Make the index ready in a thread."""
-        thread = threading.Thread(target=self._load, daemon=True)
-        thread.start()
-        return thread
-
-    def check_ready(self) -> None:
-        """Raise an `HTTPException` 503 if the index is not ready."""
-        if self.status != "ready":
-            raise HTTPException(503, f"index '{self.name}': {self.fault or self.waits}")
-
-    def state(self) -> dict[str, Any]:
-        """Name, status, and what is known about the index."""
-        fault = {"error": self.fault} if self.fault else {}
-        return {"name": self.name, "status": self.status, **fault, **self.facts}
-
-    @abstractmethod
-    def item(self, item: str) -> Any:
-        """The facts of an item.
-
-        Raises:
-            HTTPException: 404, the index has no such item; 503, the index is not ready.
-        """
-
-    @abstractmethod
-    def picture(self, item: str) -> bytes:
-        """The file of an item; raises the same as `item`."""
-
-    @abstractmethod
-    async def answer(self, kind: Kind, request: Any) -> Any:
-        """The answer of a request.
-
-        Raises:
-            HTTPException: 503, the index is not ready or too many requests wait; 504, no answer
-                came in time.
-            ManyMatchError: the request is faulty.
-        """
-
-    @abstractmethod
-    def _load(self) -> None:
-        """Make the index ready, or set `status` and `fault`."""
-
-
 class ServedIndex(AnyIndex):
-    """An index of this machine.
+    """An index of this machine. A thread follows the folder of the index.
 
     Args:
         name: the name in requests.
@@ -121,6 +53,7 @@ class ServedIndex(AnyIndex):
         self.folder, self._model = folder, model
         self.batch_seen: Callable[[int], object] = lambda size: None
         self._index: Index | None = None
+        self._following, self._ended, self._said = threading.Lock(), threading.Event(), ""
         self._batcher = Batcher(self._answers, lambda size: self.batch_seen(size))
 
     @classmethod
@@ -199,28 +132,68 @@ class ServedIndex(AnyIndex):
 
         try:
             index = Index.open(self.folder, self._model)
-            # The first queries load model, parser and image features, so nobody waits for them.
-            index.model.parse(["a photograph"])
-            if index.manifest.side == "images":
-                index.search("a photograph", 1)
-            # A model on features that others published takes no pictures, but texts.
-            with suppress(ConfigError, CheckpointError):
-                index.search(Image.new("RGB", (64, 64)), 1)
-            manifest = index.manifest
-            self.facts = {
-                "items": manifest.items,
-                "side": manifest.side,
-                "method": manifest.identity["method"],
-                "model": manifest.identity,
-            }
-            self._index, self.status = index, "ready"
+            self._take(index)
             say(f"index '{self.name}' is ready")
             index.check()  # reads all embeddings, which takes a while for a large index
+            threading.Thread(target=self._follow, daemon=True).start()
         except (ManyMatchError, OSError) as error:
             # The terminal has the details, which name paths.
             self.fault = "cannot be used; the terminal of the service says why"
             self.status, self._index, self.facts = "failed", None, {}
             say(f"error: index '{self.name}': {error}")
+
+    def _take(self, index: Index) -> None:
+        """Answer by `index` from now on."""
+        # The first queries load model, parser and image features, so nobody waits for them.
+        index.model.parse(["a photograph"])
+        if index.manifest.side == "images":
+            index.search("a photograph", 1)
+        # A model on features that others published takes no pictures, but texts.
+        with suppress(ConfigError, CheckpointError):
+            index.search(Image.new("RGB", (64, 64)), 1)
+        manifest = index.manifest
+        self.facts = {
+            "items": manifest.items,
+            "side": manifest.side,
+            "method": manifest.identity["method"],
+            "model": manifest.identity,
+        }
+        self._index, self.status = index, "ready"
+
+    def _follow(self) -> None:
+        while not self._ended.wait(_BETWEEN_LOOKS):
+            self.follow()
+
+    def follow(self) -> None:
+        """Take over the index that lies in the folder now, if it is another one. The former index
+        answers until the new one is ready, and goes on if the new one cannot be used."""
+        with self._following:
+            from manymatch.search.index.index import Index
+            from manymatch.search.index.manifest import seal_of
+
+            former = self._index
+            try:
+                if former is None or seal_of(self.folder) == former.seal:
+                    return
+                try:
+                    index = Index.open(self.folder, former.model)
+                except CheckpointError:  # another model made the new index
+                    index = Index.open(self.folder, self._model)
+                index.check()
+                self._take(index)
+                self._said = f"index '{self.name}' was replaced: {len(index):,} items"
+                say(self._said)
+            except (ManyMatchError, OSError) as error:
+                # The folder is missing for a moment while it is replaced, so the fault may pass.
+                fault = f"index '{self.name}' goes on as it was: {error}"
+                if fault == self._said:
+                    return
+                self._said = fault
+                say(fault)
+
+    def end(self) -> None:
+        """Follow the folder no longer."""
+        self._ended.set()
 
 
 Work = tuple[Any, Any, "Future[Any]"]

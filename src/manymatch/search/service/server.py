@@ -6,6 +6,7 @@ import errno
 import signal
 import socket
 import sys
+import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Event
@@ -27,6 +28,7 @@ def serve(
     shards: bool = False,
     shard_of: str | None = None,
     model: str | None = None,
+    show: bool = False,
 ) -> None:
     """Serve indexes on `http://host:port` until SIGINT or SIGTERM, or until none can be loaded.
 
@@ -35,6 +37,7 @@ def serve(
         rate: requests a second that each client may send.
         shard_of: the name of the whole index. Each folder is a shard of the whole.
         model: of all folders; None: as each says.
+        show: whether to open the page in a browser.
 
     Raises:
         SystemExit: no index can be loaded.
@@ -45,9 +48,10 @@ def serve(
     try:
         import uvicorn
 
+        from manymatch.search.service.any_index import AnyIndex
         from manymatch.search.service.app import application
         from manymatch.search.service.guard import Connection
-        from manymatch.search.service.served_index import AnyIndex, ServedIndex
+        from manymatch.search.service.served_index import ServedIndex
         from manymatch.search.service.sharded_index import ShardedIndex
     except ModuleNotFoundError as error:
         raise ConfigError(
@@ -77,7 +81,10 @@ def serve(
         timeout_graceful_shutdown=_GRACE,
     )
     name = f"[{host}]" if ":" in host else host
-    say(f"http://{name}:{listener.getsockname()[1]} (Ctrl+C ends)")
+    address = f"http://{name}:{listener.getsockname()[1]}"
+    say(f"{address} (Ctrl+C ends)")
+    if show:
+        webbrowser.open(address)  # The browser waits for the first answer.
     # uvicorn ends at these signals and then raises them once more.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: None)

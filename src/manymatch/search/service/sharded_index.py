@@ -21,7 +21,7 @@ from starlette.concurrency import run_in_threadpool
 
 from manymatch.config.names import checked_name
 from manymatch.model.answer import Answer, Explanation, Item, Milliseconds
-from manymatch.search.service.served_index import AnyIndex, Kind
+from manymatch.search.service.any_index import AnyIndex, Kind
 from manymatch.util.errors import ConfigError, first_line
 from manymatch.util.progress import say
 

@@ -81,7 +81,7 @@ const cutOff = (index, results, cards, [word, , of]) => {
 
 /** What the model did not understand of a text. */
 const notes = ({ unknown, understood }) => {
-  if (!understood) return [make("p", { class: "fault", role: "status" }, "The model knows no word of this query, so the results mean nothing.")];
+  if (!understood) return [make("p", { class: "fault", role: "status" }, "The model knows no word of this query, so nothing is found.")];
   return unknown.length ? [make("p", { class: "note unknown", role: "status" }, `Not known to the model: ${unknown.join(", ")}`)] : [];
 };
 
@@ -97,7 +97,7 @@ const column = ({ index, answer, error, description }) => {
   head.append(make("span", { class: "note" }, `${time < 10 ? time.toFixed(1) : Math.round(time)} ms${exact ? ", exact" : ", not proven exact"}`));
   section.append(...notes(answer));
   if (!results.length) {
-    section.append(make("p", { class: "note" }, "Nothing fits the filter."));
+    if (answer.understood) section.append(make("p", { class: "note" }, "Nothing fits the filter."));
     return section;
   }
   const words = wordsOf(answer);

@@ -1,4 +1,4 @@
-"""Trained models on the Hugging Face hub."""
+"""Where a trained model is: a folder, in this package, or on the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -6,11 +6,26 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from manymatch.model.checkpoint import FILES
+from manymatch.model.facts import FACTS
 from manymatch.util.errors import CheckpointError, first_line
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
 """OWNER/MODEL or OWNER/MODEL@REVISION."""
+_PACKAGED = Path(__file__).parent / "packaged"
+
+
+def packaged() -> dict[str, Path]:
+    """Name -> folder of each model that comes with this package, sorted by name."""
+    return {path.parent.name: path.parent for path in sorted(_PACKAGED.glob(f"*/{FACTS}"))}
+
+
+def found(name: str) -> Path:
+    """The folder of the model `name`: a folder, a packaged model, or a name on the hub.
+
+    Raises:
+        CheckpointError: there is no such model, or the hub does not answer.
+    """
+    return Path(name) if Path(name).is_dir() else packaged().get(name) or fetched(name)
 
 
 def fetched(name: str, *, local_files_only: bool = False) -> Path:
@@ -23,9 +38,13 @@ def fetched(name: str, *, local_files_only: bool = False) -> Path:
         CheckpointError: there is no such model, or the hub does not answer.
     """
     advice = "Name the folder of a trained model, such as models/scenes/cora"
+    if names := ", ".join(packaged()):
+        advice += f", a model of the package ({names})"
     if not _NAME.fullmatch(name):
         raise CheckpointError(f"{name}: no such folder. {advice}, or OWNER/MODEL on the hub.")
     from huggingface_hub import snapshot_download
+
+    from manymatch.model.checkpoint import FILES
 
     repository, _, revision = name.partition("@")
     try:
@@ -43,7 +62,9 @@ def fetched(name: str, *, local_files_only: bool = False) -> Path:
 
 
 def downloaded(name: str) -> Path | None:
-    """The folder of a model on the hub that was copied to this machine before."""
+    """The folder of a packaged model, or of a model on the hub that is on this machine already."""
+    if name in packaged():
+        return packaged()[name]
     with suppress(CheckpointError):
         return fetched(name, local_files_only=True)
     return None
@@ -58,6 +79,8 @@ def uploaded(folder: Path, name: str, private: bool) -> str:
     if not _NAME.fullmatch(name) or "@" in name:
         raise CheckpointError(f"{name}: no name on the hub. Write OWNER/MODEL.")
     from huggingface_hub import HfApi
+
+    from manymatch.model.checkpoint import FILES
 
     hub = HfApi()
     try:

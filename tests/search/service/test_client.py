@@ -1,0 +1,101 @@
+"""`manymatch.Client`, and the page of the requests."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+from PIL import Image
+from starlette.testclient import TestClient
+
+import manymatch
+from manymatch.search.service.app import application
+from manymatch.search.service.served_index import ServedIndex
+from manymatch.util.errors import ConfigError, DataError
+
+from .conftest import serving
+
+
+@pytest.fixture(scope="module")
+def address(indexes: list[Path]) -> Iterator[str]:
+    served = [ServedIndex.from_folder(folder) for folder in indexes]
+    with serving(application(served, rate=1e6)) as port:
+        client = manymatch.Client(f"http://127.0.0.1:{port}")
+        while client.health()["status"] == "loading":
+            pass
+        yield f"http://127.0.0.1:{port}"
+
+
+def test_the_answers_are_those_of_the_index(
+    address: str, indexes: list[Path], pictures: list[Path]
+) -> None:
+    client, index = manymatch.Client(address), manymatch.Index.open(indexes[0])
+
+    def hits(answer) -> list[tuple[str, float]]:  # type: ignore[no-untyped-def]
+        return [(one.id, pytest.approx(one.score, abs=1e-5)) for one in answer.results]
+
+    for query in ("two dogs", pictures[1], Image.open(pictures[1])):
+        assert hits(client.search(query, 3)) == hits(index.search(query, 3))
+    best = index.search("two dogs", 1).results[0].id
+    assert hits(client.similar(best)) == hits(index.similar(best))
+    assert client.item(best) == index.item(best)
+    assert client.picture(best) == index.picture(best)
+    assert client.explain(best, "two dogs").score == pytest.approx(
+        client.search("two dogs", 1).results[0].score, abs=1e-5
+    )
+    assert client.reload()["status"] == "ready"
+    captions = manymatch.Client(address, "captions").search(pictures[1], 2)
+    assert len(captions.results) == 2 and captions.results[0].text
+
+
+def test_a_refusal_and_a_missing_service_are_one_line(address: str, tmp_path: Path) -> None:
+    client = manymatch.Client(address)
+    for ask, words in (
+        (lambda: client.search(""), "/search: "),
+        (lambda: client.search("two dogs", 0), "k"),
+        (lambda: client.item("nothing"), "no item 'nothing'"),
+        (lambda: client.search(tmp_path / "none.png"), "none.png: No such file"),
+        (lambda: manymatch.Client(address, "odd").search("two dogs"), "no index 'odd'"),
+    ):
+        with pytest.raises(DataError, match=words) as raised:
+            ask()
+        assert "\n" not in str(raised.value)
+    for url in ("http://127.0.0.1:1", "127.0.0.1", "http://[", "odd://x"):
+        with pytest.raises(ConfigError, match=re.escape(url)):
+            manymatch.Client(url).health()
+
+
+def test_a_container_runs_what_is_there(root: Path, address: str) -> None:
+    docker = (root / "deploy" / "Dockerfile.search").read_text().replace("\\\n", "")
+    for names in re.findall(r"^COPY (.+) \S+$", docker, re.MULTILINE):
+        assert all((root / name).exists() for name in names.split())
+    assert "'.[search]'" in docker
+    lines = dict(
+        re.findall(r"^(?:HEALTHCHECK.*?)?\b(CMD|ENTRYPOINT) (\[.+\])$", docker, re.MULTILINE)
+    )
+    command = json.loads(lines["ENTRYPOINT"]) + json.loads(lines["CMD"])
+    assert command == ["manymatch", "serve", "/data/index", "--host", "0.0.0.0"]
+    (check,) = re.findall(r"^HEALTHCHECK.*? CMD (\[.+\])$", docker, re.MULTILINE)
+    program = json.loads(check)[2].replace("http://127.0.0.1:8000", address)
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+    gone = program.replace(address, "http://127.0.0.1:1")
+    assert subprocess.run([sys.executable, "-c", gone], capture_output=True).returncode == 1
+    services = yaml.safe_load((root / "deploy" / "search.yaml").read_text())["services"]
+    assert services["search"]["build"]["dockerfile"] == "deploy/Dockerfile.search"
+    assert "ports" not in services["search"]
+    assert httpx.get(f"{address}/health", headers={"host": "localhost"}).status_code == 200
+
+
+def test_the_page_of_the_requests_needs_nobody_else(client: TestClient) -> None:
+    page = client.get("/docs")
+    assert page.status_code == 200 and "GET /search" in page.text and "<script" not in page.text
+    targets = set(re.findall(r"(?:href|src)='([^']+)'", page.text))
+    assert targets == {"/page/page.css", "/openapi.json", "/"}
+    assert all(client.get(target).status_code == 200 for target in targets)

@@ -1,0 +1,142 @@
+"""A running service takes over an index that is replaced, and answers all the time."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+
+import pytest
+from made_indexes import made_index
+from starlette.testclient import TestClient
+from waiting import ready
+
+import manymatch
+from manymatch.search.service import served_index
+from manymatch.search.service.app import application
+from manymatch.search.service.served_index import ServedIndex
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture
+def photos(pictures: list[Path], make_model: Make, tmp_path: Path) -> Path:
+    """A folder of pictures, beside its index `photos.index`."""
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for path in pictures:
+        shutil.copy(path, folder)
+    made_index(folder, make_model("vsepp"), tmp_path / "photos.index")
+    return folder
+
+
+@pytest.fixture
+def client(photos: Path) -> Iterator[TestClient]:
+    served = ServedIndex.from_folder(photos.with_suffix(".index"))
+    with TestClient(application([served], rate=1e6), "http://127.0.0.1:8000") as client:
+        ready(client)
+        yield client
+
+
+def found(client: TestClient) -> set[str]:
+    answer = client.get("/search", params={"q": "two dogs", "k": 100})
+    assert answer.status_code == 200, answer.text
+    return {result["path"] for result in answer.json()["results"]}
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_clients_see_no_error_while_the_index_changes(
+    photos: Path, client: TestClient, make_model: Make
+) -> None:
+    done, kept = Event(), photos / "0.png"
+
+    def search() -> int:
+        answers = 0
+        while not done.is_set():
+            assert {"1.png", "2.png"} <= found(client)
+            answers += 1
+        return answers
+
+    with ThreadPoolExecutor(4) as pool:
+        searches = [pool.submit(search) for _ in range(4)]
+        try:
+            for update in range(6):
+                if update % 2:
+                    shutil.copy(photos / "1.png", kept)
+                else:
+                    kept.unlink()
+                made_index(photos, make_model("vsepp"), photos.with_suffix(".index"))
+                state = client.post("/reload").json()
+                assert state["status"] == "ready"
+                assert state["indexes"][0]["items"] == len(names(photos))
+                assert found(client) == names(photos)
+        finally:
+            done.set()
+        assert all(one.result() for one in searches)
+
+
+def test_an_index_by_another_model_is_taken_over(
+    photos: Path, client: TestClient, make_model: Make
+) -> None:
+    shutil.rmtree(photos.with_suffix(".index"))
+    made_index(photos, make_model("maxmatch"), photos.with_suffix(".index"))
+    assert client.post("/reload").json()["indexes"][0]["method"] == "maxmatch"
+    assert found(client) == names(photos)
+
+
+def test_an_index_that_cannot_be_used_changes_nothing(
+    photos: Path, client: TestClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    index = photos.with_suffix(".index")
+    shutil.move(index, photos.with_suffix(".aside"))
+    for _ in range(2):
+        assert client.post("/reload").json()["status"] == "ready"
+    shutil.copytree(photos.with_suffix(".aside"), index)
+    (index / "SEAL.json").write_text("{}")
+    assert client.post("/reload").json()["status"] == "ready"
+    assert found(client) == names(photos)
+    said = capsys.readouterr().err.splitlines()
+    assert sum("goes on as it was" in line for line in said) == 2
+
+
+def test_the_folder_is_watched(
+    photos: Path, make_model: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served_index, "_BETWEEN_LOOKS", 0.05)
+    served = ServedIndex.from_folder(photos.with_suffix(".index"))
+    with TestClient(application([served], rate=1e6), "http://127.0.0.1:8000") as client:
+        ready(client)
+        (photos / "0.png").unlink()
+        made_index(photos, make_model("vsepp"), photos.with_suffix(".index"))
+        while "0.png" in found(client):
+            time.sleep(0.05)
+        assert found(client) == names(photos)
+
+
+@pytest.mark.slow
+def test_the_command_follows_its_folder_until_it_is_interrupted(
+    photos: Path, make_model: Make
+) -> None:
+    index = photos.with_suffix(".index")
+    command = ["index", str(photos), "--model", str(make_model("vsepp")), "--to", str(index)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "manymatch", *command, "--watch"], stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr
+        said = (line for line in process.stderr if " items, " in line)
+        assert "5 items" in next(said)
+        (photos / "0.png").unlink()
+        assert "4 items, 1 removed" in next(said)
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+    assert process.returncode == 130 and "Traceback" not in rest
+    assert len(manymatch.Index.open(index)) == 4
