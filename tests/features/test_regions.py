@@ -188,6 +188,7 @@ FAULTS = [
     (change(PROCESSOR, image_processor_type="ViTImageProcessor"), "image processor"),
     (change(PROCESSOR, do_resize=False), "do_resize"),
     (change(PROCESSOR, size={"height": 3}), "none of the forms"),
+    (change(PROCESSOR, size=[64, 64]), "none of the forms"),
     (change(PROCESSOR, size={"height": 64, "width": 10**9}), "1..2048"),
     (change(PROCESSOR, do_pad=True, pad_size={"height": 99, "width": 99}), "pad_size"),
     (change(PROCESSOR, image_std=[0, 1, 1], do_normalize=True), "image_std"),

@@ -46,7 +46,7 @@ class Published(Strict):
     max_regions: Count | None = None
 
 
-def _up_to(regions: Any) -> Any:
+def _bounds(regions: Any) -> Any:
     """A number is the most regions; a text comes from the facts of a trained model."""
     if isinstance(regions, str):
         return regions.split("-")
@@ -56,8 +56,8 @@ def _up_to(regions: Any) -> Any:
 class Extraction(Strict):
     """One backbone's extraction. `weights`: a local file or folder, for backbones that bring none.
 
-    `regions`: the fewest and the most regions that a detector keeps of an image. `published`: the
-    datasets whose features are imported instead.
+    `regions`: the fewest and the most regions that a detector keeps of an image; one number is the
+    most. `published`: the datasets whose features are imported instead.
 
     `kind`: the backbone; null: the one that is called like the extraction. Of `kind: hf`, `model`
     is a folder or NAME@REVISION on the hub. `grid`: cells in a row; `layer`: -1 is the last one;
@@ -72,7 +72,7 @@ class Extraction(Strict):
     batch_size: Count = 32
     device: str = "auto"
     weights: str | None = None
-    regions: Annotated[tuple[Count, Count], BeforeValidator(_up_to)] = (36, 36)
+    regions: Annotated[tuple[Count, Count], BeforeValidator(_bounds)] = (36, 36)
     published: dict[Name, Published] = Field(default_factory=dict)
     kind: str | None = None
     model: Annotated[str, Field(min_length=1)] | None = None

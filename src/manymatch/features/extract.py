@@ -45,7 +45,7 @@ def extract(
     Args:
         backbone: the name of the features; also the kind, unless `settings` names another one.
         raw: the data set's raw folder, which contains the files of the caption table.
-        batch_size: number of images in a batch; on a GPU, also of crops.
+        batch_size: number of crops in a batch. Most kinds of features have one crop an image.
         device: "auto" for the GPU if there is one, or "cpu", "cuda", "cuda:1".
         weights: the weights of the backbone, if not its default ones.
         regions: the fewest and the most regions of an image, for a detector.

@@ -211,9 +211,10 @@ def _detector_recipe(content: dict[str, Any]) -> DetectorRecipe:
     size = content.get("size") or _DETECTOR_SIZES[real_time]
     if isinstance(size, int):
         size = {"shortest_edge": size, "longest_edge": content.get("max_size", 1333)}
-    size = {key: side for key, side in size.items() if side is not None}
+    given = size.items() if isinstance(size, dict) else ()
+    size = {key: side for key, side in given if side is not None}
     if set(size) not in map(set, _SIDES):
-        raise ValueError(f"the size {str(size)[:80]} has none of the forms {_SIDES}")
+        raise ValueError(f"the size {str(content['size'])[:80]} has none of the forms {_SIDES}")
     if any(not isinstance(side, int) or not 1 <= side <= LARGEST for side in size.values()):
         raise ValueError(f"the size {str(size)[:80]}: a side is not in 1..{LARGEST}")
     background, multiple = _DETECTORS[kind]
