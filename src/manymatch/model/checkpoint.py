@@ -31,7 +31,7 @@ from manymatch.methods.shared.method import Method
 from manymatch.model.facts import FACTS, REMEDY, facts
 from manymatch.networks.encoders.cnn import structure_only
 from manymatch.networks.layers.lora import merge_lora
-from manymatch.util.errors import CheckpointError, DataError, first_line
+from manymatch.util.errors import CheckpointError, DataError, StorageError, first_line
 from manymatch.util.files import replacing, sha256, write_json, write_text
 from manymatch.util.json_file import read_object
 from manymatch.util.regular_file import regular_path
@@ -87,12 +87,19 @@ def save_weights(path: Path, weights: Mapping[str, Tensor], name: str) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def save_half(source: Path, folder: Path) -> None:
-    """Copy the model in `source` to `folder`, with weights in float16.
+def copy_model(source: Path, folder: Path, half: bool) -> None:
+    """Copy the model in `source` to the new folder `folder`, with `half` in float16.
 
     Raises:
+        StorageError: the folder exists, or cannot be written.
         CheckpointError: a file of `source` is damaged, or a weight is too large for float16.
     """
+    if folder.exists():
+        raise StorageError(f"{folder}: exists already. Name a new folder for the model.")
+    if not half:
+        with replacing(folder) as partial:
+            shutil.copytree(source, partial)
+        return
     content = check_files(source)
     weights, name = read_weights(source / WEIGHTS)
     halves = {

@@ -44,16 +44,14 @@ _ATTENTIONS = (None, "eager", "sdpa")
 """Other names of attention can stand for kernels, which are code from the hub."""
 _TRAINED_ELSEWHERE = ("pooler.", "pooler_")
 """Weights that a classifier's checkpoint lacks: `AutoModel` gives its network a pooler."""
+_VIDEOS = "it reads videos. Name a model of pictures"
 _REFUSED = {
     "siglip2": "it reads patches of pictures of any shape. Name a SigLIP 2 of fixed size",
     "clipseg": "its vectors are made for segmentation. Name the CLIP that it is made of",
     "timm_backbone": "it needs the package timm. Name the model in transformers' own form",
     "timm_wrapper": "it needs the package timm. Name the model in transformers' own form",
-    "timesformer": "it reads videos. Name a model of pictures",
-    "videomae": "it reads videos. Name a model of pictures",
     "vit_mae": "it hides a random 75% of each picture. Name another model",
-    "vivit": "it reads videos. Name a model of pictures",
-    "vjepa2": "it reads videos. Name a model of pictures",
+    **dict.fromkeys(("timesformer", "videomae", "vivit", "vjepa2"), _VIDEOS),
 }
 """Model type -> why its features cannot be used."""
 
@@ -94,9 +92,8 @@ def quiet() -> Iterator[None]:
 
 @quiet()  # see `lacking`
 def open_model(name: str, texts: bool = False, detects: bool = False) -> HubModel:
-    """Open the model `name`, a folder or NAME@REVISION on the hub, which reads pictures or `texts`.
-
-    With `detects`, the model has the head of an object detector.
+    """Open the model `name`, a folder or NAME@REVISION on the hub, which reads pictures or `texts`,
+    or `detects` objects.
 
     The hub is asked once: afterwards the files of the cache are used. Without a revision, the
     first copy stays.
@@ -112,17 +109,14 @@ def open_model(name: str, texts: bool = False, detects: bool = False) -> HubMode
     arguments: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         described = transformers.AutoConfig.from_pretrained(folder, **arguments)
-        detectors = transformers.MODEL_FOR_OBJECT_DETECTION_MAPPING
-        if detects and type(described) not in detectors:
+        if detects and type(described) not in transformers.MODEL_FOR_OBJECT_DETECTION_MAPPING:
             raise ConfigError(f"{folder}: '{config['model_type']}' is no detector of objects")
-        detector = transformers.AutoModelForObjectDetection
-        kind = detector if detects else auto_class(described, texts)
+        kind = transformers.AutoModelForObjectDetection if detects else auto_class(described, texts)
         with torch.device("meta"):
             empty = kind.from_config(described, trust_remote_code=False)
         tower = getattr(empty, "text_model" if texts else "vision_model", empty)
-        wanted = "input_ids" if texts else "pixel_values"
+        wanted, what = ("input_ids", "texts alone") if texts else ("pixel_values", "pictures")
         if tower.main_input_name != wanted or (texts and tower.config.is_encoder_decoder):
-            what = "texts alone" if texts else "pictures"
             raise ConfigError(f"{folder}: '{config['model_type']}' is no model of {what}. Name one")
         parameters = sum(parameter.numel() for parameter in empty.parameters())
         if parameters > size:  # before memory is taken for them
