@@ -30,6 +30,7 @@ OTHERS = {
     # A user's own files.
     *("file", "subject", "scores", "images", "texts", "image_ids", "caption_ids", "captions"),
     *("relevance", "source", "model", "to", "table", "index", "indexes", "query", "image"),
+    "pictures",
 }
 GOOD = {"dataset": "scenes", "preset": "vsepp", "features": "lite0", "presets": "vsepp"}
 GOOD |= {"source": "missing", "model": "missing", "to": "made", "indexes": "missing"}

@@ -92,7 +92,7 @@ _ROOM = "-" * 4000
 @functools.cache
 def folder() -> Path:
     """A folder like that of an environment's programs: `python`, which takes the others of this
-    folder for those of its environment, and the scripts. `only("dvc")` has that script alone."""
+    folder for those of its environment, and the scripts."""
     # The system reuses process ids.
     begun = psutil.Process(_TESTS).create_time()
     made = Path(tempfile.gettempdir()) / f"warm-{_TESTS}-{begun:.0f}"
@@ -113,11 +113,6 @@ def spawn_passing(path: str, arguments: list[str], passed: Sequence[int]) -> int
     return _PASSING(os.fsencode(spawn()) if child else path, arguments, passed)
 
 
-def only(command: str) -> Path:
-    """A folder with the script of one command."""
-    return folder().parent / command
-
-
 def _start(made: Path, tests: int) -> None:
     """Start the process that loads; it ends with the process `tests` and removes the folder."""
     address = str(made / "socket")
@@ -130,8 +125,6 @@ def _start(made: Path, tests: int) -> None:
         script = programs / name
         script.write_text(_SCRIPT.format(python=sys.executable, address=address))
         script.chmod(0o755)
-        (made / name).mkdir()
-        (made / name / name).symlink_to(script)
     server = subprocess.Popen(
         [sys.executable, __file__, address, str(tests), _ROOM],
         # Without the mark of one process of tests, because it serves the others as well.

@@ -40,15 +40,16 @@ class Workspace:
 
     @property
     def environment(self) -> dict[str, str]:
-        paths = [str(Path(sys.executable).parent), os.environ["PATH"]]
-        paths.insert(
-            0, str(warm_commands.only("dvc") if self.own_sources else warm_commands.folder())
+        programs = Path(sys.executable).parent if self.own_sources else warm_commands.folder()
+        path = (
+            f"{programs}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         )
         own = {"PYTHONPATH": str(self.folder / "src")} if self.own_sources else {}
-        return {**os.environ, **own, "PATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
+        return {**os.environ, **own, "PATH": path, "PYTHONUNBUFFERED": "1"}
 
     def with_own_sources(self) -> Workspace:
-        """The same, but commands run the copied `src`, so that a test may change it."""
+        """The same, but commands run the copied `src`, so that a test may change it. They are not
+        warm."""
         return replace(self, own_sources=True)
 
     def clone(self, folder: Path) -> Workspace:
