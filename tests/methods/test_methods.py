@@ -128,6 +128,11 @@ def test_an_unknown_method_is_refused_with_the_nearest(vocabulary):
             {"concept_size": 5, "concept_directions": "concatenate"},
             "concept_size 5 is odd: two directions cannot share it",
         ),
+        ("pretrained", {"model": "x", "prompt": "a photo"}, "prompt: expected a text with one {}"),
+        ("pretrained", {"model": "x"}, "pieces of its own tokeniser"),
+        ("dive", {"text": {"encoder": "hf"}}, "the group 'hf' with a model"),
+        ("cora", {"concept_encoder": "gru", "hf": {"model": "x"}}, "belong together"),
+        ("dive", {"text": {"encoder": "hf", "hf": {"model": "x", "train": "last"}}}, "hf.train"),
     ],
 )
 def test_a_wrong_setting_is_one_line(vocabulary, name, settings, message):

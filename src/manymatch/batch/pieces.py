@@ -113,7 +113,7 @@ class Pieces:
         return type(self), (self._json, self.network, self.pretrained, self.special)
 
     def save(self, path: Path) -> None:
-        """Write the JSON file that `from_json` reads, completely or not at all."""
+        """Write the JSON file that `load_vocabulary` reads, completely or not at all."""
         special = self.special.model_dump(mode="json")
         pieces = json.loads(self._json)
         write_json(path, {"pieces": pieces, "special": special, "network": self.network})

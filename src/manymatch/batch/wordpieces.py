@@ -77,7 +77,7 @@ class WordPieces(Pieces):
             raise ConfigError(f"{folder}: the wordpieces cannot be used: {error}") from None
 
     def save(self, path: Path) -> None:
-        """Write the JSON file that `from_json` reads, completely or not at all."""
+        """Write the JSON file that `load_vocabulary` reads, completely or not at all."""
         write_json(path, {"wordpieces": json.loads(self._json), "network": self.network})
 
     def shown(self, ids: Sequence[int]) -> list[str]:
