@@ -8,17 +8,21 @@ services expect it, and `run`, `state` and `reason`.
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 
 import httpx
 from prefect.blocks.webhook import Webhook
 from prefect.client.orchestration import PrefectClient
 from prefect.events.actions import CallWebhook
-from prefect.events.schemas.automations import AutomationCore, EventTrigger
+from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
+from prefect.types import SecretDict
+from pydantic import SecretStr
 
 from manymatch.util.errors import ConfigError
 
 VARIABLE = "MANYMATCH_WEBHOOK"
 AUTOMATION, BLOCK = "manymatch: a run did not end well", "manymatch-alerts"
+_HEADERS = {"content-type": "application/json"}
 _STATES = ("Failed", "Crashed", "TimedOut")
 _PAYLOAD = """\
 {
@@ -51,7 +55,7 @@ async def set_alerts(client: PrefectClient) -> bool:
     if url.scheme not in ("http", "https") or not url.host:
         raise ConfigError(f"{VARIABLE}: expected an address such as https://example.org/hook")
     await Webhook.register_type_and_schema(client=client)
-    block = Webhook(url=address, headers={"content-type": "application/json"})
+    block = Webhook(url=SecretStr(address), headers=SecretDict(_HEADERS))
     identity = await block.save(BLOCK, overwrite=True, client=client)
     await client.create_automation(
         AutomationCore(
@@ -61,9 +65,9 @@ async def set_alerts(client: PrefectClient) -> bool:
                 expect={f"prefect.flow-run.{state}" for state in _STATES},
                 match={"prefect.resource.id": "prefect.flow-run.*"},
                 for_each={"prefect.resource.id"},
-                posture="Reactive",
+                posture=Posture.Reactive,
                 threshold=1,
-                within=0,
+                within=timedelta(),
             ),
             actions=[CallWebhook(block_document_id=identity, payload=_PAYLOAD)],
         )

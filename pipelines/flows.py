@@ -23,8 +23,7 @@ from prefect.logging.loggers import flow_run_logger
 from prefect.states import Completed, Failed
 from pydantic import Field
 
-from manymatch.cli.deployment_names import earlier_runs, run_title
-from manymatch.cli.run_watch import PROGRESS
+from manymatch.cli.deployment_names import PROGRESS, earlier_runs, run_title
 from manymatch.config.names import preset_path
 from manymatch.config.params import Name, read_params
 from manymatch.util.errors import ConfigError, ManyMatchError, nearest

@@ -21,7 +21,7 @@ from prefect.exceptions import FailedRun
 from prefect.states import Completed, Failed
 
 from manymatch.cli import killed_dvc
-from manymatch.cli.run_watch import PROGRESS
+from manymatch.cli.deployment_names import PROGRESS
 from manymatch.util.errors import ManyMatchError
 from pipelines import process, sharing
 from pipelines.graph import is_unchanged

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 
@@ -52,7 +53,8 @@ def test_text_becomes_the_berts_pieces(pieces: WordPieces, text: str, expected: 
 def test_ids_are_those_of_the_file(pieces: WordPieces, folder: Path) -> None:
     listed = (folder / "vocab.txt").read_text().split()
     assert list(pieces.words) == listed
-    special = (pieces.PAD, pieces.UNK, pieces.CLS, pieces.SEP, pieces.MASK)
+    named = pieces.special
+    special = (named.pad, pieces.UNK, *named.first, *named.last, pieces.MASK)
     assert special == tuple(
         listed.index(f"[{name}]") for name in ("PAD", "UNK", "CLS", "SEP", "MASK")
     )
@@ -73,11 +75,16 @@ def test_random_words_are_never_special(pieces: WordPieces) -> None:
     assert {pieces.words[word] for word in words} & set(SPECIAL) == {"[MASK]"}
 
 
-def test_the_pieces_that_continue_a_word_are_known(pieces: WordPieces) -> None:
-    listed = {pieces.words[number] for number in pieces.continuing}
-    assert listed == {word for word in pieces.words if word.startswith("##")} and "##s" in listed
+def test_whole_words_are_known_by_places_in_the_text(pieces: WordPieces) -> None:
+    """In ASCII texts exactly the pieces with ## continue a word."""
+    for text in ("Two  dogs", "a t-dog's boats.", "##s [SEP] dogg_ing", " bigs"):
+        ids, sizes = pieces.encode_words(text)
+        assert ids == pieces.encode(text) and sum(sizes) == len(ids)
+        starts = [*accumulate(sizes, initial=0)][:-1]
+        spelt_ids = spelt(pieces, text)
+        assert starts == [n for n, piece in enumerate(spelt_ids) if not piece.startswith("##")]
     copy = pickle.loads(pickle.dumps(pieces))  # as worker processes get them
-    assert (copy.continuing, copy.pretrained) == (pieces.continuing, pieces.pretrained)
+    assert (copy.special, copy.pretrained) == (pieces.special, pieces.pretrained)
     assert copy.encode("[MASK] dogs") == pieces.encode("[MASK] dogs")
 
 

@@ -40,11 +40,11 @@ STAGES = {
 FAULTS = STAGES | {
     "study scenes cora --only reranking": "is now 'probe'",
     "download flickr9k": "did you mean 'flickr8k'?",
-    "features scenes lite": "did you mean 'lite0'?",
+    "features scenes lit0": "did you mean 'lite0'?",
     "features scene lite0": "did you mean 'scenes'?",
     "scene-graphs scene": "did you mean 'scenes'?",
     "shards scene lite0": "did you mean 'scenes'?",
-    "shards scenes lite": "did you mean 'lite0'?",
+    "shards scenes lit0": "did you mean 'lite0'?",
     "efficiency scene": "did you mean 'scenes'?",
     "experiment scene vsepp --over size=4": "did you mean 'scenes'?",
     "train scenes vsep": "did you mean 'vsepp'?",
@@ -79,7 +79,7 @@ def test_a_missing_input_and_a_mistyped_name_are_one_line(command: str, fails: F
     ("key", "value", "hint"),
     [
         ("presets", ["corra"], "did you mean 'cora'?"),
-        ("features", ["lite0", "lite"], "did you mean 'lite0'?"),
+        ("features", ["lite0", "lit0"], "did you mean 'lite0'?"),
         ("dataset", [], "did you mean 'datasets'?"),
         ("datasets", [], "datasets"),
         ("datasets", ["scenes", "scenes"], "listed twice: scenes"),

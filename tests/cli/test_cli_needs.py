@@ -60,6 +60,7 @@ def runs(dataset: str, *features: str, preset: str | None = None, **more: Any) -
     } | more
 
 
+BOXES: dict[str, Any] = {"kind": "regions", "backbone": {"kind": "hf", "model": "./clip"}}
 MISSING: list[tuple[dict[str, Any], list[str]]] = [
     (runs("flickr30k"), [FORM]),
     (
@@ -117,6 +118,14 @@ MISSING: list[tuple[dict[str, Any], list[str]]] = [
     (
         runs("scenes", "resnet50", extraction__resnet50__weights="./weights"),
         ["extraction.resnet50.weights: no such folder, and no name on the hub: ./weights"],
+    ),
+    (
+        runs("scenes", "boxes", extraction__boxes=BOXES | {"detector": "./detector"}),
+        ["extraction.boxes.detector: no such folder, and no name on the hub: ./detector"],
+    ),
+    (
+        runs("scenes", "boxes", extraction__boxes=BOXES | {"detector": "."}),
+        ["extraction.boxes.backbone.model: no such folder, and no name on the hub: ./clip"],
     ),
     (
         runs(

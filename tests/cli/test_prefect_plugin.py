@@ -21,7 +21,7 @@ from prefect.client.schemas.objects import FlowRun, Log, State
 from prefect.states import Completed, Failed, Running, Scheduled
 from rich.console import Console
 
-from manymatch.cli import deployment_names, run_watch
+from manymatch.cli import deployment_names
 from manymatch.cli.deployment_names import CREATE, READ, naming, resolving
 
 SCHEMA = {"properties": {"dataset": {"default": "scenes"}, "preset": {}, "overrides": {}}}
@@ -134,7 +134,7 @@ def test_prefect_still_has_what_the_plug_in_needs() -> None:
         assert hasattr(PrefectClient, name)
     theirs, ours = (
         list(inspect.signature(module.watch_flow_run).parameters)
-        for module in (deployment, run_watch)
+        for module in (deployment, deployment_names)
     )
     assert theirs == ours
     (entry,) = entry_points(group="prefect.plugins", name="manymatch")
@@ -179,11 +179,11 @@ def watch(
     terminal: bool = True,
 ) -> list[str]:
     """The lines that a person sees."""
-    monkeypatch.setattr(run_watch, "_SECONDS_BETWEEN_LOOKS", 0.001)
+    monkeypatch.setattr(deployment_names, "_SECONDS_BETWEEN_LOOKS", 0.001)
     monkeypatch.setattr(orchestration, "get_client", lambda: Watched(*steps))
     stream = io.StringIO()
     console = Console(file=stream, width=width, force_terminal=terminal, color_system=None)
-    asyncio.run(run_watch.watch_flow_run(RUN, console, timeout=30))
+    asyncio.run(deployment_names.watch_flow_run(RUN, console, timeout=30))
     return [text.rstrip() for text in stream.getvalue().splitlines()]
 
 
@@ -220,7 +220,7 @@ def test_a_long_line_is_indented_on_a_terminal_and_whole_in_a_file(
 
 
 def test_a_run_that_does_not_begin_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_watch, "_PATIENCE", 0.0)
+    monkeypatch.setattr(deployment_names, "_PATIENCE", 0.0)
     steps = [(state, list[Log]()) for state in (Scheduled(), Scheduled(), Completed())]
     shown = watch(monkeypatch, *steps, width=200)
     assert sum("'gpu'" in text for text in shown) == 1

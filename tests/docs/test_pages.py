@@ -11,12 +11,13 @@ import pytest
 import typer
 import yaml
 from dvc.cli import parse_args
-from small_methods import NAMES
+from hub_texts import FAMILIES, TOWERS
+from small_methods import NAMES, UNTRAINED
 
 from manymatch.cli.commands import app
 from manymatch.config.layout import Layout
 from manymatch.config.params import Extraction, read_params
-from manymatch.config.preset import read_preset
+from manymatch.config.preset import Preset, read_preset
 from manymatch.config.strict import validate
 from manymatch.datasets import DATASETS, check_settings
 from manymatch.datasets.fetching.sources import Source
@@ -25,7 +26,8 @@ from manymatch.experiments.grid import Options, experiment_of_file, experiment_o
 from manymatch.experiments.probes.all_probes import PROBES
 from manymatch.features import BACKBONES
 from manymatch.features.importers import FORMATS, entry_point
-from manymatch.training.torchrun import TORCHRUN
+from manymatch.methods import check_model
+from manymatch.training.run_context import TORCHRUN
 from manymatch.util.parts import Part
 from pipelines import flows, settings
 from pipelines.deployments import deployments
@@ -86,13 +88,25 @@ def test_every_probe_protocol_format_and_deployment_is_described():
 
 def test_settings_of_features_are_valid():
     texts = blocks("features", "yaml")
-    assert len(texts) == 4
+    assert len(texts) == 5
     for text in texts:
         for name, value in yaml.safe_load(text)["extraction"].items():
             extraction = validate(Extraction, value, "docs/features.md")
             assert (extraction.kind or name) in BACKBONES or extraction.published
             for published in extraction.published.values():
                 entry_point(published.format)
+
+
+def test_the_page_of_backbones_has_valid_settings_and_all_families():
+    params, *presets = (yaml.safe_load(text) for text in blocks("backbones", "yaml"))
+    (extraction,) = params["extraction"].values()
+    assert validate(Extraction, extraction, "docs/backbones.md").output == "projected"
+    for preset in presets:
+        assert validate(Preset, preset, "docs/backbones.md").features in params["features"]
+        check_model(preset["method"], preset["model"])
+    listed = re.findall(r"^\| (`.*) \|", PAGES["backbones"].split("Tested with")[1], re.MULTILINE)
+    named = {name for line in listed for name in re.findall(r"`([\w-]+)`", line)}
+    assert named == FAMILIES.keys() | TOWERS.keys()
 
 
 OF_DATASETS = [yaml.safe_load(text) for text in blocks("datasets", "yaml")]
@@ -144,7 +158,7 @@ def section_of(method):
     return slugs[anchor]
 
 
-@pytest.mark.parametrize("method", NAMES)
+@pytest.mark.parametrize("method", [*NAMES, *UNTRAINED])
 def test_every_method_has_a_row_with_its_file_and_a_section(method):
     assert f"(../src/manymatch/methods/{method}.py)" in row(method)
     words, _, deviations = section_of(method).strip().partition("\n\n")

@@ -14,15 +14,16 @@ from torch.nn.functional import normalize
 from manymatch.config.params import Elements
 from manymatch.config.strict import validate
 from manymatch.evaluation.samples import draw_queries
-from manymatch.evaluation.sets.analysis import meanings, plane, project
-from manymatch.evaluation.sets.elements import (
+from manymatch.evaluation.sets.analysis import (
     circular_variance,
     element_pairs,
     log_circular_variance,
-    matching_elements,
-    nearest_items,
+    meanings,
+    plane,
+    project,
     winners,
 )
+from manymatch.evaluation.sets.sampled_sets import matching_elements, nearest_items
 from manymatch.model import blocks
 from manymatch.results.sets import PLANE_SIDE
 from manymatch.util.errors import ConfigError
@@ -45,7 +46,7 @@ def test_element_pairs_by_hand(monkeypatch, pairs_at_once):
     """One image with two captions: the first likes image element 1, the second element 2."""
     images = torch.tensor([[[2.0, 0.0], [0.0, 1.0]]])
     texts = torch.tensor([[[3.0, 0.0], [3.0, 4.0]], [[0.0, 5.0], [0.0, -1.0]]])
-    monkeypatch.setattr("manymatch.evaluation.sets.elements._PAIRS_AT_ONCE", pairs_at_once)
+    monkeypatch.setattr("manymatch.evaluation.sets.analysis._PAIRS_AT_ONCE", pairs_at_once)
     pairs = element_pairs(images, texts, torch.tensor([0, 0]))
     # cosines: caption 1 [[1, .6], [0, .8]], caption 2 [[0, 0], [1, -1]]
     torch.testing.assert_close(pairs.share, torch.tensor([[0.5, 0.0], [0.5, 0.0]]).double())

@@ -10,9 +10,8 @@ from untrained_models import make_models
 from manymatch.evaluation.ranking.metrics import recall_metrics
 from manymatch.methods.vsepp import VSEPP
 from manymatch.model import blocks
-from manymatch.results.metrics import Metrics
-from manymatch.results.provenance import Provenance
-from manymatch.results.samples import Samples
+from manymatch.results.metrics import Metrics, Provenance
+from manymatch.results.retrieval import Samples
 from manymatch.util.errors import ConfigError, DataError
 
 

@@ -21,9 +21,8 @@ from manymatch.datasets.base import RELEVANCE
 from manymatch.evaluation import evaluate as stage
 from manymatch.evaluation.embedded_model import setting_of
 from manymatch.evaluation.split_results import EvaluationOptions
-from manymatch.results.metrics import Metrics
-from manymatch.results.provenance import Provenance
-from manymatch.results.samples import Samples
+from manymatch.results.metrics import Metrics, Provenance
+from manymatch.results.retrieval import Samples
 from manymatch.results.sets import SetDetails
 from manymatch.shards.read import read_index
 from manymatch.util.errors import CheckpointError, DataError, ManyMatchError

@@ -16,9 +16,8 @@ from manymatch.evaluation.ensemble import best_beta, reranked
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.methods.shared.method import Embeddings
 from manymatch.model.embed import Embedded
-from manymatch.results.metrics import Metrics
-from manymatch.results.provenance import Provenance
-from manymatch.results.samples import Samples
+from manymatch.results.metrics import Metrics, Provenance
+from manymatch.results.retrieval import Samples
 from manymatch.similarities.vectors import cosine
 from manymatch.util.errors import ConfigError, DataError
 

@@ -16,14 +16,13 @@ from made_scores import ranked_split
 from manymatch.cli.commands import app
 from manymatch.config.layout import ResultFiles
 from manymatch.datasets.base import RELEVANCE
-from manymatch.evaluation.external.external_scores import ExternalFiles
+from manymatch.evaluation.external.score import ExternalFiles
 from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.evaluation.protocols.class_matches import classes
 from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.results.machine import MachineRecord
-from manymatch.results.metrics import Metrics
-from manymatch.results.provenance import Provenance
+from manymatch.results.metrics import Metrics, Provenance
 from manymatch.similarities import smooth_chamfer
 from manymatch.util.errors import ConfigError, DataError
 from manymatch.util.files import sha256

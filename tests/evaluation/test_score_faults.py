@@ -12,7 +12,7 @@ import pytest
 from external_files import IMAGES, TEXTS, score, score_of
 from numpy.lib.format import write_array_header_2_0
 
-from manymatch.evaluation.external.external_scores import ExternalFiles
+from manymatch.evaluation.external.score import ExternalFiles
 from manymatch.evaluation.external.split_table import read_split
 from manymatch.evaluation.protocols.labels import read_labels
 from manymatch.util.errors import DataError, ManyMatchError

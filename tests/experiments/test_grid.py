@@ -8,12 +8,7 @@ from manymatch.config.layout import Layout
 from manymatch.config.names import preset_path
 from manymatch.config.preset import read_preset
 from manymatch.experiments.engine import key_of
-from manymatch.experiments.grid import (
-    Options,
-    experiment_of_file,
-    experiment_of_options,
-    points,
-)
+from manymatch.experiments.grid import Options, experiment_of_file, experiment_of_options, points
 from manymatch.experiments.preset_runs import portable_inputs
 from manymatch.experiments.presets import preset_of
 from manymatch.util.errors import ConfigError, DataError

@@ -9,12 +9,7 @@ import torch
 from untrained import save_untrained
 
 from manymatch.experiments.probes.probed_model import ProbedModel
-from manymatch.experiments.swamp_classes import (
-    PICTURES,
-    SHOWN,
-    describe_classes,
-    words_of,
-)
+from manymatch.experiments.swamp_classes import PICTURES, SHOWN, describe_classes, words_of
 from manymatch.scene_graphs.parser import load_model
 from manymatch.util.errors import ConfigError
 

@@ -117,7 +117,6 @@ def test_the_assignment_told_is_that_of_the_queue():
     assert result is not None and log_p.shape == (160, 30)
     shares = sinkhorn(log_p.detach(), SMALL.eta, rounds=3).double().sum(0)
     assert result["error"] == pytest.approx(float((shares - 160 / 30).abs().max()), rel=1e-4)
-    assert 1 < result["steps"] < 100
 
 
 def test_both_networks_have_two_hidden_layers():

@@ -197,31 +197,6 @@ def test_a_search_whose_trials_all_failed_begins_anew(project, monkeypatch, trie
     assert result.trials[0].settings[LR] == own.training.optimizer.lr
 
 
-def test_another_machine_extends_the_search_of_the_file_of_results(project, tried):
-    layout = project.layout
-    rate = {"shared": {LR: {"low": 0.0012345, "high": 0.0012346}}}  # rounded: 0.00123
-    write_space(project, SPACE | rate | {"repeats": {"trials": 1, "seeds": 2}})
-    (here,) = search(project, 3)
-    shutil.rmtree(layout.experiment_runs("tuning"))
-    index = layout.shards("tiny", "grid") / "SEAL.json"
-    index.write_bytes(index.read_bytes() + b"\n")  # as if the features had other last bits
-    tried.clear()
-    assert search(project, 3, extend=True) == [here]
-    assert len(tried) == 2 and outcome(search(project, 4)[0].trials[:3]) == outcome(here.trials)
-
-    shutil.rmtree(layout.experiment_runs("tuning"))
-    path = layout.tuning("tiny", "vsepp")
-    value = json.loads(path.read_text())
-    value["trials"][1]["settings"][LR] = 0.5
-    path.write_text(json.dumps(value))
-    with pytest.raises(DataError, match=r"vsepp\.json: the settings of trial 2 lie outside"):
-        search(project, 2, extend=True)
-    write_space(project, SPACE)  # another search
-    tried.clear()
-    search(project, 1, extend=True)
-    assert tried == ["vsepp"]
-
-
 def test_an_experiment_on_the_best_settings_uses_the_model_of_the_search(project, monkeypatch):
     """With real trainings, which do not read the test split."""
     layout = project.layout

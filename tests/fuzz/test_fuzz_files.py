@@ -38,14 +38,13 @@ from manymatch.evaluation.protocols.relevance import RELEVANCE
 from manymatch.features.importers.butd_tsv import open_butd_tsv
 from manymatch.features.importers.clip_vectors import open_vectors, vector
 from manymatch.features.importers.importing import ImageTable
-from manymatch.features.importers.npy_rows import NpyRows
 from manymatch.features.store import FeatureStore
 from manymatch.networks.torch_file import load_tensors
 from manymatch.util.errors import ManyMatchError
 from manymatch.util.images import read_image
 from manymatch.util.json_file import read_object
 from manymatch.util.json_stream import elements
-from manymatch.util.numpy_file import load_array
+from manymatch.util.numpy_file import NpyRows, load_array
 from manymatch.util.parquet_file import open_table, read_table
 from manymatch.util.pickles import PickledArray, read_pickle
 from manymatch.util.text_lines import numbered_lines

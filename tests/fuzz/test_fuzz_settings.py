@@ -24,7 +24,7 @@ from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.experiments.engine import Run
 from manymatch.model.facts import facts
 from manymatch.results.machine import MachineRecord
-from manymatch.results.provenance import Provenance
+from manymatch.results.metrics import Provenance
 from manymatch.results.runs import read_curves
 from manymatch.shards.index import read_index
 from manymatch.util.errors import ManyMatchError

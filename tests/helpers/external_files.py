@@ -15,7 +15,7 @@ from made_scores import ranked_split
 from safetensors.numpy import save_file
 
 from manymatch.datasets.base import CAPTIONS
-from manymatch.evaluation.external.external_scores import ExternalFiles
+from manymatch.evaluation.external.score import ExternalFiles
 from manymatch.evaluation.external.score import score as scored
 from manymatch.evaluation.protocols.recall import recall_of
 from manymatch.evaluation.ranking.metrics import rounded

@@ -18,8 +18,14 @@ WIDTH = 12
 
 Build = Callable[..., Method]
 
-NAMES = sorted(name for name, module in METHODS.items() if module.startswith("manymatch."))
-"""The registered methods without those that tests register."""
+UNTRAINED = {"pretrained"}
+"""Methods that do not learn: `tests/pipeline/test_pretrained.py` has their tests."""
+NAMES = sorted(
+    name
+    for name, module in METHODS.items()
+    if module.startswith("manymatch.") and name not in UNTRAINED
+)
+"""The registered methods that learn, without those that tests register."""
 
 CLIP_METHODS = ("swamp_video",)
 """Those that are of videos and text, not of images."""

@@ -15,7 +15,7 @@ from manymatch.training.adamp import AdamP
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    # Newton's method of a tolerance runs on the host.
+    # The error of each round decides whether a tolerance is reached.
     [pair for pair in VARIANTS if "tolerance" not in pair[1]],
     ids=str,
 )

@@ -90,9 +90,9 @@ EDITS: list[tuple[str, Change, set[str]]] = [
         append("\nDRAWINGS.clear()\n"),
         {"download/scenes", "captions/scenes"},
     ),
-    ("features/lite0.py", NEGATED, {"features/scenes/lite0", "features/flickr30k/lite0"} | INDEX),
+    ("features/lite.py", NEGATED, {"features/scenes/lite0", "features/flickr30k/lite0"} | INDEX),
     ("features/importers/precomp.py", NEGATED, {"features/flickr30k/butd"}),
-    ("scene_graphs/rules.py", NEGATED, {"scene_graphs"} | INDEX),
+    ("scene_graphs/parser.py", NEGATED, {"scene_graphs"} | INDEX),
     ("shards/split_writer.py", NEGATED, {"shards"}),
 ]
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import hub_detectors
 import hub_models
 import numpy as np
 import pytest
@@ -29,6 +30,12 @@ PRESET = {
     },
     "training": {"epochs": 1, "images_per_batch": 16, "optimizer": {"name": "adam", "lr": 0.001}},
 }
+REGIONS = {
+    "method": "cora",
+    "features": "boxes",
+    "model": {"size": 16, "heads": 4, "word_vectors": "learned", "word_size": 8, "concept_size": 8},
+    "training": {"epochs": 1, "images_per_batch": 4, "optimizer": {"name": "adam", "lr": 0.001}},
+}
 
 
 def run(*command: str) -> None:
@@ -41,20 +48,28 @@ def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     """A folder with the committed settings, two tiny models of pictures, and small presets."""
     hub_models.save(tmp_path / "clip", "clip", hub_models.CROP)
     hub_models.save(tmp_path / "swin", "swin")
+    hub_detectors.save(tmp_path / "detector")
     settings: dict[str, Any] = yaml.safe_load((root / "params.yaml").read_text())
     settings["sources"]["scenes"] |= {"train": 24, "validation": 8, "test": 8}
     settings["extraction"] |= {
         "words": {"kind": "hf", "model": "clip", "output": "patches", "grid": 2, "layer": -2},
+        "boxes": {
+            "kind": "regions",
+            "detector": "detector",
+            "backbone": {"kind": "hf", "model": "swin"},
+            "regions": 5,
+        },
         "windows": {"kind": "hf", "model": "swin", "geometry": "squash", "size": 48},
     }
-    settings |= {"datasets": ["scenes"], "presets": ["first", "second"], "ensembles": []}
-    settings |= {"features": ["words", "windows"], "experiments": {}, "warm_starts": {}}
+    settings |= {"datasets": ["scenes"], "presets": ["first", "second", "third"], "ensembles": []}
+    settings |= {"features": ["words", "windows", "boxes"], "experiments": {}, "warm_starts": {}}
     settings |= {"indexes": {"album": {"source": "pictures", "model": "scenes/first"}}}
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(settings))
     (tmp_path / "presets" / "scenes").mkdir(parents=True)
     for name, features in (("first", "words"), ("second", "windows")):
         preset = PRESET | {"features": features}
         (tmp_path / "presets" / "scenes" / f"{name}.yaml").write_text(yaml.safe_dump(preset))
+    (tmp_path / "presets" / "scenes" / "third.yaml").write_text(yaml.safe_dump(REGIONS))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pictures").mkdir()
     pixels = np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8)
@@ -68,7 +83,7 @@ def test_features_of_the_hub_go_the_whole_way(checkout: Path) -> None:
     run("code")
     for stage in ("download", "captions", "scene-graphs"):
         run(stage, "scenes")
-    for features, preset in (("words", "first"), ("windows", "second")):
+    for features, preset in (("words", "first"), ("windows", "second"), ("boxes", "third")):
         run("features", "scenes", features)
         run("shards", "scenes", features)
         run("train", "scenes", preset)
@@ -98,3 +113,30 @@ def test_features_of_the_hub_go_the_whole_way(checkout: Path) -> None:
     other, _ = hub_models.save(checkout / "other", "dinov2", hub_models.CROP)
     with pytest.raises(CheckpointError, match="weights_sha256"):
         manymatch.load("models/scenes/first", image_weights=other).encode_images([picture])
+
+    check_regions(checkout)
+
+
+def check_regions(checkout: Path) -> None:
+    """New pictures of an index are detected, too; an explanation shows the boxes."""
+    run("index", "pictures", "--model", "models/scenes/third", "--to", "third.index")
+    run("search", "third.index", "a red ball")
+    store = FeatureStore(checkout / "data/features/scenes/boxes.h5")
+    features, counts, boxes = store.read([0])
+    assert features.shape == (1, 5, 32) and boxes is not None
+    model = manymatch.load("models/scenes/third")
+    picture = next((checkout / "data/raw/scenes").rglob(f"{store.image_ids[0]}.*"))
+    item = next(iter(model._pictures.items([picture])))
+    np.testing.assert_array_equal(item.features, features[0, : counts[0]])
+    np.testing.assert_array_equal(item.boxes, boxes[0, : counts[0]])
+    assert model.explain(picture, "a red ball").boxes == item.boxes.tolist()
+    (checkout / "detector").rename("moved_detector")
+    moved = manymatch.load("models/scenes/third", image_weights="moved_detector,")
+    np.testing.assert_array_equal(
+        moved.encode_images([picture]).vectors, model.encode_images([picture]).vectors
+    )
+    hub_detectors.save(checkout / "other_detector", "rt_detr")
+    with pytest.raises(CheckpointError, match="weights_sha256"):
+        manymatch.load("models/scenes/third", image_weights="other_detector,swin").encode_images(
+            [picture]
+        )

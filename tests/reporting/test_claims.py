@@ -9,8 +9,7 @@ from scipy import stats
 
 from manymatch.reporting.estimates import verdicts
 from manymatch.reporting.sections.claims import check
-from manymatch.results.claims import Claim, read_claims
-from manymatch.results.experiments import Experiment
+from manymatch.results.experiments import Claim, Experiment, read_claims
 from manymatch.util.errors import ConfigError
 
 

@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from manymatch.reporting.estimates import (
-    Difference,
-    Estimate,
-    interval,
-    resampled,
-    verdicts,
-)
+from manymatch.reporting.estimates import Difference, Estimate, interval, resampled, verdicts
 from manymatch.reporting.sections.claims import Quantity
 from manymatch.results.experiments import ExperimentRun
 

@@ -6,12 +6,7 @@ import re
 
 import pytest
 
-from manymatch.reporting.graph_drawing import (
-    NAME_SIZE,
-    SMALL_SIZE,
-    draw,
-    text_width,
-)
+from manymatch.reporting.graph_drawing import NAME_SIZE, SMALL_SIZE, draw, text_width
 from manymatch.results.retrieval import Graph, Relation
 
 WORDS = ["dog", "two children", "mmmmWWWW", "x", "a very long phrase that goes on and on", "子供"]

@@ -23,8 +23,8 @@ class Sizes(Result):
 '''
 SECTION = '''"""The section on sizes."""
 
-from manymatch.reporting.blocks import Block, Note
-from manymatch.reporting.section import Section
+from manymatch.reporting.table import Block, Note
+from manymatch.reporting.page import Section
 from manymatch.results.all_results import AllResults
 from manymatch.results.sizes import Sizes
 

@@ -4,12 +4,11 @@ import re
 
 import pytest
 
-from manymatch.reporting.blocks import Heading, Note
 from manymatch.reporting.report import read
 from manymatch.reporting.sections import experiments, leaderboard, over_seeds
 from manymatch.reporting.sections.clusters import table as class_table
 from manymatch.reporting.sections.probes import blocks_of
-from manymatch.reporting.table import Cell, Column, Table
+from manymatch.reporting.table import Cell, Column, Heading, Note, Table
 from manymatch.reporting.terminal import show
 from manymatch.results.experiments import Experiment
 from manymatch.results.over_seeds import SyntheticExperiment

@@ -7,12 +7,10 @@ import pytest
 from manymatch.results.base import Result
 from manymatch.results.costs import Costs
 from manymatch.results.experiments import Experiment
-from manymatch.results.metrics import Headline, Metrics
+from manymatch.results.metrics import Headline, Metrics, Provenance
 from manymatch.results.over_seeds import SketchExperiment, SyntheticExperiment
 from manymatch.results.probes import Clusters, Probes
-from manymatch.results.provenance import Provenance
-from manymatch.results.retrieval import Recall
-from manymatch.results.samples import Samples
+from manymatch.results.retrieval import Recall, Samples
 from manymatch.results.sets import SetDetails
 from manymatch.results.tuning import Tuning
 from manymatch.util.errors import DataError

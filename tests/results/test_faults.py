@@ -23,7 +23,7 @@ from manymatch.results.costs import Costs
 from manymatch.results.experiments import Experiment
 from manymatch.results.over_seeds import SyntheticExperiment
 from manymatch.results.probes import Clusters, Probes
-from manymatch.results.samples import Samples
+from manymatch.results.retrieval import Samples
 from manymatch.results.sets import SetDetails
 from manymatch.results.tuning import Tuning
 from manymatch.util.errors import DataError

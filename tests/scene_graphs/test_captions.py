@@ -11,10 +11,10 @@ from spacy.language import Language
 from written_graphs import table, written
 
 from manymatch.batch.scene_graph import SceneGraph
-from manymatch.scene_graphs.inflection import participle_base
 from manymatch.scene_graphs.lexicon import ACTIONS, words
 from manymatch.scene_graphs.parser import graphs
 from manymatch.scene_graphs.tree import WORD_CLASSES
+from manymatch.scene_graphs.verbs import participle_base
 
 TABLE = table(Path(__file__).with_name("captions.tsv"))
 LISTS = "a plate with toast, {0} and tea; a room with a bed and {0}; a shop selling {0}s"

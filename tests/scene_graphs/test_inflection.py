@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from manymatch.scene_graphs.inflection import participle_base, present_participle, verb_base
+from manymatch.scene_graphs.verbs import participle_base, present_participle, verb_base
 
 PARTICIPLES = """
     run running, sit sitting, ride riding, lie lying, open opening, play playing, sleep sleeping,

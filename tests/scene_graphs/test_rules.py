@@ -10,7 +10,7 @@ from spacy.language import Language
 from written_graphs import table, written
 
 from manymatch.scene_graphs.lexicon import SPATIAL
-from manymatch.scene_graphs.rules import scene_graph
+from manymatch.scene_graphs.parser import scene_graph
 
 TABLE = table(Path(__file__).with_name("sentences.tsv"))
 

@@ -15,7 +15,7 @@ from small_methods import small
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset
 from manymatch.features.backbone import Sources
-from manymatch.features.lite0 import WIDTH, build
+from manymatch.features.lite import WIDTH, build
 from manymatch.methods import build_method
 from manymatch.model.checkpoint import save_model
 

@@ -51,20 +51,20 @@ def test_hit_words_are_masked_replaced_or_deleted():
 def test_all_pieces_of_a_word_are_hit_alike():
     """Of two words, the first has three pieces; one of the two words always stays."""
     first, second = (5, 91, 92), (4,)
-    caption = NumberedCaption("c", first + second, GRAPH)
-    augment = CaptionAugmenter(
-        Augmentation(word_drop=0.5), MASK, [40], UNK, frozenset({91, 92, 93})
-    )
+    caption = NumberedCaption("c", first + second, GRAPH, (3, 1))
+    augment = CaptionAugmenter(Augmentation(word_drop=0.5), MASK, [40], UNK)
     seen = {augment(caption, Random(seed)).words for seed in range(400)}
     expected = {first + hit for hit in (second, (MASK,), (40,), ())}
     assert seen == expected | {hit + second for hit in ((MASK,) * 3, (40,) * 3, ())}
 
 
-def test_a_caption_may_begin_with_a_piece_that_continues():
-    augment = CaptionAugmenter(Augmentation(word_drop=0.5), MASK, [40], UNK, frozenset({91}))
-    caption = NumberedCaption("c", (91, 4), GRAPH)
-    seen = {augment(caption, Random(seed)).words for seed in range(100)}
-    assert {(91, 4), (MASK, 4), (91, MASK)} <= seen
+def test_without_a_mask_words_are_deleted_instead():
+    drops = Augmentation(word_drop=0.5, phrase_word_mask=0.5)
+    augment = CaptionAugmenter(drops, None, [40], UNK)
+    seen = [augment(NumberedCaption("c", (5, 4), GRAPH), Random(seed)) for seed in range(100)]
+    assert {one.words for one in seen} == {(5, 4), (5,), (4,), (5, 40), (40, 4)}
+    phrases = {phrase for one in seen for phrase in one.graph.objects}
+    assert all(phrase and MASK not in phrase for phrase in phrases)
 
 
 def test_caption_drop_makes_words_unknown_and_deletes_a_fixed_share():

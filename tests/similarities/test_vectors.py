@@ -7,11 +7,7 @@ import torch
 from same_gradients import assert_same, normal
 from torch.nn.functional import normalize
 
-from manymatch.similarities.gaussians import (
-    closed_form_distance,
-    mahalanobis,
-    pair_distances,
-)
+from manymatch.similarities.gaussians import closed_form_distance, mahalanobis, pair_distances
 
 
 def gaussians(q, c, size, dtype=torch.float64):

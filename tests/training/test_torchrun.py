@@ -11,8 +11,8 @@ import pytest
 import warm_commands
 from tiny_run import preset
 
-from manymatch.training.torchrun import TORCHRUN as TORCHRUN_OPTIONS
-from manymatch.training.torchrun import relaunch
+from manymatch.training.run_context import TORCHRUN as TORCHRUN_OPTIONS
+from manymatch.training.run_context import relaunch
 from manymatch.util.errors import ConfigError
 
 HELPERS = Path(__file__).parents[1] / "helpers"

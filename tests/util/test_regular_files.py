@@ -16,12 +16,11 @@ from manymatch.evaluation.external.arrays import open_array
 from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.evaluation.protocols.relevance import RELEVANCE
 from manymatch.experiments.engine import Run
-from manymatch.features import lite0
+from manymatch.features import lite
 from manymatch.features.butd import network
 from manymatch.features.importers.butd_tsv import open_butd_tsv
 from manymatch.features.importers.clip_vectors import open_vectors
 from manymatch.features.importers.importing import ImageTable
-from manymatch.features.importers.npy_rows import NpyRows
 from manymatch.features.store import FeatureStore
 from manymatch.model.checkpoint import read_weights
 from manymatch.networks.backbones import resnext
@@ -38,7 +37,7 @@ from manymatch.util.files import sha256
 from manymatch.util.images import read_image
 from manymatch.util.json_file import read_object
 from manymatch.util.json_stream import elements
-from manymatch.util.numpy_file import load_array
+from manymatch.util.numpy_file import NpyRows, load_array
 from manymatch.util.parquet_file import open_table, read_table
 from manymatch.util.pickles import read_pickle
 from manymatch.util.regular_file import open_regular, read_regular
@@ -89,7 +88,7 @@ READERS = {
     "GloVe": lambda path: read_glove(path, ["a"], 2),
     "word2vec": lambda path: read_word2vec(path, ["a"], 2),
     "BERT": lambda path: _load(SimpleNetwork(), path),
-    "lite0": lambda path: lite0.load_network(str(path)),
+    "lite0": lambda path: lite.load_network("lite0", str(path)),
     "resnext": lambda path: resnext.pretrained("resnext101", str(path)),
     "detector": network._read,
     "detector.safetensors": network._read,

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from manymatch.batch.batch import name_id
+from manymatch.batch.pieces import Pieces
 from manymatch.batch.scene_graph import SceneGraph
 from manymatch.batch.wordpieces import AnyVocabulary
 
@@ -37,11 +38,15 @@ class NumberedGraph(NamedTuple):
 
 
 class NumberedCaption(NamedTuple):
-    """The word ids of a caption (at least one) and its graph."""
+    """The word ids of a caption (at least one) and its graph.
+
+    `sizes` is the number of ids of each word; without sizes each word has one id.
+    """
 
     id: str
     words: Phrase
     graph: NumberedGraph
+    sizes: Phrase = ()
 
 
 class Numbering:
@@ -59,9 +64,14 @@ class Numbering:
         """The ids of the words of a text. A text without words counts as one unknown word."""
         return tuple(self._vocabulary.encode(text)) or (self._vocabulary.UNK,)
 
-    def caption(self, entry: CaptionEntry) -> NumberedCaption:
-        """The caption and its graph in numbers."""
-        return NumberedCaption(entry.id, self.words(entry.text), self._graph(entry.graph))
+    def caption(self, entry: CaptionEntry, sized: bool = False) -> NumberedCaption:
+        """The caption and its graph in numbers; `sized`: with the sizes of words of several ids."""
+        graph = self._graph(entry.graph)
+        if sized and isinstance(self._vocabulary, Pieces):
+            words, sizes = self._vocabulary.encode_words(entry.text)
+            if words:
+                return NumberedCaption(entry.id, tuple(words), graph, tuple(sizes))
+        return NumberedCaption(entry.id, self.words(entry.text), graph)
 
     def _graph(self, graph: SceneGraph) -> NumberedGraph:
         phrase, name = self._phrase, self._name

@@ -31,12 +31,10 @@ _JOINT, _PLAIN_WORD = re.compile(r"['-]|\d[.,]\d"), re.compile(r"[^\W_]+")
 # Vowel signs, as in Hindi, belong to their word. Scripts without spaces (Thai, Lao, Burmese, Khmer,
 # Chinese, Japanese) give a piece for each letter.
 _SIGNS = "".join(s for s in map(chr, range(0x300, 0xFE00)) if unicodedata.category(s) in "MnMc")
-_UNSPACED = (
-    r"\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
-)
-_SPACED = rf"[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{_SIGNS}])*"
+UNSPACED = r"\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
+_SPACED = rf"[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|[{_SIGNS}])*"
 _ANY_WORD = re.compile(
-    rf"(?![{_UNSPACED}])(?:{_PATTERN.replace('LETTERS', _SPACED)}) | [{_UNSPACED}][{_SIGNS}]*",
+    rf"(?![{UNSPACED}])(?:{_PATTERN.replace('LETTERS', _SPACED)}) | [{UNSPACED}][{_SIGNS}]*",
     re.VERBOSE,
 )
 _APOSTROPHES = str.maketrans("\u2018\u2019\u02bc\u2010\u2011", "'''--")
@@ -59,8 +57,6 @@ class Vocabulary:
 
     PAD, UNK, MASK = 0, 1, 2
     SPECIAL = ("<pad>", "<unk>", "<mask>")
-    continuing: frozenset[int] = frozenset()
-    """The ids that continue the word before them: none, unlike among wordpieces."""
 
     def __init__(self, words: Sequence[str], trained: bool = False) -> None:
         """`words`: all words in the order of their ids, the special words first."""

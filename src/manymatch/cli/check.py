@@ -16,6 +16,7 @@ from manymatch.cli.project import LAYOUT
 from manymatch.config.names import preset_path
 from manymatch.config.params import Params, WarmStarted
 from manymatch.config.preset import Preset
+from manymatch.methods import check_model
 from manymatch.util.errors import ConfigError, ManyMatchError, nearest
 from manymatch.util.progress import say
 
@@ -153,7 +154,7 @@ def _check_features(params: Params, name: str) -> None:
         importers.entry_point(published.format)
     others = [dataset for dataset in params.datasets if dataset not in settings.published]
     if any(has_images(params, dataset) for dataset in others):
-        features.entry_point(settings.kind or name)
+        features.entry_points(name, settings)
 
 
 def _check_ensemble(params: Params, dataset: str, ensemble: str) -> None:
@@ -201,16 +202,24 @@ def warn_of_memory(path: Path, preset: Preset) -> None:
 
 
 def _check_preset(params: Params, dataset: str, name: str, starts_from: str | None) -> None:
-    from manymatch.methods import check_model
+    from manymatch.methods.pretrained import PretrainedSettings
 
     path = preset_path(LAYOUT.presets, dataset, name)
     preset = project.preset(dataset, name)
-    check_model(preset.method, preset.model)
+    settings = check_model(preset.method, preset.model)
     if preset.features not in params.features:
         raise ConfigError(
             f"{path}: no stage makes the features '{preset.features}'. "
             "Add them to 'features' in params.yaml."
         )
+    if isinstance(settings, PretrainedSettings):
+        extraction = params.extraction_of(preset.features)
+        if (extraction.model, extraction.output) != (settings.model, "projected"):
+            raise ConfigError(
+                f"{path}: the features of the method 'pretrained' are those of its own model. Set "
+                f"extraction.{preset.features} in params.yaml to {{kind: hf, model: "
+                f"{settings.model}, output: projected}}"
+            )
     warn_of_memory(path, preset)
     source_model = preset.warm_start.model if preset.warm_start else None
     if source_model != starts_from:

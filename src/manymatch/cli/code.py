@@ -24,7 +24,7 @@ _RECORDED = "manymatch.config.params:Evaluation", "manymatch:__version__"
 
 
 @commands.command()
-@writes(LAYOUT.code, reads=[])
+@writes(LAYOUT.code)
 def code() -> None:
     """Write the hashes of the code that each stage can reach: data/code."""
     from manymatch.util import files
@@ -48,7 +48,7 @@ def entries_by_stage(params: Params) -> dict[str, list[str]]:
     """
     from manymatch import datasets, features
     from manymatch.features import importers
-    from manymatch.reporting.section import section_modules
+    from manymatch.reporting.page import section_modules
 
     evaluation = [*protocol_modules(), *_RECORDED]
     stages = {
@@ -74,8 +74,8 @@ def entries_by_stage(params: Params) -> dict[str, list[str]]:
                 room = "manymatch.features.importers.importing"
                 entries = [room, importers.entry_point(published.format)]
             else:
-                backbone = features.entry_point(settings.kind or name)
-                entries = ["manymatch.features.extract", backbone]
+                backbones = features.entry_points(name, settings)
+                entries = ["manymatch.features.extract", *backbones]
             entries = [*entries, "manymatch.config.params:Extraction"]
             stages[f"features/{dataset}/{name}"] = entries
         for ensemble in params.ensembles:
@@ -101,12 +101,10 @@ def _index_stage(params: Params, index: Indexed) -> list[str]:
 
     dataset, _, name = index.model.partition("/")
     backbone = project.preset(dataset, name).features
-    if backbone in params.extraction:
-        backbone = params.extraction[backbone].kind or backbone
     modules = ["manymatch.search.index.build", "manymatch.search.index.sources"]
     modules.append(_method(dataset, name))
     with suppress(ConfigError):  # nothing here extracts published features
-        modules.append(features.entry_point(backbone))
+        modules += features.entry_points(backbone, params.extraction.get(backbone))
     return modules
 
 

@@ -18,7 +18,17 @@ from typing import Any, NoReturn, TextIO
 import typer
 
 from manymatch import __version__
-from manymatch.cli import check, code, data, experiments, external, init, models, project, search
+from manymatch.cli import (
+    check,
+    code,
+    data,
+    experiments,
+    external,
+    init,
+    models,
+    project,
+    search,
+)
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.util.errors import ConfigError, ManyMatchError, memory_fault

@@ -29,7 +29,7 @@ def _with_seal(place: Callable[[str], Path]) -> Callable[[str], list[Path]]:
 
 
 @commands.command()
-@writes(LAYOUT.raw, reads=[])
+@writes(LAYOUT.raw)
 def download(dataset: DatasetName) -> None:
     """Fetch or generate a dataset's own files: data/raw/DATASET."""
     from manymatch.datasets import download as stage
@@ -42,7 +42,6 @@ def download(dataset: DatasetName) -> None:
     _with_seal(LAYOUT.captions),
     _with_seal(LAYOUT.vocabulary),
     _with_seal(LAYOUT.relevance),
-    reads=[LAYOUT.raw],
 )
 def captions(dataset: DatasetName) -> None:
     """Write the caption table, the training vocabulary and the judged pairs: data/captions."""
@@ -62,7 +61,7 @@ def captions(dataset: DatasetName) -> None:
 
 
 @commands.command()
-@writes(LAYOUT.features, reads=[LAYOUT.raw, LAYOUT.captions])
+@writes(LAYOUT.features)
 def features(
     dataset: DatasetName,
     features: FeaturesName,
@@ -117,7 +116,7 @@ def _captions(dataset: str) -> Path:
 
 
 @commands.command("scene-graphs")
-@writes(_with_seal(LAYOUT.scene_graphs), reads=[LAYOUT.captions])
+@writes(_with_seal(LAYOUT.scene_graphs))
 def scene_graphs(
     dataset: DatasetName,
     processes: Annotated[
@@ -143,7 +142,7 @@ def scene_graphs(
 
 
 @commands.command()
-@writes(LAYOUT.shards, reads=[LAYOUT.captions, LAYOUT.scene_graphs, LAYOUT.features, LAYOUT.raw])
+@writes(LAYOUT.shards)
 def shards(dataset: DatasetName, features: FeaturesName, part: PartName = None) -> None:
     """Pack features, captions and graphs into WebDataset shards: data/shards/DATASET/FEATURES."""
     from manymatch.shards import write as stage

@@ -34,11 +34,6 @@ Jobs = Annotated[
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, or one GPU: cuda:1.")]
 
 
-def _shards(dataset: str) -> Path:
-    """The shards with all features of `dataset`."""
-    return LAYOUT.shards(dataset, "")
-
-
 @commands.command()
 def experiment(
     subject: Annotated[
@@ -156,10 +151,6 @@ def tune(
     ] = None,
     jobs: Jobs = None,
     device: Device = "auto",
-    extend: Annotated[
-        bool,
-        typer.Option("--extend", help="Begin with the trials in the files of results."),
-    ] = False,
 ) -> None:
     """Search a preset's settings: presets/DATASET/PRESET_tuned.yaml.
 
@@ -167,7 +158,7 @@ def tune(
     decides; the test split is not read. Every preset has the same budget. All
     trials are in reports/tuning/DATASET/PRESET.json.
 
-    After an interrupt, or with a larger budget, the same command goes on.
+    After an interrupt, or with more --trials or --hours, the same command goes on.
     """
     from manymatch.reporting.sections.tuning import table
     from manymatch.reporting.terminal import show
@@ -179,12 +170,12 @@ def tune(
     from manymatch.experiments.tuning.trials import tune as stage
 
     names = list(dict.fromkeys(presets))
-    tuned = stage(LAYOUT, dataset, names, Budget(trials, hours), jobs, device, extend)
+    tuned = stage(LAYOUT, dataset, names, Budget(trials, hours), jobs, device)
     show([table(tuned)], LAYOUT.tuning(dataset, names[0]).parent)
 
 
 @commands.command()
-@writes(LAYOUT.probe, reads=[LAYOUT.model, _shards])
+@writes(LAYOUT.probe)
 def probe(
     dataset: DatasetName,
     preset: PresetName,
@@ -218,7 +209,7 @@ def study() -> None:
 
 
 @commands.command()
-@writes(LAYOUT.clusters, reads=[LAYOUT.model, _shards])
+@writes(LAYOUT.clusters)
 def clusters(
     dataset: DatasetName,
     preset: Annotated[

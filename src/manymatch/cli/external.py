@@ -127,10 +127,10 @@ def score(
     """
     from manymatch.datasets import DATASETS
     from manymatch.evaluation.external import score as stage
-    from manymatch.evaluation.external.external_scores import ExternalFiles, similarity_name
+    from manymatch.evaluation.external.score import ExternalFiles, similarity_name
     from manymatch.experiments.probes.rank_probes import probe_scores
-    from manymatch.reporting.blocks import Heading
     from manymatch.reporting.sections.leaderboard import both_ways
+    from manymatch.reporting.table import Heading
     from manymatch.reporting.terminal import show
     from manymatch.results.metrics import Metrics
 

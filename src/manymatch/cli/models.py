@@ -56,12 +56,6 @@ def _model(dataset: str, preset: str, name: str | None) -> list[Path]:
     return [LAYOUT.model(dataset, trained), LAYOUT.curves(dataset, trained) / "plots" / "metrics"]
 
 
-def _source_model(dataset: str, preset: str, overrides: list[str] | None) -> list[Path]:
-    """The model of the preset's warm start, if it has one."""
-    start = project.preset(dataset, preset, overrides).warm_start
-    return [LAYOUT.models / start.model] if start else []
-
-
 def _reranked_result(dataset: str, preset: str) -> list[Path]:
     from manymatch.evaluation.ensemble import SUFFIX
 
@@ -74,17 +68,8 @@ def _joined_result(dataset: str, presets: list[str]) -> list[Path]:
     return result_files(dataset, JOINED_BY.join(presets))
 
 
-def _data(dataset: str) -> list[Path]:
-    """What every evaluation of a model of `dataset` reads besides models."""
-    return [LAYOUT.shards(dataset, ""), LAYOUT.captions(dataset), LAYOUT.relevance(dataset)]
-
-
-def _models(dataset: str) -> Path:
-    return LAYOUT.models / dataset
-
-
 @commands.command()
-@writes(_model, reads=[_data, LAYOUT.vocabulary, _source_model])
+@writes(_model)
 def train(
     dataset: DatasetName,
     preset: PresetName,
@@ -96,7 +81,7 @@ def train(
 
     settings = project.preset(dataset, preset, overrides)
     entry_point(settings.method)  # an unknown method is told before torch is loaded
-    from manymatch.training.torchrun import relaunch
+    from manymatch.training.run_context import relaunch
 
     relaunch()
     from manymatch.training import train as stage
@@ -115,7 +100,7 @@ def train(
 
 
 @commands.command("import-howto100m")
-@writes(LAYOUT.model("howto100m", "released"), reads=[lambda file: file])
+@writes(LAYOUT.model("howto100m", "released"))
 def import_howto100m(
     file: Annotated[Path, typer.Argument(help="howto100m_pt_model.pth, as published.")],
 ) -> None:
@@ -127,7 +112,7 @@ def import_howto100m(
 
 
 @commands.command()
-@writes(result_files, reads=[LAYOUT.model, _data])
+@writes(result_files)
 def evaluate(
     dataset: DatasetName,
     preset: PresetName,
@@ -146,7 +131,7 @@ def evaluate(
 
 
 @commands.command()
-@writes(_reranked_result, reads=[_models, _data])
+@writes(_reranked_result)
 def rerank(
     dataset: DatasetName,
     preset: Annotated[
@@ -169,7 +154,7 @@ def rerank(
 
 
 @commands.command()
-@writes(_joined_result, reads=[_models, _data])
+@writes(_joined_result)
 def ensemble(
     dataset: DatasetName,
     presets: Annotated[list[str], trained_models("Trained models: cora cora-1, or cora+cora-1.")],

@@ -84,6 +84,10 @@ def _feature_need(params: Params, dataset: str, features: str) -> Need | None:
             "imported. Set the key to {format: FORMAT, path: PATH} (docs/features.md)"
         )
         return Need(where, fault=ConfigError(fault))
+    if settings.detector and (need := from_hub(settings.detector, f"{where}.detector")):
+        return need
+    if settings.backbone:
+        settings, where = settings.backbone, f"{where}.backbone"
     if settings.model:
         return from_hub(settings.model, f"{where}.model")
     return needed_weights(settings.kind or features, settings.weights, f"{where}.weights")
@@ -92,15 +96,19 @@ def _feature_need(params: Params, dataset: str, features: str) -> Need | None:
 def _settings_needs(settings: BaseModel, where: str) -> Iterator[Need]:
     """The needs of a group of a method's settings and of the groups in the group."""
     from manymatch.features.weights import from_hub, needed_weights
+    from manymatch.methods.pretrained import PretrainedSettings
     from manymatch.networks.encoders.bert import BertSettings
     from manymatch.networks.encoders.bert_weights import PACKAGES
     from manymatch.networks.encoders.cnn import RANDOM, CNNSettings
+    from manymatch.networks.encoders.hub_text import HubTextSettings
 
     values: dict[str, Any] = dict(settings)
     bert = "bert" in (values.get("encoder"), values.get("concept_encoder"))
     vectors = None if bert else values.get("word_vectors")
     need: Need | None = None
-    if vectors == "word2vec":
+    if isinstance(settings, HubTextSettings | PretrainedSettings):
+        need = from_hub(settings.model, f"{where}.model")
+    elif vectors == "word2vec":
         need = missing_file(f"{where}.word2vec_file", values["word2vec_file"], _WORD2VEC)
     elif vectors == "glove" and (file := values.get("glove_file")) is not None:
         need = missing_file(f"{where}.glove_file", file, _GLOVE)

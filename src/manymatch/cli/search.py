@@ -186,8 +186,7 @@ def search(
 
 def _show(answer: Answer) -> None:
     """Print the results as a table."""
-    from manymatch.reporting.blocks import Heading, Note
-    from manymatch.reporting.table import Cell, Column, Table
+    from manymatch.reporting.table import Cell, Column, Heading, Note, Table
     from manymatch.reporting.terminal import show
 
     ms = answer.ms

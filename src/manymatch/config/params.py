@@ -12,13 +12,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from manymatch.config.names import Ensemble, ModelPath, Name, ParserName
 from manymatch.config.strict import Strict, read_yaml, validate
 from manymatch.util.errors import ConfigError, nearest
 
 Count = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+_KEYS = {
+    "hf": {"model", "output", "grid", "layer", "geometry"},
+    "regions": {"detector", "backbone", "score", "nms"},
+}
+"""Kind of features -> the keys that no other kind has."""
+_WITHOUT_CROPS = ("butd", "objects", "pixels256", "pixels512", "regions")
+"""Kinds of features that do not describe the crop of a region."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 """How the address of a file on another machine begins."""
 
@@ -38,21 +46,33 @@ class Published(Strict):
     max_regions: Count | None = None
 
 
+def _bounds(regions: Any) -> Any:
+    """A number is the most regions; a text comes from the facts of a trained model."""
+    if isinstance(regions, str):
+        return regions.split("-")
+    return (1, regions) if isinstance(regions, int) else regions
+
+
 class Extraction(Strict):
     """One backbone's extraction. `weights`: a local file or folder, for backbones that bring none.
 
-    `regions`: the fewest and the most regions that a detector keeps of an image. `published`: the
-    datasets whose features are imported instead.
+    `regions`: the fewest and the most regions that a detector keeps of an image; one number is the
+    most. `published`: the datasets whose features are imported instead.
 
     `kind`: the backbone; null: the one that is called like the extraction. Of `kind: hf`, `model`
     is a folder or NAME@REVISION on the hub. `grid`: cells in a row; `layer`: -1 is the last one;
-    `size`: pixels in a row; `geometry: squash` instead of a crop (`features/hf.py`).
+    `size`: pixels in a row; `geometry: squash` instead of a crop (`features/hf.py`). `lite0` and
+    `lite2` have a `size` as well.
+
+    Of `kind: regions`, `detector` is a folder or NAME@REVISION on the hub, and `backbone` the
+    extraction of each region. `score`: a box of a lower score is left out; `nms`: so is one that
+    overlaps a better box by more (`features/regions.py`).
     """
 
     batch_size: Count = 32
     device: str = "auto"
     weights: str | None = None
-    regions: tuple[Count, Count] = (36, 36)
+    regions: Annotated[tuple[Count, Count], BeforeValidator(_bounds)] = (36, 36)
     published: dict[Name, Published] = Field(default_factory=dict)
     kind: str | None = None
     model: Annotated[str, Field(min_length=1)] | None = None
@@ -61,18 +81,42 @@ class Extraction(Strict):
     layer: Annotated[int, Field(ge=-1000, le=-1)] = -1
     size: Annotated[int, Field(ge=1, le=2048)] | None = None
     geometry: Literal["squash"] | None = None
+    detector: Annotated[str, Field(min_length=1)] | None = None
+    backbone: Extraction | None = None
+    score: Share = 0.2
+    nms: Share = 0.7
+
+    @model_validator(mode="before")
+    @classmethod
+    def _most_regions(cls, value: Any) -> Any:
+        """A picture may show few objects."""
+        detects = isinstance(value, dict) and value.get("kind") == "regions"
+        return {"regions": 36} | value if detects else value
 
     @model_validator(mode="after")
     def _keys_of_kind(self) -> Self:
-        hub = {"model", "output", "grid", "layer", "size", "geometry"}
-        if self.kind != "hf":
-            defaults = {name: type(self).model_fields[name].default for name in hub}
-            if found := sorted(name for name in hub if getattr(self, name) != defaults[name]):
-                raise ValueError(f"{found[0]}: only 'kind: hf' has this key")
-        elif self.model is None and not self.published:
+        fields = type(self).model_fields.items()
+        changed = {name for name, field in fields if getattr(self, name) != field.default}
+        for kind, keys in _KEYS.items():
+            if self.kind != kind and (found := sorted(changed & keys)):
+                raise ValueError(f"{found[0]}: only 'kind: {kind}' has this key")
+        if self.size is not None and self.kind not in ("hf", "lite0", "lite2"):
+            raise ValueError("size: only 'kind: hf', lite0 and lite2 have this key")
+        if self.regions[0] > self.regions[1]:
+            raise ValueError("regions: the fewest are more than the most")
+        inner = self.backbone
+        if inner and (inner.kind in (None, *_WITHOUT_CROPS) or inner.published):
+            raise ValueError(
+                "backbone: expected the extraction of a region, such as {kind: lite0}: kind lite0, "
+                "lite2, hf or a ResNet"
+            )
+        if self.kind == "regions" and not (self.detector and inner) and not self.published:
+            raise ValueError("kind regions needs 'detector' and 'backbone'")
+        if self.kind == "hf" and self.model is None and not self.published:
             raise ValueError("model: kind hf needs a folder or a name on the hub")
-        elif self.weights is not None:
-            raise ValueError("weights: kind hf has 'model' instead")
+        if self.kind in _KEYS and self.weights is not None:
+            other = "model" if self.kind == "hf" else "detector"
+            raise ValueError(f"weights: kind {self.kind} has '{other}' instead")
         if self.grid is not None and self.output in ("pooled", "projected"):
             raise ValueError(f"grid: output {self.output} is one vector")
         return self

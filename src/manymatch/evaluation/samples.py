@@ -16,8 +16,15 @@ from manymatch.evaluation.protocols.coco import differing_labels
 from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.ranking.ranks import Direction, Ranking
-from manymatch.results.retrieval import Graph, Mark, RetrievedCaption, RetrievedImage
-from manymatch.results.samples import CaptionQuery, ImageQuery, Samples
+from manymatch.results.retrieval import (
+    CaptionQuery,
+    Graph,
+    ImageQuery,
+    Mark,
+    RetrievedCaption,
+    RetrievedImage,
+    Samples,
+)
 from manymatch.shards.sample import Sample
 
 ITEMS_PER_QUERY = 10

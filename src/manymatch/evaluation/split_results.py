@@ -22,8 +22,7 @@ from manymatch.evaluation.samples import Stored, sample_queries
 from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
 from manymatch.results.base import Result
-from manymatch.results.metrics import Headline, Metrics
-from manymatch.results.provenance import Provenance
+from manymatch.results.metrics import Headline, Metrics, Provenance
 from manymatch.util import files
 
 

@@ -28,7 +28,7 @@ from manymatch.experiments.preset_runs import (
 )
 from manymatch.methods import entry_point
 from manymatch.results import experiments as results
-from manymatch.results.claims import Claims, unknown_label
+from manymatch.results.experiments import Claims, unknown_label
 from manymatch.shards.index import read_index
 from manymatch.util import files
 from manymatch.util.code_hash import code_hash

@@ -146,10 +146,6 @@ def _layer(inputs: Tensor, units: int, generator: torch.Generator) -> Tensor:
     return inputs @ weights + torch.randn(units, generator=generator)
 
 
-TOLERANCE = 1e-4
-"""The tolerance of the solution whose Newton steps `assignment` counts."""
-
-
 class Encoders(nn.Module):
     """A network with two hidden layers for each modality. Embeddings have length 1."""
 
@@ -261,17 +257,12 @@ def assignment(labels: SwappedLabels | None) -> dict[str, float] | None:
     """How well the queue of a is assigned to classes; None without a queue.
 
     Returns:
-        `error`: the largest error of a class's share with the settings of `labels`, in samples;
-        `steps`: the Newton steps that solve the assignment to `TOLERANCE` without a start.
+        `error`: the largest error of a class's share with the settings of `labels`, in samples.
     """
     if labels is None or not int(labels.images.queue.filled):
         return None
     log_p, settings = queued_log_p(labels), labels.settings
-    assigned = transport(log_p, settings.eta, settings.rounds, settings.tolerance)
-    return {
-        "error": assigned.error,
-        "steps": transport(log_p, settings.eta, tolerance=TOLERANCE).rounds,
-    }
+    return {"error": transport(log_p, settings.eta, settings.rounds, settings.tolerance).error}
 
 
 def queued_log_p(labels: SwappedLabels) -> Tensor:

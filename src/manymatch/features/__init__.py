@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING
 from manymatch.util.plugins import registered
 
 if TYPE_CHECKING:
+    from manymatch.config.params import Extraction
     from manymatch.features.backbone import Backbone, Detector, Sources
 
 BACKBONES = {
     "butd": "butd",
     "hf": "hf",
-    "lite0": "lite0",
+    "lite0": "lite",
+    "lite2": "lite",
     "objects": "objects",
     "pixels256": "pixels",
     "pixels512": "pixels",
+    "regions": "regions",
     "resnet50": "resnet",
     "resnet101": "resnet",
     "resnet152": "resnet",
@@ -40,6 +43,12 @@ def entry_point(name: str) -> str:
     """
     own = {key: f"{__name__}.{module}:build" for key, module in BACKBONES.items()}
     return registered("features", name, own, "features")
+
+
+def entry_points(name: str, settings: Extraction | None) -> list[str]:
+    """Return MODULE:FUNCTION of each backbone that the features `name` with `settings` need."""
+    kind, inner = (settings and settings.kind) or name, settings and settings.backbone
+    return [entry_point(kind), *([entry_point(str(inner.kind))] if inner else [])]
 
 
 def build_backbone(name: str, sources: Sources) -> Backbone | Detector:

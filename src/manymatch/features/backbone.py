@@ -6,18 +6,23 @@ import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 from torch import Tensor, nn
 
 from manymatch.config.params import Extraction
-from manymatch.features.image_list import Picture
+from manymatch.features.image_list import Located, Picture
+from manymatch.features.layout import Kind
 from manymatch.networks.backbones.normalised import Normalised
 from manymatch.util.images import read_crops
 
 WHOLE = np.array([[0.0, 0.0, 1.0, 1.0]], np.float32)
 """The crop of the whole image."""
+CONTEXT = 0.1
+"""Margin of a region's crop on each side, as a share of the width or height of the box."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +35,8 @@ class Sources:
     """A local file, folder or hub name. None: the backbone's default."""
     regions: tuple[int, int] = (36, 36)
     """The fewest and the most regions of an image, for a detector."""
-    hub: Extraction | None = None
-    """The settings of a model of transformers."""
+    settings: Extraction | None = None
+    """Further settings of the kind."""
 
 
 class Backbone(ABC):
@@ -43,6 +48,12 @@ class Backbone(ABC):
 
     full_size = False
     """Whether `read` needs a picture in its full size: a second crop would cut off more."""
+    finds_boxes = False
+    """Whether `boxes` does not know the boxes."""
+    most_crops = 1
+    """The most crops of an image."""
+    resample = Image.Resampling.BICUBIC
+    """The filter for crops."""
 
     def __init__(
         self,
@@ -56,7 +67,7 @@ class Backbone(ABC):
     ) -> None:
         """`weights_sha256`: the hash of the weights' file; None: that of their names and values."""
         self.network = None if network is None else network.eval().requires_grad_(False)
-        self.dtype = "uint8" if network is None else "float16"
+        self.dtype: Kind = "uint8" if network is None else "float16"
         self.size = size
         self.width = width
         self.max_regions = max_regions
@@ -95,8 +106,8 @@ class GridBackbone(Backbone):
         width: int,
         scaling: str,
     ) -> None:
-        """`network`: see `Normalised`; its map has one cell per 32 x 32 pixels."""
-        cells = size // 32
+        """`network`: see `Normalised`; its map has one cell per 32 x 32 pixels, rounded up."""
+        cells = -(-size // 32)
         super().__init__(
             Normalised(network, mean, std),
             size=size,
@@ -111,6 +122,72 @@ class GridBackbone(Backbone):
 
     def boxes(self, image_id: str) -> NDArray[np.float32]:
         return self._boxes
+
+
+class RegionBackbone(Backbone):
+    """One vector for each box of an image: the mean over the cells of another backbone.
+
+    A box is cropped with some context and squashed to a square.
+    """
+
+    full_size = True
+
+    def __init__(
+        self,
+        inner: Backbone,
+        max_regions: int,
+        *,
+        detector: nn.Module | None = None,
+        weights_sha256: str | None = None,
+    ) -> None:
+        """`detector`: a module that is moved to a device together with the network."""
+        assert inner.network is not None
+        crops = f"RGB, boxes with {CONTEXT:.0%} context "
+        super().__init__(
+            _Pooled(inner.network, detector),
+            size=inner.size,
+            width=inner.width,
+            max_regions=max_regions,
+            preprocessing=inner.preprocessing.replace("RGB, ", crops, 1) + ", mean over cells",
+            weights_sha256=weights_sha256,
+        )
+        self.resample, self.most_crops = inner.resample, max_regions
+
+    def read(self, image: Picture) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        boxes = image.boxes if isinstance(image, Located) else self.boxes(image.image_id)
+        assert boxes is not None
+        margin = CONTEXT * (boxes[:, 2:] - boxes[:, :2])
+        crops = np.clip(boxes + np.concatenate([-margin, margin], axis=1), 0.0, 1.0)
+        return read_crops(image.source, crops, self.size, self.resample), boxes
+
+    def crops(self, image_id: str) -> NDArray[np.float32]:
+        return WHOLE
+
+
+class LocatingBackbone(RegionBackbone):
+    """A `RegionBackbone` that finds the boxes of an image itself, before `read`."""
+
+    finds_boxes = True
+
+    @abstractmethod
+    def prepare(self, image: Picture) -> Any:
+        """Return what `locate` needs of an image. Several threads may call this."""
+
+    @abstractmethod
+    def locate(self, prepared: Any) -> Located:
+        """Return a prepared image with its boxes. Several threads may call this."""
+
+
+class _Pooled(nn.Module):
+    """The mean over cells: (b, cells, F) -> (b, 1, F)."""
+
+    def __init__(self, network: nn.Module, detector: nn.Module | None) -> None:
+        super().__init__()
+        self.network, self.detector = network, detector
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        cells: Tensor = self.network(pixels)
+        return cells.mean(dim=1, keepdim=True)
 
 
 def grid_boxes(cells: int) -> NDArray[np.float32]:
@@ -131,7 +208,8 @@ def _digest(network: nn.Module) -> str:
 class Detector(ABC):
     """Converts an image of any size into at most `max_regions` regions with boxes."""
 
-    dtype = "float16"
+    dtype: Kind = "float16"
+    finds_boxes = True
     slow_on_gpu: str | None = None
     """A line for the user of a GPU: what is missing for full speed. None: nothing."""
     network: nn.Module

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from manymatch.config.params import Extraction
-from manymatch.features import build_backbone, entry_point
+from manymatch.features import build_backbone, entry_points
 from manymatch.features.backbone import Backbone, Detector, Sources
 from manymatch.features.extractors import Detection, Extracted, Extractor, stored
 from manymatch.features.image_list import ImageFile, list_images
@@ -45,7 +45,7 @@ def extract(
     Args:
         backbone: the name of the features; also the kind, unless `settings` names another one.
         raw: the data set's raw folder, which contains the files of the caption table.
-        batch_size: number of images in a batch; on a GPU, also of crops.
+        batch_size: number of crops in a batch. Most kinds of features have one crop an image.
         device: "auto" for the GPU if there is one, or "cpu", "cuda", "cuda:1".
         weights: the weights of the backbone, if not its default ones.
         regions: the fewest and the most regions of an image, for a detector.
@@ -71,7 +71,7 @@ def extract(
 
     def identity(part: Part) -> str:
         """SHA-256 of everything that the features depend on; the same on every machine."""
-        code = code_hash(__name__, entry_point(kind))
+        code = code_hash(__name__, *entry_points(backbone, settings))
         return identity_of(code, _fingerprint(extractor, part.of(images), content))
 
     if parts.wanted:
@@ -100,7 +100,7 @@ def _fill(
         max_regions=backbone.max_regions,
         width=backbone.width,
         dtype=backbone.dtype,
-        boxes=isinstance(extractor, Detection) or given is not None,
+        boxes=backbone.finds_boxes or given is not None,
         attributes=_attributes(extractor),
         fingerprint=_fingerprint(extractor, images, _state),
     ) as writer:

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manymatch.batch.parallel_map import map_parallel, single_core
-from manymatch.features.backbone import Backbone, Detector
-from manymatch.features.image_list import Picture
+from manymatch.features.backbone import Backbone, Detector, LocatingBackbone
+from manymatch.features.image_list import Located, Picture
 from manymatch.features.store import FeatureStore
 from manymatch.networks.backbones.normalised import channels_last
 from manymatch.util.images import read_image
@@ -50,15 +50,19 @@ class Extractor:
         self, name: str, backbone: Backbone, device: torch.device, batch_size: int
     ) -> None:
         self.name, self.backbone, self.device = name, backbone, device
-        self.batch_size = batch_size
+        self._images_at_once = max(1, batch_size // backbone.most_crops)
         self.crops_at_once = _CROPS_ON_CPU if device.type == "cpu" else batch_size
         network = backbone.network
         self._network = None if network is None else channels_last(network.to(device))
 
     def run(self, images: Iterable[Picture]) -> Iterator[Extracted]:
         """Every image with its features and boxes, in the given order."""
-        decoded = map_ahead(self._decode, images, 2 * self.batch_size, _CROP_THREADS)
-        batches = iter(lambda: list(itertools.islice(decoded, self.batch_size)), [])
+        depth = max(2 * self._images_at_once, _CROP_THREADS)
+        backbone = self.backbone
+        if isinstance(backbone, LocatingBackbone):
+            images = _located(backbone, images, self.device)
+        decoded = map_ahead(self._decode, images, depth, _CROP_THREADS)
+        batches = iter(lambda: list(itertools.islice(decoded, self._images_at_once)), [])
         with (
             contextlib.closing(decoded),
             contextlib.closing(_mapped(self._features, batches, self.device)) as results,
@@ -109,6 +113,19 @@ class Extractor:
             channels_first = torch.from_numpy(full).to(self.device).permute(0, 3, 1, 2)
             cells: NDArray[Any] = self._network(channels_first).cpu().numpy()
         return cells[: len(part)]
+
+
+def _located(
+    backbone: LocatingBackbone, images: Iterable[Picture], device: torch.device
+) -> Iterator[Located]:
+    """Every image with its boxes. One core finds the boxes of an image, or the GPU."""
+    prepared = map_ahead(backbone.prepare, images, _CROP_THREADS, _CROP_THREADS)
+    with contextlib.closing(prepared):
+        if device.type == "cpu":
+            for batch in iter(lambda: list(itertools.islice(prepared, _CORES)), []):
+                yield from map_parallel(backbone.locate, batch)
+        else:
+            yield from _mapped(backbone.locate, prepared, device)
 
 
 class Detection:

@@ -22,7 +22,7 @@ from torch.nn.functional import adaptive_avg_pool2d
 from manymatch.config.params import Extraction
 from manymatch.features.backbone import WHOLE, Backbone, Sources, grid_boxes
 from manymatch.features.image_list import Picture
-from manymatch.features.picture_recipe import Recipe, read_recipe
+from manymatch.features.picture_recipe import Recipe, Scaling, read_recipe
 from manymatch.networks.backbones.hub_model import HubModel, open_model
 from manymatch.util.errors import ConfigError, first_line
 from manymatch.util.images import read_image
@@ -36,10 +36,10 @@ _TOLERANCE = 1e-3
 
 
 def build(name: str, sources: Sources) -> HubBackbone:
-    """Return the backbone of the model and the output that `sources.hub` names."""
-    if sources.hub is None or sources.hub.model is None:
+    """Return the backbone of the model and the output that `sources.settings` names."""
+    if sources.settings is None or sources.settings.model is None:
         raise ConfigError("features of kind hf: no model. Set 'kind: hf' and 'model'")
-    return HubBackbone(open_model(sources.hub.model), sources.hub)
+    return HubBackbone(open_model(sources.settings.model), sources.settings)
 
 
 class HubBackbone(Backbone):
@@ -72,6 +72,9 @@ class HubBackbone(Backbone):
             preprocessing=str(recipe),
             weights_sha256=model.weights_sha256,
         )
+        if settings.output == "projected":
+            self.dtype = "float32"  # compared with texts as they are (`methods/pretrained.py`)
+        self.resample = recipe.resample
         vector = settings.output in ("pooled", "projected")
         self._boxes = WHOLE if vector else grid_boxes(network.grid)
         self.facts = {
@@ -100,7 +103,25 @@ class HubBackbone(Backbone):
         return pixels[None], self._boxes * scale + np.array([x1, y1] * 2, np.float32)
 
 
-class HubNetwork(nn.Module):
+class Scaled(nn.Module):
+    """A module that scales pixels as a `recipe` says."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, recipe: Scaling) -> None:
+        super().__init__()
+        self.factor = recipe.factor
+        self.register_buffer("mean", torch.tensor(recipe.mean).view(1, 3, 1, 1))
+        self.register_buffer("std", torch.tensor(recipe.std).view(1, 3, 1, 1))
+
+    def scaled(self, pixels: Tensor) -> Tensor:
+        """The input (b, 3, H, W) of the model, bit for bit as transformers computes it."""
+        # A product in float64 that is rounded to float32, in which the rest is computed.
+        return ((pixels.double() * self.factor).float() - self.mean) / self.std
+
+
+class HubNetwork(Scaled):
     """Pixels (b, 3, S, S) as bytes -> regions (b, k, F) of a model's `output`.
 
     Args:
@@ -111,14 +132,9 @@ class HubNetwork(nn.Module):
         ConfigError: the model does not have the output, the layer or the grid.
     """
 
-    mean: Tensor
-    std: Tensor
-
     def __init__(self, model: HubModel, recipe: Recipe, settings: Extraction) -> None:
-        super().__init__()
-        self.factor, self.output = recipe.factor, settings.output
-        self.register_buffer("mean", torch.tensor(recipe.mean).view(1, 3, 1, 1))
-        self.register_buffer("std", torch.tensor(recipe.std).view(1, 3, 1, 1))
+        super().__init__(recipe)
+        self.output = settings.output
         network: Any = model.network
         tower = getattr(network, "vision_model", network)
         if settings.layer != -1:
@@ -204,11 +220,6 @@ class HubNetwork(nn.Module):
             return cells
         maps = cells.transpose(1, 2).unflatten(2, (self._side, self._side))
         return adaptive_avg_pool2d(maps, self.grid).flatten(2).transpose(1, 2)
-
-    def scaled(self, pixels: Tensor) -> Tensor:
-        """The input (b, 3, S, S) of the model, bit for bit as transformers computes it."""
-        # A product in float64 that is rounded to float32, in which the rest is computed.
-        return ((pixels.double() * self.factor).float() - self.mean) / self.std
 
     def _run(self, scaled: Tensor) -> Any:
         return self.network(pixel_values=scaled, **self._arguments)

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from manymatch.datasets.image_files import image_path, read_image_folder
@@ -19,6 +21,13 @@ class Picture:
 
     image_id: str
     source: Path | Image.Image
+
+
+@dataclass(frozen=True)
+class Located(Picture):
+    """An image with the boxes (k, 4) of its regions, x1 y1 x2 y2 in 0..1."""
+
+    boxes: NDArray[np.float32]
 
 
 @dataclass(frozen=True)

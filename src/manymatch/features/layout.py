@@ -3,7 +3,8 @@
 n images, R = most regions of an image, F = feature width. Each chunk has HDF5's Fletcher-32
 checksum, which HDF5 compares when it reads the chunk.
 
-    features   (n, R, F) float16   chunks (1, R, F); zero where padded; uint8 in a store of pixels
+    features   (n, R, F) float16   chunks (1, R, F); zero where padded; uint8 in a store of pixels,
+                                   float32 in a store of vectors that are compared as they are
     boxes      (n, R, 4) float32   chunks (1, R, 4); x1 y1 x2 y2 in 0..1, as features; optional
     n_regions  (n,) int32          one chunk
     image_id   (n,) UTF-8 strings of fixed length, one chunk
@@ -19,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import h5py
 import numpy as np
@@ -32,7 +33,12 @@ FORMAT, VERSION = "manymatch-features", "2"
 AGAIN = ". Run the stage 'features' again"
 _LIBRARY = ("v110", "v110")
 """A fixed version of the format, so that equal content gives equal bytes."""
-FEATURES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "uint8": np.dtype("u1")}
+Kind = Literal["float16", "float32", "uint8"]
+FEATURES: dict[Kind, np.dtype[Any]] = {
+    "float16": np.dtype("<f2"),
+    "float32": np.dtype("<f4"),
+    "uint8": np.dtype("u1"),
+}
 """The possible types of features by name."""
 CHECKSUM_BYTES = 4
 
@@ -79,6 +85,8 @@ def all_finite(values: NDArray[Any]) -> bool:
     """
     if values.dtype == np.uint8:
         return True
+    if values.dtype == np.float32:
+        return bool(np.isfinite(values).all())
     bits = np.ascontiguousarray(values)
     return bool(bits.view(np.int16).max() < 0x7C00 and bits.view(np.uint16).max() < 0xFC00)
 

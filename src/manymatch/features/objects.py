@@ -5,25 +5,22 @@ Like the output of a detector, images have different numbers of regions, and reg
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
-from manymatch.features import BACKBONES
-from manymatch.features.backbone import Backbone, Sources
-from manymatch.features.lite0 import MEAN, STD, WIDTH, load_network
-from manymatch.networks.backbones.normalised import Normalised
+from manymatch.config.params import Extraction
+from manymatch.features import BACKBONES, lite
+from manymatch.features.backbone import Backbone, RegionBackbone, Sources
 from manymatch.util.errors import DataError
 from manymatch.util.parquet_file import read_table
 
 _BOXES = pa.schema([("image_id", pa.string()), ("boxes", pa.list_(pa.list_(pa.float32())))])
 SIZE = 128
 """Objects are small parts of an image. 128 px take a third of the time of 224 px."""
-CONTEXT = 0.1
-"""Margin of a crop on each side, as a share of the width or height of the box."""
 
 
 def build(name: str, sources: Sources) -> ObjectBackbone:
@@ -32,27 +29,17 @@ def build(name: str, sources: Sources) -> ObjectBackbone:
     Raises:
         DataError: the dataset has no boxes.
     """
-    return ObjectBackbone(load_network(sources.weights), read_boxes(sources.raw / "boxes.parquet"))
+    settings = Extraction(kind="lite0", size=SIZE)
+    inner = lite.build("lite0", replace(sources, settings=settings))
+    return ObjectBackbone(inner, read_boxes(sources.raw / "boxes.parquet"))
 
 
-class ObjectBackbone(Backbone):
+class ObjectBackbone(RegionBackbone):
     """Regions are the objects' boxes, in the order of the file."""
 
-    def __init__(self, network: nn.Module, boxes: dict[str, NDArray[np.float32]]) -> None:
-        super().__init__(
-            _Pooled(Normalised(network, MEAN, STD)),
-            size=SIZE,
-            width=WIDTH,
-            max_regions=max(map(len, boxes.values())),
-            preprocessing=f"RGB, boxes with {CONTEXT:.0%} context squashed to "
-            f"{SIZE} x {SIZE} bicubic, (x - 127) / 128, mean over cells",
-        )
+    def __init__(self, inner: Backbone, boxes: dict[str, NDArray[np.float32]]) -> None:
+        super().__init__(inner, max(map(len, boxes.values())))
         self._boxes = boxes
-
-    def crops(self, image_id: str) -> NDArray[np.float32]:
-        boxes = self.boxes(image_id)
-        margin = CONTEXT * (boxes[:, 2:] - boxes[:, :2])
-        return np.clip(boxes + np.concatenate([-margin, margin], axis=1), 0.0, 1.0)
 
     def boxes(self, image_id: str) -> NDArray[np.float32]:
         if image_id not in self._boxes:
@@ -60,18 +47,6 @@ class ObjectBackbone(Backbone):
                 f"boxes.parquet: no boxes of image '{image_id}'. Download the dataset again"
             )
         return self._boxes[image_id]
-
-
-class _Pooled(nn.Module):
-    """The mean over cells: (b, cells, F) -> (b, 1, F)."""
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        cells: Tensor = self.network(pixels)
-        return cells.mean(dim=1, keepdim=True)
 
 
 def read_boxes(path: Path) -> dict[str, NDArray[np.float32]]:

@@ -7,9 +7,10 @@ to a square, or to a shorter side. The middle square is then cut out without ano
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from manymatch.networks.backbones.hub_model import PROCESSORS, read_bounded
 from manymatch.util.errors import ConfigError, DataError
 from manymatch.util.images import MAX_PIXELS
 
-_BILINEAR, _BICUBIC = Image.Resampling.BILINEAR, Image.Resampling.BICUBIC
+BILINEAR, _BICUBIC = Image.Resampling.BILINEAR, Image.Resampling.BICUBIC
 _KINDS: dict[str, tuple[Image.Resampling, bool, bool]] = {
     "Beit": (_BICUBIC, False, True),
     "Bit": (_BICUBIC, True, False),
@@ -27,41 +28,51 @@ _KINDS: dict[str, tuple[Image.Resampling, bool, bool]] = {
     "CLIP": (_BICUBIC, True, False),
     "ChineseCLIP": (_BICUBIC, True, False),
     "ConvNext": (_BICUBIC, False, False),
-    "DINOv3ViT": (_BILINEAR, False, True),
+    "DINOv3ViT": (BILINEAR, False, True),
     "DeiT": (_BICUBIC, True, True),
-    "MobileNetV1": (_BILINEAR, True, False),
-    "MobileNetV2": (_BILINEAR, True, False),
+    "MobileNetV1": (BILINEAR, True, False),
+    "MobileNetV2": (BILINEAR, True, False),
     "Pvt": (_BICUBIC, False, True),
     "Siglip": (_BICUBIC, False, True),
-    "ViT": (_BILINEAR, False, True),
+    "ViT": (BILINEAR, False, True),
 }
 """Processor -> the defaults of its class: the filter, whether it crops, and whether a `size` that
 is one number means a square."""
 _ENDING = re.compile(r"(ImageProcessor(Fast|Pil)?|FeatureExtractor)$")
 _WARPED = 384
 """From this side on, ConvNeXt's processor squashes pictures instead of cropping them."""
-_LARGEST = 2048
+LARGEST = 2048
 """Limit of a side in pixels."""
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Scaling:
+    """The filter for resizing; the network sees (pixels * factor - mean) / std."""
+
+    resample: Image.Resampling
+    factor: float
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    def described(self, size: str) -> str:
+        """The recipe as one line; `size`: the sides of the pixels."""
+        scaling = f"(x * {self.factor:.6g} - {self.mean}) / {self.std}"
+        return f"RGB, {size}, {scaling}"
+
+
+@dataclass(frozen=True)
+class Recipe(Scaling):
     """How a picture becomes the pixels (side, side, 3) of the network.
 
     Attributes:
         resized: the side of the square, or the shorter side, to which the picture is resized.
         squashed: whether `resized` is the side of a square.
         side: the side of the middle square that is cut out.
-        factor, mean, std: the network sees (pixels * factor - mean) / std.
     """
 
     resized: int
     squashed: bool
     side: int
-    resample: Image.Resampling
-    factor: float
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
 
     def __str__(self) -> str:
         resized = (
@@ -70,8 +81,7 @@ class Recipe:
             else f"shorter side {self.resized}"
         )
         crop = "" if self.squashed and self.resized == self.side else f", middle square {self.side}"
-        scaling = f"(x * {self.factor:.6g} - {self.mean}) / {self.std}"
-        return f"RGB, {resized} {self.resample.name.lower()}{crop}, {scaling}"
+        return self.described(f"{resized} {self.resample.name.lower()}{crop}")
 
     def pixels(self, image: Image.Image, name: str) -> tuple[NDArray[np.uint8], NDArray[Any]]:
         """The pixels (side, side, 3), and their box (4,) in the picture, x1 y1 x2 y2 in 0..1.
@@ -99,6 +109,9 @@ class Recipe:
         return cut, corners / np.array([width, height, width, height], np.float32)
 
 
+AnyRecipe = TypeVar("AnyRecipe", bound=Scaling)
+
+
 def read_recipe(folder: Path, size: int | None, geometry: str | None) -> Recipe:
     """The recipe in the folder of a model.
 
@@ -108,6 +121,16 @@ def read_recipe(folder: Path, size: int | None, geometry: str | None) -> Recipe:
 
     Raises:
         ConfigError: the recipe is missing, or pictures cannot be prepared as it says.
+    """
+    return read_processor(folder, lambda content: _recipe(content, size, geometry))
+
+
+def read_processor(folder: Path, read: Callable[[dict[str, Any]], AnyRecipe]) -> AnyRecipe:
+    """What `read` makes of the settings of the image processor in `folder`.
+
+    Raises:
+        ConfigError: the settings are missing or damaged, or `read` raises a `ValueError`,
+            `TypeError` or `KeyError`, which says what is wrong.
     """
     path = next((folder / name for name in PROCESSORS if (folder / name).is_file()), None)
     if path is None:
@@ -120,22 +143,26 @@ def read_recipe(folder: Path, size: int | None, geometry: str | None) -> Recipe:
     try:
         if not isinstance(content, dict):
             raise ValueError("no image processor")
-        return _recipe(content, size, geometry)
+        return read(content)
     except (KeyError, TypeError, ValueError) as error:
         fault = f"no '{error.args[0]}'" if isinstance(error, KeyError) else str(error)
         raise ConfigError(f"{path}: {fault}. Name another model, or correct the file") from None
 
 
-def _recipe(content: dict[str, Any], size: int | None, geometry: str | None) -> Recipe:
-    """Raises a `ValueError`, `TypeError` or `KeyError` that says what is wrong."""
+def processor_kind(content: dict[str, Any], kinds: Collection[str]) -> str:
+    """The processor's name without its ending, one of `kinds`."""
     named = content.get("image_processor_type") or content.get("feature_extractor_type")
     kind = _ENDING.sub("", str(named))
-    if kind not in _KINDS:
-        raise ValueError(f"the image processor {named!r:.80} is none of {', '.join(_KINDS)}")
+    if kind not in kinds:
+        raise ValueError(f"the image processor {named!r:.80} is none of {', '.join(kinds)}")
+    return kind
+
+
+def _recipe(content: dict[str, Any], size: int | None, geometry: str | None) -> Recipe:
+    """Raises a `ValueError`, `TypeError` or `KeyError` that says what is wrong."""
+    kind = processor_kind(content, _KINDS)
     resample, crops, is_square = _KINDS[kind]
-    resample = Image.Resampling(content.get("resample") or resample)
-    if not content.get("do_resize", True):
-        raise ValueError("do_resize is false, but pictures have different sizes")
+    scaling = read_scaling(content, resample)
     resized, squashed = _sides(content["size"], is_square)
     side = resized
     if kind == "ConvNext":
@@ -154,11 +181,21 @@ def _recipe(content: dict[str, Any], size: int | None, geometry: str | None) -> 
         resized, side = round(resized * size / side), size
     if geometry == "squash":
         resized, squashed = side, True
-    if not side <= resized <= _LARGEST:
+    if not side <= resized <= LARGEST:
         raise ValueError(
             f"pictures are resized to {resized} and cropped to {side} pixels, which must not be "
-            f"larger, and at most {_LARGEST}"
+            f"larger, and at most {LARGEST}"
         )
+    return Recipe(*scaling, resized, squashed, side)
+
+
+def read_scaling(
+    content: dict[str, Any], resample: Image.Resampling
+) -> tuple[Image.Resampling, float, tuple[float, ...], tuple[float, ...]]:
+    """The values of `Scaling`; `resample` is the processor's default."""
+    if not content.get("do_resize", True):
+        raise ValueError("do_resize is false, but pictures have different sizes")
+    resample = Image.Resampling(content.get("resample") or resample)
     factor, mean, std = 1.0, [0.0] * 3, [1.0] * 3
     if content.get("do_rescale", True):
         factor = _number(content.get("rescale_factor", 1 / 255), "rescale_factor")
@@ -170,7 +207,7 @@ def _recipe(content: dict[str, Any], size: int | None, geometry: str | None) -> 
     )
     if len(mean) != 3 or len(std) != 3 or min(std) <= 0 or factor <= 0:
         raise ValueError("expected three numbers in image_mean and image_std, above 0 in image_std")
-    return Recipe(resized, squashed, side, resample, factor, tuple(mean), tuple(std))
+    return resample, factor, tuple(mean), tuple(std)
 
 
 def _sides(value: Any, is_square: bool) -> tuple[int, bool]:
@@ -181,7 +218,7 @@ def _sides(value: Any, is_square: bool) -> tuple[int, bool]:
             value, is_square = given["height"], True
         elif given.keys() == {"shortest_edge"}:
             value, is_square = given["shortest_edge"], False
-    if not isinstance(value, int) or not 1 <= value <= _LARGEST:
+    if not isinstance(value, int) or not 1 <= value <= LARGEST:
         raise ValueError(f"the size {str(value)[:80]} is neither a square nor a shorter side")
     return value, is_square
 

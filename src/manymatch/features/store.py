@@ -15,7 +15,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import h5py
 import numpy as np
@@ -27,10 +27,10 @@ from manymatch.util.errors import DataError, first_line
 from manymatch.util.prefetch import map_ahead
 
 Features = NDArray[Any]
-"""float16, or uint8 for pixels."""
+"""float16, uint8 for pixels, or float32 for vectors that are compared as they are."""
 Boxes = NDArray[np.float32] | None
 Rows = tuple[Features, NDArray[np.int32], Boxes]
-"""features (k, R, F) float16 or uint8, n_regions (k,), boxes (k, R, 4) float32 or None."""
+"""features (k, R, F), n_regions (k,), boxes (k, R, 4) float32 or None."""
 _REMEDY = "Remove it and run the stage 'features'"
 
 
@@ -58,8 +58,9 @@ class FeatureStore:
         self.width, self.max_regions = stored.width, stored.max_regions
         """F and R. Images with fewer than R regions are padded with zeros."""
         self.has_boxes = stored.has_boxes
-        self.dtype: Literal["float16", "uint8"] = "uint8" if stored.dtype == np.uint8 else "float16"
-        """The type of the features: uint8 for pixels."""
+        kinds = {kind: name for name, kind in layout.FEATURES.items()}
+        self.dtype = kinds[stored.dtype]
+        """The type of the features, a name in `layout.FEATURES`."""
         self.attributes = stored.attributes
         """How the features were made: backbone, weights_sha256, preprocessing, ..."""
         self._finite = np.zeros(len(self), np.bool_)

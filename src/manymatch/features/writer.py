@@ -43,7 +43,7 @@ class FeatureWriter:
         path: the store. An earlier store at `path` stays until the new one is finished.
         image_ids: one unique id for each row.
         max_regions, width: R and F.
-        dtype: "float16", or "uint8" for pixels.
+        dtype: "float16", "float32", or "uint8" for pixels.
         fingerprint: identifies the whole input.
 
     Raises:
@@ -58,7 +58,7 @@ class FeatureWriter:
         *,
         max_regions: int,
         width: int,
-        dtype: str = "float16",
+        dtype: layout.Kind = "float16",
         boxes: bool = False,
         attributes: Mapping[str, str] | None = None,
         fingerprint: str | None = None,

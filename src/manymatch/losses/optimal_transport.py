@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import torch
-from scipy.optimize import minimize
 from torch import Tensor
 
 from manymatch.similarities.vectors import full_precision
@@ -23,24 +19,15 @@ _ROWS_AT_ONCE = 64
 """Rows that a CPU handles at once: they fit into its cache, which halves the time."""
 _ROUNDS = 3
 """The default number of rounds, without a tolerance; SwAMP's default in this project."""
-_DOUBLINGS, _DOUBLINGS_FROM_START = 6, 2
-_ROUGH = 1.0
-"""The tolerance of a solution that only leads to the next eta."""
-_NEAR = 1e-6
-"""The error from which plain Newton steps converge. The decrease of the dual, by which the trust
-region decides, is less than its rounding error there."""
-_MOST_STEPS, _LAST_STEPS = 2000, 5
-_RADIUS = 5.0
-"""Nats by which the first Newton step may change a potential, in the quadratic mean."""
-
-Array = npt.NDArray[np.float64]
+_MOST_ROUNDS = 2_000
+"""The most rounds to a tolerance. Where q is sharp, more may be needed, because mass moves along
+chains of nearly tied rows, one link a round."""
 
 
 class Transport(NamedTuple):
     """`q (N, n_classes)` with rows that sum to 1, `q_ij ~ exp(eta log p_ij + potentials_j)`.
 
-    `potentials (n_classes,)`; `rounds`: number of rounds or Newton steps; `error`: see
-    `marginal_error`.
+    `potentials (n_classes,)`; `rounds`: the number of rounds; `error`: see `marginal_error`.
     """
 
     q: Tensor
@@ -64,8 +51,8 @@ def sinkhorn(
         eta: > 0, inverse regularisation.
         rounds: number of rounds; a round scales the columns, then the rows. Default without a
             tolerance: 3.
-        tolerance: the `marginal_error` to reach by Newton's method. With `rounds`, rounds end at
-            the tolerance, or after `rounds` rounds even if the error is larger.
+        tolerance: the `marginal_error` at which the rounds end. They end after `rounds` rounds even
+            if the error is larger; without `rounds` after 2,000, in double precision.
 
     Returns:
         `(N, n_classes)` in the type of `log_p`, rows sum to 1.
@@ -101,9 +88,7 @@ def transport(
         potentials: `(n_classes,)` first potentials, such as those of a similar problem.
 
     Raises:
-        DataError: `log_p` cannot be assigned, or the tolerance cannot be reached: the tolerance is
-            finer than double precision allows, or too few classes are possible for too many
-            samples.
+        DataError: `log_p` cannot be assigned.
         ValueError: `rounds` is less than 1.
     """
     if not (log_p < torch.inf).all():
@@ -126,17 +111,17 @@ def class_potentials(
     tolerance: float | None = None,
     start: Tensor | None = None,
 ) -> tuple[Tensor, int]:
-    """The potentials `(n_classes,)`, in float64 from Newton's method, and the number of rounds or
-    Newton steps.
+    """The potentials `(n_classes,)`, in float64 where only a tolerance ends the rounds, and the
+    number of rounds.
 
     The arguments are those of `transport`, but `log_p` is not checked.
     """
-    if rounds is None and tolerance is not None:
-        return _newton_potentials(log_p, eta, tolerance, start)
-    rounds = _ROUNDS if rounds is None else rounds
-    if rounds < 1:
+    exact = rounds is None and tolerance is not None
+    most = _MOST_ROUNDS if exact else _ROUNDS if rounds is None else rounds
+    if most < 1:
         raise ValueError(f"sinkhorn: {rounds} rounds. Set 1 or more.")
-    return _round_potentials(full_precision(log_p), eta, rounds, tolerance, start)
+    scores = log_p.double() if exact else full_precision(log_p)
+    return _round_potentials(scores, eta, most, tolerance, start)
 
 
 @torch.no_grad()
@@ -175,99 +160,6 @@ def _round_potentials(
             return columns, taken
         columns = columns + (share / sums).log()
     return columns, rounds
-
-
-def _newton_potentials(
-    log_p: Tensor, eta: float, tolerance: float, start: Tensor | None
-) -> tuple[Tensor, int]:
-    """The potentials of the classes at which the error is at most `tolerance`, and the number of
-    Newton steps.
-
-    Where q is sharp, thousands of rounds would be needed: mass moves along chains of nearly tied
-    rows, one link a round. Newton's method needs few steps if eta starts small and is doubled.
-
-    References:
-        Schmitzer, Stabilized Sparse Scaling Algorithms for Entropy Regularized Transport Problems,
-        2019, for the growing eta.
-    """
-    doublings = _DOUBLINGS if start is None else _DOUBLINGS_FROM_START
-    potentials, taken = None if start is None else start / 2**doublings, 0
-    for left in range(doublings, 0, -1):
-        rough = max(tolerance, _ROUGH)
-        potentials, steps = _dual_minimum(log_p, eta / 2**left, rough, potentials)
-        potentials, taken = 2 * potentials, taken + steps
-    potentials, steps = _dual_minimum(log_p, eta, tolerance, potentials)
-    return potentials, taken + steps
-
-
-def _dual_minimum(
-    log_p: Tensor, eta: float, tolerance: float, start: Tensor | None
-) -> tuple[Tensor, int]:
-    """The potentials as in `_newton_potentials`, and the steps from those that follow `start`.
-
-    With normalised rows the potentials g are the only unknowns. They minimise the convex dual
-    `sum_i log sum_j exp(eta log p_ij + g_j) - t sum_j g_j` with `t = N / n_classes`. Its gradient
-    is `c - t`, where c are the sums of the columns of q. Its Hessian is `diag(c) - q'q`.
-
-    References:
-        Steihaug, The Conjugate Gradient Method and Trust Regions in Large Scale Optimization, SIAM
-        Journal on Numerical Analysis, 1983: SciPy's `trust-ncg`.
-    """
-    scores, share = log_p.double() * eta, log_p.shape[0] / log_p.shape[1]
-
-    @lru_cache(maxsize=2)  # the Hessian is evaluated where the gradient was, at the last two points
-    def dual(point: bytes) -> tuple[float, Tensor, Tensor]:
-        potentials = torch.tensor(np.frombuffer(point), device=scores.device)
-        shifted = scores + potentials
-        log_rows = shifted.logsumexp(1, keepdim=True)
-        q = shifted.sub_(log_rows).clamp_(min=_SMALLEST).exp_()
-        return float(log_rows.sum() - share * potentials.sum()), q.sum(0), q
-
-    def value_and_gradient(potentials: Array) -> tuple[float, Array]:
-        value, sums, _ = dual(potentials.tobytes())
-        return value, (sums - share).cpu().numpy()
-
-    def hessian_product(potentials: Array, vector: Array) -> Any:
-        _, sums, q = dual(potentials.tobytes())
-        factor = torch.from_numpy(vector).to(q.device)
-        return (sums * factor - q.T @ (q @ factor)).cpu().numpy()
-
-    def error(potentials: Array) -> float:
-        return float(_share_error(dual(potentials.tobytes())[1], share))
-
-    def stop_early(potentials: Array) -> None:
-        if error(potentials) <= max(tolerance, _NEAR):
-            raise StopIteration
-
-    first, _ = _round_potentials(log_p.double(), eta, _ROUNDS, None, start)
-    solution = minimize(
-        value_and_gradient,
-        (first - first.mean()).cpu().numpy(),
-        method="trust-ncg",
-        jac=True,
-        hessp=hessian_product,
-        callback=stop_early,
-        options={
-            "gtol": 1e-3 * tolerance * min(1.0, share),
-            "maxiter": _MOST_STEPS,
-            "initial_trust_radius": _RADIUS * math.sqrt(len(first)),
-            "max_trust_radius": 1e5,
-        },
-    )
-    potentials, taken = solution.x, solution.nit
-    while tolerance < error(potentials) <= _NEAR and taken < solution.nit + _LAST_STEPS:
-        _, sums, q = dual(potentials.tobytes())
-        # The share in each entry makes the matrix regular: equal changes of all g change nothing.
-        change = torch.linalg.solve(torch.diag(sums) - q.T @ q + share, share - sums)
-        potentials, taken = potentials + change.cpu().numpy(), taken + 1
-    if (reached := error(potentials)) > tolerance:
-        raise DataError(
-            f"sinkhorn: the error stays at {reached:.1e} and does not reach the tolerance "
-            f"{tolerance:.1e}: the tolerance is too fine, or -inf in log p leaves too few classes "
-            "to too many samples. Set a larger tolerance, or rounds"
-        )
-    result = torch.from_numpy(potentials).to(log_p.device)
-    return result - result.mean(), taken
 
 
 def _log_column_sums(parts: Sequence[Tensor], eta: float, potentials: Tensor | None) -> Tensor:

@@ -129,12 +129,8 @@ class SwappedLabels(nn.Module):
     @torch.no_grad()
     def _labels(self, memory: Memory, vectors: Tensor, log_p: Tensor, prototypes: Tensor) -> Tensor:
         """Labels `(m, n_classes)` of one modality's batch, which enters the queue first."""
-        queued = self._log_p(memory.queue.push(vectors), prototypes)
-        return self.assign(memory, log_p, queued)
-
-    def assign(self, memory: Memory, log_p: Tensor, queued: Tensor) -> Tensor:
-        """Labels of the batch's rows, `log_p (m, n_classes)`, together with the `queued` rows."""
-        settings, every = self.settings, torch.cat([log_p, queued])
+        settings, queued = self.settings, self._log_p(memory.queue.push(vectors), prototypes)
+        every = torch.cat([log_p, queued])
         start = memory.potentials if len(memory.potentials) else None
         potentials, _ = class_potentials(
             every, settings.eta, settings.rounds, settings.tolerance, start

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from manymatch.config.method_files import method_names
+from manymatch.config.names import method_names
 from manymatch.config.strict import Strict, validate
 from manymatch.util.arguments import checked
 from manymatch.util.errors import ConfigError

@@ -38,13 +38,14 @@ from manymatch.losses.triplets import specificity, triplet
 from manymatch.methods.shared.matching import check_weights, weighted
 from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.methods.shared.products import ProductForm, ProductQuery, largest_product
-from manymatch.networks.encoders.bert import BertEncoder, BertSettings
+from manymatch.networks.encoders.bert import BertSettings, token_encoder
 from manymatch.networks.encoders.cnn import CNNSettings
+from manymatch.networks.encoders.hub_text import HubTextSettings
 from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
 from manymatch.networks.encoders.scene_graph import (
-    BertConceptEncoder,
     ConceptEncoder,
     GraphSettings,
+    PieceConceptEncoder,
     SceneGraphEncoder,
 )
 from manymatch.networks.encoders.word_vectors import WordVectors, word_embedding
@@ -60,8 +61,9 @@ class CORASettings(GraphSettings):
     """The defaults are the paper's, except for `object_edges` and `concept_directions`, which are
     the released code's."""
 
-    concept_encoder: Literal["gru", "bert", "mean"] = "gru"
-    """What reads a phrase. `mean`, not in the paper: the mean of its word vectors."""
+    concept_encoder: Literal["gru", "bert", "hf", "mean"] = "gru"
+    """What reads a phrase. `hf`: any text model of transformers. `mean`, not in the paper: the mean
+    of its word vectors."""
     word_vectors: WordVectors = "glove"
     word_size: Count = 300
     """Size of learned word vectors and of the vectors in `glove_file`."""
@@ -73,6 +75,8 @@ class CORASettings(GraphSettings):
     """The paper has a bi-GRU (3.2, 4.2, 6.2), the released code a GRU of one direction, or the
     average of two."""
     bert: BertSettings = BertSettings(tuning="prefix")
+    hf: HubTextSettings | None = None
+    """`hf`: the text model."""
     verb_attributes: bool = True
     """Whether the verb of a relation is an attribute of its subject, too, as in the entities of the
     paper's figures 5 and 6 ("man falling", "spectators watching")."""
@@ -103,6 +107,8 @@ class CORASettings(GraphSettings):
             raise ValueError(
                 f"concept_size {self.concept_size} is odd: two directions cannot share it"
             )
+        if (self.concept_encoder == "hf") != (self.hf is not None):
+            raise ValueError("concept_encoder: hf and the group 'hf' belong together")
         check_weights(self, "hardest_weight", "contrastive_weight", "caption_weight")
         return self
 
@@ -141,6 +147,8 @@ class CORA(Method):
     def vocabulary(
         cls, settings: CORASettings, words: Vocabulary, captions: Iterable[str]
     ) -> AnyVocabulary:
+        if settings.hf is not None:
+            return settings.hf.vocabulary()
         return settings.bert.vocabulary() if settings.concept_encoder == "bert" else words
 
     def encode_images(self, batch: Batch) -> Embeddings:
@@ -232,8 +240,9 @@ def _entity_query(beta: float, query: Embeddings, longest: float) -> ProductQuer
 
 def _concept_encoder(settings: CORASettings, vocabulary: AnyVocabulary) -> nn.Module:
     size, dropout = settings.size, settings.concept_dropout
-    if settings.concept_encoder == "bert":
-        return BertConceptEncoder(BertEncoder(settings.bert, vocabulary), size, dropout)
+    if settings.concept_encoder in ("bert", "hf"):
+        reads = token_encoder(settings.hf, settings.bert, vocabulary)
+        return PieceConceptEncoder(reads, size, dropout)
     words = word_embedding(
         settings.word_vectors, vocabulary, settings.word_size, settings.glove_file
     )

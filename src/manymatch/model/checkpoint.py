@@ -26,11 +26,12 @@ from torch import Tensor
 from manymatch.batch.wordpieces import AnyVocabulary, load_vocabulary
 from manymatch.config.preset import Preset
 from manymatch.config.strict import validate
-from manymatch.methods import build_method
+from manymatch.methods import build_method, method_class
 from manymatch.methods.shared.method import Method
 from manymatch.model.facts import FACTS, REMEDY, facts
 from manymatch.networks.encoders.cnn import structure_only
-from manymatch.util.errors import CheckpointError, DataError, first_line
+from manymatch.networks.layers.lora import merge_lora
+from manymatch.util.errors import CheckpointError, DataError, StorageError, first_line
 from manymatch.util.files import replacing, sha256, write_json, write_text
 from manymatch.util.json_file import read_object
 from manymatch.util.regular_file import regular_path
@@ -86,12 +87,19 @@ def save_weights(path: Path, weights: Mapping[str, Tensor], name: str) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def save_half(source: Path, folder: Path) -> None:
-    """Copy the model in `source` to `folder`, with weights in float16.
+def copy_model(source: Path, folder: Path, half: bool) -> None:
+    """Copy the model in `source` to the new folder `folder`, with `half` in float16.
 
     Raises:
+        StorageError: the folder exists, or cannot be written.
         CheckpointError: a file of `source` is damaged, or a weight is too large for float16.
     """
+    if folder.exists():
+        raise StorageError(f"{folder}: exists already. Name a new folder for the model.")
+    if not half:
+        with replacing(folder) as partial:
+            shutil.copytree(source, partial)
+        return
     content = check_files(source)
     weights, name = read_weights(source / WEIGHTS)
     halves = {
@@ -142,6 +150,7 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
         _check_fit(weights, shapes, stored, expected, preset.method)
         method = build()
     load_weights(folder / WEIGHTS, method, preset.method)
+    merge_lora(method)
     method.precision = preset.training.precision
     return method.eval(), preset, vocabulary
 
@@ -249,7 +258,7 @@ by a picture.
 - Data: the training split of {dataset}.
 - Image features: {features} ({preprocessing}).
 - Scene graphs: {parser}.
-- Validation split: rsum {rsum} of 600, epoch {epoch} of {epochs}. Setting: {setting}.
+- Validation split: rsum {rsum} of 600, {epoch}. Setting: {setting}.
 
 ## Limits
 
@@ -280,7 +289,8 @@ def _model_card(preset: Preset, facts: Mapping[str, Any]) -> str:
         preprocessing=facts.get("extraction", {}).get("preprocessing", "unknown"),
         parser=facts.get("parser") or "not used",
         rsum="unknown" if rsum is None else f"{rsum:.1f}",
-        epoch=facts.get("epoch", "unknown"),
-        epochs=facts.get("epochs", "unknown"),
+        epoch=f"epoch {facts.get('epoch', 'unknown')} of {facts.get('epochs', 'unknown')}"
+        if method_class(preset.method).learns
+        else "as published, without training",
         setting=preset.setting,
     )

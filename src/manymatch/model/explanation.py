@@ -9,7 +9,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from manymatch.batch.numbering import CaptionEntry, Numbering
-from manymatch.batch.wordpieces import AnyVocabulary, WordPieces
+from manymatch.batch.pieces import Pieces
+from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Explanation, Table
 from manymatch.results.retrieval import Graph
@@ -69,7 +70,8 @@ def _attention(embeddings: Embeddings, inputs: int | None) -> Table | None:
 
 def words_read(texts: Iterable[str], vocabulary: AnyVocabulary) -> list[list[str]]:
     """The words or wordpieces of each text, in the order of the text encoder's local features."""
-    numbers: Iterable[Iterable[int]] = map(Numbering(vocabulary).words, texts)
-    if isinstance(vocabulary, WordPieces):
-        numbers = ([vocabulary.CLS, *pieces, vocabulary.SEP] for pieces in numbers)
+    numbers = map(Numbering(vocabulary).words, texts)
+    if isinstance(vocabulary, Pieces):
+        ends = vocabulary.special
+        return [vocabulary.shown([*ends.first, *ids, *ends.last]) for ids in numbers]
     return [[vocabulary.words[number] for number in caption] for caption in numbers]

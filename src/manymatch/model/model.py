@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import replace
@@ -25,7 +24,7 @@ from manymatch.batch.scene_graph import NO_GRAPH
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Explanation, Right, Side
 from manymatch.model.blocks import Score
-from manymatch.model.checkpoint import HASHES, load_model, save_half
+from manymatch.model.checkpoint import HASHES, copy_model, load_model
 from manymatch.model.embed import check_finite, inference
 from manymatch.model.explanation import explanation
 from manymatch.model.facts import FACTS, facts
@@ -34,8 +33,7 @@ from manymatch.model.places import found, uploaded
 from manymatch.model.scores import check_asking, check_pair, numbers_of, score_all_pairs
 from manymatch.networks.device import pick_device
 from manymatch.util.arguments import checked
-from manymatch.util.errors import CheckpointError, DataError, StorageError
-from manymatch.util.files import replacing
+from manymatch.util.errors import CheckpointError, DataError
 from manymatch.util.progress import track
 
 if TYPE_CHECKING:
@@ -261,13 +259,7 @@ class Model:
             StorageError: the folder exists, or cannot be written.
             CheckpointError: a weight is too large for float16.
         """
-        if Path(folder).exists():
-            raise StorageError(f"{folder}: exists already. Name a new folder for the model.")
-        if half:
-            save_half(self._folder, Path(folder))
-            return
-        with replacing(Path(folder)) as partial_folder:
-            shutil.copytree(self._folder, partial_folder)
+        copy_model(self._folder, Path(folder), half)
 
     @checked
     def push_to_hub(self, name: str, *, private: bool = True) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
 from pathlib import Path
@@ -30,8 +30,10 @@ AnyPicture = str | Path | Image.Image | NDArray[Any]
 """A file, a PIL image, or an array `(h, w, 3)` or `(h, w)` of bytes."""
 
 _PICTURES_AT_ONCE = 32
-_HUB = ("model", "output", "grid", "layer", "size", "geometry")
-"""The settings of a model of transformers among the facts of an extraction."""
+_SETTINGS = ("model", "output", "grid", "layer", "size", "geometry")
+_DETECTION = ("detector", "score", "nms", "regions")
+"""The settings among the facts of an extraction. Before those of a region's backbone stands
+"backbone."."""
 _Item = TypeVar("_Item")
 
 
@@ -44,7 +46,8 @@ class Pictures:
         extraction: backbone, preprocessing and hash of the weights, as the model's training saw
             them.
         device: where the backbone runs.
-        weights: the weights of the backbone, if not its default ones.
+        weights: the weights of the backbone, if not its default ones; of kind regions
+            DETECTOR,BACKBONE, each of which may be left out.
         regions: the fewest and the most regions of a picture, for a detector.
     """
 
@@ -102,13 +105,8 @@ class Pictures:
                 "the model was trained on 'objects' features, which need the boxes of a data set. "
                 "Train a model on other features, such as lite0."
             )
-        sources = Sources(Path(), self.weights, self.regions)
-        if name == "hf":
-            settings = {"kind": name} | {key: trained[key] for key in _HUB if key in trained}
-            if self.weights is not None:
-                settings["model"] = self.weights
-            sources = replace(sources, hub=validate(Extraction, settings, "the model's features"))
-        built = build_backbone(name, sources)
+        checked = validate(Extraction, self._settings(name), "the model's features")
+        built = build_backbone(name, Sources(Path(), self.weights, self.regions, checked))
         for fact in ("preprocessing", "weights_sha256"):
             if trained.get(fact) != getattr(built, fact):
                 raise CheckpointError(
@@ -119,6 +117,26 @@ class Pictures:
         if isinstance(built, Detector):
             return Detection(name, built, self.device)
         return Extractor(name, built, self.device, _PICTURES_AT_ONCE)
+
+    def _settings(self, kind: str) -> dict[str, Any]:
+        """The settings of the training, with other `weights`."""
+
+        def given(start: str, keys: Iterable[str]) -> dict[str, Any]:
+            facts = self.extraction
+            return {key: facts[start + key] for key in keys if start + key in facts}
+
+        settings = {"kind": kind} | given("", (*_SETTINGS, *_DETECTION))
+        if kind == "hf" and self.weights is not None:
+            settings["model"] = self.weights
+        if kind == "regions":
+            inner = given("backbone.", ("kind", *_SETTINGS))
+            detector, _, file = (self.weights or "").partition(",")
+            if detector:
+                settings["detector"] = detector
+            if file:
+                inner["model" if inner.get("kind") == "hf" else "weights"] = file
+            settings["backbone"] = inner
+        return settings
 
 
 def refuse_single(items: Any) -> None:

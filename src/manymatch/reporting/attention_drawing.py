@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from manymatch.reporting.blocks import Block
+from manymatch.reporting.table import Block
 from manymatch.results.sets import ElementPairs, ImageMap
 
 _LEVELS, _DARKEST = 6, 0.84

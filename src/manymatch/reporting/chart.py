@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from manymatch.reporting.blocks import Block
 from manymatch.reporting.estimates import Estimate
+from manymatch.reporting.table import Block
 from manymatch.results.runs import Run
 
 STYLES = 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -266,3 +266,11 @@ def verdicts(differences: Sequence[Difference]) -> list[Verdict]:
             break
         decided[number] = "better" if difference.mean > 0 else "worse"
     return decided
+
+
+def best_value(values: Iterable[float | None], lower_is_better: bool = False) -> float | None:
+    """The best value, if there is more than one to choose from."""
+    present = [value for value in values if value is not None]
+    if len(present) < 2:
+        return None
+    return min(present) if lower_is_better else max(present)

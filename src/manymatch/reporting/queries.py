@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from manymatch.reporting.blocks import Block
 from manymatch.reporting.graph_drawing import Drawing
+from manymatch.reporting.table import Block
 from manymatch.results.retrieval import Mark, RetrievedCaption, RetrievedImage
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from manymatch.reporting import page
 from manymatch.reporting.dvc_plots import curve_tables
-from manymatch.reporting.section import all_sections
+from manymatch.reporting.page import all_sections
 from manymatch.reporting.sections import leaderboard
 from manymatch.results.all_results import AllResults
 from manymatch.results.machine import git_revision, read_records

@@ -2,11 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import ClassVar, dataclass_transform
 
-from manymatch.reporting.blocks import Block
+
+@dataclass_transform(frozen_default=True)
+class Block:
+    """A part of a section. A subclass is a frozen dataclass that the template of its name draws:
+    `dot_chart.html` a `DotChart`."""
+
+    template: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
+        cls.template = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower() + ".html"
+
+
+class Heading(Block):
+    """A heading inside a section. `style` is the number of a line style, whose key stands first."""
+
+    text: str
+    small: str = ""
+    anchor: str = ""
+    style: int | None = None
+
+
+class Note(Block):
+    """A paragraph in small print."""
+
+    text: str
+
+
+class Terms(Block):
+    """Labels as the tables show them, each with its meaning."""
+
+    pairs: Sequence[tuple[str, str]]
+
+
+class Bullets(Block):
+    """A list of sentences."""
+
+    items: Sequence[str]
+
+
+class Code(Block):
+    """Text in a fixed-width font."""
+
+    text: str
+
+
+class Grid(Block):
+    """Blocks side by side: `size` is the least width of one, "small", "medium" or "wide"."""
+
+    blocks: Sequence[Block]
+    size: str = "medium"
+
+
+class Folded(Block):
+    """Blocks that a click on the summary unfolds."""
+
+    summary: str
+    blocks: Sequence[Block]
+    badge: str = ""
+
+
+class MachineFacts(Block):
+    """Time and memory of one data set's runs, which the page reads from `machine/machine.js`."""
+
+    dataset: str
 
 
 @dataclass(frozen=True)
@@ -134,14 +200,6 @@ class Table(Block):
         if merge:
             return self.merged()
         return self.columns, [[cell.markdown for cell in row] for row in self.rows]
-
-
-def best_value(values: Iterable[float | None], lower_is_better: bool = False) -> float | None:
-    """The best value, if there is more than one to choose from."""
-    present = [value for value in values if value is not None]
-    if len(present) < 2:
-        return None
-    return min(present) if lower_is_better else max(present)
 
 
 _LATEX = {

@@ -12,8 +12,7 @@ from rich import table as rich_table
 from rich.console import Console
 from rich.text import Text
 
-from manymatch.reporting.blocks import Block, Bullets, Heading, Note
-from manymatch.reporting.table import Table
+from manymatch.reporting.table import Block, Bullets, Heading, Note, Table
 from manymatch.util.errors import printable
 
 _GAP = 2

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from manymatch.results.base import Result
-from manymatch.results.claims import Claims, read_claims
-from manymatch.results.experiments import Experiment
+from manymatch.results.experiments import Claims, Experiment, read_claims
 from manymatch.results.runs import Run, read_runs
 
 Kind = TypeVar("Kind", bound=Result)

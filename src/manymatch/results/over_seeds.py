@@ -30,11 +30,13 @@ class SyntheticRecall(Record):
 
 
 class AssignmentFit(Record):
-    """How well the last queue was assigned: the largest `error` of a class's share, in samples,
-    and the number of Newton `steps` that would solve the assignment."""
+    """How well the last queue was assigned: the largest `error` of a class's share, in samples.
+
+    Older files have the number of Newton `steps` that would solve the assignment.
+    """
 
     error: float
-    steps: int
+    steps: int | None = None
 
 
 class SyntheticRun(Record):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Annotated, Generic, Literal, TypeVar
+from typing import Annotated, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, model_validator
 
-from manymatch.results.base import Record
+from manymatch.results.base import Record, Result
 
 Mark = Literal["own", "true", "wrong", "unjudged"]
 """`own`: the pair of image and caption as annotated; `true`: a pair that was judged true besides;
@@ -153,3 +153,33 @@ class Graph(Record):
         if len(self.attributes) != count or not ends <= set(range(count)):
             raise ValueError("attributes or relations of objects that the graph does not have")
         return self
+
+
+class ImageQuery(OfImage):
+    """An image, its captions, and the captions that the model ranked first."""
+
+    thumbnail: Thumbnail | None
+    captions: list[str]
+    retrieved: list[RetrievedCaption]
+
+    @property
+    def label(self) -> str:
+        return self.captions[0] if self.captions else self.image_id
+
+
+class CaptionQuery(OfCaption):
+    """A caption, its scene graph, and the images that the model ranked first."""
+
+    caption: str
+    graph: Graph | None
+    retrieved: list[RetrievedImage]
+
+
+class Samples(Result):
+    """Random queries of both kinds."""
+
+    path: ClassVar[str] = "runs/{dataset}/{preset}/samples.json"
+    remedy: ClassVar[str] = "Run 'manymatch evaluate {dataset} {preset}' again."
+
+    images: list[ImageQuery]
+    captions: list[CaptionQuery]

@@ -14,10 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from manymatch.results.metrics import Metrics
-from manymatch.results.provenance import Provenance
-from manymatch.results.retrieval import Ranks
-from manymatch.results.samples import Samples
+from manymatch.results.metrics import Metrics, Provenance
+from manymatch.results.retrieval import Ranks, Samples
 from manymatch.results.sets import SetDetails
 from manymatch.util.errors import DataError, first_line
 from manymatch.util.regular_file import open_regular

@@ -8,13 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from manymatch.results.base import Count, Record, Result
-from manymatch.results.retrieval import (
-    OfCaption,
-    OfImage,
-    Recall,
-    RetrievedCaption,
-    RetrievedImage,
-)
+from manymatch.results.retrieval import OfCaption, OfImage, Recall, RetrievedCaption, RetrievedImage
 
 COLLAPSED = -4.0
 """With a log circular variance below this value the elements of a set have become one vector. DivE

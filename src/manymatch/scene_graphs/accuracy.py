@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from manymatch.batch.scene_graph import SceneGraph
-from manymatch.scene_graphs.inflection import verb_base
+from manymatch.scene_graphs.verbs import verb_base
 
 Lemmatise = Callable[[str], str]
 Parts = dict[str, Counter[tuple[str, ...]]]

@@ -18,18 +18,16 @@ from manymatch.scene_graphs.lexicon import (
     WORN,
 )
 from manymatch.scene_graphs.objects import measured
-from manymatch.scene_graphs.tree import VERBS, Repair, Tree
+from manymatch.scene_graphs.tree import AUXILIARIES, BARE, FINITE, VERBS, Repair, Tree
 
 _CLAUSE_ROLES = {"csubj": "nsubj", "pcomp": "pobj", "pobj": "pobj"}
-_FINITE = frozenset({"VBZ", "VBP", "VBD"})
+_FINITE_OR_PAST = FINITE | {"VBD"}
 _LISTED = frozenset({"pobj", "dobj", "conj"})
 _PICTURES = PICTURES | {"close up", "close-up", "closeup"}
 _SHOWING = LOCATING | PREPOSITIONS - {"by", "from", "through"}
-_BARE = frozenset({"VB", "VBP"})
-_COMPLEMENTS = _BARE | {"VBG", "VBN"}
+_COMPLEMENTS = BARE | {"VBG", "VBN"}
 _MISTAKEN_CLAUSES = frozenset({"ccomp", "acl", "advcl"})
 _SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "expl"})
-_AUXILIARIES = frozenset({"aux", "auxpass"})
 
 
 def _subject_of_clause(tree: Tree, token: int) -> None:
@@ -54,7 +52,7 @@ def _complement_describes(tree: Tree, token: int) -> None:
     The parser takes a verb in the base form for the verb of the whole caption.
     """
     noun, tag = token - 1, tree.tags[token]
-    if tag not in _COMPLEMENTS or tree.below(token, _AUXILIARIES) or noun < 0:
+    if tag not in _COMPLEMENTS or tree.below(token, AUXILIARIES) or noun < 0:
         return
     verb = tree.heads[token] if tree.deps[token] == "ccomp" else tree.heads[noun]
     if tree.lemmas[verb] not in COMPLEMENTED or not is_verb(tree, verb) or verb > noun:
@@ -63,7 +61,7 @@ def _complement_describes(tree: Tree, token: int) -> None:
         for subject in [t for t in tree.below(token, _SUBJECTS) if is_noun(tree, t)]:
             tree.attach(subject, verb, "dobj")
             tree.attach(token, subject, "acl")
-    elif tree.deps[noun] == "dobj" and is_noun(tree, noun) and tag in _BARE:
+    elif tree.deps[noun] == "dobj" and is_noun(tree, noun) and tag in BARE:
         for subject in tree.below(token, {"nsubj"}) if tree.deps[token] == "ROOT" else ():
             tree.attach(subject, subject, "ROOT")
         tree.attach(token, noun, "acl")
@@ -71,7 +69,7 @@ def _complement_describes(tree: Tree, token: int) -> None:
 
 def _inverted_subject(tree: Tree, token: int) -> None:
     """In "behind the house stands a tree" the tree stands."""
-    if tree.tags[token] not in _FINITE or tree.below(token, _SUBJECTS):
+    if tree.tags[token] not in _FINITE_OR_PAST or tree.below(token, _SUBJECTS):
         return
     objects = tree.below(token, {"dobj"})
     if objects and any(child < token for child in tree.below(token, {"prep"})):
@@ -82,14 +80,14 @@ def _subject_before_verb(tree: Tree, token: int) -> None:
     """In "... over a box and a bag is ..." the bag is the subject of the verb directly after it."""
     if not is_verb(tree, token) or tree.below(token, _SUBJECTS) or tree.deps[token] == "aux":
         return
-    start = min([token, *tree.below(token, _AUXILIARIES)])
+    start = min([token, *tree.below(token, AUXILIARIES)])
     noun = start - 1
     if noun < 0 or tree.deps[noun] != "conj" or not is_noun(tree, noun):
         return
     if tree.lemmas[noun] in WORN:
         return
     first = next(t for t in tree.above(noun) if tree.deps[t] != "conj")
-    if tree.tags[start] in _FINITE and tree.deps[first] != "ROOT":
+    if tree.tags[start] in _FINITE_OR_PAST and tree.deps[first] != "ROOT":
         _detach(tree, token, noun)
         tree.attach(noun, token, "nsubj")
 
@@ -263,7 +261,7 @@ ATTACHMENTS: tuple[Repair, ...] = (
     Repair(_picture_shows, _PICTURES),
     Repair(_subject_of_clause, tags=VERBS),
     Repair(_complement_describes, tags=_COMPLEMENTS),
-    Repair(_inverted_subject, tags=_FINITE),
+    Repair(_inverted_subject, tags=_FINITE_OR_PAST),
     Repair(_subject_before_verb, tags=VERBS),
     Repair(_subjects_joined),
     Repair(_clothes_do_not_act),

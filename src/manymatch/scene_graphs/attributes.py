@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Container
 
 from manymatch.scene_graphs.clauses import direct_objects, is_noun, is_passive, is_verb, subjects
-from manymatch.scene_graphs.inflection import is_participle, present_participle
 from manymatch.scene_graphs.lexicon import ACTIONS, COPULAS, UNSEEN_ADVERBS
 from manymatch.scene_graphs.objects import COMPOUND, gathers
-from manymatch.scene_graphs.tree import Tree
+from manymatch.scene_graphs.tree import AUXILIARIES, Tree
+from manymatch.scene_graphs.verbs import is_participle, present_participle
 
 _MODIFIERS = frozenset({"amod", "nummod"})
 _PREDICATES = frozenset({"acomp", "oprd"})
 _DEGREES = frozenset({"advmod", "npadvmod", "quantmod", "neg"})
 _JOINED = frozenset({"amod", "conj"})
 _ADJECTIVES = frozenset({"JJ", "VBG", "VBN"})
-_AUXILIARIES = frozenset({"aux", "auxpass", "amod"})
+_NO_PREDICATES = AUXILIARIES | {"amod"}
 _COMPLETING = frozenset({"xcomp", "ccomp", "attr", "acomp", "oprd", "prep", "agent"})
 _ADVERBS = frozenset({"advmod", "prt"})
 
@@ -69,7 +69,7 @@ def is_adjective_before(tree: Tree, token: int) -> bool:
 
 def is_state(tree: Tree, token: int) -> bool:
     """Return whether the verb `token` describes its subject without relating it to an object."""
-    if not is_verb(tree, token) or tree.deps[token] in _AUXILIARIES:
+    if not is_verb(tree, token) or tree.deps[token] in _NO_PREDICATES:
         return False
     seen = any(_is_seen(tree, t) for t in tree.below(token, _ADVERBS))
     links = tree.lemmas[token] in COPULAS and not (tree.lemmas[token] == "look" and seen)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from manymatch.scene_graphs.clauses import is_noun
-from manymatch.scene_graphs.inflection import participle_base
 from manymatch.scene_graphs.lexicon import (
     PICTURES,
     SPATIAL,
@@ -12,9 +11,9 @@ from manymatch.scene_graphs.lexicon import (
     SPORT_STARTS,
     SPORTS,
 )
-from manymatch.scene_graphs.tree import MERGED, Tree
+from manymatch.scene_graphs.tree import AUXILIARIES, MERGED, Tree
+from manymatch.scene_graphs.verbs import participle_base
 
-_AUXILIARIES = frozenset({"aux", "auxpass"})
 _HEADING = frozenset({"compound", "nmod", "nsubj", "nsubjpass", "amod", "npadvmod"})
 _BEFORE_NOUN = frozenset({"DT", "PRP$", "CD", "JJ", "IN"})
 _STAYING = frozenset({"pobj", MERGED})
@@ -146,7 +145,7 @@ def _join_preposition(tree: Tree, first: int, last: int) -> None:
 def _displaced(tree: Tree, preposition: int) -> int | None:
     """Return the "is" or noun that should govern "left of" if "left" was parsed as verb or noun."""
     for child in tree.children[preposition]:
-        if tree.deps[child] in _AUXILIARIES and tree.lemmas[child] == "be":
+        if tree.deps[child] in AUXILIARIES and tree.lemmas[child] == "be":
             return child
     for child in tree.children[preposition]:
         if child < preposition and is_noun(tree, child) and tree.deps[child] in _HEADING:

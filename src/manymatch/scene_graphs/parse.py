@@ -61,55 +61,49 @@ def parse_captions(
     """
     ids, texts, rows = _read(captions)
     batches = [texts[i : i + batch_size] for i in range(0, len(texts), batch_size)]
-    identity = functools.cache(partial(_identity, captions, model, batch_size))
+    title = "scene graphs (batches)"
+
+    @functools.cache
+    def identity() -> str:
+        """The hash of all inputs of the table. All parts have the same hash."""
+        versions = [load_model(model).meta["version"], spacy.__version__]
+        return identity_of(code_hash(__name__), sha256(captions), model, versions, batch_size)
+
     if parts.wanted:
         own_batches = parts.wanted.of(batches)
         parts.wanted.refuse_empty(own_batches, "batches of captions")
         with parts.making(lambda part: identity()) as path:
             if path:
-                with _parsing(model, processes, own_batches) as results:
-                    _write_part(path, _tracked(results, len(own_batches)))
+                with (
+                    _parsing(model, processes, own_batches) as results,
+                    sealed(path) as unfinished,
+                    pa.ipc.new_file(unfinished, _GRAPHS) as writer,
+                ):
+                    for batch, dropped in track(results, title, len(own_batches)):
+                        writer.write_batch(batch, custom_metadata={_DROPPED: json.dumps(dropped)})
         return
     with parts.joining(lambda part: identity()) as joined:
         parsing = _read_parts(joined) if joined else _parsing(model, processes, batches)
         with sealed(table) as unfinished, parsing as results:
-            distinct = _collected(_tracked(results, len(batches)))
+            found, dropped = [], Counter[str]()
+            for batch, dropped_parts in track(results, title, len(batches)):
+                found.append(batch)
+                dropped += dropped_parts
+            if counts := ", ".join(f"{dropped[part]} {part}" for part in sorted(dropped)):
+                say(f"scene graphs: beyond the limits, left out: {counts}")
+            distinct = pa.Table.from_batches(found, schema=_GRAPHS)
             with table_writer(unfinished, SCHEMA.with_metadata({PARSER: model})) as writer:
                 writer.write_table(distinct.take(rows).add_column(0, SCHEMA.field(0), ids))
-
-
-def _identity(captions: Path, model: str, batch_size: int) -> str:
-    """The hash of all inputs of the table. All parts have the same hash."""
-    versions = [load_model(model).meta["version"], spacy.__version__]
-    return identity_of(code_hash(__name__), sha256(captions), model, versions, batch_size)
-
-
-def _tracked(results: Iterable[Parsed], total: int) -> Iterator[Parsed]:
-    return track(results, "scene graphs (batches)", total=total)
-
-
-def _collected(results: Iterable[Parsed]) -> pa.Table:
-    """Return the graphs of all batches, and report how many parts exceeded the limits."""
-    batches, dropped = [], Counter[str]()
-    for batch, dropped_parts in results:
-        batches.append(batch)
-        dropped += dropped_parts
-    _report(dropped)
-    return pa.Table.from_batches(batches, schema=_GRAPHS)
 
 
 def _read(captions: Path) -> tuple[pa.ChunkedArray, list[str], pa.Array]:
     """Return the caption ids, the distinct captions, and for each id the index of its caption."""
     table = read_table(captions, caption_columns("caption_id", "caption"))
-    _refuse_empty(captions, table)
-    coded = table["caption"].combine_chunks().dictionary_encode()
-    return table["caption_id"], coded.dictionary.to_pylist(), coded.indices
-
-
-def _refuse_empty(captions: Path, table: pa.Table) -> None:
     row = pc.index(pc.utf8_trim_whitespace(table["caption"]), "").as_py()
     if row >= 0:
         raise DataError(f"{captions}: caption '{table['caption_id'][row]}' is empty")
+    coded = table["caption"].combine_chunks().dictionary_encode()
+    return table["caption_id"], coded.dictionary.to_pylist(), coded.indices
 
 
 @contextlib.contextmanager
@@ -150,19 +144,6 @@ def _columns(parsed: list[SceneGraph]) -> pa.RecordBatch:
     ]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, _GRAPHS, strict=True)]
     return pa.record_batch(arrays, schema=_GRAPHS)
-
-
-def _report(dropped: Counter[str]) -> None:
-    counts = ", ".join(f"{count} {part}" for part, count in sorted(dropped.items()) if count)
-    if counts:
-        say(f"scene graphs: beyond the limits, left out: {counts}")
-
-
-def _write_part(path: Path, results: Iterable[Parsed]) -> None:
-    """Write batches of graphs with the counts of dropped parts, one batch at a time."""
-    with sealed(path) as unfinished, pa.ipc.new_file(unfinished, _GRAPHS) as writer:
-        for batch, dropped in results:
-            writer.write_batch(batch, custom_metadata={_DROPPED: json.dumps(dropped)})
 
 
 @contextlib.contextmanager

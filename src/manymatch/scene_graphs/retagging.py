@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from manymatch.scene_graphs.clauses import is_animate, is_noun, is_verb
-from manymatch.scene_graphs.inflection import is_participle, participle_base, present_participle
 from manymatch.scene_graphs.lexicon import (
     ACTIONS,
     ANIMALS,
@@ -21,19 +20,15 @@ from manymatch.scene_graphs.lexicon import (
     WORN,
 )
 from manymatch.scene_graphs.objects import COMPOUND, measured
-from manymatch.scene_graphs.tree import VERBS, Repair, Tree
-from manymatch.scene_graphs.verb_or_noun import (
-    BEFORE_HEAD,
-    VERB_OR_NOUN,
-    only_noun,
-)
+from manymatch.scene_graphs.tree import FINITE, VERBS, Repair, Tree
+from manymatch.scene_graphs.verb_or_noun import BEFORE_HEAD, VERB_OR_NOUN, only_noun
+from manymatch.scene_graphs.verbs import is_participle, participle_base, present_participle
 from manymatch.scene_graphs.verbs_of_wearers import VERBS_OF_WEARERS
 
 _JOINTS = frozenset({",", "and", "or", "&"})
 _OF_ADJECTIVES = frozenset({"advmod", "cc", "npadvmod", "punct"})
 _DETERMINERS = frozenset({"det", "nummod"})
 _OF_WORDS = frozenset({"advmod", "amod"})
-_FINITE = frozenset({"VBZ", "VBP"})
 _BEFORE_PARTICIPLE = COMPOUND | {"npadvmod"}
 _ADVERBIAL = frozenset({"amod", "advmod", "npadvmod", "compound", "nmod"})
 _DESCRIBING = frozenset({"JJ", "JJR", "JJS", "VBG", "VBN"})
@@ -219,7 +214,7 @@ def _colour_ends_phrase(tree: Tree, token: int) -> None:
     first = next(iter(tree.below(token, {"amod"})), token)
     if tree.deps[token] != "pobj" or not is_verb(tree, token) or tree.words[first] not in COLOURS:
         return
-    if tree.tags[token] in _FINITE:
+    if tree.tags[token] in FINITE:
         tree.attach(first, tree.heads[token], "pobj")
         tree.attach(token, tree.root(token), "acl")
 

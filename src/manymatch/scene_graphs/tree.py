@@ -26,6 +26,10 @@ MERGED = "merged"
 
 VERBS = frozenset({"VB", "VBD", "VBG", "VBN", "VBP", "VBZ"})
 NOUNS = frozenset({"NN", "NNP", "NNPS", "NNS"})
+BARE = frozenset({"VB", "VBP"})
+PRESENT = BARE | {"VBZ"}
+FINITE = frozenset({"VBZ", "VBP"})
+AUXILIARIES = frozenset({"aux", "auxpass"})
 
 
 class Repair(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from manymatch.scene_graphs.clauses import is_animate, is_noun, is_verb
-from manymatch.scene_graphs.inflection import is_participle, participle_base, verb_base
 from manymatch.scene_graphs.lexicon import (
     ACTIONS,
     BODY,
@@ -15,18 +14,15 @@ from manymatch.scene_graphs.lexicon import (
     WORN,
 )
 from manymatch.scene_graphs.objects import COMPOUND
-from manymatch.scene_graphs.tree import NOUNS, VERBS, Repair, Tree
+from manymatch.scene_graphs.tree import AUXILIARIES, BARE, FINITE, NOUNS, VERBS, Repair, Tree
+from manymatch.scene_graphs.verbs import is_participle, participle_base, verb_base
 from manymatch.scene_graphs.verbs_of_wearers import verb_after_clothes
 
 _AROUND_VERBS = frozenset({"prep", "advmod", "prt", "punct", "dobj"})
-_BARE = frozenset({"VB", "VBP"})
-_PRESENT = frozenset({"VB", "VBP", "VBZ"})
-_FINITE = frozenset({"VBZ", "VBP"})
 BEFORE_HEAD = frozenset({"amod", "aux", "compound", "det", "nmod", "nummod", "poss"})
 _CLAUSE_HEADS = frozenset({"ROOT", "advcl", "ccomp", "conj", "relcl"})
 _JOINED = frozenset({"conj", "acl"})
 _SUBJECTS = frozenset({"nsubj", "nsubjpass"})
-_AUXILIARIES = frozenset({"aux", "auxpass"})
 _CLAUSES = frozenset({"advcl", "ccomp", "dobj", "xcomp"})
 _OF_VERBS = frozenset({"dobj", "conj"})
 _ONE = frozenset({"a", "an", "each", "every", "this"})
@@ -75,7 +71,7 @@ def _noun_is_verb(tree: Tree, token: int) -> None:
 def _leads(tree: Tree, verb: int, subject: int) -> None:
     """In "a rooftop skater flies high doing a trick" the participle completes the verb."""
     participle = tree.heads[verb]
-    if tree.below(participle, _AUXILIARIES):
+    if tree.below(participle, AUXILIARIES):
         return
     for other in tree.below(participle, _SUBJECTS):
         if other == subject - 1 and is_noun(tree, other):
@@ -97,12 +93,12 @@ def _may_be_verb(tree: Tree, token: int) -> bool:
     plural = tag == "NNS" or tree.tags[token - 1] == "NNS"
     if plural and tree.lemmas[token - 1] in _WORN_OR_BODY and tree.lemmas[token] not in WORN:
         # "A girl with tears on her face cries": the caption has no verb before.
-        return acts and not any(other in _FINITE for other in tree.tags[:token])
+        return acts and not any(other in FINITE for other in tree.tags[:token])
     if tree.deps[token] != "ROOT" or tag not in {"NN", "NNS"}:
         return False
     if tag == "NNS":  # "Person canoes in a lake".
         acts = is_animate(tree, token - 1) and not tree.below(token, {"nummod"})
-        return acts and not any(other in _FINITE for other in tree.tags)
+        return acts and not any(other in FINITE for other in tree.tags)
     # "Three dogs sleep", "a couple dance": no singular follows "three", and a group may act.
     if tree.lemmas[token - 1] in QUANTITIES and is_animate(tree, token - 1):
         return True
@@ -230,11 +226,11 @@ def _verb_is_noun(tree: Tree, token: int) -> None:
     tag = tree.tags[token]
     if tag not in {"VB", "VBP", "VBZ"} or tree.kinds[token] == "VB":
         return
-    if tree.below(token, _AUXILIARIES) or tree.lemmas[token] in _LINKING:
+    if tree.below(token, AUXILIARIES) or tree.lemmas[token] in _LINKING:
         return
     head, subject = tree.heads[token], tree.below(token, _SUBJECTS)
     if not subject:
-        bare = tag in _BARE or tree.lemmas[token] not in ACTIONS
+        bare = tag in BARE or tree.lemmas[token] not in ACTIONS
         if bare and tree.deps[token] == "conj" and is_noun(tree, head):
             _to_noun(tree, token)
     elif subject == [token - 1] and tree.tags[token - 1] in _SINGULAR and not _acts(tree, token):
@@ -244,7 +240,7 @@ def _verb_is_noun(tree: Tree, token: int) -> None:
 def _object_of_participle(tree: Tree, token: int) -> None:
     """In "a giraffe eating leaves" the giraffe does not leave."""
     verb = token - 1
-    if tree.tags[token] not in _FINITE or verb < 1 or tree.words[verb] not in TRANSITIVES:
+    if tree.tags[token] not in FINITE or verb < 1 or tree.words[verb] not in TRANSITIVES:
         return
     noun = "NN" in tree.kinds[token] and tree.lemmas[token] not in _LINKING
     if noun and tree.heads[verb] in tree.below(token, {"nsubj"}):
@@ -258,7 +254,7 @@ def _acts(tree: Tree, verb: int) -> bool:
     noun = verb - 1
     if is_animate(tree, noun) or tree.words[noun] in PRONOUNS or tree.below(verb, _OF_VERBS):
         return True
-    if tree.tags[verb] in _BARE:
+    if tree.tags[verb] in BARE:
         return False
     single = any(tree.words[t] in {"a", "an"} for t in tree.below(noun, {"det"}))
     return tree.lemmas[verb] in ACTIONS or (single and tree.tags[verb + 1 : verb + 2] != ["VBZ"])
@@ -276,7 +272,7 @@ def _state_in_past(tree: Tree, token: int) -> None:
     """In "horses gathered around a tree" they are gathered: the word is an adjective, too."""
     if tree.tags[token] not in {"VBD", "VBN"} or not tree.kinds[token].startswith("JJ"):
         return
-    if tree.below(token, _AUXILIARIES | {"dobj", "auxpass"}):
+    if tree.below(token, AUXILIARIES | {"dobj", "auxpass"}):
         return
     for subject in tree.below(token, {"nsubj"}):
         tree.tags[token], tree.deps[subject] = "VBN", "nsubjpass"
@@ -287,8 +283,8 @@ VERB_OR_NOUN: tuple[Repair, ...] = (
     Repair(_noun_is_verb),
     Repair(_clause_has_verb),
     Repair(_joined_noun_is_verb, tags=NOUNS),
-    Repair(_object_of_participle, tags=_FINITE),
-    Repair(_verb_is_noun, tags=_PRESENT),
+    Repair(_object_of_participle, tags=FINITE),
+    Repair(_verb_is_noun, tags=BARE | {"VBZ"}),
     Repair(_one_noun, tags=NOUNS),
     Repair(_compound_is_verb, tags=frozenset({"NNS", "VBZ"})),
     Repair(verb_after_clothes, tags=frozenset({"NN", "NNS"})),

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from manymatch.scene_graphs.clauses import CLAUSES, SUBJECTS, is_animate, is_noun, possessed
-from manymatch.scene_graphs.inflection import is_participle, participle_base
 from manymatch.scene_graphs.lexicon import ACTIONS, BODILY, BODY, COLOURS, WORN
-from manymatch.scene_graphs.tree import Repair, Tree
+from manymatch.scene_graphs.tree import AUXILIARIES, FINITE, PRESENT, Repair, Tree
+from manymatch.scene_graphs.verbs import is_participle, participle_base
 
-_PRESENT = frozenset({"VB", "VBP", "VBZ"})
-_AUXILIARIES = frozenset({"aux", "auxpass"})
 _AFTER = frozenset({"advcl", "ccomp", "conj", "dobj", "xcomp"})
 _OBJECTS = frozenset({"a", "an", "the", "his", "her", "its", "their", "another", "some"})
 _AFTER_VERBS = frozenset({"advcl", "appos", "dobj", "npadvmod", "prep", "xcomp"})
 _COLOUR_ROW = COLOURS | {",", "and"}
 _SUBORDINATE = frozenset({"as", "because", "when", "where", "while"})
-_FINITE = frozenset({"VBZ", "VBP"})
 _FORMS = frozenset({"VBG", "VBN"})
 _BEFORE_NOUN = frozenset({"amod", "compound", "det", "nummod", "poss"})
 _OF_PERSONS = frozenset({"clad", "dressed", "seated", "surrounded"})
@@ -28,7 +25,7 @@ def _part_is_in_state(tree: Tree, token: int) -> None:
     part = token - 1
     if part < 1 or tree.deps[part] != "pobj" or tree.words[tree.heads[part]] != "with":
         return
-    if tree.below(token, _AUXILIARIES) or tree.words[token] in _OF_PERSONS:
+    if tree.below(token, AUXILIARIES) or tree.words[token] in _OF_PERSONS:
         return
     if not _is_part(tree, part) or (tree.tags[token] == "VBG" and not _moves(tree, part, token)):
         return
@@ -129,7 +126,7 @@ def _ends_colours(tree: Tree, token: int) -> bool:
 def _has_verb(tree: Tree, token: int) -> bool:
     """Return whether the main clause around `token` has a finite verb."""
     end = next((t for t in range(token, len(tree)) if tree.words[t] in _SUBORDINATE), len(tree))
-    return any(tag in _FINITE for tag in tree.tags[:end])
+    return any(tag in FINITE for tag in tree.tags[:end])
 
 
 def _is_part(tree: Tree, noun: int) -> bool:
@@ -149,7 +146,7 @@ def _verb_after(tree: Tree, participle: int) -> int | None:
     for token in tree.below(participle, _AFTER):
         if participle < token <= participle + 2:
             plural = tree.tags[token] == "NNS" and tree.lemmas[token] in ACTIONS
-            if tree.tags[token] in _PRESENT or (plural and not tree.below(token, _BEFORE_NOUN)):
+            if tree.tags[token] in PRESENT or (plural and not tree.below(token, _BEFORE_NOUN)):
                 return token
     return None
 

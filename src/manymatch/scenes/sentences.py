@@ -9,13 +9,7 @@ from __future__ import annotations
 
 from manymatch.batch.scene_graph import Relation
 from manymatch.scenes import choice
-from manymatch.scenes.choice import (
-    add_place,
-    background,
-    clothing,
-    listed,
-    subject_phrase,
-)
+from manymatch.scenes.choice import add_place, background, clothing, listed, subject_phrase
 from manymatch.scenes.forms import ATTRIBUTES
 from manymatch.scenes.kinds import ACTIVITIES, VERBS, article
 from manymatch.scenes.phrases import Draft, Inapplicable

@@ -53,7 +53,7 @@ class Index(Strict):
     features: str
     width: Count
     max_regions: Count
-    dtype: Literal["float16", "uint8"]
+    dtype: Literal["float16", "float32", "uint8"]
     boxes: bool
     attributes: dict[str, str]
     parser: str | None = None
@@ -71,7 +71,7 @@ class Index(Strict):
     @property
     def sample_bytes(self) -> int:
         """Upper bound of the bytes of one image's arrays in a shard."""
-        value_bytes = 2 if self.dtype == "float16" else 1
+        value_bytes = {"uint8": 1, "float16": 2, "float32": 4}[self.dtype]
         return self.max_regions * (self.width * value_bytes + (16 if self.boxes else 0))
 
 

@@ -41,7 +41,6 @@ class Preparation:
             vocabulary.MASK,
             vocabulary.ordinary,
             vocabulary.UNK,
-            vocabulary.continuing,
         )
         self._shuffle = shuffle
 
@@ -51,7 +50,8 @@ class Preparation:
 
     def __call__(self, sample: Sample, rng: Random) -> Item:
         """The item of an image whose captions are drawn already."""
-        captions = [self._numbering.caption(entry) for entry in sample.captions]
+        whole_words = bool(self._augmentation.word_drop)
+        captions = [self._numbering.caption(entry, whole_words) for entry in sample.captions]
         return Item(
             image_id=sample.image_id,
             features=sample.features,
@@ -93,28 +93,27 @@ class CaptionAugmenter:
     """Drops words, objects, attributes and relations; masks and deletes words of phrases.
 
     Args:
-        mask, unknown: the ids of the mask and of the unknown word.
+        mask: the id of the mask; None: masked words are deleted instead.
         ordinary: the ids from which random words are drawn.
-        continuing: the ids of wordpieces that continue a word. All pieces of a word are hit alike.
+        unknown: the id of the unknown word.
     """
 
     def __init__(
         self,
         settings: Augmentation,
-        mask: int,
+        mask: int | None,
         ordinary: Sequence[int],
         unknown: int,
-        continuing: frozenset[int] = frozenset(),
     ) -> None:
         self._settings = settings
         self._changes_captions = settings.changes_captions
-        self._mask, self._unknown, self._continuing = mask, unknown, continuing
-        self._ordinary = ordinary or (mask,)
+        self._mask, self._unknown = () if mask is None else (mask,), unknown
+        self._ordinary = ordinary or self._mask
 
     def __call__(self, caption: NumberedCaption, rng: Random) -> NumberedCaption:
         if not self._changes_captions:
             return caption
-        words = self._drop_caption_words(self._drop_words(caption.words, rng), rng)
+        words = self._drop_caption_words(self._drop_words(caption, rng), rng)
         graph = drop_objects(caption.graph, self._settings.object_drop, rng)
         graph = NumberedGraph(
             graph.objects,
@@ -124,10 +123,12 @@ class CaptionAugmenter:
         )
         return NumberedCaption(caption.id, words, self._hit_phrases(graph, rng))
 
-    def _drop_words(self, words: Phrase, rng: Random) -> Phrase:
+    def _drop_words(self, caption: NumberedCaption, rng: Random) -> Phrase:
+        words = caption.words
         if not self._settings.word_drop:
             return words
-        whole = self._whole_words(words)
+        ends = itertools.accumulate(caption.sizes or (1,) * len(words), initial=0)
+        whole = [words[start:stop] for start, stop in itertools.pairwise(ends)]
         flags = spared(len(whole), self._settings.word_drop, rng)
         parts = [
             word if stays else self._hit(len(word), rng)
@@ -135,17 +136,12 @@ class CaptionAugmenter:
         ]
         return tuple(itertools.chain.from_iterable(parts))
 
-    def _whole_words(self, pieces: Phrase) -> list[Phrase]:
-        """The pieces of each word."""
-        starts = [at for at, piece in enumerate(pieces) if at == 0 or piece not in self._continuing]
-        return [pieces[start:stop] for start, stop in itertools.pairwise([*starts, len(pieces)])]
-
     def _hit(self, pieces: int, rng: Random) -> Phrase:
         """The replacement of a selected word of so many pieces: as many masks or random pieces, or
         nothing."""
         fate = rng.random()
         if fate < MASKED:
-            return (self._mask,) * pieces
+            return self._mask * pieces
         if fate < MASKED + REPLACED:
             return tuple(rng.choice(self._ordinary) for _ in range(pieces))
         return ()
@@ -181,11 +177,11 @@ class CaptionAugmenter:
         deleted = masked + self._settings.phrase_word_delete
         draws = [(word, rng.random()) for word in phrase]
         left = [
-            self._mask if draw < masked else word
+            self._mask if draw < masked else (word,)
             for word, draw in draws
             if not masked <= draw < deleted
         ]
-        return tuple(left) or (rng.choice(phrase),)
+        return tuple(itertools.chain.from_iterable(left)) or (rng.choice(phrase),)
 
 
 def _drop(items: list, probability: float, rng: Random) -> list:

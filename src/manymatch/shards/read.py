@@ -22,13 +22,7 @@ from manymatch.config.preset import Augmentation
 from manymatch.scene_graphs.verbs import GraphReader, as_parsed
 from manymatch.shards.fetch import RawSample, check_shards, fetch
 from manymatch.shards.index import Index, Split, read_index
-from manymatch.shards.order import (
-    BUFFER_BYTES,
-    batches_of,
-    image_order,
-    one_per_class,
-    shard_order,
-)
+from manymatch.shards.order import BUFFER_BYTES, batches_of, image_order, one_per_class, shard_order
 from manymatch.shards.prepare import Preparation
 from manymatch.shards.sample import BOXES, FEATURES, JSON, THUMBNAIL, Sample, decode, labels_of
 from manymatch.util.errors import DataError, ManyMatchError
@@ -73,8 +67,8 @@ def _raw_samples(
 def caption_texts(folder: Path) -> Iterator[str]:
     """The captions of all splits."""
     for split in read_index(folder).splits:
-        for sample in samples(folder, split):
-            yield from (caption.text for caption in sample.captions)
+        for raw in _raw_samples(folder, split, {JSON}):
+            yield from labels_of(raw, f"{folder} ({split})")[2]
 
 
 def classes_of(folder: Path, split: str) -> np.ndarray:
@@ -85,7 +79,7 @@ def classes_of(folder: Path, split: str) -> np.ndarray:
     """
     classes: list[int] = []
     for raw in _raw_samples(folder, split, {JSON}):
-        image_id, labels = labels_of(raw, f"{folder} ({split})")
+        image_id, labels, _ = labels_of(raw, f"{folder} ({split})")
         if len(labels) != 1:
             raise DataError(
                 f"{folder} ({split}): image '{image_id}' has {len(labels)} classes, and "

@@ -19,15 +19,15 @@ from manymatch.shards.fetch import RawSample
 from manymatch.util.errors import DataError
 
 JSON, FEATURES, BOXES, THUMBNAIL = "json", "features.npy", "boxes.npy", "jpg"
-_STORED = {"float16": "<f2", "uint8": "|u1"}
+_STORED = {"float16": "<f2", "float32": "<f4", "uint8": "|u1"}
 
 
 @dataclass(frozen=True)
 class Sample:
     """An image with its captions and its n real regions.
 
-    `features (n, F)` are float16 (uint8 for pixels), `boxes (n, 4)` float32; `thumbnail` is a JPEG.
-    `key` is the name of the sample in the shard, unique within the split.
+    `features (n, F)` have a type of `features.layout`, `boxes (n, 4)` float32; `thumbnail` is a
+    JPEG. `key` is the name of the sample in the shard, unique within the split.
     """
 
     key: str
@@ -95,11 +95,12 @@ def decode(
         raise _unusable(where, key, error) from None
 
 
-def labels_of(raw: RawSample, where: str) -> tuple[str, list[int]]:
-    """Image id and labels of a sample, of which only the member `JSON` is needed."""
+def labels_of(raw: RawSample, where: str) -> tuple[str, list[int], list[str]]:
+    """Image id, labels and captions of a sample, of which only the member `JSON` is needed."""
     try:
         value = orjson.loads(raw[JSON])
-        return _text(value["image_id"]), [operator.index(label) for label in value["labels"]]
+        labels = [operator.index(label) for label in value["labels"]]
+        return _text(value["image_id"]), labels, [_text(one["text"]) for one in value["captions"]]
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         key = raw["__key__"].decode(errors="replace")
         raise _unusable(where, key, error) from None

@@ -6,6 +6,7 @@ import copy
 from functools import partial
 from pathlib import Path
 
+from manymatch.batch.pieces import Pieces
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Preset
@@ -18,13 +19,12 @@ from manymatch.results.machine import Clock, record
 from manymatch.shards.read import Index, caption_texts, read_index
 from manymatch.training.checkpoints import RSUM, Checkpoints, Writer, fingerprint
 from manymatch.training.curves import Curves
-from manymatch.training.data import Data
+from manymatch.training.data import Data, ValidationBatches
 from manymatch.training.helpers import first_process, helped
 from manymatch.training.loop import AfterEpoch, fit, reseed
 from manymatch.training.machine import choose_machine, description
-from manymatch.training.run_context import deterministic, memory_faults, quiet
-from manymatch.training.torchrun import end_with_torchrun
-from manymatch.training.validation import precision_by_score
+from manymatch.training.run_context import deterministic, end_with_torchrun, memory_faults, quiet
+from manymatch.training.validation import precision_by_score, validate
 from manymatch.training.warm_start import Source, find_source
 from manymatch.util.errors import ConfigError
 from manymatch.util.progress import say
@@ -72,6 +72,8 @@ def train(
     words = vocabulary_of(
         preset.method, preset.model, Vocabulary.load(vocabulary), caption_texts(shards)
     )
+    if first_process() and isinstance(words, Pieces):
+        _say_cut_captions(words, shards)
     data = Data(shards, words)
     source = find_source(preset, models)
     start = source.sha256 if source else ""
@@ -86,6 +88,7 @@ def train(
     elif first and fault:
         say(f"{store.folder} is ignored and training starts anew: {fault}")
     method = _method(preset, words, index, source)
+    method.check_features(index.attributes)
     method.precision = machine.precision  # validation embeds as training does
     if first:
         say(description(preset.training, machine))
@@ -97,8 +100,13 @@ def train(
         tf32(machine.tf32),
         Curves(curves, history, preset.training.logger) as live,
     ):
+        if not method.learns:
+            batches = ValidationBatches(data, preset.training.images_per_batch, method.read_graph)
+            recalls = validate(method.to(machine.first_device), batches, machine.first_device)
+            history.rows.append({f"validation/{name}": value for name, value in recalls.items()})
+            live.add()
         # A run that was killed between the last epoch and the model is already trained.
-        if not history.ended(preset.training.epochs, preset.training.patience):
+        elif not history.ended(preset.training.epochs, preset.training.patience):
             places = shards, vocabulary, model, curves, checkpoints, models
             help_here = partial(train, preset, *places, end_of_epoch=end_of_epoch)
             trained = copy.deepcopy(method) if machine.sharded else method
@@ -109,7 +117,8 @@ def train(
         return
     best, device = history.best, machine.first_device
     rsum = history.rows[best][RSUM]
-    store.load_best(method, best)
+    if method.learns:
+        store.load_best(method, best)
     method.precision = preset.training.precision  # searches embed as the preset says
     with deterministic(on_cpu):
         precision = precision_by_score(
@@ -119,8 +128,7 @@ def train(
         "dataset": index.dataset,
         "extraction": index.attributes,
         "parser": index.parser,
-        "epoch": best + 1,
-        "epochs": len(history.rows),
+        **({"epoch": best + 1, "epochs": len(history.rows)} if method.learns else {}),
         "rsum": rsum,
         TRAINED_IN: machine.precision,
         **precision,
@@ -128,9 +136,19 @@ def train(
     }
     save_model(model, method, preset, words, index.width, **facts)
     store.remove()
-    say(f"{model}: epoch {best + 1} of {len(history.rows)}, validation rsum {rsum:.1f}")
+    epoch = f"epoch {best + 1} of {len(history.rows)}" if method.learns else "as published"
+    say(f"{model}: {epoch}, validation rsum {rsum:.1f}")
     if usage is not None:
         record(usage, "train", clock.usage(str(device), resumed))
+
+
+def _say_cut_captions(pieces: Pieces, shards: Path) -> None:
+    cut = [pieces.is_cut(text) for text in caption_texts(shards)]
+    if any(cut):
+        say(
+            f"{sum(cut):,} of {len(cut):,} captions are cut: the text model reads at most "
+            f"{pieces.special.length} pieces"
+        )
 
 
 def _checked_index(preset: Preset, shards: Path) -> Index:

@@ -15,7 +15,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from manymatch.batch.wordpieces import AnyVocabulary, WordPieces, load_vocabulary
+from manymatch.batch.pieces import Pieces
+from manymatch.batch.wordpieces import AnyVocabulary, load_vocabulary
 from manymatch.config.preset import Preset, WarmStart, names_matching
 from manymatch.methods.shared.method import Method
 from manymatch.model.checkpoint import (
@@ -99,11 +100,11 @@ class Source:
     def _rows(self, target: AnyVocabulary) -> tuple[list[int], list[int]]:
         """Rows of the source's tables, and of the method's, for the words of both vocabularies."""
         source = load_vocabulary(self.folder / VOCABULARY)
-        pieces = isinstance(source, WordPieces) and isinstance(target, WordPieces)
+        pieces = isinstance(source, Pieces) and isinstance(target, Pieces)
         if pieces and source.words != target.words:
             raise CheckpointError(
-                f"{self.folder}: warm start: made with other wordpieces. Give the preset the BERT "
-                "weights of the model."
+                f"{self.folder}: warm start: made with other wordpieces. Give the preset the text "
+                "model of the source."
             )
         source_rows = {word: row for row, word in enumerate(source.words)}
         rows = [row for row, word in enumerate(target.words) if word in source_rows]

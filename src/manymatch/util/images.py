@@ -30,9 +30,12 @@ warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
 
 def read_crops(
-    source: Path | Image.Image, crops: NDArray[np.float32] | None, size: int
+    source: Path | Image.Image,
+    crops: NDArray[np.float32] | None,
+    size: int,
+    resample: Image.Resampling = Image.Resampling.BICUBIC,
 ) -> NDArray[np.uint8]:
-    """(c, size, size, 3) RGB: every crop (x1 y1 x2 y2 in 0..1), resized to a square, bicubic.
+    """(c, size, size, 3) RGB: every crop (x1 y1 x2 y2 in 0..1), resized to a square.
 
     `crops` None is one crop, the largest square in the middle of the image.
     """
@@ -43,8 +46,7 @@ def read_crops(
         boxes: Any = [(left, top, left + side, top + side)]
         if crops is not None:
             boxes = (crops * [*image.size, *image.size]).tolist()
-        bicubic = Image.Resampling.BICUBIC
-        return np.stack([np.asarray(image.resize((size, size), bicubic, box=b)) for b in boxes])
+        return np.stack([np.asarray(image.resize((size, size), resample, box=b)) for b in boxes])
 
 
 def read_image(source: Path | Image.Image) -> NDArray[np.uint8]:

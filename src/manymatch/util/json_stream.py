@@ -6,11 +6,10 @@ much as Python objects. Such a file is one object that contains a few lists, or 
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import ijson
 
@@ -21,33 +20,28 @@ MAX_DEPTH = 100
 """Lists and objects inside each other. No data set nests more than ten."""
 _READ_BYTES = 2**16
 _OPENING, _CLOSING = {"start_map", "start_array"}, {"end_map", "end_array"}
-_ESCAPE = re.compile(
-    rb"\\(?:u[Dd][89ABab][0-9A-Fa-f]{2}\\u[Dd][C-Fc-f][0-9A-Fa-f]{2}"
-    rb"|(u[Dd][89A-Fa-f][0-9A-Fa-f]{2})|.)",
-    re.S,
-)
-"""An escape of JSON; the group holds half of a pair of surrogates without the other half."""
-_LONGEST_ESCAPE = 12
 Event = tuple[str, Any]
 """What ijson calls it: "start_array", "map_key", "number", ..., and the value."""
+Element = tuple[str, int, Any]
+"""The name of the list, the element's number from 0 (-1: the list begins), and the element."""
 
 
 class MissingList(DataError):
     """A JSON object without the wanted lists."""
 
 
-def elements(path: Path, lists: Collection[str]) -> Iterator[tuple[str, int, Any]]:
+def elements(path: Path, lists: Collection[str]) -> Iterator[Element]:
     """(name, number, element) for every element of the `lists` of the object in a UTF-8 file.
 
     The elements are in the file's order. Only one element is in memory at a time.
 
     Raises:
-        DataError: the file is not JSON (the message names the place), a list is missing, or values
-            are nested deeper than `MAX_DEPTH`.
+        DataError: the file is not JSON (the message names the list and the element), a list is
+            missing, or values are nested deeper than `MAX_DEPTH`.
     """
     missing = set(lists)
-    with open_regular(path) as stream, _faults(path):
-        events = _events(stream, path)
+
+    def read(events: Iterator[Event]) -> Iterator[Element]:
         if next(events)[0] != "start_map":
             raise DataError(f"{path}: expected a JSON object that contains lists")
         for event, name in events:
@@ -56,63 +50,35 @@ def elements(path: Path, lists: Collection[str]) -> Iterator[tuple[str, int, Any
             opening = next(events)
             if name in lists and opening[0] == "start_array":
                 missing.discard(name)
-                for number, element in enumerate(_elements(events, 2, name)):
+                yield name, -1, None
+                for number, element in enumerate(_elements(events, 2)):
                     yield name, number, element
             else:
                 _skip(opening, events)
+
+    yield from _read(path, read)
     if missing:
         raise MissingList(f"{path}: expected a list '{min(missing)}' at the top level")
 
 
 def list_elements(path: Path) -> Iterator[Any]:
     """The elements of a UTF-8 file that is one JSON list; raises the same as `elements`."""
-    with open_regular(path) as stream, _faults(path):
-        events = _events(stream, path)
+
+    def read(events: Iterator[Event]) -> Iterator[Element]:
         if next(events)[0] != "start_array":
             raise DataError(f"{path}: expected a JSON list")
-        yield from _elements(events, 1, "")
+        yield "", -1, None
+        for number, element in enumerate(_elements(events, 1)):
+            yield "", number, element
         next(events, None)  # what follows the list is a fault
+
+    return (element for _, _, element in _read(path, read))
 
 
 def is_list(path: Path) -> bool:
     """Whether a JSON file begins as a list."""
     with open_regular(path) as stream:
         return stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
-
-
-def _events(stream: BinaryIO, path: Path) -> Iterator[Event]:
-    _skip_byte_order_mark(stream)
-    whole = _WholeCharacters(stream, path)
-    return iter(ijson.basic_parse(whole, buf_size=_READ_BYTES, use_float=True))
-
-
-class _WholeCharacters:
-    """A stream of JSON that refuses half a pair of surrogates (a `DataError`), in whose place ijson
-    gives another character."""
-
-    def __init__(self, stream: BinaryIO, path: Path) -> None:
-        self._stream, self._path = stream, path
-        self._left, self._before = b"", stream.tell()
-
-    def read(self, size: int) -> bytes:
-        if not size:  # ijson asks for nothing first
-            return b""
-        text = self._left + self._stream.read(size)
-        while len(text) <= _LONGEST_ESCAPE and (data := self._stream.read(size)):
-            text += data
-        settled = max(len(text) - _LONGEST_ESCAPE, 0) or len(text)
-        for match in _ESCAPE.finditer(text):
-            if match.start() >= settled:
-                break
-            if match[1]:
-                raise DataError(
-                    f"{self._path}: half a character, \\{match[1].decode()}, at byte "
-                    f"{self._before + match.start() + 1:,} of the file. Write the whole pair, or "
-                    "remove the half"
-                )
-            settled = max(settled, match.end())
-        self._left, self._before = text[settled:], self._before + settled
-        return text[:settled]
 
 
 def field(value: Any, key: str, kind: type, where: str) -> Any:
@@ -131,19 +97,37 @@ class _Refused(Exception):
     """Valid JSON that is not read."""
 
 
-def _elements(events: Iterator[Event], depth: int, name: str | None = None) -> Iterator[Any]:
-    """The remaining elements of a list that lies in `depth` lists and objects, itself included.
+def _read(path: Path, read: Callable[[Iterator[Event]], Iterator[Element]]) -> Iterator[Element]:
+    """The elements that `read` takes from the events of the file. A fault of the file is a
+    `DataError` that names the list and the element."""
+    where = str(path)
+    with open_regular(path) as stream:
+        if stream.read(3) != b"\xef\xbb\xbf":  # the byte order mark
+            stream.seek(0)
+        try:
+            for name, number, element in read(
+                iter(ijson.basic_parse(stream, buf_size=_READ_BYTES, use_float=True))
+            ):
+                if number >= 0:
+                    yield name, number, element
+                where = f"{path}: at or after {name}[{number + 1}]"
+        except _Refused as fault:
+            raise DataError(f"{where}: {fault}. Correct the file") from None
+        except (ijson.JSONError, UnicodeDecodeError) as error:
+            reason = re.split(r"\\n|\n", str(error).removeprefix("b'"))[0]
+            if "UTF8" in reason or isinstance(error, UnicodeDecodeError):
+                raise DataError(
+                    f"{where}: the text is not UTF-8. Convert the file to UTF-8"
+                ) from None
+            raise DataError(f"{where}: not valid JSON: {reason}") from None
 
-    `name`: of a list whose elements are named in messages.
-    """
-    for number, (event, value) in enumerate(events):
+
+def _elements(events: Iterator[Event], depth: int) -> Iterator[Any]:
+    """The remaining elements of a list that lies in `depth` lists and objects, itself included."""
+    for event, value in events:
         if event == "end_array":
             return
-        try:
-            element = _value(event, value, events, depth) if event in _OPENING else value
-        except _Refused as fault:
-            raise fault if name is None else _Refused(f"{name}[{number}]: {fault}") from None
-        yield element
+        yield _value(event, value, events, depth) if event in _OPENING else value
 
 
 def _value(event: str, value: Any, events: Iterator[Event], depth: int) -> Any:
@@ -170,53 +154,3 @@ def _skip(first: Event, events: Iterator[Event]) -> None:
     while depth:
         event = next(events)[0]
         depth += (event in _OPENING) - (event in _CLOSING)
-
-
-def _skip_byte_order_mark(stream: BinaryIO) -> None:
-    if stream.read(3) != b"\xef\xbb\xbf":
-        stream.seek(0)
-
-
-@contextlib.contextmanager
-def _faults(path: Path) -> Iterator[None]:
-    """Turn an error of ijson into a `DataError` that names the line and the byte in the line."""
-    try:
-        yield
-    except _Refused as fault:
-        raise DataError(f"{path}: {fault}. Correct the file") from None
-    except (ijson.JSONError, UnicodeDecodeError) as error:
-        reason = re.split(r"\\n|\n", str(error).removeprefix("b'"))[0]
-        line, byte = _place_of_fault(path)
-        where = f"{path}:{line}"
-        if "UTF8" in reason or isinstance(error, UnicodeDecodeError):
-            raise DataError(
-                f"{where}: the text is not UTF-8 at byte {byte} of the line. Convert the file to "
-                "UTF-8"
-            ) from None
-        raise DataError(f"{where}: not valid JSON at byte {byte} of the line: {reason}") from None
-
-
-def _place_of_fault(path: Path) -> tuple[int, int]:
-    """The line, and the byte in the line, both from 1, at which ijson refuses the file.
-
-    ijson itself does not tell them, so the file is parsed again, and then the last piece byte by
-    byte.
-    """
-    line = byte = 1
-    accepted = 0
-    for single in (False, True):
-        events = ijson.sendable_list()
-        parser = ijson.basic_parse_coro(events, use_float=True)
-        line, byte, left = 1, 1, accepted
-        with open_regular(path) as stream:
-            _skip_byte_order_mark(stream)
-            while piece := stream.readline(1 if single and not left else _READ_BYTES):
-                try:
-                    parser.send(piece)
-                except (ijson.JSONError, UnicodeDecodeError):
-                    break
-                events.clear()
-                accepted += not single
-                left = max(0, left - 1)
-                line, byte = (line + 1, 1) if piece.endswith(b"\n") else (line, byte + len(piece))
-    return line, byte

@@ -147,7 +147,7 @@ FAULTS: list[tuple[Damage, str]] = [
     ),
     (
         text('{"images": [{"id": NaN}], "annotations": []}', "captions_train.json"),
-        "json:1: not valid JSON at byte ",
+        "json: at or after images.0.: not valid JSON",
     ),
     (
         text(f'{{"file_name":"bird1.jpg","caption":{"[" * 900}{"]" * 900}}}', "metadata.jsonl"),
@@ -191,7 +191,7 @@ FAULTS: list[tuple[Damage, str]] = [
     ),
     (
         text('{"images": [{"id": 1, "id": 2}], "annotations": []}', "birds.json"),
-        r"birds.json: images\[0\]: the key 'id' stands twice",
+        r"birds.json: at or after images\[0\]: the key 'id' stands twice",
     ),
     *(
         (

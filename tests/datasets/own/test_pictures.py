@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from manymatch.datasets.own.near import duplicate_groups, signature
+from manymatch.datasets.own.files import duplicate_groups, signature
 from manymatch.datasets.own.splits import crossing, draw
 from manymatch.shards.write import Pictures
 from manymatch.util.errors import DataError
@@ -135,12 +135,12 @@ def test_all_pairs_are_found_in_small_blocks(monkeypatch: pytest.MonkeyPatch) ->
     signatures = [(int(one), bytes(192)) for one in (*hashes, *near)]
     whole = duplicate_groups(signatures)
     assert list(whole[:40]) == list(whole[40:]) and len(set(whole)) == 40
-    monkeypatch.setattr("manymatch.datasets.own.near._PAIRS", 1)
+    monkeypatch.setattr("manymatch.datasets.own.files._PAIRS", 1)
     assert list(duplicate_groups(signatures)) == list(whole)
 
 
 def test_many_copies_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("manymatch.datasets.own.near._PAIRS", 1)
+    monkeypatch.setattr("manymatch.datasets.own.files._PAIRS", 1)
     copies = [(0, bytes([number % 2, number // 2]) + bytes(190)) for number in range(300)]
     tracemalloc.start()
     groups = duplicate_groups(copies)

@@ -10,8 +10,7 @@ from untrained import save_untrained
 
 from manymatch.cli.commands import app
 from manymatch.evaluation.ensemble import reranked
-from manymatch.evaluation.external.external_scores import ExternalFiles
-from manymatch.evaluation.external.score import score
+from manymatch.evaluation.external.score import ExternalFiles, score
 from manymatch.evaluation.protocols.recall import recall
 from manymatch.experiments.probes import all_probes as probe
 from manymatch.experiments.probes.probed_model import ProbedModel

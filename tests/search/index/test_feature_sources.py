@@ -13,7 +13,7 @@ from tiny_data import MADE_BY, TinyData, make_data
 
 from manymatch import Model, load
 from manymatch.batch.collate import whole_item
-from manymatch.features.lite0 import WIDTH
+from manymatch.features.lite import WIDTH
 from manymatch.features.store import FeatureStore
 from manymatch.features.writer import FeatureWriter
 from manymatch.search.index.sources import source_of

@@ -20,10 +20,10 @@ from typing import IO, BinaryIO
 
 from manymatch.datasets.fetching.disk import require_space
 from manymatch.datasets.fetching.transfer import Check
-from manymatch.util import zip_file
 from manymatch.util.errors import SourceError
 from manymatch.util.files import replacing
 from manymatch.util.json_stream import elements
+from manymatch.util.numpy_file import ZIP_FAULTS
 from manymatch.util.progress import track
 from manymatch.util.regular_file import open_regular
 
@@ -78,7 +78,7 @@ def opened_archive(archive: Path) -> Iterator[Iterator[Member]]:
                 yield _tar_members(stream)
     except FileNotFoundError:
         raise SourceError(f"{archive}: no such archive") from None
-    except (tarfile.TarError, *zip_file.FAULTS, RecursionError, OSError) as error:
+    except (tarfile.TarError, *ZIP_FAULTS, RecursionError, OSError) as error:
         is_file_fault = isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile)
         if is_file_fault and getattr(error, "errno", 0) != errno.EINVAL:  # an impossible position
             raise

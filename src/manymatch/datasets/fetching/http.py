@@ -1,6 +1,6 @@
 """One HTTP request for a file, what the answer says about the file, and what can go wrong.
 
-Timeouts of sockets are for one read each, so that a server that sends a byte now and then would
+The timeouts of httpx are for one read each, so that a server that sends a byte now and then would
 hold a download for ever. Therefore everything before the body has a deadline, and the body a least
 speed.
 """
@@ -8,17 +8,15 @@ speed.
 from __future__ import annotations
 
 import contextlib
-import errno
 import functools
 import re
 import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from manymatch import __version__
@@ -29,15 +27,12 @@ if TYPE_CHECKING:
 DEADLINE = 60.0
 """Seconds for the connection, all redirects and all headers together."""
 WINDOW = 20.0
-"""Seconds of waiting after which the speed is measured, and the longest wait for a byte."""
+"""Seconds after which the speed is measured, and the longest wait for a byte."""
 LEAST_SPEED = 1024
 """Bytes per second."""
 _REDIRECTS = 10
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
 """Status codes that may go away. Other error codes are final."""
-_LONGEST = 2**50
-"""Bytes. A server that states a longer file is wrong."""
-_NO_WAY = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN}
 
 
 class Passing(Exception):
@@ -45,7 +40,7 @@ class Passing(Exception):
 
 
 class Unreachable(Passing):
-    """The host cannot be reached: its name is unknown, or no network leads to it."""
+    """There is no connection to the host."""
 
 
 class Final(Exception):
@@ -56,31 +51,7 @@ class Stale(Exception):
     """The present bytes do not belong to the file that the server has now."""
 
 
-class Pace:
-    """The speed of a server, over windows of `WINDOW` seconds."""
-
-    def __init__(self) -> None:
-        self._bytes, self._seconds = 0, 0.0
-
-    def add(self, count: int, seconds: float) -> None:
-        """Count bytes and the time that they took.
-
-        Raises:
-            Passing: the server is slower than `LEAST_SPEED`.
-        """
-        self._bytes, self._seconds = self._bytes + count, self._seconds + seconds
-        if self._seconds < WINDOW:
-            return
-        if self._bytes < LEAST_SPEED * self._seconds:
-            raise Passing(
-                f"only {self._bytes:,} bytes in {self._seconds:.0f} s, slower than "
-                f"{LEAST_SPEED:,} bytes per second"
-            )
-        self._bytes, self._seconds = 0, 0.0
-
-
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """The bytes of a file from `start` on.
 
     `total`: the bytes of the whole file, if the server states them. `version`: a strong ETag or a
@@ -90,7 +61,7 @@ class Answer:
     start: int
     total: int | None
     version: str | None
-    blocks: Iterable[bytes] = ()
+    blocks: Iterator[bytes] = iter(())
 
 
 @contextlib.contextmanager
@@ -110,17 +81,18 @@ def opened(url: str, start: int, validator: str | None) -> Iterator[Answer]:
     if start:
         headers |= {"Range": f"bytes={start}-"} | ({"If-Range": validator} if validator else {})
     with contextlib.ExitStack() as stack:
-        watch = stack.enter_context(_Watch())
+        watch = _Watch()
+        stack.callback(watch.end)
         with _faults(watch):
-            timeout = httpx.Timeout(WINDOW)
-            client = httpx.Client(headers=headers, timeout=timeout, verify=_trusted())
-            stack.enter_context(client)
+            client = stack.enter_context(
+                httpx.Client(headers=headers, timeout=WINDOW, verify=_trusted())
+            )
             request = client.build_request("GET", url, extensions={"trace": watch.trace})
             response = _follow(client, request)
             stack.callback(response.close)
         answer = _answer(url, response, start, validator)
         whole = answer.start == answer.total
-        yield answer if whole else replace(answer, blocks=_blocks(response, watch))
+        yield answer if whole else answer._replace(blocks=_blocks(response, watch))
 
 
 class _Watch:
@@ -131,35 +103,37 @@ class _Watch:
         self.is_late = False
         self._connections: list[socket.socket] = []
         self._ended = threading.Event()
-
-    def __enter__(self) -> _Watch:
         threading.Thread(target=self._wait, daemon=True).start()
-        return self
-
-    def __exit__(self, *fault: object) -> None:
-        self._ended.set()
-        for connection in self._connections:
-            connection.close()
 
     def trace(self, event: str, details: dict[str, Any]) -> None:
         """Note the connection that httpx has made. TLS would take the original socket away."""
         if event == "connection.connect_tcp.complete":
-            connection = details["return_value"].get_extra_info("socket")
-            self._connections.append(connection.dup())
+            self._connections.append(details["return_value"].get_extra_info("socket").dup())
             if self.is_late:
-                self._end()
+                self._shut()
 
     def _wait(self) -> None:
         while (left := self.until - time.monotonic()) > 0:
             if self._ended.wait(left):
                 return
         self.is_late = True
-        self._end()
+        self._shut()
 
-    def _end(self) -> None:
+    def _shut(self) -> None:
         for connection in self._connections:
             with contextlib.suppress(OSError):  # the server was faster
                 connection.shutdown(socket.SHUT_RDWR)
+
+    def end(self) -> None:
+        """Stop the thread."""
+        self._ended.set()
+        for connection in self._connections:
+            connection.close()
+
+
+@functools.cache
+def _trusted() -> ssl.SSLContext:
+    return ssl.create_default_context()
 
 
 def _follow(client: Client, request: Request) -> Response:
@@ -175,20 +149,12 @@ def _follow(client: Client, request: Request) -> Response:
 
 def _blocks(response: Response, watch: _Watch) -> Iterator[bytes]:
     """The body. The watch sees bytes that belong to no block, such as the sizes of chunks."""
-    pace, stream, data = Pace(), response.iter_raw(), b"first"
+    stream, data = response.iter_raw(), b"first"
     while data:
-        begun = time.monotonic()
-        watch.until = begun + 2 * WINDOW
+        watch.until = time.monotonic() + 2 * WINDOW
         with _faults(watch):
             data = next(stream, b"")
-        pace.add(len(data), time.monotonic() - begun)
-        if data:
-            yield data
-
-
-@functools.cache
-def _trusted() -> ssl.SSLContext:
-    return ssl.create_default_context()
+        yield data
 
 
 @contextlib.contextmanager
@@ -198,25 +164,16 @@ def _faults(watch: _Watch) -> Iterator[None]:
 
     try:
         yield
-    except (httpx.UnsupportedProtocol, httpx.InvalidURL, ValueError, ImportError) as error:
-        raise Final(f"the address, a redirect or a proxy is not valid ({_reason(error)})") from None
-    except (httpx.HTTPError, OSError) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, ImportError, OSError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
         if watch.is_late or isinstance(error, httpx.TimeoutException):
             raise Passing("timed out: the server does not answer in time") from None
-        raise (Unreachable if _has_no_way(error) else Passing)(_reason(error)) from None
-
-
-def _has_no_way(error: BaseException | None) -> bool:
-    """Whether `error`, or an error that caused it, says that no network leads to the host."""
-    while error is not None:
-        if isinstance(error, socket.gaierror) or getattr(error, "errno", None) in _NO_WAY:
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
-def _reason(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, httpx.ConnectError):
+            raise Unreachable(reason) from None
+        passing = isinstance(error, httpx.HTTPError | OSError)
+        if passing and not isinstance(error, httpx.UnsupportedProtocol):
+            raise Passing(reason) from None
+        raise Final(f"the address, a redirect or a proxy is not valid ({reason})") from None
 
 
 def _answer(url: str, response: Response, start: int, validator: str | None) -> Answer:
@@ -241,7 +198,7 @@ def _answer(url: str, response: Response, start: int, validator: str | None) -> 
         raise Final("the server sends a web page instead of the file")
     # Chunks have no length. A length is digits, or httpx had refused it.
     stated = "" if "Transfer-Encoding" in headers else headers.get("Content-Length", "")
-    if len(stated) > 16 or (stated and int(stated) > _LONGEST):
+    if len(stated) > 15:
         raise Final("the server states an impossible length")
     length = int(stated) if stated else None
     etag = headers.get("ETag")
@@ -252,7 +209,7 @@ def _answer(url: str, response: Response, start: int, validator: str | None) -> 
         r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15}|\*)", headers.get("Content-Range", "").strip()
     )
     total = int(part[3]) if part and part[3] != "*" else None
-    fits = part and start == int(part[1]) <= int(part[2]) < (total or _LONGEST)
+    fits = part and start == int(part[1]) <= int(part[2]) < (total or 10**15)
     if not fits or (None not in (version, validator) and version != validator):
         raise Stale if start else Final("the server sends another range than the wanted one")
     return Answer(start, start + length if total is None and length is not None else total, version)

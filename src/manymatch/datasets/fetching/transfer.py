@@ -8,22 +8,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
 
+from manymatch.datasets.fetching import http
 from manymatch.datasets.fetching.disk import require_space
-from manymatch.datasets.fetching.http import (
-    Answer,
-    Final,
-    Pace,
-    Passing,
-    Stale,
-    Unreachable,
-    opened,
-)
+from manymatch.datasets.fetching.http import Final, Passing, Stale, Unreachable
 from manymatch.util import files
 from manymatch.util.errors import DataError, ManyMatchError, SourceError, StorageError
 from manymatch.util.json_file import read_object
@@ -34,8 +27,6 @@ _PAUSES: tuple[float, ...] = (1, 2, 4, 8, 16)
 _ROUNDS_OFFLINE = 3
 """Rounds before giving up if no host can be reached and no byte arrived."""
 _MEBIBYTE = 2**20
-Faults = dict[str, Passing | Final | StorageError]
-"""The last fault of every mirror."""
 Check = Callable[[Path], None]
 """Reads a file. Raises a `ManyMatchError` if the file is not the expected one or is incomplete."""
 
@@ -86,7 +77,8 @@ def fetch(urls: Sequence[str], target: Path, expected: Expected, what: str) -> N
     with files.storage_errors(target):
         if not files.is_own(partial):  # a link: the bytes would be written elsewhere
             files.remove(partial)
-    mirrors, faults, before = list(urls), Faults(), _size(partial)
+    mirrors, before = list(urls), _size(partial)
+    faults: dict[str, Passing | Final | StorageError] = {}  # the last of every mirror
     advice = "Correct the source or name a mirror of it"
     for number, pause in enumerate((*_PAUSES, None), start=1):
         for url in tuple(mirrors):
@@ -114,21 +106,14 @@ def fetch(urls: Sequence[str], target: Path, expected: Expected, what: str) -> N
     raise SourceError(f"{what}: {listed}. {advice}")
 
 
-@dataclass(frozen=True)
 class Download:
     """The download of `target` from `url`, and the bytes of an earlier, unfinished one."""
 
-    url: str
-    target: Path
-    expected: Expected
-
-    @property
-    def _path(self) -> Path:
-        return files.partial_path(self.target)
-
-    @property
-    def _note(self) -> Path:
-        return self.target.with_name(self.target.name + ".json")
+    def __init__(self, url: str, target: Path, expected: Expected) -> None:
+        self._url, self._target, self._expected = url, target, expected
+        self._path = files.partial_path(target)
+        self._note = target.with_name(target.name + ".json")
+        self._received, self._since = 0, time.monotonic()  # in the present window
 
     def resume_point(self) -> tuple[int, str | None]:
         """The byte to go on from, and the version of the file that the present bytes belong to.
@@ -141,11 +126,11 @@ class Download:
         except DataError:  # missing or damaged
             note = {}
         version = note.get("validator")
-        known = set(note) == {"url", "validator"} and note["url"] == self.url
+        known = set(note) == {"url", "validator"} and note["url"] == self._url
         # A request cannot send other signs back.
         usable = isinstance(version, str) and version.isascii() and version.isprintable()
         version = version if known and usable else None
-        return (_size(self._path) if version or self.expected.sha256 else 0), version
+        return (_size(self._path) if version or self._expected.sha256 else 0), version
 
     def run(self) -> None:
         """Download the file, and compare it with what is expected.
@@ -154,12 +139,12 @@ class Download:
             Passing, Final: this mirror does not serve the file.
             StorageError: the disk is too small.
         """
-        with files.storage_errors(self.target):
+        with files.storage_errors(self._target):
             for _ in range(2):
                 resumed = self._fill()
-                fault = self.expected.fault(self._path)
+                fault = self._expected.fault(self._path)
                 if fault is None:
-                    self._path.replace(self.target)
+                    self._path.replace(self._target)
                     return
                 self._remove()
                 if not resumed:
@@ -178,11 +163,13 @@ class Download:
             Whether the bytes may be of more than one version of the file.
         """
         resumed = changed_before = False
-        pace, name = Pace(), self.target.name
+        name = self._target.name
         while True:
-            before, begun = _size(self._path), time.monotonic()
+            before = _size(self._path)
             try:
-                with opened(self.url, *self.resume_point()) as answer:
+                with http.opened(self._url, *self.resume_point()) as answer:
+                    if not resumed:  # the wait for the first answer has a deadline of its own
+                        self._received, self._since = 0, time.monotonic()
                     self._save(answer)
                     return answer.start > 0 or resumed
             except Stale:
@@ -198,46 +185,56 @@ class Download:
                 say(f"{name}: {fault}; continuing after {size} bytes")
                 resumed = True
                 time.sleep(_PAUSES[0])
-                pace.add(size - before, time.monotonic() - begun)
+                self._count(0)
 
-    def _save(self, answer: Answer) -> None:
+    def _count(self, received: int) -> None:
+        """Count bytes of all connections. A server that is too slow over a window is `Passing`."""
+        self._received += received
+        if (seconds := time.monotonic() - self._since) < http.WINDOW:
+            return
+        if self._received < http.LEAST_SPEED * seconds:
+            raise Passing(
+                f"only {self._received:,} bytes in {seconds:.0f} s, slower than "
+                f"{http.LEAST_SPEED:,} bytes per second"
+            )
+        self._received, self._since = 0, time.monotonic()
+
+    def _save(self, answer: http.Answer) -> None:
         """Write the body into the partial file. A body that is too short is a `Passing` fault."""
-        size, total, name = self.expected.size, answer.total, self.target.name
+        size, total, name = self._expected.size, answer.total, self._target.name
         if None not in (size, total) and size != total:
             raise Final(f"it has {total} bytes, expected {size}")
         missing = 0 if total is None else total - answer.start
-        require_space(self.target.parent, missing, name)
+        require_space(self._target.parent, missing, name)
         with os.fdopen(files.open_partial(self._path), "r+b") as stream:
             stream.truncate(answer.start)
             stream.seek(answer.start)
-            files.write_json(self._note, {"url": self.url, "validator": answer.version})
+            files.write_json(self._note, {"url": self._url, "validator": answer.version})
             steps = None if total is None else -(-missing // _MEBIBYTE)
             limit = size if total is None else total
-            for _ in track(_copy(answer.blocks, stream), f"{name} (MiB)", total=steps):
-                if limit is not None and stream.tell() > limit:
+            for _ in track(self._copy(answer, stream), f"{name} (MiB)", total=steps):
+                try:
+                    if limit is not None and stream.tell() > limit:
+                        raise Final(f"it has more than the expected {limit} bytes")
+                    if total is None:
+                        require_space(self._target.parent, _MEBIBYTE, name)
+                except (Final, StorageError):  # leave the disk to the next mirror
                     self._remove()
-                    raise Final(f"it has more than the expected {limit} bytes")
-                if total is None:
-                    try:
-                        require_space(self.target.parent, _MEBIBYTE, name)
-                    except StorageError:  # leave the disk to the next mirror
-                        self._remove()
-                        raise
+                    raise
             received = stream.tell()
         if total is not None and received < total:
             raise Passing(f"connection cut after {received} of {total} bytes")
 
-
-def _copy(blocks: Iterable[bytes], stream: BinaryIO) -> Iterator[None]:
-    """Write the body to `stream`; yield after every mebibyte. The bytes before a cut are kept."""
-    written = 0
-    for block in blocks:
-        stream.write(block)
-        written += len(block)
-        if written >= _MEBIBYTE:
-            written -= _MEBIBYTE
-            yield
-    yield
+    def _copy(self, answer: http.Answer, stream: BinaryIO) -> Iterator[None]:
+        """Write the body; yield after every mebibyte. The bytes before a cut are kept."""
+        written = 0
+        for block in answer.blocks:
+            written += stream.write(block)
+            self._count(len(block))
+            if written >= _MEBIBYTE:
+                written -= _MEBIBYTE
+                yield
+        yield
 
 
 def _size(path: Path) -> int:

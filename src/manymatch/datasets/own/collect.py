@@ -15,9 +15,16 @@ from manymatch.batch.caption_text import caption_fault, has_markup, placeholders
 from manymatch.datasets.base import SPLITS, Caption
 from manymatch.datasets.image_files import IMAGES, single_spaced
 from manymatch.datasets.own import splits
-from manymatch.datasets.own.files import PictureFiles, TakenNames, composed, word
+from manymatch.datasets.own.files import (
+    PictureFiles,
+    Signature,
+    TakenNames,
+    composed,
+    duplicate_groups,
+    signature,
+    word,
+)
 from manymatch.datasets.own.forms import Form, OwnSettings, look
-from manymatch.datasets.own.near import Signature, duplicate_groups, signature
 from manymatch.datasets.own.record import (
     LeftOut,
     Record,

@@ -14,13 +14,13 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from manymatch.util import hdf5_file, zip_file
+from manymatch.util import hdf5_file
 from manymatch.util.errors import DataError, first_line
-from manymatch.util.numpy_file import FAULTS, load_array, read_header
+from manymatch.util.numpy_file import FAULTS, ZIP_FAULTS, load_array, read_header
 from manymatch.util.regular_file import open_regular, regular_path
 
 KINDS = ".npy, .npz, .safetensors, .h5 or .hdf5"
-_FAULTS = (*FAULTS, *hdf5_file.FAULTS, *zip_file.FAULTS, SafetensorError)
+_FAULTS = (*FAULTS, *hdf5_file.FAULTS, *ZIP_FAULTS, SafetensorError)
 """The errors that the libraries raise for damaged files."""
 
 

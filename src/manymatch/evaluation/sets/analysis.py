@@ -1,10 +1,13 @@
-"""Metrics and drawings of the sets of a method that embeds a sample as several elements."""
+"""Metrics of the sets of a method that embeds a sample as several elements, and the details that
+the report shows: how far the elements of a set are apart, which elements match (MaxMatch, figure
+4), whether an element stands for an object, and t-SNE."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,18 +20,10 @@ from manymatch.evaluation.protocols.recall import recall
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.evaluation.samples import Queries, Stored, draw_queries
-from manymatch.evaluation.sets.elements import (
-    NearestItems,
-    Selection,
-    element_pairs,
-    log_circular_variance,
-    nearest_items,
-    selections,
-    winners,
-)
-from manymatch.evaluation.sets.sampled_sets import sampled_sets
+from manymatch.evaluation.sets.sampled_sets import nearest_items, sampled_sets
 from manymatch.methods.shared.method import Method
 from manymatch.model.embed import Embedded
+from manymatch.results import sets as results
 from manymatch.results.retrieval import Recall
 from manymatch.results.sets import (
     PLANE_SIDE,
@@ -43,6 +38,7 @@ from manymatch.results.sets import (
     SetMetrics,
 )
 from manymatch.shards.sample import Sample
+from manymatch.similarities.blocks import runs
 from manymatch.util.progress import track, working
 
 
@@ -66,70 +62,146 @@ def analyse_sets(
     `whole` is `protocols.recall` of the whole sets; `queries` are the images and captions whose
     attention and nearest items are shown.
     """
-    images, texts = embedded.images.vectors, embedded.texts.vectors
-    if max(images.shape[1], texts.shape[1]) == 1:
+    images, texts = embedded.images, embedded.texts
+    vectors: dict[Modality, Tensor] = {"images": images.vectors, "texts": texts.vectors}
+    sizes: dict[Modality, int] = {modality: own.shape[1] for modality, own in vectors.items()}
+    if max(sizes.values()) == 1:
         return None
-    selected = selections(embedded.images, embedded.texts, settings)
-    recalls = [
-        (
-            selection,
-            recall(
-                method.score,
-                *selection.apply(embedded.images, embedded.texts),
-                embedded.image_index,
-                t2i_score=method.t2i_score,
-            ),
+    selected = []
+    rsums: dict[Modality, dict[str, float]] = {modality: {} for modality in sizes}
+    chosen = selections(sizes, settings)
+    for modality, elements in track(chosen, "rank by selected elements", len(chosen), quiet=True):
+        rows = [element - 1 for element in elements]
+        sides = (
+            (images.elements(rows), texts)
+            if modality == "images"
+            else (images, texts.elements(rows))
         )
-        for selection in track(selected, "rank by selected elements", len(selected), quiet=True)
-    ]
-    pairs = element_pairs(images, texts, embedded.image_index)
-    nearest = nearest_items(images, texts), nearest_items(texts, images)
+        values = recall(method.score, *sides, embedded.image_index, t2i_score=method.t2i_score)
+        rsums[modality]["+".join(map(str, elements))] = values["rsum"]
+        shown = Recall.model_validate(rounded(values))
+        selected.append(SelectionRecall(modality=modality, elements=list(elements), recall=shown))
+    pairs = element_pairs(images.vectors, texts.vectors, embedded.image_index)
+    wins = {"images": pairs.share.sum(1), "texts": pairs.share.sum(0)}
+    nearest = (
+        nearest_items(images.vectors, texts.vectors),
+        nearest_items(texts.vectors, images.vectors),
+    )
     measured: dict[str, Any] = {
-        **_element_metrics("images", images, pairs.share.sum(1), nearest[0], recalls),
-        **_element_metrics("texts", texts, pairs.share.sum(0), nearest[1], recalls),
+        modality: ElementMetrics(
+            log_circular_variance=log_circular_variance(vectors[modality]),
+            log_circular_variance_squared=log_circular_variance(vectors[modality], squared=True),
+            winners=winners(wins[modality]),
+            distinct=found.distinct,
+            rsum_of=rsums[modality],
+        )
+        for modality, found in zip(vectors, nearest, strict=True)
+        if sizes[modality] > 1
     }
-    if images.shape[1] > 1 and (meant := meanings(stored(range(len(images))), pairs.winner)):
+    if sizes["images"] > 1 and (meant := meanings(stored(range(len(images))), pairs.winner)):
         measured["meanings"] = meant
+    share, cosine = (
+        [[round(value, 4) for value in row] for row in table.tolist()] for table in pairs[:2]
+    )
     details = SetDetails(
         gallery=GallerySize(images=len(images), captions=len(texts)),
         whole=Recall.model_validate(rounded(whole)),
-        selections=[
-            SelectionRecall(
-                modality=selection.modality,
-                elements=list(selection.elements),
-                recall=Recall.model_validate(rounded(values)),
-            )
-            for selection, values in recalls
-        ],
-        pairs=pairs.rounded(),
+        selections=selected,
+        pairs=results.ElementPairs(share=share, cosine=cosine),
         **sampled_sets(method, embedded, nearest, queries, stored, judgments, vocabulary),
-        projection=project(images, texts, settings.projected),
+        projection=project(images.vectors, texts.vectors, settings.projected),
     )
     return SetMetrics(gallery=len(images), rsum=whole["rsum"], **measured), details
 
 
-def _element_metrics(
-    modality: Modality,
-    vectors: Tensor,
-    wins: Tensor,
-    nearest: NearestItems,
-    recalls: Iterable[tuple[Selection, dict[str, Any]]],
-) -> dict[str, ElementMetrics]:
-    """The metrics under the modality's name; nothing for single vectors."""
-    if vectors.shape[1] == 1:
-        return {}
-    metrics = ElementMetrics(
-        log_circular_variance=log_circular_variance(vectors),
-        log_circular_variance_squared=log_circular_variance(vectors, squared=True),
-        winners=winners(wins),
-        distinct=nearest.distinct,
-        rsum_of={
-            selection.name: values["rsum"]
-            for selection, values in recalls
-            if selection.modality == modality
-        },
-    )
-    return {modality: metrics}
+def selections(
+    sizes: dict[Modality, int], requested: Elements
+) -> list[tuple[Modality, tuple[int, ...]]]:
+    """Which elements (from 1) of one modality's sets are ranked, with whole sets of the other: each
+    single element of the modalities whose `sizes` are above 1, then those of the `requested`
+    selections whose elements exist."""
+    result = []
+    for modality, size in sizes.items():
+        single = [(element,) for element in range(1, size + 1)] if size > 1 else []
+        wanted: Iterable[tuple[int, ...]] = getattr(requested, modality)
+        existing = [elements for elements in wanted if 1 < size >= max(elements)]
+        result += [(modality, elements) for elements in dict.fromkeys([*single, *existing])]
+    return result
+
+
+_SETS_AT_ONCE = 4096
+_LEAST = 1e-12
+"""A lower bound, because the log of the variance of equal elements would be infinite."""
+
+
+def circular_variance(vectors: Tensor, *, squared: bool = False) -> Tensor:
+    """`1 - ||mean of the set's unit vectors||` of each set, in double precision.
+
+    0 if all elements have the same direction; 1 if they cancel out.
+
+    Args:
+        vectors: `(n, K, D)`, of any length but zero.
+        squared: use the squared norm, as MaxMatch does.
+
+    Returns:
+        `(n,)` float64 in 0..1.
+
+    References:
+        Kim et al., DivE, CVPR 2023, section 4.6. Squared: Alomari et al., MaxMatch, ACL 2025,
+        table 4.
+    """
+    norms = normalize(vectors.double(), dim=2).mean(1).norm(dim=1)
+    return (1 - (norms.square() if squared else norms)).clamp_min(0.0)
+
+
+def log_circular_variance(vectors: Tensor, *, squared: bool = False) -> float:
+    """The natural logarithm of the mean `circular_variance` of n sets `(n, K, D)`."""
+    parts = [
+        circular_variance(vectors[run], squared=squared)
+        for run in runs(len(vectors), _SETS_AT_ONCE)
+    ]
+    return math.log(max(torch.cat(parts).mean().item(), _LEAST))
+
+
+_PAIRS_AT_ONCE = 2048
+
+
+class ElementPairs(NamedTuple):
+    """Statistics of all annotated pairs, float64 on the CPU: `share (K, L)` of pairs in which image
+    element k and text element l match best (sums to 1), and their mean `cosine (K, L)`. `winner
+    (m,)` is the image element k of each pair."""
+
+    share: Tensor
+    cosine: Tensor
+    winner: Tensor
+
+
+def element_pairs(images: Tensor, texts: Tensor, image_index: Tensor) -> ElementPairs:
+    """Compare the elements of each caption with those of its image.
+
+    Args:
+        images, texts: vectors `(n, K, D)` and `(m, L, D)`, m >= 1.
+        image_index: `(m,)` row of each caption's image.
+    """
+    best = torch.empty(len(texts), dtype=torch.int64)
+    total = torch.zeros(images.shape[1], texts.shape[1], dtype=torch.float64)
+    for run in runs(len(texts), _PAIRS_AT_ONCE):
+        positives = images[image_index[run].to(images.device)]
+        cosine = normalize(positives, dim=2) @ normalize(texts[run], dim=2).mT
+        best[run] = cosine.flatten(1).argmax(1).cpu()
+        total += cosine.sum(0, dtype=torch.float64).cpu()
+    wins = torch.bincount(best, minlength=total.numel()).double().view_as(total)
+    return ElementPairs(wins / len(texts), total / len(texts), best // texts.shape[1])
+
+
+def winners(share: Tensor) -> float:
+    """The effective number of elements that win, by their shares `(K,)` of the best pairs: the
+    exponential of the entropy, from 1 (always the same element) to K (all equally often).
+
+    A similarity of best pairs alone (MIL) never uses an element that does not win. Such an element
+    may still matter to a similarity of all elements.
+    """
+    return torch.special.entr(share.double()).sum().exp().item()
 
 
 def meanings(samples: Iterable[Sample], winner: Tensor) -> Meanings | None:

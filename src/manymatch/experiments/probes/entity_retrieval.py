@@ -15,12 +15,7 @@ from torch import Tensor
 from manymatch.batch.numbering import CaptionEntry
 from manymatch.batch.scene_graph import SceneGraph
 from manymatch.evaluation.protocols.recall import relevant_ranks
-from manymatch.evaluation.ranking.metrics import (
-    CUTS,
-    multi_match_metrics,
-    recall_metrics,
-    rounded,
-)
+from manymatch.evaluation.ranking.metrics import CUTS, multi_match_metrics, recall_metrics, rounded
 from manymatch.evaluation.samples import draw_queries, thumbnail
 from manymatch.experiments.probes.probed_model import ProbedModel
 from manymatch.methods.shared.method import Embeddings

@@ -207,29 +207,6 @@ class Search:
                 best.append(number)
         return best[: self.space.repeats.trials if self.space.repeats else 1]
 
-    def restored(self, trial: TunedTrial) -> optuna.trial.FrozenTrial:
-        """The finished trial of which `record` made `trial`.
-
-        Raises:
-            ValueError: its settings lie outside of the space.
-        """
-        drawn = optuna.trial.FixedTrial(self.space.parameters(self.method, trial.settings.get))
-        self.space.draw(self.method, drawn)
-        complete = trial.state == "complete"
-        return optuna.trial.create_trial(
-            state=TrialState.COMPLETE if complete else TrialState.PRUNED,
-            value=trial.rsum if complete else None,
-            params=drawn.params,
-            distributions=drawn.distributions,
-            intermediate_values=dict(enumerate(trial.curve)),
-            user_attrs={
-                SETTINGS: trial.settings,
-                EPOCHS: trial.epochs,
-                SECONDS: trial.seconds,
-                DIVERGED: trial.state == "diverged",
-            },
-        )
-
 
 def record(trial: optuna.trial.FrozenTrial) -> TunedTrial:
     """What the file of results says about a finished trial."""
@@ -263,8 +240,7 @@ def database_errors(path: Path, *others: type[Exception]) -> Iterator[None]:
         reason = first_line(getattr(error, "orig", None) or error.__cause__ or error)
         raise StorageError(
             f"{path}: the trials cannot be read or written: {reason}. Free some space, or correct "
-            "the permissions. Or move the file away: the search then begins anew, with --extend "
-            "from its file of results"
+            "the permissions. Or move the file away: the search then begins anew"
         ) from error
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import optuna
 import yaml
@@ -37,13 +38,7 @@ from manymatch.results.machine import git_revision
 from manymatch.results.tuning import TunedTrial, Tuning
 from manymatch.training.checkpoints import RSUM, History
 from manymatch.util import files
-from manymatch.util.errors import (
-    ConfigError,
-    DataError,
-    DeviceMemoryError,
-    DivergenceError,
-    ManyMatchError,
-)
+from manymatch.util.errors import ConfigError, DeviceMemoryError, DivergenceError, ManyMatchError
 from manymatch.util.json_file import read_object
 from manymatch.util.locks import locked
 
@@ -68,7 +63,6 @@ def tune(
     budget: Budget,
     jobs: int | None = None,
     device: str = "auto",
-    extend: bool = False,
 ) -> list[Tuning]:
     """Search the settings of `presets` for the best rsum of the validation split.
 
@@ -78,8 +72,6 @@ def tune(
     Args:
         jobs: trials at a time. None: one for each GPU or, without GPUs, for each core.
         device: auto, cpu, cuda, or one GPU such as cuda:1.
-        extend: whether a search without trials on this machine begins with those in its file of
-            results.
 
     Returns:
         The results of each preset, which are also written to `reports/tuning/DATASET/PRESET.json`.
@@ -98,7 +90,7 @@ def tune(
             raise ConfigError(
                 f"{tuned}: 'tune' did not write this file and does not replace it. Rename the file"
             )
-    left = {search.label: budget.trials - _begin(search, extend) for search in searches}
+    left = {search.label: budget.trials - _begin(search) for search in searches}
     rounds = range(budget.trials)
     trials = [search for number in rounds for search in searches if number < left[search.label]]
     do = partial(finish_all, logs=layout.experiment_runs(KIND), jobs=jobs, gpus=gpus_of(device))
@@ -111,35 +103,15 @@ def tune(
     return [_write(search, budget) for search in searches]
 
 
-def _begin(search: Search, extend: bool) -> int:
-    """The number of finished trials. Trials of processes that were killed are queued again.
-
-    Raises:
-        DataError: the file of results is malformed, or has settings outside of the space.
-    """
+def _begin(search: Search) -> int:
+    """The number of finished trials. Trials of processes that were killed are queued again."""
     with search.study() as study:
         for trial in study.get_trials(states=(TrialState.RUNNING,)):
             study.tell(trial.number, state=TrialState.FAIL)
             study.enqueue_trial(trial.system_attrs.get("fixed_params", {}) | trial.params)
         begun = [t for t in study.get_trials(deepcopy=False) if t.state != TrialState.FAIL]
         if not begun:  # nothing was finished or is queued
-            path = search.layout.tuning(search.dataset, search.label)
-            result = Tuning.read(path) if extend and path.is_file() else None
-            earlier = result.trials if result and result.search == search.origin else []
-            for number, one in enumerate(earlier):
-                try:
-                    study.add_trial(search.restored(one))
-                except ValueError:
-                    raise DataError(
-                        f"{path}: the settings of trial {number + 1} lie outside of the space. "
-                        "Leave out --extend"
-                    ) from None
-                for turn, rsum in enumerate(one.repeats):
-                    search.repeat(number, one, turn).finish({"rsum": rsum})
-            restored = study.get_trials(
-                deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED)
-            )
-            tried = [trial.params for trial in restored]
+            tried: list[dict[str, Any]] = []
             for parameters in search.first_parameters():
                 if parameters not in tried:
                     study.enqueue_trial(parameters)

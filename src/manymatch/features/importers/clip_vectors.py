@@ -30,11 +30,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manymatch.features.importers.importing import ImageTable, Published, Row
-from manymatch.features.importers.npy_rows import MAX_ROW_BYTES, array_header
 from manymatch.networks.torch_file import load_tensors
-from manymatch.util import hdf5_file, zip_file
+from manymatch.util import hdf5_file
 from manymatch.util.errors import DataError, first_line
 from manymatch.util.hdf5_file import FAULTS, open_hdf5
+from manymatch.util.numpy_file import MAX_ROW_BYTES, ZIP_FAULTS, array_header
 from manymatch.util.pickles import PickledArray, read_pickle
 from manymatch.util.regular_file import open_regular
 
@@ -117,7 +117,7 @@ def _zipped(path: Path) -> Iterator[Streams]:
                 for p in PARTS
             )
             yield parts if sum(map(len, parts)) == len(arrays) else (arrays,)
-    except (*zip_file.FAULTS, OSError, RuntimeError) as error:
+    except (*ZIP_FAULTS, OSError, RuntimeError) as error:
         raise DataError(f"{path}: not a complete .npz file ({first_line(error)})") from None
 
 
@@ -226,7 +226,7 @@ def _concatenated(streams: Streams, name: str, where: str) -> tuple[NDArray[np.f
         raise DataError(f"{where}: only one of the features 2d and 3d")
     try:
         vectors = [vector(stream[name], where) for stream in streams]
-    except (*zip_file.FAULTS, *FAULTS, OSError, RuntimeError) as error:
+    except (*ZIP_FAULTS, *FAULTS, OSError, RuntimeError) as error:
         raise DataError(f"{where}: the file is damaged ({first_line(error)})") from None
     if len(vectors) == 1:
         return vectors[0][None], None

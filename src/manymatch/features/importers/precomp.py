@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from manymatch.datasets.precomp import CAPTIONS_PER_IMAGE as CAPTIONS
 from manymatch.datasets.precomp import MAPPING, caption_lines, image_ids, read_mapping
 from manymatch.features.importers.importing import ImageTable, Published, Row
-from manymatch.features.importers.npy_rows import NpyRows
 from manymatch.util.errors import DataError
+from manymatch.util.numpy_file import NpyRows
 
 SPLITS = ("train", "dev", "test", "testall")
 FOLDER = "precomp"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor, nn
@@ -48,6 +48,9 @@ class Method(nn.Module, ABC):
     text: Any
     """The networks of `encode_images` and `encode_texts`, unless a method overrides these."""
 
+    learns: ClassVar[bool] = True
+    """Whether anything is trained. If not, the stage `train` writes the model at once."""
+
     precision: Precision = "auto"
     """The precision of the preset, in which the method embeds."""
 
@@ -67,6 +70,16 @@ class Method(nn.Module, ABC):
         learned may read the words of `captions`, the captions of all splits."""
         text = getattr(settings, "text", None)
         return text.vocabulary(words) if isinstance(text, TextSettings) else words
+
+    def check_features(self, attributes: Mapping[str, str]) -> None:
+        """Refuse image features that the method cannot read, before it is trained on them.
+
+        Args:
+            attributes: those of the features' store, such as model and weights.
+
+        Raises:
+            ConfigError: the features do not fit.
+        """
 
     def encode_images(self, batch: Batch) -> Embeddings:
         """The embeddings of the batch's n images: `vectors (n, K, D)`; by default what `embedded`

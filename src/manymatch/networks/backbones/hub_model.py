@@ -1,4 +1,4 @@
-"""Vision models of transformers, from a folder or the Hugging Face hub.
+"""Models of transformers that read pictures or texts, from a folder or the Hugging Face hub.
 
 The files may come from anybody. Weights are read from safetensors alone, no code of a repository
 runs, and a configuration that names code, kernels or quantisation is refused.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 _FILES = [CONFIG, *PROCESSORS, WEIGHTS, "model-*.safetensors", INDEX]
+TOKENIZER = ("tokenizer.json", "vocab.txt", "vocab.json")
+TEXT_FILES = [*_FILES, *TOKENIZER, "merges.txt", "tokenizer_config.json", "special_tokens_map.json"]
 _MOST_BYTES = 2**23
 """Limit of a JSON file. The index of a large model has about 200 KB."""
 _MOST_LAYERS = 1000
@@ -41,15 +44,14 @@ _ATTENTIONS = (None, "eager", "sdpa")
 """Other names of attention can stand for kernels, which are code from the hub."""
 _TRAINED_ELSEWHERE = ("pooler.", "pooler_")
 """Weights that a classifier's checkpoint lacks: `AutoModel` gives its network a pooler."""
+_VIDEOS = "it reads videos. Name a model of pictures"
 _REFUSED = {
     "siglip2": "it reads patches of pictures of any shape. Name a SigLIP 2 of fixed size",
+    "clipseg": "its vectors are made for segmentation. Name the CLIP that it is made of",
     "timm_backbone": "it needs the package timm. Name the model in transformers' own form",
     "timm_wrapper": "it needs the package timm. Name the model in transformers' own form",
-    "timesformer": "it reads videos. Name a model of pictures",
-    "videomae": "it reads videos. Name a model of pictures",
     "vit_mae": "it hides a random 75% of each picture. Name another model",
-    "vivit": "it reads videos. Name a model of pictures",
-    "vjepa2": "it reads videos. Name a model of pictures",
+    **dict.fromkeys(("timesformer", "videomae", "vivit", "vjepa2"), _VIDEOS),
 }
 """Model type -> why its features cannot be used."""
 
@@ -73,8 +75,25 @@ class HubModel:
     missing: frozenset[str]
 
 
-def open_model(name: str) -> HubModel:
-    """Open the model `name`, a folder or NAME@REVISION on the hub.
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Transformers prints nothing within the block."""
+    from transformers import logging
+
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        logging.enable_progress_bar()
+
+
+@quiet()  # see `lacking`
+def open_model(name: str, texts: bool = False, detects: bool = False) -> HubModel:
+    """Open the model `name`, a folder or NAME@REVISION on the hub, which reads pictures or `texts`,
+    or `detects` objects.
 
     The hub is asked once: afterwards the files of the cache are used. Without a revision, the
     first copy stays.
@@ -84,26 +103,28 @@ def open_model(name: str) -> HubModel:
     """
     import transformers
 
-    folder, resolved = model_folder(name)
+    folder, resolved = model_folder(name, TEXT_FILES if texts else _FILES)
     config = checked_config(folder)
     identity, size = _identity(folder)
     arguments: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-    verbosity = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity(transformers.logging.CRITICAL)  # see `lacking`
-    transformers.logging.disable_progress_bar()
     try:
         described = transformers.AutoConfig.from_pretrained(folder, **arguments)
+        if detects and type(described) not in transformers.MODEL_FOR_OBJECT_DETECTION_MAPPING:
+            raise ConfigError(f"{folder}: '{config['model_type']}' is no detector of objects")
+        kind = transformers.AutoModelForObjectDetection if detects else auto_class(described, texts)
         with torch.device("meta"):
-            empty = transformers.AutoModel.from_config(described, trust_remote_code=False)
-        if getattr(empty, "vision_model", empty).main_input_name != "pixel_values":
-            raise ConfigError(f"{folder}: '{config['model_type']}' is no model of pictures")
+            empty = kind.from_config(described, trust_remote_code=False)
+        tower = getattr(empty, "text_model" if texts else "vision_model", empty)
+        wanted, what = ("input_ids", "texts alone") if texts else ("pixel_values", "pictures")
+        if tower.main_input_name != wanted or (texts and tower.config.is_encoder_decoder):
+            raise ConfigError(f"{folder}: '{config['model_type']}' is no model of {what}. Name one")
         parameters = sum(parameter.numel() for parameter in empty.parameters())
         if parameters > size:  # before memory is taken for them
             raise ConfigError(
                 f"{folder / CONFIG}: a network of {parameters:,} parameters, but the weights have "
                 f"{size:,} bytes. Name a folder whose files belong to one model"
             )
-        loaded: Any = transformers.AutoModel.from_pretrained(
+        network, report = kind.from_pretrained(
             folder,
             use_safetensors=True,
             dtype=torch.float32,
@@ -117,10 +138,6 @@ def open_model(name: str) -> HubModel:
             f"{folder}: cannot be opened as '{config['model_type']}' ({first_line(error)}). Name a "
             "folder whose files belong to one model"
         ) from None
-    finally:
-        transformers.logging.set_verbosity(verbosity)
-        transformers.logging.enable_progress_bar()
-    network, report = loaded
     lacking = sorted(
         key for key in report["missing_keys"] if not any(part in key for part in _TRAINED_ELSEWHERE)
     )
@@ -182,9 +199,14 @@ def checked_config(folder: Path) -> dict[str, Any]:
     Raises:
         ConfigError: the configuration is missing, too large or names what cannot be used.
     """
-    path = folder / CONFIG
-    config = read_bounded(path)
-    kind = config.get("model_type")
+    config = read_bounded(folder / CONFIG)
+    check_config(config, folder / CONFIG)
+    return config
+
+
+def check_config(config: dict[str, Any], path: Path) -> None:
+    """Check the configuration in the file `path`; see `checked_config`."""
+    folder, kind = path.parent, config.get("model_type")
     if not isinstance(kind, str):
         raise ConfigError(f"{path}: no 'model_type'. Name a model in transformers' form")
     if kind in _REFUSED:
@@ -206,7 +228,14 @@ def checked_config(folder: Path) -> dict[str, Any]:
             depths = value if isinstance(value, list) else [value]
             if any(isinstance(depth, int | float) and depth > _MOST_LAYERS for depth in depths):
                 raise ConfigError(f"{path}: '{key}' is above {_MOST_LAYERS}. Name another model")
-    return config
+
+
+def auto_class(described: Any, texts: bool) -> Any:
+    """The class of transformers that opens a model; of T5 and its kin only the encoder is read."""
+    from transformers import MODEL_FOR_TEXT_ENCODING_MAPPING, AutoModel, AutoModelForTextEncoding
+
+    has_encoder = texts and type(described) in MODEL_FOR_TEXT_ENCODING_MAPPING
+    return AutoModelForTextEncoding if has_encoder else AutoModel
 
 
 def read_bounded(path: Path) -> dict[str, Any]:

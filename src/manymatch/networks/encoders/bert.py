@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
@@ -11,14 +11,13 @@ from manymatch.batch.wordpieces import AnyVocabulary, WordPieces
 from manymatch.config.preset import Count
 from manymatch.config.strict import Strict
 from manymatch.networks.encoders.bert_weights import bert_folder, bert_network
+from manymatch.networks.encoders.hub_text import HubTextEncoder, HubTextSettings, TokenEncoder
 from manymatch.util.errors import ConfigError
 
 if TYPE_CHECKING:
     from transformers import BertConfig
 
 Tuning = Literal["full", "prefix", "frozen"]
-ENDS = 2
-"""The number of pieces that are added to a caption: [CLS] and [SEP]."""
 
 
 class BertSettings(Strict):
@@ -37,19 +36,10 @@ class BertSettings(Strict):
         return WordPieces.from_folder(bert_folder(self.weights))
 
 
-class Tokens(NamedTuple):
-    """`states (m, 2 + L, H)`: last hidden states of [CLS], the caption's wordpieces and [SEP], zero
-    where padded. `mask (m, 2 + L)`: True for the real ones."""
+class BertEncoder(TokenEncoder):
+    """The last hidden states of [CLS], a BERT's wordpieces and [SEP].
 
-    states: Tensor
-    mask: Tensor
-
-
-class BertEncoder(nn.Module):
-    """The last hidden states of a BERT's wordpieces; `width` is their size H.
-
-    The encoder adds [CLS] before the first real piece and [SEP] behind the last. No position
-    attends to padding.
+    No position attends to padding.
 
     Args:
         settings: how the network learns.
@@ -62,14 +52,14 @@ class BertEncoder(nn.Module):
         Devlin et al., BERT, NAACL 2019; Liu et al., P-Tuning v2, ACL 2022, section 3.
     """
 
+    name = "bert"
+
     def __init__(self, settings: BertSettings, vocabulary: AnyVocabulary) -> None:
-        super().__init__()
         if not isinstance(vocabulary, WordPieces):
             raise ConfigError("a BERT reads wordpieces, but the captions are numbered by words")
-        self.network = bert_network(vocabulary)
-        self.width: int = self.network.config.hidden_size
-        self.ends = nn.Buffer(torch.tensor([vocabulary.CLS, vocabulary.SEP]), persistent=False)
-        self.frozen = settings.tuning == "frozen"
+        network = bert_network(vocabulary)
+        frozen = settings.tuning == "frozen"
+        super().__init__(network, vocabulary, network.config.hidden_size, frozen)
         self.prefixes: Prefixes | None = None
         if settings.tuning != "full":
             self.network.requires_grad_(False)
@@ -77,24 +67,21 @@ class BertEncoder(nn.Module):
             self.network.encoder.layer[-1].requires_grad_(True)
             self.prefixes = Prefixes(self.network.config, settings.prefix_length)
 
-    def train(self, mode: bool = True) -> BertEncoder:
-        """A frozen BERT stays in evaluation mode, so that its states of a caption never change."""
-        super().train(mode)
-        self.network.train(mode and not self.frozen)
-        return self
-
-    def forward(self, words: Tensor, mask: Tensor) -> Tokens:
-        """`words (m, L)` piece ids, `mask (m, L)`: at least one real piece, padding behind."""
-        first, last = self.ends.expand(len(words), -1).split(1, 1)
-        ids = torch.cat([first, words, last], 1).scatter(1, mask.sum(1, keepdim=True) + 1, last)
-        real = attended = torch.cat([mask.new_ones(len(mask), ENDS), mask], 1)
+    def states(self, ids: Tensor, real: Tensor) -> Tensor:
+        attended = real
         if self.prefixes is not None:
             attended = torch.cat([real.new_ones(len(real), self.prefixes.length), real], 1)
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
-            hidden = self.network.embeddings(ids)
-            for layer in self.network.encoder.layer:
-                hidden = layer(hidden, attended[:, None, None], past_key_values=self.prefixes)
-        return Tokens(hidden.masked_fill(~real[:, :, None], 0.0), real)
+        hidden: Tensor = self.network.embeddings(ids)
+        for layer in self.network.encoder.layer:
+            hidden = layer(hidden, attended[:, None, None], past_key_values=self.prefixes)
+        return hidden
+
+
+def token_encoder(
+    hub: HubTextSettings | None, bert: BertSettings, vocabulary: AnyVocabulary
+) -> TokenEncoder:
+    """The text model of the hub that `hub` names, else the BERT."""
+    return BertEncoder(bert, vocabulary) if hub is None else HubTextEncoder(hub, vocabulary)
 
 
 class Prefixes(nn.Module):

@@ -12,7 +12,7 @@ from manymatch.batch.batch import Graphs
 from manymatch.batch.padding import PaddedRows, Sequences
 from manymatch.config.preset import Count, Probability
 from manymatch.config.strict import Strict
-from manymatch.networks.encoders.bert import BertEncoder
+from manymatch.networks.encoders.hub_text import TokenEncoder
 from manymatch.networks.layers.dropout import Dropout
 from manymatch.networks.layers.gru import BiGRU, Directions
 from manymatch.networks.layers.linear import glorot_linear, joint_linear
@@ -111,24 +111,26 @@ class ConceptEncoder(nn.Module):
         return self.project(self.gru(vectors, words).final)
 
 
-class BertConceptEncoder(nn.Module):
-    """Phrases to vectors: BERT, the mean of its last hidden states, and a linear layer to D.
+class PieceConceptEncoder(nn.Module):
+    """Phrases to vectors: a text model, the mean of its last hidden states, a linear layer to D.
 
     Most phrases have one or two words, a few have eight. On a CPU phrases of similar length are
     read together, which avoids most of the padding. On a GPU one pass reads all phrases: padding
     costs less there than the launches of several passes.
     """
 
-    def __init__(self, bert: BertEncoder, size: int, dropout: float = 0.0) -> None:
+    def __init__(self, reads: TokenEncoder, size: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.bert, self.pool = bert, MeanPooling()
+        self._name, self.pool = reads.name, MeanPooling()
+        self.add_module(reads.name, reads)
         self.dropout = Dropout(dropout)
-        self.project = glorot_linear(bert.width, size)
+        self.project = glorot_linear(reads.width, size)
 
     def forward(self, phrases: Tensor, words: Sequences) -> Tensor:
-        """`phrases (P, T)` wordpiece ids, each with a wordpiece -> `(P, D)`."""
+        """`phrases (P, T)` piece ids, each with a piece -> `(P, D)`."""
+        reads = getattr(self, self._name)
         if phrases.device.type != "cpu":
-            return self.project(self.dropout(self.pool(*self.bert(phrases, words.mask))[:, 0]))
+            return self.project(self.dropout(self.pool(*reads(phrases, words.mask))[:, 0]))
         width = phrases.shape[1]
         longest_first, means, rows_of_means = words.rows[: len(phrases)] // width, [], []
         for shorter, longest in pairwise((*_LENGTHS, max(_LENGTHS[-1], width))):
@@ -136,7 +138,7 @@ class BertConceptEncoder(nn.Module):
             start, end = (sum(words.steps[at : at + 1]) for at in (longest, shorter))
             if start < end:
                 rows = longest_first[start:end].sort().values
-                read = self.bert(phrases[rows, :longest], words.mask[rows, :longest])
+                read = reads(phrases[rows, :longest], words.mask[rows, :longest])
                 means.append(self.pool(*read)[:, 0])
                 rows_of_means.append(rows)
         return self.project(self.dropout(torch.cat(means)[torch.cat(rows_of_means).argsort()]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import model_validator
 from torch import Tensor, nn
 
 from manymatch.batch.padding import PaddedSequences
@@ -11,8 +12,9 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Count, Probability
 from manymatch.config.strict import Strict
-from manymatch.networks.encoders.bert import ENDS, BertEncoder, BertSettings
+from manymatch.networks.encoders.bert import BertSettings, token_encoder
 from manymatch.networks.encoders.encoding import Encoding
+from manymatch.networks.encoders.hub_text import HubTextSettings
 from manymatch.networks.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.networks.layers.dropout import Dropout
 from manymatch.networks.layers.gru import BiGRU, Directions, Read
@@ -28,10 +30,10 @@ class TextSettings(Strict):
     `gru`: word vectors and a bi-GRU. The local features are the word vectors (DivE, PCME) or the
     GRU's states (SwAMP), `pooling` says what the global feature is.
     `bert`: one layer over the last hidden states. All of them are local features; the global
-    feature is their maximum.
+    feature is their maximum. `hf`: the same over any text model of transformers.
     """
 
-    encoder: Literal["gru", "bert"] = "gru"
+    encoder: Literal["gru", "bert", "hf"] = "gru"
     word_vectors: WordVectors = "glove"
     word_size: Count = 300
     """Size of learned word vectors and of the vectors in `glove_file`."""
@@ -48,17 +50,27 @@ class TextSettings(Strict):
     state_dropout: Probability = 0.0
     """`gru`: dropout of the elements of the GRU's states and of its final state."""
     bert: BertSettings = BertSettings()
+    hf: HubTextSettings | None = None
+    """`hf`: the text model."""
+
+    @model_validator(mode="after")
+    def _names_a_model(self) -> TextSettings:
+        if (self.encoder == "hf") != (self.hf is not None):
+            raise ValueError("encoder: hf and the group 'hf' with a model belong together")
+        return self
 
     def vocabulary(self, words: Vocabulary) -> AnyVocabulary:
-        """The vocabulary that numbers captions for the encoder: `words`, or a BERT's wordpieces."""
+        """The vocabulary that numbers captions for the encoder: `words`, or a model's pieces."""
+        if self.hf is not None:
+            return self.hf.vocabulary()
         return self.bert.vocabulary() if self.encoder == "bert" else words
 
 
 def text_encoder(
     settings: TextSettings, vocabulary: AnyVocabulary, size: int
-) -> TextEncoder | BertTextEncoder:
+) -> TextEncoder | PieceTextEncoder:
     """The encoder that `settings` describe, for captions numbered by `vocabulary`, D = `size`."""
-    kind = BertTextEncoder if settings.encoder == "bert" else TextEncoder
+    kind = TextEncoder if settings.encoder == "gru" else PieceTextEncoder
     return kind(settings, vocabulary, size)
 
 
@@ -90,24 +102,29 @@ class TextEncoder(nn.Module):
         return Encoding(local, padding, global_features)
 
 
-class BertTextEncoder(nn.Module):
-    """A BERT and one layer over its hidden states.
+class PieceTextEncoder(nn.Module):
+    """A text model and one layer over its hidden states.
 
-    [CLS], the wordpieces and [SEP] are all local features. `local_size` is D.
+    The pieces and those before and behind them are all local features. `local_size` is D.
     """
 
     def __init__(self, settings: TextSettings, vocabulary: AnyVocabulary, size: int) -> None:
         super().__init__()
-        self.bert, self.local_size = BertEncoder(settings.bert, vocabulary), size
-        layer = glorot_linear(self.bert.width, size)
+        reads = token_encoder(settings.hf, settings.bert, vocabulary)
+        self.local_size, self._name = size, reads.name
+        self.add_module(reads.name, reads)
+        layer = glorot_linear(reads.width, size)
         self.project = nn.Sequential(Dropout(settings.dropout), layer)
         self.pool = MaxPooling()
 
     def forward(self, words: Tensor, padding: PaddedSequences) -> Encoding:
-        """`words (m, L)` piece ids -> local `(m, 2 + L, D)`, globals `(m, D)`."""
-        states, real = self.bert(words, padding.mask)
+        """`words (m, L)` piece ids -> local `(m, E + L, D)`, globals `(m, D)`."""
+        reads = getattr(self, self._name)
+        states, real = reads(words, padding.mask)
         local = zeroed(self.project(states), real)
-        return Encoding(local, padding.longer(ENDS), lambda: self.pool(local, real).squeeze(1))
+        return Encoding(
+            local, padding.longer(reads.ends), lambda: self.pool(local, real).squeeze(1)
+        )
 
 
 class WordEncoder(nn.Module):

@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor, nn
 
+from manymatch.batch.pieces import Pieces
 from manymatch.batch.vocabulary import Vocabulary
-from manymatch.batch.wordpieces import AnyVocabulary, WordPieces
+from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.util.errors import ConfigError
 from manymatch.util.packages import package_folder
 from manymatch.util.regular_file import open_regular
@@ -95,7 +96,7 @@ def fixed_embedding(vocabulary: AnyVocabulary, size: int, file: str | None) -> W
 
 
 def _words(vocabulary: AnyVocabulary) -> Vocabulary:
-    if isinstance(vocabulary, WordPieces):
+    if isinstance(vocabulary, Pieces):
         raise ConfigError("word vectors need words, but the captions are numbered by wordpieces")
     return vocabulary
 

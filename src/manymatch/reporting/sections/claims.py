@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from manymatch.reporting.blocks import Block, Note
 from manymatch.reporting.estimates import (
     TRAINED_TITLE,
     VERDICTS,
@@ -17,11 +16,10 @@ from manymatch.reporting.estimates import (
     Verdict,
     verdicts,
 )
-from manymatch.reporting.section import Section
-from manymatch.reporting.table import Cell, Column, Table
+from manymatch.reporting.page import Section
+from manymatch.reporting.table import Block, Cell, Column, Note, Table
 from manymatch.results.all_results import AllResults
-from manymatch.results.claims import Claims, Metric
-from manymatch.results.experiments import Experiment, ExperimentPoint, ExperimentRun
+from manymatch.results.experiments import Claims, Experiment, ExperimentPoint, ExperimentRun, Metric
 
 MEANING = (
     f"{VERDICTS} Where a side has several methods or settings, the one with the best mean stands "

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from manymatch.reporting.blocks import Block, Heading, Note
-from manymatch.reporting.section import Section
+from manymatch.reporting.page import Section
 from manymatch.reporting.sections.probes import left_out
-from manymatch.reporting.table import Cell, Column, Table
+from manymatch.reporting.table import Block, Cell, Column, Heading, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.probes import Cluster, Clusters, Keyword
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from manymatch.reporting.blocks import Block, Grid, Heading, Note, gallery
 from manymatch.reporting.chart import Chart, LogAxis, Series, line_chart
+from manymatch.reporting.page import Section, gallery
 from manymatch.reporting.published import PublishedCost, published_costs
-from manymatch.reporting.section import Section
-from manymatch.reporting.table import Cell, Column, Table
+from manymatch.reporting.table import Block, Cell, Column, Grid, Heading, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.costs import Cost, Costs, TestCost
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from manymatch.reporting.attention_drawing import Heat, Look, look
-from manymatch.reporting.blocks import Block, Grid, Heading, Note
 from manymatch.reporting.chart import styles
+from manymatch.reporting.page import Section
 from manymatch.reporting.queries import Answer, AskedImage, Picker, Question, Quote, answer_of
-from manymatch.reporting.section import Section
+from manymatch.reporting.table import Block, Grid, Heading, Note
 from manymatch.results.all_results import AllResults
 from manymatch.results.sets import CaptionMap, ImageMap, NearestCaption, NearestImage
 

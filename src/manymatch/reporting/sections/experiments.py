@@ -7,18 +7,18 @@ from statistics import fmean
 
 from manymatch.reporting import chart
 from manymatch.reporting.attention_drawing import PAIRS_NOTE, pair_heats
-from manymatch.reporting.blocks import Block, Folded, Grid, Heading, Note, gallery
 from manymatch.reporting.chart import STYLES, CategoryAxis, Chart, DotChart, Series, line_chart
 from manymatch.reporting.estimates import (
     COLLAPSED_SEEDS,
     TRAINED_TITLE,
     Estimate,
     Queries,
+    best_value,
     interval,
 )
+from manymatch.reporting.page import Section, gallery
 from manymatch.reporting.published import tables_beside
-from manymatch.reporting.section import Section
-from manymatch.reporting.table import Cell, Column, Table, best_value
+from manymatch.reporting.table import Block, Cell, Column, Folded, Grid, Heading, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.experiments import Experiment, ExperimentPoint, value_text
 from manymatch.results.runs import WAYS

@@ -8,11 +8,11 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from manymatch.reporting.blocks import Block, Heading, Note, Terms, gallery
 from manymatch.reporting.chart import styles
-from manymatch.reporting.section import Section
+from manymatch.reporting.estimates import best_value
+from manymatch.reporting.page import Section, gallery
 from manymatch.reporting.sections import published
-from manymatch.reporting.table import Cell, Column, Table, best_value
+from manymatch.reporting.table import Block, Cell, Column, Heading, Note, Table, Terms
 from manymatch.results.all_results import AllResults
 from manymatch.results.metrics import Metrics
 from manymatch.results.runs import WAYS, Kind, Run

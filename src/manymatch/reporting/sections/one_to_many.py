@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from manymatch.reporting.blocks import Block, Grid, Note, gallery
 from manymatch.reporting.chart import (
     STYLES,
     CategoryAxis,
@@ -15,7 +14,8 @@ from manymatch.reporting.chart import (
     line_chart,
 )
 from manymatch.reporting.estimates import Estimate
-from manymatch.reporting.section import Section
+from manymatch.reporting.page import Section, gallery
+from manymatch.reporting.table import Block, Grid, Note
 from manymatch.results.all_results import AllResults
 from manymatch.results.experiments import Experiment, ExperimentMetrics
 from manymatch.results.metrics import Metrics

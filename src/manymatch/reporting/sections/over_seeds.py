@@ -11,7 +11,6 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from manymatch.reporting.blocks import Block, Bullets, Heading, Note
 from manymatch.reporting.estimates import (
     COLLAPSED_SEEDS,
     TRAINED_TITLE,
@@ -20,9 +19,9 @@ from manymatch.reporting.estimates import (
     Estimate,
     verdicts,
 )
+from manymatch.reporting.page import Section
 from manymatch.reporting.published import published_results
-from manymatch.reporting.section import Section
-from manymatch.reporting.table import Cell, Column, Table
+from manymatch.reporting.table import Block, Bullets, Cell, Column, Heading, Note, Table
 from manymatch.results.over_seeds import Kind, SketchExperiment, SyntheticExperiment
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -57,7 +56,8 @@ def synthetic(experiment: SyntheticExperiment) -> list[Block]:
             ]
         fits = [run.assignment for run in point.runs if run.assignment]
         texts.append(f"{max(fit.error for fit in fits):.2g}" if fits else "")
-        texts.append(_range([fit.steps for fit in fits]) if fits else "")
+        steps = [fit.steps for fit in fits if fit.steps is not None]
+        texts.append(_range(steps) if steps else "")
         wall = statistics.fmean(run.seconds for run in point.runs)
         processor = statistics.fmean(run.processor_seconds for run in point.runs)
         rows.append([*map(Cell, texts), Cell(f"{wall:.0f} ({processor:.0f})")])

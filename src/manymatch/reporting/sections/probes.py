@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from manymatch.reporting.blocks import Block, Heading, Note
 from manymatch.reporting.chart import Chart, LinearAxis, Series, line_chart
 from manymatch.reporting.graph_drawing import draw
+from manymatch.reporting.page import Section
 from manymatch.reporting.queries import (
     Answer,
     AskedImage,
@@ -18,8 +18,7 @@ from manymatch.reporting.queries import (
     Ranking,
     Rankings,
 )
-from manymatch.reporting.section import Section
-from manymatch.reporting.table import Cell, Column, Table
+from manymatch.reporting.table import Block, Cell, Column, Heading, Note, Table
 from manymatch.results import probes as results_of
 from manymatch.results.all_results import AllResults
 from manymatch.results.probes import Clusters, EntityQuery, GraphError, Probe, Probes, ProbeTable

@@ -6,10 +6,9 @@ from typing import Any
 
 import yaml
 
-from manymatch.reporting.blocks import Block, Code, Folded, MachineFacts
 from manymatch.reporting.chart import styles
-from manymatch.reporting.section import Section
-from manymatch.reporting.table import Cell, Column, Table
+from manymatch.reporting.page import Section
+from manymatch.reporting.table import Block, Cell, Code, Column, Folded, MachineFacts, Table
 from manymatch.results.all_results import AllResults
 
 _LABELS = {

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from manymatch.config.galleries import is_papers_test
-from manymatch.config.method_files import method_titles
-from manymatch.reporting.blocks import Block, Folded, Grid, Heading, Note
+from manymatch.config.names import method_titles
 from manymatch.reporting.chart import Chart, Series, line_chart, styles
+from manymatch.reporting.page import Section
 from manymatch.reporting.published import PublishedResult, published_results
-from manymatch.reporting.section import Section
-from manymatch.reporting.table import Cell, Column, Table
+from manymatch.reporting.table import Block, Cell, Column, Folded, Grid, Heading, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.runs import WAYS, Run
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from manymatch.reporting.blocks import Block, Grid, Note
 from manymatch.reporting.chart import LogAxis, Series, line_chart, styles
-from manymatch.reporting.section import Section
-from manymatch.reporting.table import Cell, Column, Table
+from manymatch.reporting.page import Section
+from manymatch.reporting.table import Block, Cell, Column, Grid, Note, Table
 from manymatch.results.all_results import AllResults
+from manymatch.results.retrieval import CaptionQuery, ImageQuery
 from manymatch.results.runs import WAYS, Direction, Run
-from manymatch.results.samples import CaptionQuery, ImageQuery
 
 _KNOWN = (1, 5, 10)
 """The K for which the metrics hold R@K."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from manymatch.reporting.blocks import Block, Note
 from manymatch.reporting.graph_drawing import draw
+from manymatch.reporting.page import Section
 from manymatch.reporting.queries import (
     AskedImage,
     Graph,
@@ -17,10 +17,15 @@ from manymatch.reporting.queries import (
     Rankings,
     answer_of,
 )
-from manymatch.reporting.section import Section
+from manymatch.reporting.table import Block, Note
 from manymatch.results.all_results import AllResults
-from manymatch.results.retrieval import Mark, RetrievedCaption, RetrievedImage
-from manymatch.results.samples import CaptionQuery, ImageQuery
+from manymatch.results.retrieval import (
+    CaptionQuery,
+    ImageQuery,
+    Mark,
+    RetrievedCaption,
+    RetrievedImage,
+)
 
 MAX_QUERIES, MAX_ANSWERS = 16, 10
 """The most queries of a direction and answers of a method that a page shows."""

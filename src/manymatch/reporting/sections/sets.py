@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from manymatch.reporting.attention_drawing import PAIRS_NOTE, pair_heats
-from manymatch.reporting.blocks import Block, Folded, Grid, Heading, Note
 from manymatch.reporting.chart import STYLES, styles
+from manymatch.reporting.page import Section
 from manymatch.reporting.published import tables_of_sets
-from manymatch.reporting.section import Section
-from manymatch.reporting.table import Cell, Column, Table
+from manymatch.reporting.table import Block, Cell, Column, Folded, Grid, Heading, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.runs import Run
 from manymatch.results.sets import (

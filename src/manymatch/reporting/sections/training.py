@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from manymatch.reporting.blocks import Block, Grid, Heading, Note
 from manymatch.reporting.chart import Chart, Series, line_chart, styles
-from manymatch.reporting.section import Section
+from manymatch.reporting.page import Section
+from manymatch.reporting.table import Block, Grid, Heading, Note
 from manymatch.results.all_results import AllResults
 from manymatch.results.runs import Curve, Curves
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from manymatch.reporting.blocks import Block, Folded, Note
 from manymatch.reporting.chart import STYLES, Chart, Series, line_chart
-from manymatch.reporting.section import Section
-from manymatch.reporting.table import Cell, Column, Table
+from manymatch.reporting.page import Section
+from manymatch.reporting.table import Block, Cell, Column, Folded, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.tuning import Tuning
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from manymatch.methods import entry_point
-from manymatch.search.index.facts import add_facts
+from manymatch.search.index.filters import add_facts
 from manymatch.search.index.manifest import (
     CODES,
     NAME,

@@ -1,0 +1,111 @@
+"""Text models that cannot be used are one line, and so are damaged pieces of a trained model."""
+
+import json
+import os
+import shutil
+
+import httpx2
+import pytest
+import torch
+from hub_texts import built, edit
+from huggingface_hub.errors import GatedRepoError
+
+from manymatch.batch.wordpieces import load_vocabulary
+from manymatch.networks.backbones import hub_model
+from manymatch.networks.encoders.hub_text import HubTextEncoder, HubTextSettings
+from manymatch.util.errors import ConfigError, DataError
+
+
+def only_bin(folder):
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+
+CONFIG, WORDS = "config.json", "tokenizer.json"
+FAULTS = {
+    "no tokeniser": (lambda f: (f / WORDS).unlink(), {}, "tokenizer.json"),
+    "no JSON": (lambda f: (f / WORDS).write_text("{"), {}, "no tokeniser"),
+    "no configuration": (lambda f: (f / CONFIG).unlink(), {}, "config.json: no such file"),
+    "no weights": (lambda f: (f / "model.safetensors").unlink(), {}, "model.safetensors"),
+    "a pickle": (only_bin, {}, "pickle"),
+    "remote code": (edit(CONFIG, model_type="own", auto_map={}), {}, "code of its repository"),
+    "another family": (edit(CONFIG, model_type="mpnet"), {}, "lack parts"),
+    "a model of pictures": (edit(CONFIG, model_type="vit"), {}, "no model of texts"),
+    "an encoder-decoder": (edit(CONFIG, model_type="bart"), {}, "no model of texts alone"),
+    "other pieces": (edit(CONFIG, vocab_size=20), {}, ""),
+    "a pipe": (lambda f: ((f / WORDS).unlink(), os.mkfifo(f / WORDS)), {}, "no regular file"),
+    "deep": (edit(CONFIG, num_hidden_layers=10**9), {}, "num_hidden_layers"),
+    "huge": (edit(CONFIG, intermediate_size=10**9), {}, "parameters"),
+    "layers": (None, {"train": "last 9"}, "the text model has 3"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_model_that_cannot_be_used_is_one_line(fault, folders, tmp_path):
+    damage, given, words = FAULTS[fault]
+    folder = shutil.copytree(folders("roberta"), tmp_path / "model")
+    if damage:
+        damage(folder)
+    with pytest.raises(ConfigError) as caught:
+        built(folder, **given)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "words"),
+    [
+        ("network", {"model_type": "own"}, "own"),
+        ("network", {"num_hidden_layers": 10**9}, "num_hidden_layers"),
+        ("network", {"vocab_size": 20}, "20 pieces cannot read"),
+        ("network", {"hidden_size": "x"}, "no network of texts"),
+        ("special", {"first": [10**6]}, "special piece is missing"),
+        ("special", {"first": [-1]}, "greater than or equal"),
+        ("pieces", {"model": None}, "not a tokeniser"),
+    ],
+)
+def test_the_pieces_of_a_trained_model_from_elsewhere(part, change, words, folders, tmp_path):
+    path = tmp_path / "vocabulary.json"
+    HubTextSettings(model=str(folders("roberta"))).vocabulary().save(path)
+    content = json.loads(path.read_text())
+    content[part] |= change
+    path.write_text(json.dumps(content))
+    with pytest.raises((ConfigError, DataError)) as caught:
+        HubTextEncoder(HubTextSettings(model="x"), load_vocabulary(path))
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_code_of_a_tokeniser_never_runs(folders, tmp_path):
+    folder = shutil.copytree(folders("roberta"), tmp_path / "model")
+    edit("tokenizer_config.json", tokenizer_class="X", auto_map={"AutoTokenizer": [None, "own.X"]})(
+        folder
+    )
+    (folder / "own.py").write_text(
+        f"import pathlib; pathlib.Path({str(tmp_path)!r}, 'ran').touch()"
+    )
+    assert built(folder).ends == 2
+    assert not (tmp_path / "ran").exists()
+
+
+def test_models_of_the_hub(folders, tmp_path, monkeypatch):
+    """A copy on this machine needs no network; what is missing or gated is one line."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    home, commit = tmp_path / "hub" / "models--owner--text", "0123456789abcdef" * 2 + "01234567"
+    shutil.copytree(folders("bert"), home / "snapshots" / commit)
+    (home / "refs").mkdir()
+    (home / "refs" / "main").write_text(commit)
+    here = built(folders("bert"))
+    words, mask = torch.tensor([[7, 8, 9]]), torch.ones(1, 3, dtype=torch.bool)
+    for name in ("owner/text", f"owner/text@{commit}"):
+        assert torch.equal(built(name)(words, mask).states, here(words, mask).states)
+    with pytest.raises(ConfigError, match="'owner/other': neither a folder nor available"):
+        built("owner/other")
+
+    def gated(name, local_files_only, **_):
+        if local_files_only:
+            raise OSError
+        request = httpx2.Request("GET", "https:")
+        raise GatedRepoError("no", response=httpx2.Response(403, request=request))
+
+    monkeypatch.setattr(hub_model, "snapshot_download", gated)
+    with pytest.raises(ConfigError, match="consent"):
+        built("owner/gated")
