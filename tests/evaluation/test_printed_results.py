@@ -56,7 +56,7 @@ def test_a_run_ends_with_its_table_the_report_and_commands_to_go_on(layout, monk
     assert len(table) >= 2 and max(map(len, lines)) <= 100
     assert "reports/index.html" in lines and Path("reports/index.html").is_file()
     commands = [line.split() for line in lines if line.startswith("  manymatch ")]
-    assert [command[1] for command in commands] == ["index", "serve", "train"]
+    assert [command[1] for command in commands] == ["index", "serve", "demo"]
     assert all(Path(path).exists() for path in (commands[0][2], commands[0][4]))
 
 

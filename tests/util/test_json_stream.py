@@ -60,6 +60,11 @@ def test_memory_does_not_grow_with_the_file(path):
         (b'{"a": [1, {"b": NaN}]}', "at or after a[1]: not valid JSON"),
         (b'{"a": [1, {"b": 1, "b": 2}]}', "at or after a[1]: the key 'b' stands twice"),
         (b'{"a": [' + b"[" * 100_000, "inside each other"),
+        (b'{"a": ["", "a \\ud83d dog"]}', "half a character, \\ud83d"),
+        (b'\xef\xbb\xbf{"a": ["\\uDE00\\ud83d"]}', "half a character, \\uDE00"),
+        (b'{"a": ["\\\\\\ud83d\\ud83d\\ude00"]}', "half a character, \\ud83d"),
+        (b'{"a": [{"\\udfff": 1}]}', "half a character, \\udfff"),
+        (b'{"b": "\\udbff", "a": []}', "half a character, \\udbff"),
     ],
 )
 def test_a_faulty_file_is_one_line(path, monkeypatch, content, words):

@@ -80,17 +80,16 @@ def results() -> None:
     runs = read_runs(LAYOUT.reports)
     trained = [run for run in runs if LAYOUT.model(run.dataset, run.preset).is_dir()]
     best = max(trained, key=lambda run: run.metrics.rsum, default=None)
-    show(leaderboard.blocks(runs), LAYOUT.reports / "index.html")
+    page = LAYOUT.reports / "index.html"
+    show(leaderboard.blocks(runs), page if page.is_file() else None)
     if best is not None:
-        model, images = LAYOUT.model(best.dataset, best.preset), LAYOUT.raw(best.dataset) / "images"
-        source = (
-            images if images.is_dir() else LAYOUT.shards(best.dataset, best.provenance.features)
-        )
+        model = LAYOUT.model(best.dataset, best.preset)
+        shards = LAYOUT.shards(best.dataset, best.provenance.features)
         typer.echo(
             f"\nTo go on:\n"
-            f"  manymatch index {source} --model {model} --to {best.dataset}.index\n"
+            f"  manymatch index {shards} --model {model} --to {best.dataset}.index\n"
             f"  manymatch serve {best.dataset}.index\n"
-            f"  manymatch train {best.dataset} {best.preset} --set training.epochs=2 --as trial"
+            f"  manymatch demo"
         )
 
 

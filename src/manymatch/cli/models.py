@@ -18,6 +18,8 @@ from manymatch.cli.options import (
 )
 from manymatch.cli.outputs import result_files, show_result, writes
 from manymatch.cli.project import LAYOUT
+from manymatch.util.errors import CheckpointError
+from manymatch.util.progress import say
 
 commands = typer.Typer()
 
@@ -33,7 +35,11 @@ def list_models() -> None:
     trained = {str(path.parent): path.parent for path in sorted(LAYOUT.models.glob(f"*/*/{FACTS}"))}
     rows = []
     for name, folder in (packaged() | trained).items():
-        known = facts(folder)
+        try:
+            known = facts(folder)
+        except CheckpointError as error:  # one damaged model hides no other
+            say(str(error))
+            continue
         rows.append(
             [
                 Cell(name),

@@ -114,7 +114,8 @@ def copy_model(source: Path, folder: Path, half: bool) -> None:
     with sealed(folder, loose=[CARD]) as partial:
         partial.mkdir()
         for other in (PRESET, VOCABULARY, CARD):
-            shutil.copyfile(source / other, partial / other)
+            if (source / other).is_file():  # a card may be missing
+                shutil.copyfile(source / other, partial / other)
         content[WEIGHTS_HASH] = save_weights(partial / WEIGHTS, halves, str(name))
         write_json(partial / FACTS, content)
 

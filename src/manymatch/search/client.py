@@ -6,6 +6,7 @@ import io
 import json
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx
 from PIL import Image
@@ -64,16 +65,16 @@ class Client:
         self, id: str, k: int = 20, *, where: str | None = None, least: float | None = None
     ) -> Answer:
         """The other items that are nearest to the item `id`."""
-        path = f"/items/{id}/similar"
+        path = f"/items/{quote(id, safe='')}/similar"
         return _record(Answer, self._ask(path, k=k, where=where, least=least))
 
     def item(self, id: str) -> Item:
         """What the index knows about the item `id`."""
-        return _record(Item, self._ask(f"/items/{id}"))
+        return _record(Item, self._ask(f"/items/{quote(id, safe='')}"))
 
     def picture(self, id: str) -> bytes:
         """The file of the item `id`."""
-        return self._ask(f"/items/{id}/picture")
+        return self._ask(f"/items/{quote(id, safe='')}/picture")
 
     def explain(self, id: str, query: str | Path | Image.Image) -> Explanation:
         """Why the item `id` and a text (of an index of captions: a picture) have their score."""
@@ -83,12 +84,17 @@ class Client:
 
     def health(self) -> dict[str, Any]:
         """The state of the service and of each index."""
-        state: dict[str, Any] = self._request("GET", "/health").json()
-        return state
+        return self._state("GET", "/health")
 
     def reload(self) -> dict[str, Any]:
         """Let the service take over indexes that were replaced; its state afterwards."""
-        state: dict[str, Any] = self._request("POST", "/reload").json()
+        return self._state("POST", "/reload")
+
+    def _state(self, method: str, path: str) -> dict[str, Any]:
+        try:
+            state: dict[str, Any] = self._request(method, path).json()
+        except ValueError:
+            raise DataError(f"{self._url}{path}: not a service of ManyMatch") from None
         return state
 
     def _ask(self, path: str, picture: bytes | None = None, **asked: Any) -> bytes:
@@ -105,7 +111,7 @@ class Client:
         address = f"{self._url}{path}"
         try:
             response = self._http.request(method, path, **given)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             reason = first_line(error) or type(error).__name__
             raise ConfigError(f"{address}: no answer ({reason}). Is the service there?") from None
         if response.is_success:
@@ -118,9 +124,12 @@ class Client:
 
 
 def _record(kind: type[Kind], content: bytes) -> Kind:
-    values = json.loads(content)
-    values.pop("index", None)  # the name, which the service adds
-    return kind.model_validate(values)
+    try:
+        values = json.loads(content)
+        values.pop("index", None)  # the name, which the service adds
+        return kind.model_validate(values)
+    except (ValueError, AttributeError, TypeError):
+        raise DataError("the answer is not that of a service of ManyMatch") from None
 
 
 def _bytes_of(picture: Path | Image.Image) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import ijson
 
@@ -19,6 +19,13 @@ from manymatch.util.regular_file import open_regular
 MAX_DEPTH = 100
 """Lists and objects inside each other. No data set nests more than ten."""
 _READ_BYTES = 2**16
+_ESCAPE = re.compile(
+    rb"\\(?:u[Dd][89ABab][0-9A-Fa-f]{2}\\u[Dd][C-Fc-f][0-9A-Fa-f]{2}"
+    rb"|(u[Dd][89A-Fa-f][0-9A-Fa-f]{2})|.)",
+    re.S,
+)
+"""An escape of JSON; the group holds half of a pair of surrogates without the other half."""
+_LONGEST_ESCAPE = 12
 _OPENING, _CLOSING = {"start_map", "start_array"}, {"end_map", "end_array"}
 Event = tuple[str, Any]
 """What ijson calls it: "start_array", "map_key", "number", ..., and the value."""
@@ -97,6 +104,33 @@ class _Refused(Exception):
     """Valid JSON that is not read."""
 
 
+class _WholeCharacters:
+    """A stream of JSON that refuses half a pair of surrogates, in whose place ijson gives another
+    character."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._left = stream, b""
+
+    def read(self, size: int) -> bytes:
+        if not size:  # ijson asks for nothing first
+            return b""
+        text = self._left + self._stream.read(size)
+        while len(text) <= _LONGEST_ESCAPE and (data := self._stream.read(size)):
+            text += data
+        settled = max(len(text) - _LONGEST_ESCAPE, 0) or len(text)
+        for match in _ESCAPE.finditer(text):
+            if match.start() >= settled:
+                break
+            if match[1]:
+                half = match[1].decode()
+                raise _Refused(
+                    f"half a character, \\{half}. Write the whole pair, or remove the half"
+                )
+            settled = max(settled, match.end())
+        self._left = text[settled:]
+        return text[:settled]
+
+
 def _read(path: Path, read: Callable[[Iterator[Event]], Iterator[Element]]) -> Iterator[Element]:
     """The elements that `read` takes from the events of the file. A fault of the file is a
     `DataError` that names the list and the element."""
@@ -106,7 +140,11 @@ def _read(path: Path, read: Callable[[Iterator[Event]], Iterator[Element]]) -> I
             stream.seek(0)
         try:
             for name, number, element in read(
-                iter(ijson.basic_parse(stream, buf_size=_READ_BYTES, use_float=True))
+                iter(
+                    ijson.basic_parse(
+                        _WholeCharacters(stream), buf_size=_READ_BYTES, use_float=True
+                    )
+                )
             ):
                 if number >= 0:
                     yield name, number, element

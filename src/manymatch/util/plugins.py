@@ -35,4 +35,7 @@ def registered(group: Group, name: str, own: Mapping[str, str], what: str) -> st
         )
     if not found:
         raise ConfigError(f"{what} '{name}' does not exist{nearest(name, {*own, *added.names})}")
-    return found.pop()
+    (value,) = found
+    if group != "methods" and ":" not in value:
+        raise ConfigError(f"{what} '{name}': the entry point '{value}' is not MODULE:NAME")
+    return value

@@ -154,7 +154,7 @@ ADDRESSES = {
 }
 """Queries in the address of a search, by the status of the refusal."""
 PATHS = [
-    *("/items/0123456789abcdef", "/explain?item=x&q=dog", "/items/x/similar", "/docs"),
+    *("/items/0123456789abcdef", "/explain?item=x&q=dog", "/items/x/similar", "/redoc"),
     *("/items/..%2F..%2Fmanifest.json/picture", "/items/%2Fetc%2Fpasswd/picture"),
     "/page/..%2Fapp.py",
 ]

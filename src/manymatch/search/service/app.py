@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -55,6 +56,7 @@ def application(
         indexes[index.name] = index
         metrics.add(index)
 
+    reloading = asyncio.Lock()
     followed = [index for index in served if isinstance(index, ServedIndex)]
 
     @asynccontextmanager
@@ -97,8 +99,9 @@ def application(
     async def reload() -> dict[str, object]:
         """Take over indexes that were replaced, without waiting for the next look at the folders.
         The answer is that of `/health` afterwards."""
-        for index in followed:
-            await run_in_threadpool(index.follow)
+        async with reloading:  # else many requests would hold all threads
+            for index in followed:
+                await run_in_threadpool(index.follow)
         return await health()
 
     @app.get("/docs", response_class=Response, include_in_schema=False)

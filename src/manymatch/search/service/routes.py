@@ -25,7 +25,7 @@ _MOST_JSON = 64 * 1024
 _MOST_PICTURE = 32 * 1024**2
 _MOST_RESULTS = 1_000
 _MOST_FILTER = 1_000
-_KEPT = {"cache-control": "private, max-age=600"}
+_KEPT = {"cache-control": "private, no-cache"}
 _PICTURE_HEADERS: dict[str, Any] = {
     "response_class": Response,
     "responses": {200: {"content": {"image/*": {}}}},

@@ -18,11 +18,18 @@ from PIL import Image
 from manymatch.config.names import checked_name
 from manymatch.model.picture_bytes import decoded
 from manymatch.search.service.any_index import AnyIndex, Kind
-from manymatch.util.errors import CheckpointError, ConfigError, DataError, ManyMatchError
+from manymatch.util.errors import (
+    CheckpointError,
+    ConfigError,
+    DataError,
+    ManyMatchError,
+    first_line,
+)
 from manymatch.util.progress import say
 
 if TYPE_CHECKING:
     from manymatch.search.index.index import Index
+    from manymatch.util.seal import Seal
 
 _SECONDS = 60.0
 """An answer that takes longer is given up."""
@@ -41,6 +48,7 @@ class ServedIndex(AnyIndex):
         name: the name in requests.
         folder: the folder of the index.
         model: the folder of the model or its name on the hub; None: as the index says.
+        is_shard: whether the index must keep its model, because other shards have it.
 
     Attributes:
         batch_seen: called with the size of each batch.
@@ -48,12 +56,17 @@ class ServedIndex(AnyIndex):
 
     waits = "loads its model; ask again in a few seconds"
 
-    def __init__(self, name: str, folder: Path, model: str | None = None) -> None:
+    def __init__(
+        self, name: str, folder: Path, model: str | None = None, is_shard: bool = False
+    ) -> None:
         super().__init__(name)
+        self._is_shard = is_shard
         self.folder, self._model = folder, model
         self.batch_seen: Callable[[int], object] = lambda size: None
         self._index: Index | None = None
         self._following, self._ended, self._said = threading.Lock(), threading.Event(), ""
+        self._refused: Seal | None = None
+        """The seal of the index that could not be used, while no other one answers."""
         self._batcher = Batcher(self._answers, lambda size: self.batch_seen(size))
 
     @classmethod
@@ -68,7 +81,7 @@ class ServedIndex(AnyIndex):
         if not folder.is_dir():
             raise ConfigError(f"{folder}: no such index. Make it with 'manymatch index'.")
         own = folder.resolve().name.removesuffix(".index")
-        return cls(checked_name(name or own, "index"), folder, model)
+        return cls(checked_name(name or own, "index"), folder, model, is_shard=name is not None)
 
     def item(self, item: str) -> Any:
         with self._known(item, "a fact cannot be read") as index:
@@ -130,17 +143,31 @@ class ServedIndex(AnyIndex):
     def _load(self) -> None:
         from manymatch.search.index.index import Index  # torch takes seconds to import
 
+        before = self._seal()
         try:
             index = Index.open(self.folder, self._model)
             self._take(index)
             say(f"index '{self.name}' is ready")
-            index.check()  # reads all embeddings, which takes a while for a large index
-            threading.Thread(target=self._follow, daemon=True).start()
+            with self._following:
+                index.check()  # reads all embeddings, which takes a while for a large index
         except (ManyMatchError, OSError) as error:
+            if self._seal() != before:  # the index was replaced meanwhile
+                self._load()
+                return
             # The terminal has the details, which name paths.
             self.fault = "cannot be used; the terminal of the service says why"
             self.status, self._index, self.facts = "failed", None, {}
+            self._refused = before
             say(f"error: index '{self.name}': {error}")
+        threading.Thread(target=self._follow, daemon=True).start()
+
+    def _seal(self) -> Seal | None:
+        """The seal of the index in the folder; None: there is none that can be read."""
+        from manymatch.search.index.manifest import seal_of
+
+        with suppress(ManyMatchError, OSError):
+            return seal_of(self.folder)
+        return None
 
     def _take(self, index: Index) -> None:
         """Answer by `index` from now on."""
@@ -162,34 +189,42 @@ class ServedIndex(AnyIndex):
 
     def _follow(self) -> None:
         while not self._ended.wait(_BETWEEN_LOOKS):
-            self.follow()
+            try:
+                self.follow()
+            except Exception as error:  # such as a GPU without memory for two indexes
+                self._tell(f"index '{self.name}' goes on as it was: {first_line(error)}")
 
     def follow(self) -> None:
         """Take over the index that lies in the folder now, if it is another one. The former index
         answers until the new one is ready, and goes on if the new one cannot be used."""
-        with self._following:
-            from manymatch.search.index.index import Index
-            from manymatch.search.index.manifest import seal_of
+        from manymatch.search.index.index import Index
 
-            former = self._index
+        with self._following:
+            former, seal = self._index, self._seal()
+            if seal == (former.seal if former else self._refused):
+                return
+            self._refused = seal
             try:
-                if former is None or seal_of(self.folder) == former.seal:
-                    return
                 try:
-                    index = Index.open(self.folder, former.model)
+                    index = Index.open(self.folder, former.model if former else self._model)
                 except CheckpointError:  # another model made the new index
+                    if self._is_shard:
+                        raise
                     index = Index.open(self.folder, self._model)
                 index.check()
                 self._take(index)
-                self._said = f"index '{self.name}' was replaced: {len(index):,} items"
-                say(self._said)
+                self.fault = None
+                self._tell(f"index '{self.name}' was replaced: {len(index):,} items")
             except (ManyMatchError, OSError) as error:
                 # The folder is missing for a moment while it is replaced, so the fault may pass.
-                fault = f"index '{self.name}' goes on as it was: {error}"
-                if fault == self._said:
-                    return
-                self._said = fault
-                say(fault)
+                state = "goes on as it was" if former else "cannot be used"
+                self._tell(f"index '{self.name}' {state}: {error}")
+
+    def _tell(self, line: str) -> None:
+        """Say a line once, however often it is true."""
+        if line != self._said:
+            self._said = line
+            say(line)
 
     def end(self) -> None:
         """Follow the folder no longer."""

@@ -9,7 +9,7 @@ import sys
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 
 from manymatch.util.errors import ConfigError
 from manymatch.util.progress import say
@@ -84,7 +84,8 @@ def serve(
     address = f"http://{name}:{listener.getsockname()[1]}"
     say(f"{address} (Ctrl+C ends)")
     if show:
-        webbrowser.open(address)  # The browser waits for the first answer.
+        # A browser in the terminal returns when it ends, and needs a service until then.
+        Thread(target=webbrowser.open, args=[address], daemon=True).start()
     # uvicorn ends at these signals and then raises them once more.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: None)
