@@ -1,5 +1,6 @@
-"""Every command holds the locks of what it writes."""
+"""Every command holds the locks of what it writes; the same work is not done twice."""
 
+import contextlib
 import os
 import threading
 from pathlib import Path
@@ -11,6 +12,7 @@ import yaml
 from manymatch.cli import outputs
 from manymatch.cli.commands import app
 from manymatch.cli.outputs import writes
+from manymatch.util.errors import DataError
 
 WITHOUT = {
     "check": "writes nothing",
@@ -67,34 +69,61 @@ def filled(path):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
+    """A folder with an input and settings."""
     monkeypatch.chdir(tmp_path)
+    Path("params.yaml").touch()
+    Path("input").write_text("1")
+    return tmp_path
 
 
+@pytest.mark.parametrize(
+    ("change", "ends", "times"),
+    [
+        ("nothing", "well", 1),
+        ("input", "well", 2),
+        ("arguments", "well", 2),
+        ("output", "well", 2),
+        ("nothing", "badly", 2),
+    ],
+)
 @pytest.mark.usefixtures("project")
-def test_the_second_of_two_commands_waits_for_the_first():
+def test_the_second_of_two_commands_works_only_if_something_is_left(change, ends, times, capsys):
     begun, go_on, calls = threading.Event(), threading.Event(), []
 
-    @writes(Path("output"))
+    @writes(Path("output"), reads=[Path("input")])
     def command(dataset):
         calls.append(dataset)
         begun.set()
         assert go_on.wait(20)
+        if ends == "badly" and len(calls) == 1:
+            raise DataError("damaged")
+        if change != "output" or len(calls) > 1:
+            Path("output").touch()
 
-    threads = [threading.Thread(target=command, kwargs={"dataset": name}) for name in "ab"]
-    threads[0].start()
+    def run(dataset):
+        with contextlib.suppress(DataError):
+            command(dataset=dataset)
+
+    first = threading.Thread(target=run, args=["a"])
+    first.start()
     assert begun.wait(20)
-    threads[1].start()
-    threads[1].join(0.3)
-    assert threads[1].is_alive() and calls == ["a"]
+    if change == "input":
+        Path("input").write_text("22")
+    second = threading.Thread(target=run, args=["b" if change == "arguments" else "a"])
+    second.start()
+    second.join(0.3)
+    assert second.is_alive() and len(calls) == 1
     go_on.set()
-    for thread in threads:
-        thread.join(20)
-    assert calls == ["a", "b"] and not list(Path().glob("*.partial"))
+    first.join(20)
+    second.join(20)
+    assert len(calls) == times
+    assert Path("output").exists() and not list(Path().glob("*.partial"))
+    assert ("nothing is left" in capsys.readouterr().err) == (times == 1)
 
 
 @pytest.mark.usefixtures("project")
 def test_parts_and_the_processes_of_torchrun_run_side_by_side(monkeypatch):
-    @writes(Path("output"))
+    @writes(Path("output"), reads=[])
     def command(part=None):
         held.append(Path("output.lock.partial").exists())
 

@@ -24,7 +24,7 @@ _RECORDED = "manymatch.config.params:Evaluation", "manymatch:__version__"
 
 
 @commands.command()
-@writes(LAYOUT.code)
+@writes(LAYOUT.code, reads=[])
 def code() -> None:
     """Write the hashes of the code that each stage can reach: data/code."""
     from manymatch.util import files

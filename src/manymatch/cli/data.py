@@ -29,7 +29,7 @@ def _with_seal(place: Callable[[str], Path]) -> Callable[[str], list[Path]]:
 
 
 @commands.command()
-@writes(LAYOUT.raw)
+@writes(LAYOUT.raw, reads=[])
 def download(dataset: DatasetName) -> None:
     """Fetch or generate a dataset's own files: data/raw/DATASET."""
     from manymatch.datasets import download as stage
@@ -42,6 +42,7 @@ def download(dataset: DatasetName) -> None:
     _with_seal(LAYOUT.captions),
     _with_seal(LAYOUT.vocabulary),
     _with_seal(LAYOUT.relevance),
+    reads=[LAYOUT.raw],
 )
 def captions(dataset: DatasetName) -> None:
     """Write the caption table, the training vocabulary and the judged pairs: data/captions."""
@@ -61,7 +62,7 @@ def captions(dataset: DatasetName) -> None:
 
 
 @commands.command()
-@writes(LAYOUT.features)
+@writes(LAYOUT.features, reads=[LAYOUT.raw, LAYOUT.captions])
 def features(
     dataset: DatasetName,
     features: FeaturesName,
@@ -116,7 +117,7 @@ def _captions(dataset: str) -> Path:
 
 
 @commands.command("scene-graphs")
-@writes(_with_seal(LAYOUT.scene_graphs))
+@writes(_with_seal(LAYOUT.scene_graphs), reads=[LAYOUT.captions])
 def scene_graphs(
     dataset: DatasetName,
     processes: Annotated[
@@ -142,7 +143,7 @@ def scene_graphs(
 
 
 @commands.command()
-@writes(LAYOUT.shards)
+@writes(LAYOUT.shards, reads=[LAYOUT.captions, LAYOUT.scene_graphs, LAYOUT.features, LAYOUT.raw])
 def shards(dataset: DatasetName, features: FeaturesName, part: PartName = None) -> None:
     """Pack features, captions and graphs into WebDataset shards: data/shards/DATASET/FEATURES."""
     from manymatch.shards import write as stage

@@ -34,6 +34,11 @@ Jobs = Annotated[
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, or one GPU: cuda:1.")]
 
 
+def _shards(dataset: str) -> Path:
+    """The shards with all features of `dataset`."""
+    return LAYOUT.shards(dataset, "")
+
+
 @commands.command()
 def experiment(
     subject: Annotated[
@@ -175,7 +180,7 @@ def tune(
 
 
 @commands.command()
-@writes(LAYOUT.probe)
+@writes(LAYOUT.probe, reads=[LAYOUT.model, _shards])
 def probe(
     dataset: DatasetName,
     preset: PresetName,
@@ -209,7 +214,7 @@ def study() -> None:
 
 
 @commands.command()
-@writes(LAYOUT.clusters)
+@writes(LAYOUT.clusters, reads=[LAYOUT.model, _shards])
 def clusters(
     dataset: DatasetName,
     preset: Annotated[

@@ -62,6 +62,12 @@ def _model(dataset: str, preset: str, name: str | None) -> list[Path]:
     return [LAYOUT.model(dataset, trained), LAYOUT.curves(dataset, trained) / "plots" / "metrics"]
 
 
+def _source_model(dataset: str, preset: str, overrides: list[str] | None) -> list[Path]:
+    """The model of the preset's warm start, if it has one."""
+    start = project.preset(dataset, preset, overrides).warm_start
+    return [LAYOUT.models / start.model] if start else []
+
+
 def _reranked_result(dataset: str, preset: str) -> list[Path]:
     from manymatch.evaluation.ensemble import SUFFIX
 
@@ -74,8 +80,17 @@ def _joined_result(dataset: str, presets: list[str]) -> list[Path]:
     return result_files(dataset, JOINED_BY.join(presets))
 
 
+def _data(dataset: str) -> list[Path]:
+    """What every evaluation of a model of `dataset` reads besides models."""
+    return [LAYOUT.shards(dataset, ""), LAYOUT.captions(dataset), LAYOUT.relevance(dataset)]
+
+
+def _models(dataset: str) -> Path:
+    return LAYOUT.models / dataset
+
+
 @commands.command()
-@writes(_model)
+@writes(_model, reads=[_data, LAYOUT.vocabulary, _source_model])
 def train(
     dataset: DatasetName,
     preset: PresetName,
@@ -106,7 +121,7 @@ def train(
 
 
 @commands.command("import-howto100m")
-@writes(LAYOUT.model("howto100m", "released"))
+@writes(LAYOUT.model("howto100m", "released"), reads=[lambda file: file])
 def import_howto100m(
     file: Annotated[Path, typer.Argument(help="howto100m_pt_model.pth, as published.")],
 ) -> None:
@@ -118,7 +133,7 @@ def import_howto100m(
 
 
 @commands.command()
-@writes(result_files)
+@writes(result_files, reads=[LAYOUT.model, _data])
 def evaluate(
     dataset: DatasetName,
     preset: PresetName,
@@ -137,7 +152,7 @@ def evaluate(
 
 
 @commands.command()
-@writes(_reranked_result)
+@writes(_reranked_result, reads=[_models, _data])
 def rerank(
     dataset: DatasetName,
     preset: Annotated[
@@ -160,7 +175,7 @@ def rerank(
 
 
 @commands.command()
-@writes(_joined_result)
+@writes(_joined_result, reads=[_models, _data])
 def ensemble(
     dataset: DatasetName,
     presets: Annotated[list[str], trained_models("Trained models: cora cora-1, or cora+cora-1.")],
