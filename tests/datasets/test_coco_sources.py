@@ -185,7 +185,7 @@ def test_without_instances_who_has_the_captions_goes_on(folder, server, stages, 
     assert "going on without labels of the images: PMRP will not be computed" in message
     (folder / "images" / "none.zip").write_text("damaged")
     settings["instances"] = str(folder / "images" / "none.zip")
-    stages.refused(settings, DataError, "none.zip:1: not valid JSON")
+    stages.refused(settings, DataError, "none.zip: not valid JSON")
     del settings["folder"]
     settings["images"] = str(folder / "images")
     settings["captions"] = f"{server.url}/{made.KARPATHY}"

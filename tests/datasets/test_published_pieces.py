@@ -75,7 +75,9 @@ def test_both_forms_of_flickr8k_give_the_published_sizes(real_data, tmp_path):
     assert set(Counter(row["image_id"] for row in rows).values()) == {5}
     assert len(list((tokens / "flickr8k" / "images").iterdir())) == 8091
     assert len(Vocabulary.load(tokens / "words")) == 7692
-    pairs = pq.read_table(tokens / "pairs").to_pylist()
+    judged = pq.read_table(tokens / "pairs").to_pylist()
+    pairs = [pair for pair in judged if pair["relevant"]]
+    assert len(judged) - len(pairs) == 48_335
     counts = [len({pair[key] for pair in pairs}) for key in ("image_id", "caption_id")]
     assert (len(pairs), *counts) == (2266, 692, 575)
 
