@@ -179,14 +179,19 @@ def layer_stack(network: Any) -> nn.ModuleList:
     """The layers of a transformer.
 
     Raises:
-        ConfigError: there is no list of as many layers as the configuration says.
+        ConfigError: there is no list of as many layers as the configuration says, or several lists
+            hold parts of each layer, as in XLM.
     """
     depth = getattr(network.config, "num_hidden_layers", None)
     for part in network.modules():  # a list inside a layer comes later
-        if isinstance(part, nn.ModuleList) and len(part) == depth:
-            return part
+        lists = [child for child in part.children() if isinstance(child, nn.ModuleList)]
+        stacks = [child for child in lists if len(child) == depth]
+        if len(stacks) == 1:
+            return stacks[0]
+        if stacks:
+            break
     raise ConfigError(
-        f"train: '{network.config.model_type}' has no list of layers. Set train: all or none"
+        f"train: '{network.config.model_type}' has no list of whole layers. Set train: all or none"
     )
 
 
