@@ -62,6 +62,7 @@ def test_a_model_that_cannot_be_used_is_one_line(fault, folders, tmp_path):
         ("network", {"hidden_size": "x"}, "no network of texts"),
         ("special", {"first": [10**6]}, "special piece is missing"),
         ("special", {"first": [-1]}, "greater than or equal"),
+        ("special", {"length": 1000}, "pieces cannot read 1,000"),
         ("pieces", {"model": None}, "not a tokeniser"),
     ],
 )

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from manymatch.batch.pieces import Pieces, Special
+from manymatch.batch.pieces import Pieces, Special, make_sure
 from manymatch.config.strict import validate
 from manymatch.networks.backbones.hub_model import (
     CONFIG,
@@ -61,12 +61,15 @@ def hub_pieces(name: str, prompt: str = "{}") -> Pieces:
             if not tokenizer.is_fast:  # SigLIP's, where the package sentencepiece is installed
                 tokenizer = PreTrainedTokenizerFast.from_pretrained(folder, **arguments)
             backend = tokenizer.backend_tokenizer
+            make_sure(backend)
             backend.no_padding()
             encoded = backend.encode("a")
             is_text = [not special for special in encoded.special_tokens_mask]
             start, end = is_text.index(True), len(is_text) - is_text[::-1].index(True)
             text = backend.to_str()
-        except Exception as error:  # the code of hundreds of tokenisers
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # the code of hundreds of tokenisers, which may also panic
             raise ConfigError(
                 f"{folder}: no tokeniser that can be used ({first_line(error)}). Name a folder "
                 "or a model of the hub with tokenizer.json"
@@ -125,7 +128,14 @@ def text_network(pieces: Pieces) -> tuple[Any, str | None]:
     else:
         model = open_model(str(where), texts=True)
         network, identity = model.network, model.weights_sha256
-    rows = getattr(network, "text_model", network).get_input_embeddings().num_embeddings
+    tower = getattr(network, "text_model", network)
+    length = pieces.special.length
+    if (most := _length(tower, length)) < length:
+        raise ConfigError(
+            f"{where}: a network for texts of {most:,} pieces cannot read {length:,}. Name a "
+            "folder whose files belong to one model"
+        )
+    rows = tower.get_input_embeddings().num_embeddings
     if len(pieces) > rows:
         raise ConfigError(
             f"{where}: a network of {rows:,} pieces cannot read the {len(pieces):,} of its "
