@@ -24,12 +24,14 @@ from manymatch.networks.backbones.hub_model import (
     model_folder,
     open_model,
     quiet,
+    read_bounded,
 )
 from manymatch.util.errors import ConfigError, first_line
 
 _UNLIMITED = 2**20
 """A tokeniser without a limit of its own names a larger number."""
 _USUAL_LENGTH = 512
+_CLASS = "tokenizer_config.json"
 _MOST_BYTES = 2**27
 """Limit of a file of a tokeniser."""
 
@@ -55,11 +57,15 @@ def hub_pieces(name: str, prompt: str = "{}") -> Pieces:
                 f"{path}: no regular file of at most {_MOST_BYTES:,} bytes. Name another model"
             )
     arguments: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    is_siglip = config["model_type"] == "siglip"
+    usual = "SiglipTokenizer" if is_siglip else None
+    named = (folder / _CLASS).exists() and read_bounded(folder / _CLASS).get("tokenizer_class")
+    is_plain = str(named or usual).startswith("SiglipTokenizer")
+    # That class needs the package sentencepiece, and reads no tokenizer.json.
+    loader: Any = PreTrainedTokenizerFast if is_plain else AutoTokenizer
     with quiet():
         try:
-            tokenizer = AutoTokenizer.from_pretrained(folder, **arguments)
-            if not tokenizer.is_fast:  # SigLIP's, where the package sentencepiece is installed
-                tokenizer = PreTrainedTokenizerFast.from_pretrained(folder, **arguments)
+            tokenizer = loader.from_pretrained(folder, **arguments)
             backend = tokenizer.backend_tokenizer
             make_sure(backend)
             backend.no_padding()
@@ -80,10 +86,6 @@ def hub_pieces(name: str, prompt: str = "{}") -> Pieces:
     pad = tokenizer.pad_token_id
     if pad is None:
         pad = getattr(network.config, "pad_token_id", None) or 0
-    cleaning, is_siglip = "none", config["model_type"] == "siglip"
-    if is_siglip:
-        kinds = type(tokenizer).__name__, tokenizer.init_kwargs.get("tokenizer_class")
-        cleaning = "plain" if "SiglipTokenizer" in kinds else "lower"
     special = {
         "first": encoded.ids[:start],
         "last": encoded.ids[end:],
@@ -92,7 +94,7 @@ def hub_pieces(name: str, prompt: str = "{}") -> Pieces:
         "mask": tokenizer.mask_token_id,
         "length": _length(network, tokenizer.model_max_length),
         "filled": tokenizer.padding_side if is_siglip else None,
-        "cleaning": cleaning,
+        "cleaning": "plain" if is_plain else "lower" if is_siglip else "none",
         "prompt": prompt,
     }
     where = f"{folder}: the tokeniser"
