@@ -7,12 +7,14 @@ import pickle
 from itertools import accumulate
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from tiny_bert import SPECIAL, make_bert
 from tokenizers import Tokenizer
 
 from manymatch.batch.numbering import CaptionEntry, Numbering
+from manymatch.batch.pieces import Pieces, Special
 from manymatch.batch.scene_graph import SceneGraph
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import WordPieces, load_vocabulary
@@ -159,3 +161,50 @@ def test_a_damaged_file_is_one_line(tmp_path: Path, value: dict) -> None:
     with pytest.raises(DataError, match="cannot be read as wordpieces") as caught:
         load_vocabulary(path)
     assert "\n" not in str(caught.value)
+
+
+BPE = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}
+UNIGRAM = {"type": "Unigram", "unk_id": None, "vocab": [["a", -1.0], ["b", -2.0]]}
+WORDPIECE = {
+    "type": "WordPiece",
+    "unk_token": "[UNK]",
+    "continuing_subword_prefix": "##",
+    "max_input_chars_per_word": 100,
+    "vocab": {"a": 0},
+}
+DOUBLED = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
+SLOW = {"Regex": "(a+)+$"}
+
+
+def strange(model: dict[str, Any], **parts: Any) -> Pieces:
+    """The pieces of a stranger's tokeniser."""
+    return Pieces(json.dumps({"model": model, "added_tokens": [], **parts}), {}, None, Special())
+
+
+def test_a_tokeniser_with_dropout_gives_the_same_pieces_each_time() -> None:
+    pieces = strange(BPE | {"dropout": 0.5})
+    assert {tuple(pieces.encode("abab")) for _ in range(30)} == {(2, 2)}
+
+
+@pytest.mark.parametrize(
+    ("model", "parts", "words"),
+    [
+        (BPE, {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"}}, "charsmap"),
+        (UNIGRAM, {}, "cannot read every text"),
+        (WORDPIECE, {}, "cannot read every text"),
+        (BPE, {"normalizer": {"type": "Sequence", "normalizers": [DOUBLED] * 20}}, "64 times"),
+        (BPE, {"decoder": {"type": "Sequence", "decoders": [DOUBLED] * 20}}, "64 times"),
+    ],
+)
+def test_a_tokeniser_that_fails_is_one_line(
+    model: dict[str, Any], parts: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words) as caught:
+        strange(model, **parts)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_text_on_which_a_tokeniser_fails_is_one_line() -> None:
+    split = {"type": "Split", "pattern": SLOW, "behavior": "Isolated", "invert": False}
+    with pytest.raises(DataError, match=r"cannot read the text 'aaa.*retry-limit"):
+        strange(BPE, pre_tokenizer=split).encode("a" * 40 + "b")

@@ -80,6 +80,14 @@ def test_a_method_embeds_in_the_precision_of_its_preset(precision, expected):
     assert embed(method, [_batch(0, [2])], device).images.vectors.dtype == torch.float32
 
 
+def test_a_method_that_learns_nothing_embeds_in_float32(monkeypatch):
+    monkeypatch.setattr(_Mean, "learns", False)
+    method = _Mean()
+    method.precision = "bf16-mixed"
+    with inference(method, torch.device("cpu")):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
+
+
 @pytest.mark.parametrize(("has_bfloat16", "automatic"), [(True, "bf16-mixed"), (False, "16-mixed")])
 def test_precisions_of_a_gpu(has_bfloat16, automatic, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda emulated: has_bfloat16)

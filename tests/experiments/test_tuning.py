@@ -76,6 +76,14 @@ def test_the_best_setting_becomes_a_preset_beside_the_handwritten_one(project):
         search(project, 4)
 
 
+def test_a_method_that_learns_nothing_is_refused(project):
+    (project.layout.presets / "tiny" / "zero.yaml").write_text(
+        "method: pretrained\nfeatures: x\nmodel: {model: m}\n"
+    )
+    with pytest.raises(ConfigError, match="zero: the method 'pretrained' learns nothing"):
+        search(project, 1, "zero")
+
+
 def test_the_best_settings_of_other_searches_are_early_trials(project):
     layout = project.layout
     layout.search_space("tiny").rename(layout.search_space("other"))

@@ -173,7 +173,7 @@ def test_suppression_is_the_loop_also_in_every_class_at_once(threshold):
         expected = suppressed_by_loop(result, scores[:, number], threshold)
         assert 1 < len(expected) < 60
         assert stays[:, number].nonzero().flatten().tolist() == sorted(expected)
-        for most in (3, 100):
+        for most in (0, 3, 100):
             kept = operations.suppress(result, scores[:, number], threshold, most)
             assert kept.tolist() == expected[:most]
     assert operations.suppress(result[:0], scores[:0, 0], threshold, 3).tolist() == []

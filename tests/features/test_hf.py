@@ -1,6 +1,7 @@
 """Features of models of transformers: those of transformers itself, or one line."""
 
 import json
+from types import SimpleNamespace
 
 import hub_models
 import numpy as np
@@ -161,6 +162,12 @@ def test_the_probe_refuses_features_that_are_no_function_of_the_picture(kind, wo
     model = hub_model.HubModel("m", folder, "0", Random(opened.network, kind), frozenset())
     with pytest.raises(ConfigError, match=words):
         hf.HubBackbone(model, settings(folder))
+
+
+@pytest.mark.parametrize(("dtype", "is_half"), [("float16", True), ("float32", False)])
+def test_features_in_float32_are_exact_on_a_gpu(dtype, is_half):
+    backbone = SimpleNamespace(network=None, dtype=dtype, most_crops=1)
+    assert Extractor("x", backbone, torch.device("cuda"), 2).is_half == is_half
 
 
 def test_the_pooler_of_a_classifier_is_not_used(tmp_path):

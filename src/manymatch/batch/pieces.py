@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from string import punctuation
@@ -16,6 +17,7 @@ from tokenizers import Tokenizer
 
 from manymatch.batch.vocabulary import UNSPACED
 from manymatch.config.strict import Strict
+from manymatch.util.errors import DataError, first_line
 from manymatch.util.files import write_json
 
 _MOST_PIECES = 2**22
@@ -23,7 +25,44 @@ _RESERVED = re.compile(r"\[.+\]|<.+>")
 """Pieces that do not occur in texts: special and reserved pieces, such as "[unused7]"."""
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _PUNCTUATION = str.maketrans("", "", punctuation)
+_MOST_GROWTH = 64
+"""How many times longer the replacements of a tokeniser may make a text."""
+_PROBE = "a \u2603 \u9ce5 \U000e0001"
+"""A text with signs that few tokenisers know."""
 _Id = Annotated[int, Field(ge=0, lt=_MOST_PIECES)]
+
+
+@contextmanager
+def failing_as(kind: type[Exception], what: str) -> Iterator[None]:
+    """A failure of the library `tokenizers` in the block is an error of this `kind`, in one line.
+
+    The library raises no narrower class than Exception. A panic of its code is not even that.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        raise kind(f"{what} ({first_line(error)})") from None
+
+
+def make_sure(tokenizer: Tokenizer) -> None:
+    """Let a stranger's tokeniser give the same pieces for a text each time.
+
+    Raises:
+        ValueError: its replacements make a text very much longer.
+    """
+    if getattr(tokenizer.model, "dropout", None) is not None:  # BPE leaves out merges at random
+        tokenizer.model.dropout = None
+    for part in (tokenizer.normalizer, tokenizer.decoder):
+        waiting, growth = [json.loads(part.__getstate__())] if part else [], 1
+        while waiting:
+            step = waiting.pop()
+            waiting += step.get("normalizers", []) + step.get("decoders", [])
+            if step.get("type") == "Replace":
+                growth *= max(1, len(step["content"]))
+        if growth > _MOST_GROWTH:
+            raise ValueError(f"its replacements make a text more than {_MOST_GROWTH} times longer")
 
 
 class Special(Strict):
@@ -78,12 +117,13 @@ class Pieces:
             ValueError: `tokenizer` is no tokeniser, or lacks special pieces.
         """
         self._json, self.network, self.pretrained = tokenizer, network, pretrained
-        try:
+        with failing_as(ValueError, "not a tokeniser"):
             self._tokenizer = Tokenizer.from_str(tokenizer)
-        except Exception as error:  # the library raises nothing narrower
-            raise ValueError(f"not a tokeniser: {error}") from None
+        make_sure(self._tokenizer)
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
+        with failing_as(ValueError, "it cannot read every text"):
+            self._tokenizer.encode(_PROBE, add_special_tokens=False)
         self._tokenizer.encode_special_tokens = True  # "[SEP]" in a caption is no special piece
         pieces = self._tokenizer.get_vocab()
         if max(pieces.values(), default=_MOST_PIECES) >= _MOST_PIECES:
@@ -185,7 +225,8 @@ class Pieces:
         return " ".join(text.translate(_PUNCTUATION).split()) if cleaning == "plain" else text
 
     def _encoded(self, text: str) -> Any:
-        return self._tokenizer.encode(text, add_special_tokens=False)
+        with failing_as(DataError, f"the model's tokeniser cannot read the text {text!a:.60}"):
+            return self._tokenizer.encode(text, add_special_tokens=False)
 
     def __len__(self) -> int:
         return len(self.words)

@@ -197,8 +197,8 @@ def train_and_evaluate(
         "metrics": read_object(written.full),
         "hits": _hits(ranked),
         "seconds": seconds,
-        "epoch": facts["epoch"],
-        "epochs": facts["epochs"],
+        "epoch": facts.get("epoch"),  # None: nothing was learnt
+        "epochs": facts.get("epochs"),
         "validation_rsum": facts["rsum"],
         TRAINED_IN: facts.get(TRAINED_IN),
         **({"pairs": read_object(sets)["pairs"]} if sets.exists() else {}),

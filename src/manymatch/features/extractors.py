@@ -27,6 +27,7 @@ from manymatch.features.backbone import Backbone, Detector, LocatingBackbone
 from manymatch.features.image_list import Located, Picture
 from manymatch.features.store import FeatureStore
 from manymatch.networks.backbones.normalised import channels_last
+from manymatch.networks.device import tf32
 from manymatch.util.images import read_image
 from manymatch.util.prefetch import map_ahead
 from manymatch.util.progress import say
@@ -52,6 +53,8 @@ class Extractor:
         self.name, self.backbone, self.device = name, backbone, device
         self._images_at_once = max(1, batch_size // backbone.most_crops)
         self.crops_at_once = _CROPS_ON_CPU if device.type == "cpu" else batch_size
+        # bfloat16 is 2.5 times faster on the CPU, but its results are 5% off.
+        self.is_half = device.type == "cuda" and backbone.dtype != "float32"
         network = backbone.network
         self._network = None if network is None else channels_last(network.to(device))
 
@@ -106,9 +109,10 @@ class Extractor:
         missing = self.crops_at_once - len(part)
         full = np.pad(part, ((0, missing), (0, 0), (0, 0), (0, 0))) if missing else part
         assert self._network is not None
-        # bfloat16 is 2.5 times faster on the CPU, but its results are 5% off.
-        half = torch.autocast(self.device.type, torch.float16, enabled=self.device.type == "cuda")
-        with torch.inference_mode(), half:
+        half = torch.autocast(self.device.type, torch.float16, enabled=self.is_half)
+        # Features in float32 are exact on a GPU as well.
+        exact = contextlib.nullcontext() if self.is_half else tf32(False)
+        with torch.inference_mode(), half, exact:
             # A (c, 3, S, S) view of (c, S, S, 3) already has the channels-last layout.
             channels_first = torch.from_numpy(full).to(self.device).permute(0, 3, 1, 2)
             cells: NDArray[Any] = self._network(channels_first).cpu().numpy()

@@ -51,12 +51,13 @@ def embed(method: Method, batches: Iterable[Batch], device: torch.device | str) 
 @contextmanager
 def inference(method: Method, device: torch.device) -> Iterator[None]:
     """In the block `method` runs in evaluation mode, without gradients, in the precision of its
-    preset. Products that stay in float32, such as scores, are exact. Afterwards the method is in
-    its former mode again."""
+    preset, or in float32 if nothing of the method learns. Products that stay in float32, such as
+    scores, are exact. Afterwards the method is in its former mode again."""
     was_training = method.training
     method.eval()
     try:
-        precision = precision_on(device.type, method.precision)
+        asked = method.precision if method.learns else "32-true"
+        precision = precision_on(device.type, asked)
         half = torch.float16 if precision == "16-mixed" else torch.bfloat16
         autocast = torch.autocast(device.type, half, enabled=precision != "32-true")
         with torch.inference_mode(), autocast, tf32(False):

@@ -130,7 +130,7 @@ def train(
         "parser": index.parser,
         **({"epoch": best + 1, "epochs": len(history.rows)} if method.learns else {}),
         "rsum": rsum,
-        TRAINED_IN: machine.precision,
+        TRAINED_IN: machine.precision if method.learns else "32-true",
         **precision,
         **({"warm_start_sha256": start} if source else {}),
     }

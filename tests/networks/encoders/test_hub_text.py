@@ -141,6 +141,21 @@ def test_words_are_whole_in_every_tokeniser(family, folders):
     assert len(sizes) == 2 or family not in ("bert", "roberta")  # the others know no such signs
 
 
+@pytest.mark.parametrize("named", ["SiglipTokenizer", None])
+def test_siglip_1_reads_captions_without_punctuation(named, folders, tmp_path):
+    folder = shutil.copytree(folders("siglip"), tmp_path / "first")
+    edit("tokenizer_config.json", tokenizer_class=named)(folder)
+    pieces, lower = (
+        HubTextSettings(model=str(f)).vocabulary() for f in (folder, folders("siglip"))
+    )
+    assert (pieces.special.cleaning, lower.special.cleaning) == ("plain", "lower")
+    assert pieces.special.model_dump(exclude={"cleaning"}) == lower.special.model_dump(
+        exclude={"cleaning"}
+    )
+    expected = lower.encode("a big red dog runs and a cat sleeps beside the boat")
+    assert pieces.encode(TEXTS[0]) == expected != lower.encode(TEXTS[0])
+
+
 def test_cut_captions_are_known(folders):
     vocabulary = HubTextSettings(model=str(folders("roberta"))).vocabulary()
     long = "dog " * 40

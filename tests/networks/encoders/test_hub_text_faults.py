@@ -7,12 +7,15 @@ import shutil
 import httpx2
 import pytest
 import torch
+import transformers
 from hub_texts import built, edit
 from huggingface_hub.errors import GatedRepoError
 
 from manymatch.batch.wordpieces import load_vocabulary
 from manymatch.networks.backbones import hub_model
+from manymatch.networks.backbones.text_model import layer_stack, thaw_last
 from manymatch.networks.encoders.hub_text import HubTextEncoder, HubTextSettings
+from manymatch.networks.layers.lora import add_lora
 from manymatch.util.errors import ConfigError, DataError
 
 
@@ -59,6 +62,7 @@ def test_a_model_that_cannot_be_used_is_one_line(fault, folders, tmp_path):
         ("network", {"hidden_size": "x"}, "no network of texts"),
         ("special", {"first": [10**6]}, "special piece is missing"),
         ("special", {"first": [-1]}, "greater than or equal"),
+        ("special", {"length": 1000}, "pieces cannot read 1,000"),
         ("pieces", {"model": None}, "not a tokeniser"),
     ],
 )
@@ -109,3 +113,18 @@ def test_models_of_the_hub(folders, tmp_path, monkeypatch):
     monkeypatch.setattr(hub_model, "snapshot_download", gated)
     with pytest.raises(ConfigError, match="consent"):
         built("owner/gated")
+
+
+@pytest.mark.parametrize(
+    ("train", "config", "words"),
+    [
+        ("lora", "GPT2Config", "no torch.nn.Linear"),
+        ("lora", "XLMConfig", "no list of whole layers"),
+        ("last 1", "XLMConfig", "no list of whole layers"),
+    ],
+)
+def test_layers_of_another_form_are_refused(train, config, words):
+    sizes = {"vocab_size": 16, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
+    network = transformers.AutoModel.from_config(getattr(transformers, config)(**sizes))
+    with pytest.raises(ConfigError, match=words):
+        add_lora(layer_stack(network), 2, 4.0) if train == "lora" else thaw_last(network, 1)

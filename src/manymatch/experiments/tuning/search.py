@@ -31,7 +31,7 @@ from manymatch.experiments.preset_runs import (
     training_run,
 )
 from manymatch.experiments.tuning.space import Pruning, Space, read_space
-from manymatch.methods import check_model
+from manymatch.methods import check_model, method_class
 from manymatch.results.tuning import TunedTrial
 from manymatch.util.errors import ConfigError, StorageError, first_line
 
@@ -64,10 +64,15 @@ class Search:
         """The search that the space of the data set describes.
 
         Raises:
-            ConfigError: the preset or the space is missing or faulty.
+            ConfigError: the preset or the space is missing or faulty, or nothing can be learnt.
             DataError: the shards are missing or have no split `train` or `validation`.
         """
         preset = read_preset(preset_path(layout.presets, dataset, name))
+        if not method_class(preset.method).learns:
+            raise ConfigError(
+                f"{name}: the method '{preset.method}' learns nothing, so there is nothing to "
+                "tune. Name a preset of another method"
+            )
         space = read_space(layout.search_space(dataset))
         inputs = training_inputs(layout, dataset, preset)
         # Trials serve any repeats and do not depend on which other preset gave settings to try.

@@ -52,7 +52,7 @@ def suppress(boxes: Tensor, scores: Tensor, threshold: float, most: int) -> Tens
         best, left = left[0], left[1:]
         survivors.append(best)
         left = left[overlaps(boxes[best][None], boxes[left])[0] <= threshold]
-    return torch.stack(survivors) if survivors else left
+    return torch.stack(survivors) if survivors else left[:0]
 
 
 def surviving(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:

@@ -33,15 +33,14 @@ TEXT_FILES = [*_FILES, *TOKENIZER, "merges.txt", "tokenizer_config.json", "speci
 _MOST_BYTES = 2**23
 """Limit of a JSON file. The index of a large model has about 200 KB."""
 _MOST_LAYERS = 1000
-_UNSUPPORTED = (
-    "kernel_config",
-    "quantization_config",
-    "transformers_weights",
-    "use_pretrained_backbone",
+_UNSUPPORTED = frozenset(
+    ["kernel_config", "quantization_config", "transformers_weights", "use_pretrained_backbone"]
 )
 """Keys of a configuration by which transformers reads further files or runs other code."""
-_ATTENTIONS = (None, "eager", "sdpa")
-"""Other names of attention can stand for kernels, which are code from the hub."""
+_KERNELS, _OWN = ("attn_implementation", "experts_implementation"), (None, "eager", "sdpa")
+"""Keys whose other values can stand for kernels, which are code from the hub."""
+_COUNTS = ("layers", "layer", "depths", "depth", "blocks", "groups", "experts")
+"""Endings of keys that say how many parts a network has."""
 _TRAINED_ELSEWHERE = ("pooler.", "pooler_")
 """Weights that a classifier's checkpoint lacks: `AutoModel` gives its network a pooler."""
 _VIDEOS = "it reads videos. Name a model of pictures"
@@ -221,10 +220,11 @@ def check_config(config: dict[str, Any], path: Path) -> None:
         )
         raise ConfigError(f"{folder}: the model type '{kind}' {reason}. Name another model")
     for key, value in _members(config):
-        attention = key.strip("_").startswith("attn_implementation") and value not in _ATTENTIONS
-        if attention or (key in _UNSUPPORTED and value):
+        kernel = key.strip("_").startswith(_KERNELS) and value not in _OWN
+        asks_hub = key == "backbone" and isinstance(value, str)  # also in a folder
+        if kernel or asks_hub or (key in _UNSUPPORTED and value):
             raise ConfigError(f"{path}: '{key}' is not supported. Name the model without it")
-        if key.endswith(("layers", "depths", "depth")):
+        if key.endswith(_COUNTS):
             depths = value if isinstance(value, list) else [value]
             if any(isinstance(depth, int | float) and depth > _MOST_LAYERS for depth in depths):
                 raise ConfigError(f"{path}: '{key}' is above {_MOST_LAYERS}. Name another model")

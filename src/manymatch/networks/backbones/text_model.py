@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from manymatch.batch.pieces import Pieces, Special
+from manymatch.batch.pieces import Pieces, Special, make_sure
 from manymatch.config.strict import validate
 from manymatch.networks.backbones.hub_model import (
     CONFIG,
@@ -24,12 +24,14 @@ from manymatch.networks.backbones.hub_model import (
     model_folder,
     open_model,
     quiet,
+    read_bounded,
 )
 from manymatch.util.errors import ConfigError, first_line
 
 _UNLIMITED = 2**20
 """A tokeniser without a limit of its own names a larger number."""
 _USUAL_LENGTH = 512
+_CLASS = "tokenizer_config.json"
 _MOST_BYTES = 2**27
 """Limit of a file of a tokeniser."""
 
@@ -55,18 +57,25 @@ def hub_pieces(name: str, prompt: str = "{}") -> Pieces:
                 f"{path}: no regular file of at most {_MOST_BYTES:,} bytes. Name another model"
             )
     arguments: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    is_siglip = config["model_type"] == "siglip"
+    usual = "SiglipTokenizer" if is_siglip else None
+    named = (folder / _CLASS).exists() and read_bounded(folder / _CLASS).get("tokenizer_class")
+    is_plain = str(named or usual).startswith("SiglipTokenizer")
+    # That class needs the package sentencepiece, and reads no tokenizer.json.
+    loader: Any = PreTrainedTokenizerFast if is_plain else AutoTokenizer
     with quiet():
         try:
-            tokenizer = AutoTokenizer.from_pretrained(folder, **arguments)
-            if not tokenizer.is_fast:  # SigLIP's, where the package sentencepiece is installed
-                tokenizer = PreTrainedTokenizerFast.from_pretrained(folder, **arguments)
+            tokenizer = loader.from_pretrained(folder, **arguments)
             backend = tokenizer.backend_tokenizer
+            make_sure(backend)
             backend.no_padding()
             encoded = backend.encode("a")
             is_text = [not special for special in encoded.special_tokens_mask]
             start, end = is_text.index(True), len(is_text) - is_text[::-1].index(True)
             text = backend.to_str()
-        except Exception as error:  # the code of hundreds of tokenisers
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # the code of hundreds of tokenisers, which may also panic
             raise ConfigError(
                 f"{folder}: no tokeniser that can be used ({first_line(error)}). Name a folder "
                 "or a model of the hub with tokenizer.json"
@@ -77,10 +86,6 @@ def hub_pieces(name: str, prompt: str = "{}") -> Pieces:
     pad = tokenizer.pad_token_id
     if pad is None:
         pad = getattr(network.config, "pad_token_id", None) or 0
-    cleaning, is_siglip = "none", config["model_type"] == "siglip"
-    if is_siglip:
-        kinds = type(tokenizer).__name__, tokenizer.init_kwargs.get("tokenizer_class")
-        cleaning = "plain" if "SiglipTokenizer" in kinds else "lower"
     special = {
         "first": encoded.ids[:start],
         "last": encoded.ids[end:],
@@ -89,7 +94,7 @@ def hub_pieces(name: str, prompt: str = "{}") -> Pieces:
         "mask": tokenizer.mask_token_id,
         "length": _length(network, tokenizer.model_max_length),
         "filled": tokenizer.padding_side if is_siglip else None,
-        "cleaning": cleaning,
+        "cleaning": "plain" if is_plain else "lower" if is_siglip else "none",
         "prompt": prompt,
     }
     where = f"{folder}: the tokeniser"
@@ -125,7 +130,14 @@ def text_network(pieces: Pieces) -> tuple[Any, str | None]:
     else:
         model = open_model(str(where), texts=True)
         network, identity = model.network, model.weights_sha256
-    rows = getattr(network, "text_model", network).get_input_embeddings().num_embeddings
+    tower = getattr(network, "text_model", network)
+    length = pieces.special.length
+    if (most := _length(tower, length)) < length:
+        raise ConfigError(
+            f"{where}: a network for texts of {most:,} pieces cannot read {length:,}. Name a "
+            "folder whose files belong to one model"
+        )
+    rows = tower.get_input_embeddings().num_embeddings
     if len(pieces) > rows:
         raise ConfigError(
             f"{where}: a network of {rows:,} pieces cannot read the {len(pieces):,} of its "
@@ -179,14 +191,19 @@ def layer_stack(network: Any) -> nn.ModuleList:
     """The layers of a transformer.
 
     Raises:
-        ConfigError: there is no list of as many layers as the configuration says.
+        ConfigError: there is no list of as many layers as the configuration says, or several lists
+            hold parts of each layer, as in XLM.
     """
     depth = getattr(network.config, "num_hidden_layers", None)
     for part in network.modules():  # a list inside a layer comes later
-        if isinstance(part, nn.ModuleList) and len(part) == depth:
-            return part
+        lists = [child for child in part.children() if isinstance(child, nn.ModuleList)]
+        stacks = [child for child in lists if len(child) == depth]
+        if len(stacks) == 1:
+            return stacks[0]
+        if stacks:
+            break
     raise ConfigError(
-        f"train: '{network.config.model_type}' has no list of layers. Set train: all or none"
+        f"train: '{network.config.model_type}' has no list of whole layers. Set train: all or none"
     )
 
 

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from manymatch.util.errors import ConfigError
+
 
 class LoRALinear(nn.Linear):
     """`W x + b + (alpha / rank) B A x` with fixed W and b. B starts at zero, so that the layer
@@ -49,11 +51,20 @@ class LoRALinear(nn.Linear):
 
 
 def add_lora(network: nn.Module, rank: int, alpha: float) -> None:
-    """Replace each linear layer in `network` by a `LoRALinear`. Nothing else learns any more."""
+    """Replace each linear layer in `network` by a `LoRALinear`. Nothing else learns any more.
+
+    Raises:
+        ConfigError: there is no linear layer.
+    """
     network.requires_grad_(False)
-    for name, layer in [*network.named_modules()]:
-        if type(layer) is nn.Linear:
-            network.set_submodule(name, LoRALinear(layer, rank, alpha))
+    linear = [(n, part) for n, part in network.named_modules() if type(part) is nn.Linear]
+    if not linear:  # as in GPT-2, which has layers of its own kind
+        raise ConfigError(
+            "train: lora, but the layers of the text model hold no torch.nn.Linear. Set train: "
+            "last N, all or none"
+        )
+    for name, layer in linear:
+        network.set_submodule(name, LoRALinear(layer, rank, alpha))
 
 
 def merge_lora(network: nn.Module) -> None:
