@@ -212,5 +212,6 @@ def test_a_plan_lists_what_a_published_row_needs(ends: Ends) -> None:
     )
     assert "500.8" in told.out and "dvc repro evaluate@flickr30k-dive_butd_bigru" in told.out
     assert "no file is missing" in ends("plan scenes vsepp", 0).err
+    assert "missing: params.yaml: sources.flickr8k" in ends("plan flickr8k pcme", 0).err
     assert "did you mean 'vsepp'" in ends("plan scenes vsep", 1).err
     assert Path("params.yaml").read_text() == before

@@ -16,6 +16,7 @@ from manymatch.cli.project import LAYOUT
 from manymatch.config.names import preset_path
 from manymatch.config.params import Params, WarmStarted
 from manymatch.config.preset import Preset
+from manymatch.datasets.base import Need
 from manymatch.methods import check_model
 from manymatch.util.errors import ConfigError, ManyMatchError, nearest
 from manymatch.util.progress import say
@@ -93,7 +94,10 @@ def plan(dataset: DatasetName, preset: PresetName) -> None:
     }
     for what, path in made.items():
         say(f"{what}: {path}, {'here' if path.exists() else 'not made yet'}")
-    missing = list(needs(params))
+    try:
+        missing = list(needs(params))
+    except ConfigError as fault:  # such as a data set whose folder is not named yet
+        missing = [Need(dataset, fault=fault)]
     for need in missing:
         say(f"missing: {need.fault}" if need.fault else f"will be downloaded: {need}")
     if not any(need.fault for need in missing):

@@ -20,6 +20,7 @@ from manymatch.util.progress import say
 
 if TYPE_CHECKING:
     from manymatch.model.answer import Answer
+    from manymatch.search.index.sources import Source
 
 commands = typer.Typer()
 
@@ -102,20 +103,28 @@ def index(
         stage.build_part(items, loaded, parts)
     else:
         times = not to.is_relative_to(LAYOUT.indexes.resolve())  # else an output of DVC
-        said = ""
-        while said == "" or watch:
+        seen, fault = _states(items), ""
+        say(f"{to}: {stage.build(items, loaded, to, model, table, parts=parts, times=times)}")
+        while watch:
+            time.sleep(_BETWEEN_LOOKS)
+            if (now := _states(items)) == seen:
+                continue
+            seen = now
             try:
                 changes = stage.build(items, loaded, to, model, table, parts=parts, times=times)
-                found = f"{to}: {changes}"
+                say(f"{to}: {changes}")
             except ManyMatchError as error:
-                if said == "":
-                    raise
-                found = f"{to}: not brought up to date: {error}"
-            if found != said:
-                said = found
-                say(said)
-            if watch:
-                time.sleep(_BETWEEN_LOOKS)
+                if str(error) != fault:
+                    fault = str(error)
+                    say(f"{to}: not brought up to date: {fault}")
+
+
+def _states(source: Source) -> list[tuple[str, int, int]] | None:
+    """The path, size and time of change of every item; None: the source cannot be listed."""
+    try:
+        return [(entry.path, entry.size, entry.mtime_ns) for entry in source.entries()]
+    except ManyMatchError:
+        return None
 
 
 def _parts(index: Path) -> Path:
@@ -282,8 +291,10 @@ def demo(
     from manymatch.model.model import load
     from manymatch.search.index.build import build
     from manymatch.search.index.sources import source_of
+    from manymatch.search.service.server import check_ready as check
     from manymatch.search.service.server import serve as run
 
+    check("127.0.0.1", port)  # before pictures are embedded
     with TemporaryDirectory(prefix="manymatch-demo-") as name:
         if pictures is None:
             from manymatch.datasets.scenes import Scenes, ScenesSettings

@@ -58,7 +58,7 @@ class PresetPlan(Plan):
     table 4"). On these data sets a point keeps the mark of its preset, which may be
     `reproduced`."""
     claims: Claims = Field(default_factory=dict)
-    """What the papers claim of the points; the report judges each claim (`results.claims`)."""
+    """What the papers claim of the points; the report judges each claim (`results.experiments`)."""
 
     def resolved(self, where: str, changed: bool) -> Self:
         """The plan with the presets of its data set, and without `published` if it is `changed`.

@@ -8,6 +8,7 @@ import socket
 import sys
 import webbrowser
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Thread
 
@@ -93,6 +94,15 @@ def serve(
     server.run(sockets=[listener])
     if useless.is_set():
         sys.exit(1)  # The faults of the indexes stand on the terminal.
+
+
+def check_ready(host: str, port: int) -> None:
+    """Check that a service can be started; raises the same as `serve`."""
+    _listener(host, port).close()
+    if missing := next((name for name in ("fastapi", "uvicorn") if not find_spec(name)), None):
+        raise ConfigError(
+            f"the package '{missing}' is missing. Install it: pip install 'manymatch[search]'."
+        )
 
 
 def _listener(host: str, port: int) -> socket.socket:
