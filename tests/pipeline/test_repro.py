@@ -91,6 +91,8 @@ def test_another_clone_makes_the_same_though_its_stages_are_killed(
         process = workspace.start("dvc", "repro")
         # On a busy machine a kill comes late: the next stage is then behind it, and not waited for.
         begun, message = _first_begun(process, left)
+        if not begun and "exited with 130" in message:
+            continue  # a stage that was begun before ended with the run that was killed
         if not begun and "left half of it" in workspace.run("manymatch", "check"):
             continue  # the kill fell into a write of DVC itself
         assert begun, f"{left[0]} was finished before it could be killed:\n{message}"
