@@ -88,8 +88,11 @@ class SyntheticPairs(Experiment[SyntheticPlan, RunSettings]):
     def run(self, settings: RunSettings, seed: int, folder: Path) -> Numbers:
         # A sharp softmax makes many subnormal numbers, which slow a CPU down several times.
         torch.set_flush_denormal(True)
-        with single_core():  # sums depend on the number of cores that share them
-            return run(settings, seed)
+        try:
+            with single_core():  # sums depend on the number of cores that share them
+                return run(settings, seed)
+        finally:
+            torch.set_flush_denormal(False)
 
     def headline(self, numbers: Numbers) -> str:
         return f"R@1 of pairs {numbers['pair']['r1']:.1f}"
