@@ -50,19 +50,18 @@ def check_cells(rows: pa.Table, path: Path) -> None:
 def python_cells(rows: pa.Table, path: Path) -> pa.Table:
     """Rows of another program's table at `path` in types that Python has.
 
-    Times are in microseconds. A column of times with one that Python does not have, such as one of
-    the year 10,000, becomes text, in UTC.
+    Times are in microseconds. If a column has a time that Python does not have, such as one of the
+    year 10,000, all times of the column are texts, in UTC.
 
     Raises:
         DataError: a text is not UTF-8, or a cell is damaged or has no Python value.
     """
     check_cells(rows, path)
     for number, field in enumerate(rows.schema):
-        kinds = pa.types.is_temporal, pa.types.is_nested, pa.types.is_dictionary
-        if any(is_kind(field.type) for is_kind in kinds):
+        if any(is_kind(field.type) for is_kind in _CHANGED):
             try:
                 rows = rows.set_column(number, field.name, _python_times(rows[number]))
-            except (pa.ArrowException, ValueError, OverflowError, LookupError) as error:
+            except (pa.ArrowException, ValueError, OverflowError) as error:
                 raise DataError(
                     f"{path}: column '{field.name}' ({field.type}) cannot be read "
                     f"({first_line(error)}). Write the column as text"
@@ -70,21 +69,34 @@ def python_cells(rows: pa.Table, path: Path) -> pa.Table:
     return rows
 
 
+_CHANGED = (pa.types.is_temporal, pa.types.is_nested, pa.types.is_dictionary)
+
+
 def _python_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column with the times that Python has. Times inside lists and structures must be so."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    zone = column.type.tz if pa.types.is_timestamp(column.type) else None
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        column = column.cast(pa.timestamp("us", zone), safe=False)
+        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
     try:
         column.to_pylist()
     except (OverflowError, ValueError, LookupError):  # LookupError: an unknown time zone
-        if not pa.types.is_temporal(column.type):
-            raise
-        column = column.cast(pa.timestamp(column.type.unit, "UTC")) if zone else column
-        column = column.cast(pa.string())
+        column = column.cast(_typed(column.type, False)).cast(_typed(column.type, True))
+        column.to_pylist()  # a structure with two fields of one name has no Python value
     return column
+
+
+def _typed(kind: pa.DataType, text: bool) -> pa.DataType:
+    """`kind` with texts in place of the times in it, or with times in UTC."""
+    if pa.types.is_dictionary(kind):
+        return _typed(kind.value_type, text)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_typed(field.type, text)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_typed(kind.key_type, text), _typed(kind.item_type, text))
+    if pa.types.is_nested(kind):  # a list of any form
+        return pa.list_(_typed(kind.value_type, text))
+    if pa.types.is_temporal(kind) and text:
+        return pa.string()
+    zoned = pa.types.is_timestamp(kind) and kind.tz
+    return pa.timestamp(kind.unit, "UTC") if zoned else kind
 
 
 def foreign_rows(path: Path) -> Iterator[dict[str, Any]]:

@@ -29,6 +29,12 @@ CELLS: list[tuple[pa.Array, Any]] = [
     (pa.array([2**30], pa.date32()), "<value out of range: 1073741824>"),
     (pa.array([2**62], pa.duration("ms")), "4611686018427387904"),
     (pa.array([12_345], pa.time64("ns")), "00:00:00.000012345"),
+    (pa.array([[FAR]], pa.list_(pa.timestamp("us"))), ["10000-01-01 00:00:00.000000"]),
+    (
+        pa.array([{"at": FAR}], pa.struct({"at": pa.timestamp("us", "UTC")})),
+        {"at": "10000-01-01 00:00:00.000000Z"},
+    ),
+    (pa.array([[FAR]], pa.list_view(pa.timestamp("us"))), ["10000-01-01 00:00:00.000000"]),
     (
         pa.array([FAR], pa.timestamp("us")).dictionary_encode(),
         "10000-01-01 00:00:00.000000",
