@@ -4,12 +4,10 @@ import json
 import os
 import shutil
 
-import httpx2
 import hub_models
 import numpy as np
 import pytest
-from hub_models import PROCESSOR, built, extracted, settings
-from huggingface_hub.errors import GatedRepoError
+from hub_models import PROCESSOR, built, extracted, gated, settings
 from picture_place import Place
 
 from manymatch.networks.backbones import hub_model
@@ -114,12 +112,6 @@ def test_models_of_the_hub(tmp_path, monkeypatch):
         built("owner/other")
     with pytest.raises(ConfigError, match="neither a folder"):
         built("../no/such/folder")
-
-    def gated(name, local_files_only, **_):
-        if local_files_only:
-            raise OSError
-        request = httpx2.Request("GET", "https:")
-        raise GatedRepoError("no", response=httpx2.Response(403, request=request))
 
     monkeypatch.setattr(hub_model, "snapshot_download", gated)
     with pytest.raises(ConfigError, match="consent"):

@@ -3,9 +3,11 @@
 import json
 from pathlib import Path
 
+import httpx2
 import numpy as np
 import torch
 import transformers
+from huggingface_hub.errors import GatedRepoError
 from picture_place import picture
 
 from manymatch.config.params import Extraction
@@ -105,3 +107,11 @@ def pixel_values(recipe, pictures=PICTURES):
     processor = getattr(transformers, f"{name}Pil")(**own)
     images = [image.source for image in pictures]
     return torch.from_numpy(np.stack(processor(images)["pixel_values"]))
+
+
+def gated(name, local_files_only, **_):
+    """`snapshot_download` of a repository that asks for a consent."""
+    if local_files_only:
+        raise OSError
+    request = httpx2.Request("GET", "https:")
+    raise GatedRepoError("no", response=httpx2.Response(403, request=request))

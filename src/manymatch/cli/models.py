@@ -1,8 +1,9 @@
-"""Training models, and ranking with them."""
+"""Training models, ranking with them, and the models that come with the package."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -19,9 +20,13 @@ from manymatch.cli.options import (
 from manymatch.cli.outputs import result_files, show_result, writes
 from manymatch.cli.project import LAYOUT
 from manymatch.util.errors import CheckpointError
+from manymatch.util.parts import Parts
 from manymatch.util.progress import say
 
 commands = typer.Typer()
+
+_DEMO_PICTURES, _DEMO_RATE = 300, 500
+"""Drawn pictures, and requests a second as `serve` allows them."""
 
 
 @commands.command("models")
@@ -195,3 +200,53 @@ def ensemble(
         project.evaluation_options(dataset, split),
     )
     show_result(dataset, joined)
+
+
+@commands.command()
+def demo(
+    pictures: Annotated[
+        Path | None,
+        typer.Argument(help="A folder of pictures of yours. Without a folder: drawn pictures."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="A model of 'manymatch models', or a folder. Without the option: scenes-"
+            "vse_infinity for drawn pictures, flickr8k-vsepp for photographs.",
+        ),
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")] = 8000,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
+    ] = True,
+) -> None:
+    """Search pictures in the browser with a model that comes with the package. Offline.
+
+    The index is temporary. 'manymatch index' and 'manymatch serve' keep one.
+    """
+    from manymatch.model.model import load
+    from manymatch.search.index.build import build
+    from manymatch.search.index.sources import source_of
+    from manymatch.search.service.server import check_ready as check
+    from manymatch.search.service.server import serve as run
+
+    check("127.0.0.1", port)  # before pictures are embedded
+    with TemporaryDirectory(prefix="manymatch-demo-") as name:
+        if pictures is None:
+            from manymatch.datasets.scenes import Scenes, ScenesSettings
+
+            # Pictures of another seed than those of the training.
+            settings = ScenesSettings(seed=1, train=_DEMO_PICTURES, validation=1, test=0)
+            Scenes().download(settings, Path(name, "drawn"))
+            pictures, model = Path(name, "drawn", "images"), model or "scenes-vse_infinity"
+        model = model or "flickr8k-vsepp"
+        index = Path(name, "pictures")
+        build(
+            source_of(pictures, None),
+            load(model),
+            index,
+            model,
+            parts=Parts(Path(f"{index}.parts")),
+        )
+        run([index], "127.0.0.1", port, _DEMO_RATE, show=browser)

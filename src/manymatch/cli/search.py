@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,8 +26,6 @@ commands = typer.Typer()
 
 _BETWEEN_LOOKS = 5.0
 """Seconds between two looks of `index --watch` at the source."""
-_DEMO_PICTURES, _DEMO_RATE = 300, 500
-"""Drawn pictures, and requests a second as `serve` allows them."""
 
 
 def _target(to: Path | None, name: str | None) -> Path:
@@ -103,16 +101,16 @@ def index(
         stage.build_part(items, loaded, parts)
     else:
         times = not to.is_relative_to(LAYOUT.indexes.resolve())  # else an output of DVC
+        build = partial(stage.build, items, loaded, to, model, table, parts=parts, times=times)
         seen, fault = _states(items), ""
-        say(f"{to}: {stage.build(items, loaded, to, model, table, parts=parts, times=times)}")
+        say(f"{to}: {build()}")
         while watch:
             time.sleep(_BETWEEN_LOOKS)
             if (now := _states(items)) == seen:
                 continue
             seen = now
             try:
-                changes = stage.build(items, loaded, to, model, table, parts=parts, times=times)
-                say(f"{to}: {changes}")
+                say(f"{to}: {build()}")
             except ManyMatchError as error:
                 if str(error) != fault:
                     fault = str(error)
@@ -263,47 +261,3 @@ def serve(
     from manymatch.search.service.server import serve as run
 
     run(indexes, host, port, rate, shards, shard_of, model)
-
-
-@commands.command()
-def demo(
-    pictures: Annotated[
-        Path | None,
-        typer.Argument(help="A folder of pictures of yours. Without a folder: drawn pictures."),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="A model of 'manymatch models', or a folder. Without the option: scenes-"
-            "vse_infinity for drawn pictures, flickr8k-vsepp for photographs.",
-        ),
-    ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")] = 8000,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
-    ] = True,
-) -> None:
-    """Search pictures in the browser with a model that comes with the package. Offline.
-
-    The index is temporary. 'manymatch index' and 'manymatch serve' keep one.
-    """
-    from manymatch.model.model import load
-    from manymatch.search.index.build import build
-    from manymatch.search.index.sources import source_of
-    from manymatch.search.service.server import check_ready as check
-    from manymatch.search.service.server import serve as run
-
-    check("127.0.0.1", port)  # before pictures are embedded
-    with TemporaryDirectory(prefix="manymatch-demo-") as name:
-        if pictures is None:
-            from manymatch.datasets.scenes import Scenes, ScenesSettings
-
-            # Pictures of another seed than those of the training.
-            settings = ScenesSettings(seed=1, train=_DEMO_PICTURES, validation=1, test=0)
-            Scenes().download(settings, Path(name, "drawn"))
-            pictures, model = Path(name, "drawn", "images"), model or "scenes-vse_infinity"
-        model = model or "flickr8k-vsepp"
-        index = Path(name, "pictures")
-        build(source_of(pictures, None), load(model), index, model, parts=Parts(_parts(index)))
-        run([index], "127.0.0.1", port, _DEMO_RATE, show=browser)

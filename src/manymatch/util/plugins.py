@@ -20,7 +20,7 @@ def registered(group: Group, name: str, own: Mapping[str, str], what: str) -> st
     """The value in `own` of the key `name`, or else the value of an entry point of this name.
 
     Args:
-        what: what a message calls the name, such as "the method".
+        what: what a message calls the name, such as "method".
 
     Raises:
         ConfigError: there is none, and the message names the nearest one; or two packages have one.

@@ -4,12 +4,11 @@ import json
 import os
 import shutil
 
-import httpx2
 import pytest
 import torch
 import transformers
+from hub_models import gated
 from hub_texts import built, edit
-from huggingface_hub.errors import GatedRepoError
 
 from manymatch.batch.wordpieces import load_vocabulary
 from manymatch.networks.backbones import hub_model
@@ -103,12 +102,6 @@ def test_models_of_the_hub(folders, tmp_path, monkeypatch):
         assert torch.equal(built(name)(words, mask).states, here(words, mask).states)
     with pytest.raises(ConfigError, match="'owner/other': neither a folder nor available"):
         built("owner/other")
-
-    def gated(name, local_files_only, **_):
-        if local_files_only:
-            raise OSError
-        request = httpx2.Request("GET", "https:")
-        raise GatedRepoError("no", response=httpx2.Response(403, request=request))
 
     monkeypatch.setattr(hub_model, "snapshot_download", gated)
     with pytest.raises(ConfigError, match="consent"):

@@ -37,7 +37,8 @@ Sampled = dict[str, dict[str, ImageQuery | CaptionQuery]]
 def images(results: AllResults) -> list[Block]:
     """The section; a note if the samples are not on this machine."""
     questions = []
-    for query, rankings in _rankings(results, "images"):
+    sampled = list(_rankings(results, "images"))
+    for query, rankings in sampled:
         assert isinstance(query, ImageQuery)
         asked = AskedImage(query.thumbnail, query.image_id, query.captions)
         answers = Rankings("Captions retrieved by each method", rankings)
@@ -49,26 +50,27 @@ def images(results: AllResults) -> list[Block]:
             for run in results.runs[:1]
         )
         return [*map(Note, missing)]
-    legend = Legend(_marks(results, "images"))
+    legend = Legend(_marks(sampled))
     return [legend, Picker("image", "image", questions, pictures=True)]
 
 
 def captions(results: AllResults) -> list[Block]:
     """The section; nothing if no caption was sampled."""
     questions = []
-    for query, rankings in _rankings(results, "captions"):
+    sampled = list(_rankings(results, "captions"))
+    for query, rankings in sampled:
         assert isinstance(query, CaptionQuery)
         drawing = draw(query.graph) if query.graph and query.graph.objects else None
         answers = Rankings("Images retrieved by each method", rankings)
         blocks = [Quote(query.caption), Graph("Scene graph", drawing), answers]
         questions.append(Question(query.caption, blocks))
     picker = Picker("caption", "caption", questions)
-    return [Legend(_marks(results, "captions")), picker] if questions else []
+    return [Legend(_marks(sampled)), picker] if questions else []
 
 
-def _marks(results: AllResults, kind: str) -> set[Mark]:
+def _marks(sampled: Iterable[tuple[object, list[Ranking]]]) -> set[Mark]:
     """The marks of the answers that the section shows."""
-    rankings = (ranking for _, found in _rankings(results, kind) for ranking in found)
+    rankings = (ranking for _, rankings in sampled for ranking in rankings)
     return {answer.mark for ranking in rankings for answer in ranking.answers}
 
 
