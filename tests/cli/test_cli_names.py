@@ -17,14 +17,14 @@ HOSTILE = [
 ]
 """Texts that are not names."""
 NAMES = {
-    *("dataset", "preset", "features", "split", "name", "part", "shard_of"),
+    *("dataset", "preset", "features", "split", "name", "part"),
     "presets",  # several names
 }
 """The parameters of commands that are names."""
 OTHERS = {
     *("overrides", "over", "as_json", "seeds", "jobs", "processes", "device", "keep", "extend"),
     *("accept_stale", "trials", "hours", "count", "where", "least", "beta", "open_page", "seed"),
-    *("host", "port", "rate", "shards", "text", "form", "language", "allow", "only_settings"),
+    *("host", "port", "rate", "text", "form", "language", "allow", "only_settings"),
     *("browser", "pictures", "watch"),
     *("only", "similarity", "protocol"),  # names that are looked up in a list of our own
     # A user's own files.

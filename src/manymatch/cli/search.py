@@ -221,29 +221,13 @@ def _show(answer: Answer) -> None:
 def serve(
     indexes: Annotated[
         list[str],
-        typer.Argument(
-            metavar="INDEX", help="Folders of 'manymatch index'; with --shards addresses."
-        ),
+        typer.Argument(metavar="INDEX", help="Folders of 'manymatch index'."),
     ],
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")] = 8000,
     rate: Annotated[
         float, typer.Option(min=1, help="Requests a second that each client may send.")
     ] = 500,
-    shards: Annotated[
-        bool,
-        typer.Option(
-            "--shards",
-            help="INDEX are the services of the shards of one index: --shards http://HOST:8000 "
-            "http://HOST2:8000. Their answers are merged exactly.",
-        ),
-    ] = False,
-    shard_of: Annotated[
-        str | None,
-        typer.Option(
-            callback=check_name, metavar="NAME", help="Serve INDEX as a shard of the index NAME."
-        ),
-    ] = None,
     model: Annotated[
         str | None,
         typer.Option(metavar="FOLDER", help="The model, if it is not where the indexes say."),
@@ -254,10 +238,6 @@ def serve(
     Several indexes, such as those of several methods, stand side by side on the page. Nobody else
     can reach the service, unless --host names another address of this machine.
     """
-    if shard_of and (shards or len(indexes) > 1):
-        raise ConfigError("--shard-of: expected one folder. Serve each shard by its own command.")
-    if model and shards:
-        raise ConfigError("--model: the services of the shards have their model. Leave the option.")
     from manymatch.search.service.server import serve as run
 
-    run(indexes, host, port, rate, shards, shard_of, model)
+    run(indexes, host, port, rate, model)

@@ -82,14 +82,11 @@ def test_pictures_are_indexed_and_found(
         (index(album, "--to", "."), "not an index"),
         (index(album, "--model", "missing"), "missing: no such folder"),
         (index(album, "--model", "models/scenes/cor"), "models/scenes/cor: no such folder"),
-        (["serve", "--shards", "http://a", "--model", "x"], "--model"),
         (index(album, "--part", "1/2", "--table", "a.csv"), "--table"),
         (["index", "pictures", "--to", "b.index"], "give all of SOURCE, --model and --to"),
         (["index", "pictures", "--model", "m"], "give SOURCE, --model and --to, or else --name"),
         (index(album, "--name", "mine"), "or else --name"),
         (["search", "a.index", ""], "after 'a.index': the value is empty"),
-        (["serve", "a.index", "link", "--shard-of", "x"], "--shard-of: expected one folder"),
-        (["serve", "--shards", "http://a", "--shard-of", "x"], "--shard-of"),
     ):
         assert message in fails(words, monkeypatch, capfd)
 

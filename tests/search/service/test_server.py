@@ -18,8 +18,8 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from manymatch.search.service import served_index
-from manymatch.search.service.served_index import LARGEST, Batcher
+from manymatch.search.service import batcher
+from manymatch.search.service.batcher import LARGEST, Batcher
 from manymatch.search.service.server import serve
 from manymatch.util.errors import ConfigError, DataError
 
@@ -36,8 +36,8 @@ def test_a_port_in_use_is_one_line(indexes: list[Path]) -> None:
 
 
 def test_the_service_answers_before_slow_imports() -> None:
-    modules = "manymatch.search.service.app, manymatch.search.service.sharded_index"
-    program = f"import sys, {modules}; sys.exit(bool({{'torch', 'numpy'}} & set(sys.modules)))"
+    slow = "{'torch', 'numpy', 'lancedb'}"
+    program = f"import sys, manymatch.search.service.app; sys.exit(bool({slow} & set(sys.modules)))"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
@@ -146,7 +146,7 @@ def test_requests_of_one_kind_share_a_batch_and_a_faulty_one_fails_alone() -> No
 
 
 def test_too_many_requests_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served_index, "MOST_WAITING", 3)
+    monkeypatch.setattr(batcher, "MOST_WAITING", 3)
     held = Held()
     for number in range(3):
         held.submit("a", number)

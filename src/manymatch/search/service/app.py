@@ -21,7 +21,6 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Scope
 
 import manymatch
-from manymatch.search.service.any_index import AnyIndex
 from manymatch.search.service.guard import Guard, Rate, refusal
 from manymatch.search.service.routes import Fault, fault_of, router
 from manymatch.search.service.served_index import ServedIndex
@@ -33,7 +32,7 @@ _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg"
 
 
 def application(
-    served: Sequence[AnyIndex],
+    served: Sequence[ServedIndex],
     host: str = "127.0.0.1",
     rate: float = 500,
     useless: Callable[[], object] = lambda: None,
@@ -49,7 +48,7 @@ def application(
         ConfigError: two indexes have the same name.
     """
     metrics = Metrics()
-    indexes: dict[str, AnyIndex] = {}
+    indexes: dict[str, ServedIndex] = {}
     for index in served:
         if index.name in indexes:
             raise ConfigError(f"two indexes are called '{index.name}'. Rename one of the folders.")
@@ -57,7 +56,6 @@ def application(
         metrics.add(index)
 
     reloading = asyncio.Lock()
-    followed = [index for index in served if isinstance(index, ServedIndex)]
 
     @asynccontextmanager
     async def loading(app: FastAPI) -> AsyncIterator[None]:
@@ -71,7 +69,7 @@ def application(
 
         Thread(target=watch, daemon=True).start()
         yield
-        for index in followed:
+        for index in served:
             index.end()
 
     app = FastAPI(
@@ -100,7 +98,7 @@ def application(
         """Take over indexes that were replaced, without waiting for the next look at the folders.
         The answer is that of `/health` afterwards."""
         async with reloading:  # else many requests would hold all threads
-            for index in followed:
+            for index in served:
                 await run_in_threadpool(index.follow)
         return await health()
 
@@ -205,10 +203,9 @@ class Metrics:
             "manymatch_index_ready", "1 if the index answers", ["index"], registry=registry
         )
 
-    def add(self, index: AnyIndex) -> None:
+    def add(self, index: ServedIndex) -> None:
         """Count the batches of an index, and watch its status."""
-        if isinstance(index, ServedIndex):
-            index.batch_seen = self._batches.labels(index.name).observe
+        index.batch_seen = self._batches.labels(index.name).observe
         self._ready.labels(index.name).set_function(lambda: float(index.status == "ready"))
 
     def seen(self, scope: Scope, status: int, seconds: float) -> None:

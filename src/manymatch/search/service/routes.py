@@ -17,8 +17,8 @@ from starlette.concurrency import run_in_threadpool
 from manymatch.batch.caption_text import caption_fault
 from manymatch.model.answer import Answer, Explanation, Item
 from manymatch.model.picture_bytes import MOST_PIXELS, decoded, media_type, thumbnail
-from manymatch.search.service.any_index import AnyIndex, Kind
 from manymatch.search.service.guard import read_body
+from manymatch.search.service.served_index import Kind, ServedIndex
 from manymatch.util.errors import nearest
 
 _MOST_JSON = 64 * 1024
@@ -109,9 +109,9 @@ def _answers(model: type[BaseModel], body: type[BaseModel] | None = None) -> dic
 def _index(
     request: Request,
     index: Annotated[str | None, Query(description="name of an index; default: the first")] = None,
-) -> AnyIndex:
+) -> ServedIndex:
     """The index of a request; an unknown name is an `HTTPException` 404."""
-    indexes: dict[str, AnyIndex] = request.app.state.indexes
+    indexes: dict[str, ServedIndex] = request.app.state.indexes
     if index is None:
         return next(iter(indexes.values()))
     if index not in indexes:
@@ -119,7 +119,7 @@ def _index(
     return indexes[index]
 
 
-RequestedIndex = Annotated[AnyIndex, Depends(_index)]
+RequestedIndex = Annotated[ServedIndex, Depends(_index)]
 router = APIRouter()
 
 
@@ -182,13 +182,13 @@ def facts(served: RequestedIndex, item: str) -> Response:
     return _json({"index": served.name} | served.item(item).model_dump(mode="json"))
 
 
-async def _found(served: AnyIndex, query: Any, request: Any, settings: Settings) -> Response:
+async def _found(served: ServedIndex, query: Any, request: Any, settings: Settings) -> Response:
     kind = Kind(query, settings.k, settings.where, settings.least)
     answer = await served.answer(kind, request)
     return _json({"index": served.name} | answer.model_dump())
 
 
-async def _explained(served: AnyIndex, item: str, query: str | Image.Image) -> Response:
+async def _explained(served: ServedIndex, item: str, query: str | Image.Image) -> Response:
     await run_in_threadpool(served.item, item)
     explanation = await served.answer(Kind("explanation"), (item, query))
     return _json(explanation.model_dump())
@@ -211,7 +211,7 @@ async def _json_body(request: Request, kind: type[BaseModel]) -> Any:
         raise HTTPException(422, fault_of(error)) from None
 
 
-async def _picture(request: Request, served: AnyIndex) -> Image.Image:
+async def _picture(request: Request, served: ServedIndex) -> Image.Image:
     """The picture in the body of a request.
 
     Raises:
@@ -224,7 +224,7 @@ async def _picture(request: Request, served: AnyIndex) -> Image.Image:
             f"content type '{_media_type(request)}': send a picture (image/jpeg, image/png ...) "
             "or application/json",
         )
-    served.check_ready()
+    served.ready_index()
     data = await read_body(request, _MOST_PICTURE)
     return await run_in_threadpool(decoded, data, MOST_PIXELS)
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from fastapi import HTTPException
 from PIL import Image
 
 from manymatch.config.names import checked_name
 from manymatch.model.picture_bytes import decoded
-from manymatch.search.service.any_index import AnyIndex, Kind
+from manymatch.search.service.batcher import Batcher
 from manymatch.util.errors import (
     CheckpointError,
     ConfigError,
@@ -35,33 +34,41 @@ _SECONDS = 60.0
 """An answer that takes longer is given up."""
 _BETWEEN_LOOKS = 2.0
 """Seconds between two looks at the folder of an index."""
-LARGEST = 64
-"""The most requests of a batch."""
-MOST_WAITING = 512
-"""The maximum length of the queue. Further requests are refused."""
 
 
-class ServedIndex(AnyIndex):
-    """An index of this machine. A thread follows the folder of the index.
+@dataclass(frozen=True)
+class Kind:
+    """What requests ask for, and with which settings; requests of one kind form batches.
+
+    A request is a text, a picture, or the id of an item whose best items are searched. A request
+    for an explanation is the id of an item and a query of the other side.
+    """
+
+    query: Literal["text", "picture", "item", "explanation"]
+    k: int = 20
+    where: str | None = None
+    least: float | None = None
+
+
+class ServedIndex:
+    """An index under a name in requests. A thread follows the folder or the table of the index.
 
     Args:
         name: the name in requests.
         folder: the folder of the index.
         model: the folder of the model or its name on the hub; None: as the index says.
-        is_shard: whether the index must keep its model, because other shards have it.
 
     Attributes:
+        status: `loading`, then `ready` or `failed`; `fault` says why.
+        facts: what is known about the index.
         batch_seen: called with the size of each batch.
     """
 
-    waits = "loads its model; ask again in a few seconds"
-
-    def __init__(
-        self, name: str, folder: Path, model: str | None = None, is_shard: bool = False
-    ) -> None:
-        super().__init__(name)
-        self._is_shard = is_shard
-        self.folder, self._model = folder, model
+    def __init__(self, name: str, folder: Path, model: str | None = None) -> None:
+        self.name, self.folder, self._model = name, folder, model
+        self.status: Literal["loading", "ready", "failed"] = "loading"
+        self.fault: str | None = None
+        self.facts: dict[str, Any] = {}
         self.batch_seen: Callable[[int], object] = lambda size: None
         self._index: Index | None = None
         self._following, self._ended, self._said = threading.Lock(), threading.Event(), ""
@@ -70,10 +77,8 @@ class ServedIndex(AnyIndex):
         self._batcher = Batcher(self._answers, lambda size: self.batch_seen(size))
 
     @classmethod
-    def from_folder(
-        cls, folder: Path, name: str | None = None, model: str | None = None
-    ) -> ServedIndex:
-        """The index in `folder`, by default under the folder's name without `.index`.
+    def from_folder(cls, folder: Path, model: str | None = None) -> ServedIndex:
+        """The index in `folder`, under the folder's name without `.index`.
 
         Raises:
             ConfigError: the folder is missing, or the name is not a name.
@@ -81,13 +86,30 @@ class ServedIndex(AnyIndex):
         if not folder.is_dir():
             raise ConfigError(f"{folder}: no such index. Make it with 'manymatch index'.")
         own = folder.resolve().name.removesuffix(".index")
-        return cls(checked_name(name or own, "index"), folder, model, is_shard=name is not None)
+        return cls(checked_name(own, "index"), folder, model)
+
+    def load(self) -> threading.Thread:
+        """Make the index ready in a thread."""
+        thread = threading.Thread(target=self._load, daemon=True)
+        thread.start()
+        return thread
+
+    def state(self) -> dict[str, Any]:
+        """Name, status, and what is known about the index."""
+        fault = {"error": self.fault} if self.fault else {}
+        return {"name": self.name, "status": self.status, **fault, **self.facts}
 
     def item(self, item: str) -> Any:
+        """The facts of an item.
+
+        Raises:
+            HTTPException: 404, the index has no such item; 503, the index is not ready.
+        """
         with self._known(item, "a fact cannot be read") as index:
             return index.item(item)
 
     def picture(self, item: str) -> bytes:
+        """The file of an item; raises the same as `item`."""
         moved = "Its file may have been moved, changed or removed since it was indexed"
         with self._known(item, f"no picture can be read. {moved}") as index:
             return index.picture(item)
@@ -96,7 +118,7 @@ class ServedIndex(AnyIndex):
     def _known(self, item: str, fault: str) -> Iterator[Index]:
         """The index, which has the item. An error of the block, which may name a path of this
         machine, is answered with 404 and `fault`; the terminal has the error."""
-        index = self._ready_index()
+        index = self.ready_index()
         if item not in index:
             raise HTTPException(404, f"index '{self.name}': no item '{item}'")
         try:
@@ -107,15 +129,27 @@ class ServedIndex(AnyIndex):
                 404, f"item '{item}': {fault}; the terminal of the service says more"
             ) from None
 
-    def _ready_index(self) -> Index:
-        """The index. The thread that loads the index may take it back at any time."""
+    def ready_index(self) -> Index:
+        """The index. The thread that loads the index may take it back at any time.
+
+        Raises:
+            HTTPException: 503, the index is not ready.
+        """
         index = self._index
         if index is None:
-            raise HTTPException(503, f"index '{self.name}': {self.fault or self.waits}")
+            waits = "loads its model; ask again in a few seconds"
+            raise HTTPException(503, f"index '{self.name}': {self.fault or waits}")
         return index
 
     async def answer(self, kind: Kind, request: Any) -> Any:
-        self.check_ready()
+        """The answer of a request.
+
+        Raises:
+            HTTPException: 503, the index is not ready or too many requests wait; 504, no answer
+                came in time.
+            ManyMatchError: the request is faulty.
+        """
+        self.ready_index()
         try:
             future = self._batcher.submit(kind, request)
             return await asyncio.wait_for(asyncio.wrap_future(future), _SECONDS)
@@ -125,7 +159,7 @@ class ServedIndex(AnyIndex):
             raise HTTPException(504, f"no answer within {_SECONDS:.0f} s") from None
 
     def _answers(self, kind: Kind, requests: Sequence[Any]) -> Sequence[Any]:
-        index = self._ready_index()
+        index = self.ready_index()
         if kind.query == "explanation":
             return [self._explained(index, *request) for request in requests]
         settings: dict[str, Any] = {"where": kind.where, "least": kind.least}
@@ -208,8 +242,6 @@ class ServedIndex(AnyIndex):
                 try:
                     index = Index.open(self.folder, former.model if former else self._model)
                 except CheckpointError:  # another model made the new index
-                    if self._is_shard:
-                        raise
                     index = Index.open(self.folder, self._model)
                 index.check()
                 self._take(index)
@@ -229,63 +261,3 @@ class ServedIndex(AnyIndex):
     def end(self) -> None:
         """Follow the folder no longer."""
         self._ended.set()
-
-
-Work = tuple[Any, Any, "Future[Any]"]
-
-
-class Batcher:
-    """Collects requests while a thread answers earlier ones; the thread then takes all that wait.
-
-    A request that comes alone never waits for others. Requests of one batch have the same kind.
-
-    Args:
-        answer: answers several requests of one kind, in their order.
-        seen: called with the size of each batch.
-    """
-
-    def __init__(
-        self,
-        answer: Callable[[Any, Sequence[Any]], Sequence[Any]],
-        seen: Callable[[int], object] = lambda size: None,
-    ) -> None:
-        self._answer, self._seen = answer, seen
-        self._waiting: queue.Queue[Work] = queue.Queue(MOST_WAITING)
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def submit(self, kind: Any, request: Any) -> Future[Any]:
-        """Let `request` wait for its answer. A request that is cancelled in time costs nothing.
-
-        Raises:
-            queue.Full: too many requests wait already.
-        """
-        future: Future[Any] = Future()
-        self._waiting.put_nowait((kind, request, future))
-        return future
-
-    def _run(self) -> None:
-        while True:
-            work = [self._waiting.get()]
-            while len(work) < LARGEST and not self._waiting.empty():
-                work.append(self._waiting.get())
-            groups: dict[Any, list[Work]] = defaultdict(list)
-            for one in work:
-                if one[2].set_running_or_notify_cancel():
-                    groups[one[0]].append(one)
-            for kind, group in groups.items():
-                self._seen(len(group))
-                self._settle(kind, group)
-
-    def _settle(self, kind: Any, group: list[Work]) -> None:
-        try:
-            answers = self._answer(kind, [request for _, request, _ in group])
-        except Exception as error:
-            if len(group) == 1:
-                group[0][2].set_exception(error)
-                return
-            # The fault of one request must not reach the others.
-            for one in group:
-                self._settle(kind, [one])
-        else:
-            for (_, _, future), answer in zip(group, answers, strict=True):
-                future.set_result(answer)

@@ -26,17 +26,14 @@ def serve(
     host: str,
     port: int,
     rate: float,
-    shards: bool = False,
-    shard_of: str | None = None,
     model: str | None = None,
     show: bool = False,
 ) -> None:
     """Serve indexes on `http://host:port` until SIGINT or SIGTERM, or until none can be loaded.
 
     Args:
-        indexes: folders; with `shards` the addresses of the shards of one index.
+        indexes: folders.
         rate: requests a second that each client may send.
-        shard_of: the name of the whole index. Each folder is a shard of the whole.
         model: of all folders; None: as each says.
         show: whether to open the page in a browser.
 
@@ -49,11 +46,9 @@ def serve(
     try:
         import uvicorn
 
-        from manymatch.search.service.any_index import AnyIndex
         from manymatch.search.service.app import application
         from manymatch.search.service.guard import Connection
         from manymatch.search.service.served_index import ServedIndex
-        from manymatch.search.service.sharded_index import ShardedIndex
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"the package '{error.name}' is missing. Install it: pip install 'manymatch[search]'."
@@ -65,11 +60,7 @@ def serve(
         useless.set()
         server.should_exit = True
 
-    served: list[AnyIndex] = (
-        [ShardedIndex.from_addresses([str(address) for address in indexes])]
-        if shards
-        else [ServedIndex.from_folder(Path(folder), shard_of, model) for folder in indexes]
-    )
+    served = [ServedIndex.from_folder(Path(folder), model) for folder in indexes]
     config = uvicorn.Config(
         application(served, host, rate, end),
         http=Connection,
