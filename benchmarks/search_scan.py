@@ -98,7 +98,7 @@ def case(
     )
     blocks = (gallery.rows(slice(at, min(at + BLOCK, items))) for at in range(0, items, BLOCK))
     write_codes(folder / "codes", model, blocks, "images")
-    scanner = Scanner(model, gallery, Codes(folder / "codes"))
+    scanner = Scanner(model, gallery, Codes.open(folder / "codes"))
     codes = torch.from_numpy(np.memmap(folder / "codes" / "codes.bin", np.int8, "c"))
     exact = ExactScores(model, gallery, "images", None, model.method.products("images"))
     rows = np.arange(items)

@@ -6,7 +6,7 @@ import json
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -24,17 +24,21 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
+Engine = Literal["lance", "lance-ivf"]
 _BETWEEN_LOOKS = 5.0
 """Seconds between two looks of `index --watch` at the source."""
 
 
-def _target(to: Path | None, name: str | None) -> Path:
-    """The index that a command writes: the folder `--to`, or that of an index of params.yaml."""
+def _target(to: str | None, name: str | None) -> Path:
+    """The index that a command writes: the folder `--to`, or that of an index of params.yaml. For
+    a URL, the folder in the current one beside which unfinished parts lie."""
+    if to is not None and "://" in to:
+        return Path.cwd() / to.rstrip("/").rpartition("/")[2]
     if (to is None) == (name is None):
         raise ConfigError(
             "give SOURCE, --model and --to, or else --name with the name of an index in params.yaml"
         )
-    return to or (LAYOUT.indexes / str(name)).resolve()
+    return Path(to).resolve() if to else (LAYOUT.indexes / str(name)).resolve()
 
 
 @commands.command()
@@ -55,8 +59,10 @@ def index(
         ),
     ] = None,
     to: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", resolve_path=True, help="The index to write or to update."),
+        str | None,
+        typer.Option(
+            metavar="FOLDER", help="The index to write or to update; also the URL of a table."
+        ),
     ] = None,
     name: Annotated[
         str | None,
@@ -75,6 +81,13 @@ def index(
     split: Split = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
     part: PartName = None,
+    engine: Annotated[
+        Engine | None,
+        typer.Option(
+            help="Write a table of LanceDB, which several hosts read: lance for exact searches, "
+            "lance-ivf for millions of items by candidates."
+        ),
+    ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Go on, and bring the index up to date every 5 s.")
     ] = False,
@@ -88,7 +101,7 @@ def index(
         raise ConfigError("--watch: a part is made once. Give the option without --part.")
     if part and table:
         raise ConfigError("--table: a part holds no facts. Give the table without --part.")
-    to = _target(to, name)
+    url, target = to if to and "://" in to else None, _target(to, name)
     if name is not None and source is model is None:
         listed = project.params().index(name)
         source, model = Path(listed.source), str(LAYOUT.models / listed.model)
@@ -96,25 +109,36 @@ def index(
         raise ConfigError("give all of SOURCE, --model and --to, or --name alone")
     items = source_of(source, split)
     loaded = load(model, device)
-    parts = Parts(_parts(to), None if part is None else Part.read(part))
+    parts = Parts(_parts(target), None if part is None else Part.read(part))
     if parts.wanted:
         stage.build_part(items, loaded, parts)
     else:
-        times = not to.is_relative_to(LAYOUT.indexes.resolve())  # else an output of DVC
-        build = partial(stage.build, items, loaded, to, model, table, parts=parts, times=times)
-        seen, fault = _states(items), ""
-        say(f"{to}: {build()}")
+        times = not target.is_relative_to(LAYOUT.indexes.resolve())  # else an output of DVC
+        build = partial(
+            stage.build,
+            items,
+            loaded,
+            target,
+            model,
+            table,
+            parts=parts,
+            times=times,
+            engine=engine,
+            url=url,
+        )
+        seen, fault, shown = _states(items), "", url or target
+        say(f"{shown}: {build()}")
         while watch:
             time.sleep(_BETWEEN_LOOKS)
             if (now := _states(items)) == seen:
                 continue
             seen = now
             try:
-                say(f"{to}: {build()}")
+                say(f"{shown}: {build()}")
             except ManyMatchError as error:
                 if str(error) != fault:
                     fault = str(error)
-                    say(f"{to}: not brought up to date: {fault}")
+                    say(f"{shown}: not brought up to date: {fault}")
 
 
 def _states(source: Source) -> list[tuple[str, int, int]] | None:
@@ -139,7 +163,7 @@ def _parts(index: Path) -> Path:
 
 @commands.command()
 def search(
-    index: Annotated[Path, typer.Argument(help="The folder of an index.")],
+    index: Annotated[str, typer.Argument(help="The folder of an index, or the URL of a table.")],
     query: Annotated[str | None, typer.Argument(help="A text, in quotation marks.")] = None,
     image: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A picture instead of a text.")
@@ -221,7 +245,7 @@ def _show(answer: Answer) -> None:
 def serve(
     indexes: Annotated[
         list[str],
-        typer.Argument(metavar="INDEX", help="Folders of 'manymatch index'."),
+        typer.Argument(metavar="INDEX", help="Folders or URLs of 'manymatch index'."),
     ],
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")] = 8000,

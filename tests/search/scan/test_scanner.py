@@ -59,7 +59,7 @@ def codes_of(model: Model, gallery: Embeddings, side: Side = "images", blocks: i
         starts = range(0, len(gallery), size)
         runs = (gallery.rows(slice(at, min(at + size, len(gallery)))) for at in starts)
         write_codes(Path(folder) / "codes", model, runs, side)
-        return Codes(Path(folder) / "codes")
+        return Codes.open(Path(folder) / "codes")
 
 
 def all_scores(

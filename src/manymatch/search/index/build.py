@@ -23,6 +23,7 @@ from manymatch.search.index.manifest import (
     Changes,
     Manifest,
     check_codes,
+    is_table,
     model_identity,
     relative,
     seal_of,
@@ -38,6 +39,7 @@ from manymatch.search.index.stored import (
     table_of,
     write_items,
 )
+from manymatch.search.index.table import Table, has_table
 from manymatch.search.scan.code_writer import write_codes
 from manymatch.util.code_hash import code_hash
 from manymatch.util.errors import DataError, StorageError, repeated
@@ -48,6 +50,7 @@ from manymatch.util.seal import sealed
 
 if TYPE_CHECKING:
     from manymatch.model.model import Model
+    from manymatch.search.index.table_writer import Engine
 
 ITEMS_AT_ONCE = 256
 """Items in a part. A kill costs at most the work on one part."""
@@ -62,6 +65,8 @@ def build(
     *,
     parts: Parts,
     times: bool = True,
+    engine: Engine | None = None,
+    url: str | None = None,
 ) -> Changes:
     """Write the index of `source` to the folder `target`, or bring the index up to date.
 
@@ -74,13 +79,25 @@ def build(
             index are kept.
         times: whether the index knows when files were changed, for filters and quick updates. An
             output of DVC must not know times, which differ from checkout to checkout.
+        engine: the index is a table of LanceDB, whose searches are exact ("lance") or by candidates
+            of the engine ("lance-ivf"); None: what the index is already, or else plain files.
+        url: where the table lies, if not in `target`; unfinished parts lie beside `target`.
 
     Raises:
         CheckpointError: the index holds embeddings of another model.
         DataError: no item of the source can be read, or the table is faulty.
         StorageError: `target` is not an index, or cannot be written.
     """
-    earlier, known = _earlier(source, model, target)
+    place, writer = url or str(target), None
+    earlier: Stored | None
+    if engine or is_table(place):
+        from manymatch.search.index.table_writer import TableWriter
+
+        table_before = _earlier_table(model, place)
+        earlier, known = table_before, table_before.items if table_before else None
+        writer = TableWriter(place, model, source.side, table_before, engine)
+    else:
+        earlier, known = _earlier(source, model, target)
     listed = _listed(source)
     unfinished = UnfinishedParts(target, model_identity(model))
     with parts.joining(lambda part: _identity(source, model, part.of(listed))) as paths:
@@ -89,16 +106,18 @@ def build(
         kept = [_current(entry, rows[entry.path], times) for entry in listed if entry.path in rows]
         items = add_facts(table_of(kept), table, known)
         manifest = Manifest(
-            model=relative(model_path, target),
+            model=relative(model_path, url or target),
             identity=model_identity(model),
-            source=relative(str(source.path), target),
+            source=relative(str(source.path), url or target),
             kind=source.kind,
             split=source.split,
             side=source.side,
             items=len(kept),
             broken=len(listed) - len(kept),
         )
-        if earlier is None or not _is_current(earlier, items, manifest):
+        if writer:
+            writer.write(items, [rows[entry.path] for entry in kept], manifest)
+        elif earlier is None or not _is_current(earlier, items, manifest):
             with sealed(target) as folder:
                 folder.mkdir()
                 gather(folder, [rows[entry.path] for entry in kept])
@@ -190,6 +209,20 @@ def _earlier(source: Source, model: Model, target: Path) -> tuple[Stored | None,
     with contextlib.suppress(DataError):
         return None, read_items(target)
     return None, None
+
+
+def _earlier_table(model: Model, place: str) -> Table | None:
+    """The table that is at `place` already, if it can be read."""
+    if "://" not in place and Path(place).exists() and not is_table(place):
+        raise StorageError(f"{place}: exists and is not a table of LanceDB. Choose another folder")
+    if has_table(place):
+        try:
+            manifest, table = Table.at(place)
+            manifest.check_model(model, Path(place))
+            return table
+        except DataError as error:
+            say(f"{error}: every item is embedded anew")
+    return None
 
 
 def _is_current(earlier: Stored, items: pa.Table, manifest: Manifest) -> bool:

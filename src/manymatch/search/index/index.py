@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from manymatch.batch.caption_text import caption_fault
 from manymatch.model.answer import Answer, Item, Milliseconds, Result, Right, Side
 from manymatch.search.index.filters import Filters
-from manymatch.search.index.manifest import Manifest, seal_of
+from manymatch.search.index.manifest import Manifest, is_table, seal_of
 from manymatch.search.index.sources import Source, source_at
 from manymatch.search.index.stored import OWN, Stored
+from manymatch.search.index.table import Table, Version
 from manymatch.util.arguments import checked
 from manymatch.util.errors import ConfigError, DataError
 from manymatch.util.parquet_file import python_cells
@@ -27,9 +28,8 @@ from manymatch.util.parquet_file import python_cells
 if TYPE_CHECKING:
     from manymatch.model.model import Model
     from manymatch.model.pictures import AnyPicture
-    from manymatch.search.index.queries import Queries
+    from manymatch.search.index.queries import AnyScanner, Queries
     from manymatch.search.scan.exact import Hits
-    from manymatch.search.scan.scanner import Scanner
     from manymatch.util.seal import Seal
 
 
@@ -45,14 +45,14 @@ class Index:
     Attributes:
         folder: where the index lies.
         manifest: the origin of the items, and the model.
-        seal: the seal of the folder as it was opened.
+        seal: the seal of the folder as it was opened; the version of a table.
     """
 
     def __init__(
         self,
         folder: Path,
         manifest: Manifest,
-        seal: Seal,
+        seal: Seal | Version,
         stored: Stored,
         model: Model | str | Path | None,
         beta: float | None,
@@ -60,7 +60,7 @@ class Index:
         self.folder, self.manifest, self.seal = folder, manifest, seal
         self._stored, self._given, self._beta = stored, model, beta
         self._loading = threading.Lock()
-        self._ready: tuple[Model, dict[Side, Scanner]] | None = None
+        self._ready: tuple[Model, dict[Side, AnyScanner]] | None = None
 
     @classmethod
     @checked
@@ -73,6 +73,7 @@ class Index:
         """Open the index in `folder`, which `manymatch index` has written.
 
         Args:
+            folder: a folder, or the URL of a table such as "s3://bucket/photos".
             model: the model that made the index, as `load` gives or takes it. None: the folder that
                 the index names, or the model of the hub that is on this machine already.
             beta: texts rank pictures by their entities, too (CORA); the weight of the whole text,
@@ -84,28 +85,39 @@ class Index:
             ConfigError: `beta` for an index of captions.
         """
         path = Path(folder)
-        seal = seal_of(path)
-        manifest = Manifest.read(seal)
+        seal: Seal | Version
+        if is_table(folder):
+            manifest, stored = Table.at(str(folder))
+            seal = stored.version
+        else:
+            seal = seal_of(path)
+            manifest = Manifest.read(seal)
         if beta is not None and manifest.side == "texts":
             raise ConfigError(f"beta = {beta}: {path} holds captions, and beta ranks pictures.")
         if model is not None and not isinstance(model, str | Path):
             manifest.check_model(model, path)
-        for name in seal.sizes:
-            seal.state(name)
-        stored = Stored.open(path)
-        stored.check(manifest)
-        return cls(path, manifest, seal, stored, model, beta)
+        if isinstance(seal, Version):
+            items: Stored = stored
+        else:
+            for name in seal.sizes:
+                seal.state(name)
+            items = Stored.open(path)
+        items.check(manifest)
+        return cls(path, manifest, seal, items, model, beta)
 
     def __len__(self) -> int:
         return len(self._stored)
 
     def check(self) -> None:
-        """Compare all files with the seal, which reads the embeddings from the disk.
+        """Compare all files with the seal, or read all rows of a table.
 
         Raises:
             DataError: a file is damaged.
         """
-        self.seal.check_all()
+        if isinstance(self._stored, Table):
+            self._stored.check_rows()
+        elif not isinstance(self.seal, Version):
+            self.seal.check_all()
 
     def __contains__(self, id: object) -> bool:
         """Whether the index has the item `id`."""
@@ -188,7 +200,7 @@ class Index:
         if where is not None:
             others = self._filters.included(where)
         others[row] = False
-        embeddings = self._stored.embeddings().rows(slice(row, row + 1))
+        embeddings = self._stored.taken(np.array([row]))
         query = Queries([id], embeddings, self.manifest.side, [([], True)])
         (answer,) = self._answers(query, k, others, least)
         return answer
@@ -241,7 +253,7 @@ class Index:
                 understood=understood,
                 results=self._results(hit, query.side, right) if understood else [],
                 right=right if understood else None,
-                exact=True,
+                exact=hit.exact,
                 reranked=hit.reranked,
                 ms=times,
             )
@@ -262,7 +274,7 @@ class Index:
         ]
 
     @property
-    def _loaded(self) -> tuple[Model, dict[Side, Scanner]]:
+    def _loaded(self) -> tuple[Model, dict[Side, AnyScanner]]:
         """The model, and the scanner for queries of each kind."""
         from manymatch.search.index.queries import loaded
 

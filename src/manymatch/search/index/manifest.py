@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from manymatch.model.model import Model
 
 NAME, CODES = "manifest.json", "codes"
+TABLE, KEY = "items", "manymatch"
+"""The table of an index in LanceDB, and the name of our metadata there."""
 REMEDY = "Run 'manymatch index' again"
 
 
@@ -113,6 +115,11 @@ def seal_of(folder: Path) -> Seal:
     return open_sealed(folder, REMEDY, whole_bytes=None)
 
 
+def is_table(place: str | Path) -> bool:
+    """Whether the index at `place` is a table of LanceDB: a URL, or a folder with the table."""
+    return "://" in str(place) or Path(place, f"{TABLE}.lance").is_dir()
+
+
 def check_codes(seal: Seal) -> None:
     """Compare the codes of the index with the seal, once per process.
 
@@ -124,11 +131,14 @@ def check_codes(seal: Seal) -> None:
         seal.check(name)
 
 
-def relative(path: str, folder: Path) -> str:
+def relative(path: str, folder: Path | str) -> str:
     """A path as seen from `folder`, so that both can move together; a model's name on the hub, of
-    which there is no file, stays. Links are resolved: ".." leads from where a link leads to."""
+    which there is no file, stays. Links are resolved: ".." leads from where a link leads to. From
+    a URL the path is absolute."""
     if not Path(path).exists():
         return path
+    if isinstance(folder, str):
+        return os.path.realpath(path)
     return os.path.relpath(os.path.realpath(path), os.path.realpath(folder))
 
 

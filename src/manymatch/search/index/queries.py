@@ -6,9 +6,10 @@ This module imports torch, which takes a second.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,17 @@ from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Side
 from manymatch.model.model import Model, load
 from manymatch.model.places import downloaded
+from manymatch.search.index.candidates import CandidateScanner
 from manymatch.search.index.manifest import CODES, Manifest, check_codes, seal_of
 from manymatch.search.index.stored import Stored
+from manymatch.search.index.table import Table, Version
 from manymatch.search.scan.codes import Codes
 from manymatch.search.scan.exact import resident
 from manymatch.search.scan.scanner import Scanner
 from manymatch.util.errors import CheckpointError, DataError
 from manymatch.util.seal import Seal
+
+AnyScanner = Scanner | CandidateScanner
 
 
 @dataclass(frozen=True)
@@ -69,15 +74,15 @@ def pictures(model: Model, given: Sequence[Any]) -> Queries:
 
 def loaded(
     manifest: Manifest,
-    seal: Seal,
+    seal: Seal | Version,
     stored: Stored,
     given: Model | str | Path | None,
     beta: float | None,
-) -> tuple[Model, dict[Side, Scanner]]:
+) -> tuple[Model, dict[Side, AnyScanner]]:
     """The model of an index, and the scanner for queries of each kind.
 
     Args:
-        seal: the seal that was read before `stored` was opened.
+        seal: the seal that was read before `stored` was opened; the version of a table.
         given: the model; None: the one that the index names. The author of an index chooses the
             name, so nothing is downloaded by it.
         beta: as for `Index.open`.
@@ -99,14 +104,19 @@ def loaded(
         )
     model = load(given) if isinstance(given, str | Path) else given
     manifest.check_model(model, folder)
-    embeddings, codes = resident(stored.embeddings(), model.device), None
-    try:
-        if embeddings.vectors.device.type == "cpu":  # a GPU reads no codes
-            check_codes(seal)  # so that an answer is exact if it says so
-            codes = Codes(folder / CODES) if (folder / CODES).is_dir() else None
-    finally:  # the codes of another index are no damage
-        if seal_of(folder) != seal:
-            raise DataError(f"{folder}: was replaced while it was opened. Open it again")
-    plain = Scanner(model, embeddings, codes, manifest.side)
-    texts = plain if beta is None else Scanner(model, embeddings, codes, manifest.side, beta)
-    return model, {"images": plain, "texts": texts}
+    make: Callable[..., AnyScanner]
+    if isinstance(stored, Table):
+        make = partial(stored.scanner, model, manifest.side)
+    else:
+        assert isinstance(seal, Seal)
+        embeddings, codes = resident(stored.embeddings(), model.device), None
+        try:
+            if embeddings.vectors.device.type == "cpu":  # a GPU reads no codes
+                check_codes(seal)  # so that an answer is exact if it says so
+                codes = Codes.open(folder / CODES) if (folder / CODES).is_dir() else None
+        finally:  # the codes of another index are no damage
+            if seal_of(folder) != seal:
+                raise DataError(f"{folder}: was replaced while it was opened. Open it again")
+        make = partial(Scanner, model, embeddings, codes, manifest.side)
+    plain = make(beta=None)
+    return model, {"images": plain, "texts": plain if beta is None else make(beta=beta)}

@@ -105,20 +105,27 @@ class Stored:
 
     def embeddings(self) -> Embeddings:
         """All embeddings; only the rows that are read are in memory."""
-        import torch
+        return embeddings_of(self.arrays)
 
-        from manymatch.methods.shared.embeddings import Embeddings
-
-        with warnings.catch_warnings(action="ignore"):  # of read-only arrays; nothing writes
-            return Embeddings(
-                **{name: torch.from_numpy(array) for name, array in self.arrays.items()}
-            )
+    def taken(self, rows: NDArray[np.int64]) -> Embeddings:
+        """The embeddings of the items with these row numbers, in this order."""
+        return embeddings_of({name: array[rows] for name, array in self.arrays.items()})
 
     def blocks(self) -> Iterator[Embeddings]:
         """The embeddings, some rows at once."""
         whole = self.embeddings()
         for start in range(0, len(self), ROWS_AT_ONCE):
             yield whole.rows(slice(start, min(start + ROWS_AT_ONCE, len(self))))
+
+
+def embeddings_of(arrays: dict[str, NDArray[Any]]) -> Embeddings:
+    """Embeddings that share the memory of the arrays of their parts."""
+    import torch
+
+    from manymatch.methods.shared.embeddings import Embeddings
+
+    with warnings.catch_warnings(action="ignore"):  # of read-only arrays; nothing writes
+        return Embeddings(**{name: torch.from_numpy(array) for name, array in arrays.items()})
 
 
 def read_items(folder: Path) -> pa.Table:
@@ -131,12 +138,12 @@ def read_items(folder: Path) -> pa.Table:
     with table_faults(path, _STAGE):
         items = open_table(path, OWN, _STAGE).read()
     check_cells(items, path)
-    if fault := _fault(items):
+    if fault := items_fault(items):
         raise DataError(f"{path}: {fault}. Run the stage '{_STAGE}' again")
     return items
 
 
-def _fault(items: pa.Table) -> str | None:
+def items_fault(items: pa.Table) -> str | None:
     """What is wrong with the table of the items of an index."""
     if (twice := repeated(items.column_names)) is not None:
         return f"two columns are called '{twice}'"

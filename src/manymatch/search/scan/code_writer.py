@@ -24,51 +24,82 @@ _SAMPLE = 16
 _TOLERANCE = 1e-5
 
 
+class Coder:
+    """Makes the codes of a gallery, one run of items after another.
+
+    Args:
+        side: whether the items are images or texts.
+        quantiser: of earlier items of the gallery; None: the first run decides.
+
+    Attributes:
+        count, longest: the number of coded items, and the norm of the longest vector.
+        shape: K, P and S: vectors of an item, numbers of a code, numbers beside a code.
+
+    Raises:
+        ConfigError: the scores of the model's method have no codes.
+    """
+
+    def __init__(self, model: Model, side: Side, quantiser: Quantiser | None = None) -> None:
+        form, method = model.method.products(side), model.preset.method
+        if form is None:
+            raise ConfigError(
+                f"the scores of method '{method}' have no codes. Search without codes."
+            )
+        self._model, self._side, self._form, self.quantiser = model, side, form, quantiser
+        self.count, self.longest, self.shape = 0, 0.0, (0, 0, 0)
+
+    def __call__(self, items: Embeddings) -> tuple[Tensor, Tensor]:
+        """The codes `(K, b, P)` int8 and the numbers `(S, K, b)` float32 of b items.
+
+        Raises:
+            DataError: an item is not finite, or the sets have another number of elements than those
+                of an earlier run.
+            ConfigError: the form is not that of the method's score.
+        """
+        check_items(items, self.count)
+        exact = double(items)
+        vectors, added = self._form.rows(exact).transpose(0, 1), _offsets(self._form, exact)
+        if not self.count:
+            _check_form(self._model, self._form, items, self._side)
+        self.quantiser = self.quantiser or Quantiser.fit(vectors)
+        codes, scales, bounds = self.quantiser.items(vectors)
+        numbers = torch.stack([scales, *bounds, *([] if added is None else [added])])
+        shape = (len(vectors), codes.shape[2], len(numbers))
+        if self.count and shape != self.shape:
+            raise DataError(
+                f"items {self.count} to {self.count + len(items) - 1}: sets of {len(vectors)} "
+                f"elements, but earlier ones have {self.shape[0]}. Pad all sets to one size."
+            )
+        self.longest = max(self.longest, float(vectors.norm(dim=2).max()))
+        self.count, self.shape = self.count + len(items), shape
+        return codes.contiguous(), numbers.float().contiguous()
+
+
 def write_codes(folder: Path, model: Model, blocks: Iterable[Embeddings], side: Side) -> None:
     """Write the codes of a gallery to `folder`. The codes of an index are in the index's seal.
 
     Args:
         blocks: the gallery, one run of items after another.
-        side: whether the items are images or texts.
 
     Raises:
-        DataError: there are no items, an item is not finite, or the sets of two runs have different
-            numbers of elements.
-        ConfigError: the scores of the model's method have no codes.
+        DataError: there are no items; or as for a `Coder`.
+        ConfigError: as for a `Coder`.
     """
-    form, method = model.method.products(side), model.preset.method
-    if form is None:
-        raise ConfigError(f"the scores of method '{method}' have no codes. Search without codes.")
-    count, shape, longest, quantiser = 0, (0, 0, 0), 0.0, Quantiser()
+    coder = Coder(model, side)
     with replacing(folder) as partial:
         partial.mkdir()
         with (partial / "codes.bin").open("wb") as file, (partial / "errors.bin").open("wb") as own:
             for items in _runs(blocks, BLOCK):
-                check_items(items, count)
-                exact = double(items)
-                vectors, added = form.rows(exact).transpose(0, 1), _offsets(form, exact)
-                if not count:
-                    _check_form(model, form, items, side)
-                    quantiser = Quantiser.fit(vectors)
-                codes, scales, bounds = quantiser.items(vectors)
-                numbers = torch.stack([scales, *bounds, *([] if added is None else [added])])
-                before, shape = shape, (len(vectors), codes.shape[2], len(numbers))
-                if count and shape != before:
-                    raise DataError(
-                        f"items {count} to {count + len(items) - 1}: sets of {len(vectors)} "
-                        f"elements, but earlier ones have {before[0]}. Pad all sets to one size."
-                    )
-                file.write(codes.contiguous().numpy().data)
-                own.write(numbers.float().contiguous().numpy().data)
-                longest = max(longest, float(vectors.norm(dim=2).max()))
-                count += len(items)
-        if not count:
+                codes, numbers = coder(items)
+                file.write(codes.numpy().data)
+                own.write(numbers.numpy().data)
+        if coder.quantiser is None:
             raise DataError("there are no items to search")
-        values = method, side, count, *shape, longest
+        values = model.preset.method, side, coder.count, *coder.shape, coder.longest
         sizes = Sizes.model_validate(dict(zip(Sizes.model_fields, values, strict=True)))
         write_json(partial / "codes.json", sizes.model_dump())
         for name in ARRAYS:
-            if (array := getattr(quantiser, name)) is not None:
+            if (array := getattr(coder.quantiser, name)) is not None:
                 np.save(partial / f"{name}.npy", array.numpy())
 
 

@@ -65,34 +65,55 @@ class Sizes(Strict):
 
 
 class Codes:
-    """The codes of a gallery in a folder, mapped from the disk.
+    """The codes of a gallery.
+
+    Args:
+        codes, numbers: as in `codes.bin` and `errors.bin`.
+        name: of the codes in an error.
 
     Raises:
-        DataError: the codes are missing or damaged.
+        DataError: the codes are damaged.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.sizes = sizes = _sizes(folder / "codes.json")
+    def __init__(
+        self,
+        sizes: Sizes,
+        codes: NDArray[np.int8],
+        numbers: NDArray[np.float32],
+        quantiser: Quantiser,
+        name: str | Path,
+    ) -> None:
+        self.sizes, self._codes, self._numbers = sizes, codes, numbers
         self.count, self.elements, self.longest = sizes.count, sizes.elements, sizes.longest
-        vectors = sizes.count * sizes.elements
-        self._codes = _mapped(folder / "codes.bin", np.int8, vectors * sizes.size)
-        self._numbers = _mapped(folder / "errors.bin", np.float32, vectors * sizes.numbers)
-        self._quantiser = Quantiser(
-            **{
-                name: _array(path, ndim)
-                for name, ndim in ARRAYS.items()
-                if (path := folder / f"{name}.npy").exists()
-            }
-        )
-        self._check_bounds(folder / "errors.bin")
+        self._quantiser = quantiser
+        self._check_bounds(name)
 
-    def check(self, model: Model, gallery: Embeddings, side: Side) -> None:
-        """Refuse codes of another gallery, which are a `DataError`."""
-        sizes, expected = self.sizes, (model.preset.method, side, len(gallery))
+    @classmethod
+    def open(cls, folder: Path) -> Codes:
+        """The codes in a folder, mapped from the disk.
+
+        Raises:
+            DataError: the codes are missing or damaged.
+        """
+        sizes = _sizes(folder / "codes.json")
+        vectors = sizes.count * sizes.elements
+        arrays = {
+            name: _array(path, ndim)
+            for name, ndim in ARRAYS.items()
+            if (path := folder / f"{name}.npy").exists()
+        }
+        codes = _mapped(folder / "codes.bin", np.int8, vectors * sizes.size)
+        numbers = _mapped(folder / "errors.bin", np.float32, vectors * sizes.numbers)
+        return cls(sizes, codes, numbers, Quantiser(**arrays), folder / "errors.bin")
+
+    def check(self, model: Model, gallery: Embeddings, count: int, side: Side) -> None:
+        """Refuse codes that are not of `count` items such as the first one of `gallery`: a
+        `DataError`."""
+        sizes, expected = self.sizes, (model.preset.method, side, count)
         if (sizes.method, sizes.side, sizes.count) != expected:
             raise DataError(
                 f"the codes are of {sizes.count} {sizes.side} and the method '{sizes.method}', not "
-                f"of {len(gallery)} {side} and '{model.preset.method}'. {_REMEDY}"
+                f"of {count} {side} and '{model.preset.method}'. {_REMEDY}"
             )
         form = model.method.products(side)
         assert form is not None  # `write_codes` has refused this method
@@ -115,13 +136,13 @@ class Codes:
         """The number of numbers of a vector without an offset."""
         return 3 if self._quantiser.basis is None else 4
 
-    def _check_bounds(self, path: Path) -> None:
+    def _check_bounds(self, name: str | Path) -> None:
         """Refuse numbers that bound nothing: only offsets may be negative or minus infinity."""
         for items in self.runs(1):
             _, numbers = self.run(items)
             own, added = numbers[: self._bounds], numbers[self._bounds :]
             if not bool((own.isfinite() & (own >= 0)).all()) or not bool((added < torch.inf).all()):
-                raise DataError(f"{path}: a number is no bound. {_REMEDY}")
+                raise DataError(f"{name}: a number is no bound. {_REMEDY}")
 
     def upper_bounds(self, queries: Sequence[ProductQuery]) -> NDArray[np.float32]:
         """Upper bounds `(q, n)` of the scores of all items, in one pass over the codes."""

@@ -14,6 +14,7 @@ A gallery on a GPU is scored there as a whole, and the best items come to the CP
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -47,6 +48,10 @@ _SPAN = 1.5
 scored, because a range needs no copy."""
 
 
+Take = Callable[[NDArray[np.int64]], Embeddings]
+"""Row numbers to the embeddings of these items, in this order."""
+
+
 def single(queries: Embeddings) -> list[Embeddings]:
     """The queries one by one, in float64. Embeddings are numbers of float32.
 
@@ -65,6 +70,7 @@ class ExactScores:
     Args:
         model, gallery, side, beta, resident: as for `Scanner`.
         form: of the score; None: the score may read parts that have any number of rows for an item.
+        take: as for `Scanner`.
 
     Raises:
         ConfigError: `beta` is out of range, or the model's method gives texts no entities.
@@ -78,6 +84,7 @@ class ExactScores:
         beta: float | None,
         form: ProductForm | None,
         resident: bool = False,
+        take: Take | None = None,
     ) -> None:
         if beta is not None and not (
             0 <= beta <= 1 and model.method.products("images", beta) is not None
@@ -86,7 +93,7 @@ class ExactScores:
                 f"re-ranking by entities with beta {beta}: expected the method 'cora', not "
                 f"'{model.preset.method}', and a beta from 0 to 1."
             )
-        self._model, self._side = model, side
+        self._model, self._side, self._take = model, side, take
         self._gallery = gallery.scored() if form is None else item_parts(gallery)
         dotted = form is not None and form.reads_vectors_alone and beta is None and dots.available()
         self._uses_dots = dotted and gallery.vectors.dtype == torch.float32 and not resident
@@ -136,7 +143,9 @@ class ExactScores:
 
     def _scores(self, query: Embeddings, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         first, end = int(rows[0]), int(rows[-1]) + 1
-        if end - first <= _SPAN * len(rows):
+        if self._take is not None:
+            items, rows = self._take(rows), np.arange(len(rows))
+        elif end - first <= _SPAN * len(rows):
             items, rows = self._gallery.rows(slice(first, end)), rows - first
         else:
             items, rows = _taken(self._gallery, rows), np.arange(len(rows))
@@ -156,11 +165,13 @@ class Hits:
         rows: `(k,)` int64, rows of the gallery; fewer than k if fewer items qualify.
         scores: `(k,)` float32.
         reranked: the number of items that were scored exactly.
+        exact: whether no other item can be among them.
     """
 
     rows: NDArray[np.int64]
     scores: NDArray[np.float32]
     reranked: int
+    exact: bool = True
 
 
 class Best:

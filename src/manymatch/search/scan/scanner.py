@@ -22,7 +22,7 @@ from manymatch.model.model import Model
 from manymatch.model.scores import check_elements, check_origin
 from manymatch.search.scan import dots
 from manymatch.search.scan.codes import BLOCK, Codes
-from manymatch.search.scan.exact import Best, ExactScores, Hits, check_items, single
+from manymatch.search.scan.exact import Best, ExactScores, Hits, Take, check_items, single
 from manymatch.similarities.blocks import runs
 from manymatch.util.errors import ConfigError, DataError
 
@@ -51,6 +51,9 @@ class Scanner:
         beta: weight of the whole text where CORA ranks by the text's entities, too
             (`evaluation.ensemble`); None: no re-ranking.
         resident: whether all items are scored where the gallery is; None: only on a GPU.
+        take: gives the items of a gallery that is not in memory, of which `gallery` then has the
+            first; None: the gallery is in memory.
+        count: the number of items of such a gallery.
 
     Raises:
         DataError: an item is not finite, or the codes do not belong to the gallery.
@@ -65,15 +68,17 @@ class Scanner:
         side: Side = "images",
         beta: float | None = None,
         resident: bool | None = None,
+        take: Take | None = None,
+        count: int | None = None,
     ) -> None:
         check_origin(gallery, model.identity, side)
         self._identity = model.identity
         self._form = model.method.products(side, beta)
         self._resident = gallery.vectors.device.type != "cpu" if resident is None else resident
-        self._exact = ExactScores(model, gallery, side, beta, self._form, self._resident)
-        self._count, self._shape = len(gallery), gallery.vectors.shape[1:]
+        self._exact = ExactScores(model, gallery, side, beta, self._form, self._resident, take)
+        self._count, self._shape = count or len(gallery), gallery.vectors.shape[1:]
         if codes is not None:
-            codes.check(model, gallery, side)
+            codes.check(model, gallery, self._count, side)
         check_elements(model.method, gallery)
         scans = self._form is not None and not self._resident and dots.available()
         self._codes = codes if scans else None
@@ -102,11 +107,7 @@ class Scanner:
         if k < 1:
             raise ConfigError(f"{k} results: expected at least 1.")
         check_origin(queries, self._identity)
-        if queries.vectors.shape[2] != self._shape[1]:
-            raise DataError(
-                f"queries of {queries.vectors.shape[2]} numbers for items of {self._shape[1]}: "
-                "these are embeddings of different models"
-            )
+        check_size(queries, self._shape[1])
         lowest = np.float32(-np.inf if least is None else least)
         hits, exact = [], single(queries)
         longest = 0.0 if self._codes is None else self._codes.longest
@@ -164,6 +165,15 @@ class Scanner:
                 "bound. Make the index again"
             )
         best.add(rows, scores)
+
+
+def check_size(queries: Embeddings, size: int) -> None:
+    """Refuse queries whose vectors do not have the `size` of the items': a `DataError`."""
+    if queries.vectors.shape[2] != size:
+        raise DataError(
+            f"queries of {queries.vectors.shape[2]} numbers for items of {size}: these are "
+            "embeddings of different models"
+        )
 
 
 def _passes(queries: Sequence[ProductQuery]) -> Iterator[list[ProductQuery]]:

@@ -28,6 +28,7 @@ from manymatch.util.progress import say
 
 if TYPE_CHECKING:
     from manymatch.search.index.index import Index
+    from manymatch.search.index.table import Version
     from manymatch.util.seal import Seal
 
 _SECONDS = 60.0
@@ -55,7 +56,7 @@ class ServedIndex:
 
     Args:
         name: the name in requests.
-        folder: the folder of the index.
+        folder: the folder of the index, or the URL of its table.
         model: the folder of the model or its name on the hub; None: as the index says.
 
     Attributes:
@@ -64,7 +65,7 @@ class ServedIndex:
         batch_seen: called with the size of each batch.
     """
 
-    def __init__(self, name: str, folder: Path, model: str | None = None) -> None:
+    def __init__(self, name: str, folder: str | Path, model: str | None = None) -> None:
         self.name, self.folder, self._model = name, folder, model
         self.status: Literal["loading", "ready", "failed"] = "loading"
         self.fault: str | None = None
@@ -72,20 +73,21 @@ class ServedIndex:
         self.batch_seen: Callable[[int], object] = lambda size: None
         self._index: Index | None = None
         self._following, self._ended, self._said = threading.Lock(), threading.Event(), ""
-        self._refused: Seal | None = None
-        """The seal of the index that could not be used, while no other one answers."""
+        self._refused: Seal | Version | None = None
+        """The state of the index that could not be used, while no other one answers."""
         self._batcher = Batcher(self._answers, lambda size: self.batch_seen(size))
 
     @classmethod
-    def from_folder(cls, folder: Path, model: str | None = None) -> ServedIndex:
-        """The index in `folder`, under the folder's name without `.index`.
+    def from_folder(cls, folder: str | Path, model: str | None = None) -> ServedIndex:
+        """The index in `folder`, or the table at a URL, under its name without `.index`.
 
         Raises:
             ConfigError: the folder is missing, or the name is not a name.
         """
-        if not folder.is_dir():
+        url = "://" in str(folder)
+        if not url and not Path(folder).is_dir():
             raise ConfigError(f"{folder}: no such index. Make it with 'manymatch index'.")
-        own = folder.resolve().name.removesuffix(".index")
+        own = (Path(folder) if url else Path(folder).resolve()).name.removesuffix(".index")
         return cls(checked_name(own, "index"), folder, model)
 
     def load(self) -> threading.Thread:
@@ -183,7 +185,7 @@ class ServedIndex:
             self._take(index)
             say(f"index '{self.name}' is ready")
             with self._following:
-                index.check()  # reads all embeddings, which takes a while for a large index
+                self._check(index)  # reads all embeddings, which takes a while for a large index
         except (ManyMatchError, OSError) as error:
             if self._seal() != before:  # the index was replaced meanwhile
                 self._load()
@@ -195,12 +197,20 @@ class ServedIndex:
             say(f"error: index '{self.name}': {error}")
         threading.Thread(target=self._follow, daemon=True).start()
 
-    def _seal(self) -> Seal | None:
-        """The seal of the index in the folder; None: there is none that can be read."""
-        from manymatch.search.index.manifest import seal_of
+    @staticmethod
+    def _check(index: Index) -> None:
+        """Compare the index with its seal. A table is not read as a whole: it may be far away."""
+        from manymatch.util.seal import Seal
+
+        if isinstance(index.seal, Seal):
+            index.check()
+
+    def _seal(self) -> Seal | Version | None:
+        """The state of the index; None: there is none that can be read."""
+        from manymatch.search.index.table import state_of
 
         with suppress(ManyMatchError, OSError):
-            return seal_of(self.folder)
+            return state_of(self.folder)
         return None
 
     def _take(self, index: Index) -> None:
@@ -243,7 +253,7 @@ class ServedIndex:
                     index = Index.open(self.folder, former.model if former else self._model)
                 except CheckpointError:  # another model made the new index
                     index = Index.open(self.folder, self._model)
-                index.check()
+                self._check(index)
                 self._take(index)
                 self.fault = None
                 self._tell(f"index '{self.name}' was replaced: {len(index):,} items")

@@ -32,9 +32,9 @@ def serve(
     """Serve indexes on `http://host:port` until SIGINT or SIGTERM, or until none can be loaded.
 
     Args:
-        indexes: folders.
+        indexes: folders, and URLs of tables.
         rate: requests a second that each client may send.
-        model: of all folders; None: as each says.
+        model: of all indexes; None: as each says.
         show: whether to open the page in a browser.
 
     Raises:
@@ -60,7 +60,7 @@ def serve(
         useless.set()
         server.should_exit = True
 
-    served = [ServedIndex.from_folder(Path(folder), model) for folder in indexes]
+    served = [ServedIndex.from_folder(folder, model) for folder in indexes]
     config = uvicorn.Config(
         application(served, host, rate, end),
         http=Connection,

@@ -1,0 +1,223 @@
+"""Writes an index to a table of LanceDB, or changes the rows that differ, by one commit."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import torch
+from numpy.typing import NDArray
+
+from manymatch.methods.shared.embeddings import Embeddings
+from manymatch.model.answer import Side
+from manymatch.model.model import Model
+from manymatch.search.index.candidates import form_of, mean_vectors
+from manymatch.search.index.manifest import KEY, TABLE, Manifest
+from manymatch.search.index.stored import Row, Stored
+from manymatch.search.index.table import (
+    OTHERS,
+    PARTS,
+    Table,
+    Version,
+    connected,
+    current,
+    engine_faults,
+    lists,
+    manifest_of,
+    packed,
+)
+from manymatch.search.scan.code_writer import Coder
+from manymatch.search.scan.codes import ARRAYS, BLOCK
+from manymatch.search.scan.quantiser import Quantiser
+from manymatch.util.errors import ConfigError, DataError
+
+Engine = Literal["lance", "lance-ivf"]
+_KEPT = timedelta(days=1)
+"""How long a service may read a former version."""
+_FRAGMENTS = 16
+"""Small files of a table that are joined. Each update writes one."""
+_FEWEST = 4_096
+"""Items from which an index of vectors is worth making."""
+
+
+class TableWriter:
+    """Writes the items of an index to the table at `place`.
+
+    Args:
+        side: whether the items are images or texts.
+        earlier: the table as it is; None: there is none that can be read.
+        engine: "lance-ivf" for searches by candidates of the engine; None: the kind of the earlier
+            table.
+
+    Raises:
+        ConfigError: the score of the method has no candidates, or the earlier table has another
+            kind.
+    """
+
+    def __init__(
+        self, place: str, model: Model, side: Side, earlier: Table | None, engine: Engine | None
+    ) -> None:
+        self._place, self._model, self._side, self._earlier = place, model, side, earlier
+        former = earlier is not None and earlier.searches_candidates
+        by_candidates = engine == "lance-ivf" if engine else former
+        if earlier is not None and by_candidates != former:
+            raise ConfigError(
+                f"{place}: a table of another kind than --engine {engine}. Leave the option, or "
+                "choose another place."
+            )
+        self._form = form_of(model, side) if by_candidates else None
+        self._coder: Coder | None = None
+
+    def write(self, items: pa.Table, rows: Sequence[Row], manifest: Manifest) -> None:
+        """Bring the table to these items, whose embeddings are in the `rows`.
+
+        Raises:
+            DataError: the table was changed meanwhile, or the engine fails.
+        """
+        if taken := {*PARTS, *OTHERS} & {*items.column_names}:
+            raise ConfigError(
+                f"--table: a table of LanceDB has its own column '{min(taken)}'. Rename the column."
+            )
+        self._manifest = manifest
+        earlier, ranks = self._earlier, None
+        if earlier is not None and items.schema.equals(earlier.items.schema):
+            ranks = _ranks(items, earlier)
+        with engine_faults(self._place):
+            if earlier is None or ranks is None:
+                self._create(items, rows)
+            else:
+                self._change(items, rows, ranks, earlier)
+
+    def _create(self, items: pa.Table, rows: Sequence[Row]) -> None:
+        self._coder = self._new_coder(None)
+        batches = self._batches(items, rows, np.arange(len(items), dtype=float))
+        first = next(batches)
+        quantiser: dict[str, Any] = {"elements": np.float64(0)}
+        if self._coder is not None:
+            quantiser["elements"] = np.float64(self._coder.shape[0])
+            for name in ARRAYS:
+                if (array := getattr(self._coder.quantiser, name)) is not None:
+                    quantiser[name] = array.numpy()
+        np.savez(file := io.BytesIO(), **quantiser)
+        fields = [
+            field.with_metadata(packed(self._manifest)) if field.name == "id" else field
+            for field in first.schema
+        ]
+        schema = pa.schema(fields, metadata={KEY: base64.b64encode(file.getvalue())})
+
+        def data() -> Iterator[pa.RecordBatch]:
+            yield from first.cast(schema).to_batches()
+            for batch in batches:
+                yield from batch.cast(schema).to_batches()
+
+        database = connected(self._place)
+        table = database.create_table(TABLE, data(), schema=schema, mode="overwrite")
+        if self._form is not None and len(items) >= _FEWEST:
+            from lancedb.index import IvfFlat
+
+            table.create_index("vector", config=IvfFlat(distance_type="dot"))
+
+    def _change(
+        self, items: pa.Table, rows: Sequence[Row], ranks: NDArray[np.float64], earlier: Table
+    ) -> None:
+        table = current(self._place)
+        if Version(self._place, table.version) != earlier.version:
+            raise DataError(f"{self._place}: was changed meanwhile. Run 'manymatch index' again")
+        arrays = {name: torch.from_numpy(a) for name, a in earlier.quantiser_arrays.items()}
+        arrays.pop("elements")
+        self._coder = self._new_coder(Quantiser(**arrays))
+        former = dict(zip(earlier.items["path"].to_pylist(), range(len(earlier)), strict=True))
+        places = [former.pop(path, -1) for path in items["path"].to_pylist()]
+        facts = _facts(earlier.items)
+        changed = [
+            number
+            for number, (place, row, fact) in enumerate(
+                zip(places, rows, _facts(items), strict=True)
+            )
+            if place < 0 or row[0] is not earlier or row[1] != place or fact != facts[place]
+        ]
+        removed = ", ".join(repr(float(earlier.ranks[place])) for place in former.values())
+        if changed:
+            selected = [rows[number] for number in changed]
+            batches = self._batches(items.take(changed), selected, ranks[changed])
+            merge = table.merge_insert("path").when_matched_update_all()
+            merge = merge.when_not_matched_insert_all()
+            if removed:
+                merge = merge.when_not_matched_by_source_delete(f"rank in ({removed})")
+            merge.execute(pa.concat_tables(batches).cast(_plain(table.schema)))
+        elif removed:
+            table.delete(f"rank in ({removed})")
+        if manifest_of(self._place, table.schema) != self._manifest:
+            table.update_field_metadata({"path": "id", "metadata": packed(self._manifest)})
+        if table.stats()["fragment_stats"]["num_small_fragments"] > _FRAGMENTS:
+            table.optimize(cleanup_older_than=_KEPT)
+
+    def _new_coder(self, quantiser: Quantiser | None) -> Coder | None:
+        if self._form is not None or self._model.method.products(self._side) is None:
+            return None
+        return Coder(self._model, self._side, quantiser)
+
+    def _batches(
+        self, items: pa.Table, rows: Sequence[Row], ranks: NDArray[np.float64]
+    ) -> Iterator[pa.Table]:
+        """The rows of the table, in bounded memory."""
+        for start in range(0, len(items), BLOCK):
+            batch = items.slice(start, BLOCK).drop_columns(["row"])
+            embeddings = _gathered(rows[start : start + BLOCK])
+            columns: dict[str, pa.Array] = {"rank": pa.array(ranks[start : start + BLOCK])}
+            for name, part in embeddings.parts().items():
+                columns[name] = lists(part.numpy(), inner=name == "vectors")
+            if self._form is not None:
+                columns["vector"] = lists(mean_vectors(self._form, embeddings))
+            elif self._coder is not None:
+                codes, errors = self._coder(embeddings)
+                columns["codes"] = lists(codes.transpose(0, 1).flatten(1).numpy())
+                columns["errors"] = lists(errors.permute(2, 1, 0).flatten(1).numpy())
+            for name, column in columns.items():
+                batch = batch.append_column(name, column)
+            yield batch.combine_chunks()
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """The schema without the metadata of its columns."""
+    return pa.schema([pa.field(field.name, field.type) for field in schema])
+
+
+def _facts(items: pa.Table) -> list[tuple[Any, ...]]:
+    """What the table tells of each item."""
+    columns = [items[name].to_pylist() for name in items.column_names if name != "row"]
+    return list(zip(*columns, strict=True))
+
+
+def _gathered(rows: Sequence[Row]) -> Embeddings:
+    """The embeddings of the rows, in this order."""
+    places: dict[int, list[int]] = {}
+    for place, (stored, _) in enumerate(rows):
+        places.setdefault(id(stored), []).append(place)
+    sources: dict[int, Stored] = {id(stored): stored for stored, _ in rows}
+    parts = [
+        sources[key].taken(np.array([rows[place][1] for place in own]))
+        for key, own in places.items()
+    ]
+    order = torch.from_numpy(np.argsort(np.concatenate(list(places.values()))))
+    return Embeddings.join(parts).map(lambda part: part[order])
+
+
+def _ranks(items: pa.Table, earlier: Table) -> NDArray[np.float64] | None:
+    """A rank for each item: known items keep theirs, new ones lie between. None: the known items
+    have another order, or there is no number between two ranks."""
+    known = dict(zip(earlier.items["path"].to_pylist(), earlier.ranks.tolist(), strict=True))
+    ranks = np.array([known.get(path, np.nan) for path in items["path"].to_pylist()])
+    places = np.flatnonzero(~np.isnan(ranks))
+    if not len(places):
+        return None
+    before, after = places[0], len(ranks) - 1 - places[-1]
+    edges = [places[0] - before - 1, *places, places[-1] + after + 1]
+    values = [ranks[places[0]] - before - 1, *ranks[places], ranks[places[-1]] + after + 1]
+    filled = np.interp(np.arange(len(ranks)), edges, values)
+    return filled if bool((np.diff(filled) > 0).all()) else None
