@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from manymatch import Model
+from manymatch.evaluation.ensemble import reranked
 from manymatch.methods.shared.embeddings import Embeddings
+from manymatch.model.answer import Side
+from manymatch.search.index.queries import AnyScanner
+from manymatch.search.scan.exact import Hits, double
 
 MakeModel = Callable[[str], Model]
 
@@ -74,3 +79,58 @@ def with_entities(texts: Embeddings) -> Embeddings:
     owners: Tensor = torch.arange(len(texts)).repeat_interleave(counts)
     entities = normalize(torch.randn(len(owners), texts.vectors.shape[2]), dim=1)
     return Embeddings(texts.vectors, entities=entities, entity_caption=owners)
+
+
+TOLERANCE = {"msrm": 1e-4, "pcmepp": 1e-4, "pcme samples": 0.02}
+"""Of scores in float32. The expanded squares of distances of these two cancel each other, which
+loses digits where a distance is small."""
+
+
+def all_scores(
+    model: Model, gallery: Embeddings, queries: Embeddings, side: Side, beta: float | None = None
+) -> np.ndarray:
+    """`(q, n)`."""
+    sides = (gallery, queries) if side == "images" else (queries, gallery)
+    with torch.inference_mode():
+        if beta is not None:
+            scores = reranked(model.method.score, beta)(*sides).float()
+        else:
+            scores = model.score(*sides, "text" if side == "images" else "image")
+    return (scores.T if side == "images" else scores).numpy()
+
+
+def compare(
+    scanner: AnyScanner,
+    gallery: Embeddings,
+    queries: Embeddings,
+    model: Model,
+    k: int,
+    side: Side = "images",
+    beta: float | None = None,
+    included: np.ndarray | None = None,
+    below: bool = False,
+    tolerance: float = 1e-6,
+) -> list[Hits]:
+    """Compare a search with the scores of all items, in float32 and rounded from float64.
+
+    Args:
+        below: leave out scores below the median.
+    """
+    single = all_scores(model, gallery, queries, side, beta)
+    exact = all_scores(model, double(gallery), double(queries), side, beta)
+    least = float(np.median(exact)) if below else None
+    found = scanner.top(queries, k, included, least)
+    for hits, ours, scores in zip(found, single, exact, strict=True):
+        np.testing.assert_array_equal(hits.scores, scores[hits.rows])
+        if not hits.exact:
+            continue
+        qualified = np.ones(len(scores), bool) if included is None else included.copy()
+        if least is not None:
+            qualified &= scores >= np.float32(least)
+        order = np.argsort(-scores, kind="stable")
+        order = order[qualified[order]][:k]
+        np.testing.assert_array_equal(hits.rows, order)
+        np.testing.assert_array_equal(hits.scores, scores[order])
+        np.testing.assert_allclose(hits.scores, ours[order], atol=tolerance, rtol=2e-6)
+        assert len(hits.rows) <= hits.reranked <= len(scores)
+    return found

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from made_galleries import SCORES, MakeModel
 from PIL import Image
 from small_methods import small
 
+import manymatch
+from manymatch import Model
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset
 from manymatch.features.backbone import Sources
@@ -66,3 +70,15 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         paths.append(folder / f"{number}.png")
         image.save(paths[-1])
     return paths
+
+
+@pytest.fixture(scope="session")
+def small_model(make_model: Callable[..., Path]) -> MakeModel:
+    """The model of a score in `SCORES`, with fresh weights."""
+
+    @cache
+    def made(score: str) -> Model:
+        method, changes = SCORES[score]
+        return manymatch.load(make_model(method, settings=changes), "cpu")
+
+    return made

@@ -2,13 +2,51 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from manymatch import Index
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_galleries import (
+    KINDS,
+    SCORES,
+    SETS,
+    TOLERANCE,
+    MakeModel,
+    compare,
+    made_up,
+    with_entities,
+)
+
+from manymatch import Index, Model, load
+from manymatch.methods.shared.embeddings import Embeddings
+from manymatch.model.answer import Side
+from manymatch.search.index import candidates
+from manymatch.search.index.manifest import Manifest, model_identity
+from manymatch.search.index.sources import Entry
+from manymatch.search.index.stored import Stored, table_of
 from manymatch.search.index.table import Table
+from manymatch.search.index.table_writer import Engine, TableWriter
+from manymatch.search.scan.scanner import Scanner
+from manymatch.util.errors import ManyMatchError
 
 from .conftest import Album
 
+S3 = {
+    "AWS_ENDPOINT": "http://127.0.0.1:9",
+    "AWS_ACCESS_KEY_ID": "a",
+    "AWS_SECRET_ACCESS_KEY": "b",
+    "AWS_REGION": "us-east-1",
+    "AWS_ALLOW_HTTP": "true",
+}
+"""Of an object store that does not answer."""
 pytest.importorskip("lancedb")
 
 
@@ -51,3 +89,133 @@ def test_a_table_answers_as_files_do_before_and_after_an_update(table: Album) ->
     same(table.open(), files.open())
     assert len(former) == 12 and len(former.search("two dogs", 20).results) == 12
     table.open().check()
+
+
+@pytest.mark.parametrize("score", [*SCORES, "cora beta"])
+@settings(deadline=None, derandomize=True, database=None, max_examples=3)
+@given(data=st.data())
+def test_what_says_exact_equals_brute_force(
+    small_model: MakeModel, score: str, data: st.DataObject
+) -> None:
+    model, draw = small_model(score.removesuffix(" beta")), data.draw
+    n, seed = draw(st.integers(1, 100)), draw(st.integers(0, 2**31))
+    elements = draw(st.sampled_from([1, 2, 4])) if score in SETS else 1
+    size = 16 if score == "pcme samples" else draw(st.sampled_from([1, 16, 40]))
+    side: Side = draw(st.sampled_from(["images", "texts"]))
+    unequal = score in SETS and draw(st.booleans())
+    gallery = made_up(draw(st.sampled_from(KINDS)), n, elements, size, seed, unequal=unequal)
+    queries = made_up("random", 4, elements, size, seed + 1, unequal=unequal)
+    beta = draw(st.floats(0, 1)) if score == "cora beta" and side == "images" else None
+    if beta is not None:
+        queries = with_entities(queries)
+    wanted = {
+        "k": draw(st.sampled_from([1, 5, 200])),
+        "included": np.arange(n) % 3 > 0 if draw(st.booleans()) else None,
+        "tolerance": TOLERANCE.get(score, 1e-6),
+    }
+    engine, few = draw(st.sampled_from(["lance", "lance-ivf"])), draw(st.booleans())
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        if few:  # so that the engine must choose
+            patch.setattr(candidates, "_CANDIDATES", 1)
+            patch.setattr(candidates, "_TIMES", 2)
+            patch.setattr(candidates, "_ALL", 1)
+        written(folder, model, gallery, side, engine)
+        scanner = Table.at(folder)[1].scanner(model, side, beta)
+        found = compare(scanner, gallery, queries, model, side=side, beta=beta, **wanted)
+    assert all(hits.exact for hits in found) or (engine == "lance-ivf" and few)
+
+
+def written(
+    folder: str, model: Model, gallery: Embeddings, side: Side, engine: Engine = "lance"
+) -> None:
+    """Write a gallery to a table."""
+    entries = [Entry(f"{row:06}.jpg", facts={"text": "a"}) for row in range(len(gallery))]
+    items = table_of(entries)
+    arrays = {name: part.numpy() for name, part in gallery.scored_parts().items()}
+    stored = Stored(Path(folder), items, arrays)
+    manifest = Manifest(
+        model="model",
+        identity=model_identity(model),
+        source="",
+        kind="folder",
+        split=None,
+        side=side,
+        items=len(gallery),
+        broken=0,
+    )
+    writer = TableWriter(folder, model, side, None, engine)
+    writer.write(items, [(stored, row) for row in range(len(gallery))], manifest)
+
+
+def test_candidates_are_found_by_an_index_of_vectors(small_model: MakeModel) -> None:
+    model = small_model("dive smooth_chamfer")
+    gallery = made_up("random", 6000, 2, 16, 0)
+    queries = Embeddings(gallery.vectors[:20] + 0.1 * torch.randn(20, 2, 16))
+    with TemporaryDirectory() as folder:
+        written(folder, model, gallery, "images", "lance-ivf")
+        table = Table.at(folder)[1]
+        assert table._table.list_indices()
+        found = table.scanner(model, "images", None).top(queries, 10)
+    exact = Scanner(model, gallery).top(queries, 10)
+    assert not any(hits.exact for hits in found)
+    pairs = zip(found, exact, strict=True)
+    assert np.mean([len({*ours.rows} & {*theirs.rows}) for ours, theirs in pairs]) > 7
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("no table", "no table 'items'"),
+        ("foreign", "not a table of an index"),
+        ("torn", "cannot be used"),
+        ("another model", "another model"),
+        ("url", "cannot be used"),
+        ("not installed", "manymatch[lance]"),
+        ("files", "not a table of LanceDB"),
+        ("kind", "another kind"),
+        ("fact", "'codes'"),
+    ],
+)
+def test_faults_are_one_line(
+    fault: str,
+    words: str,
+    table: Album,
+    make_model: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import lancedb
+
+    place, call = str(table.target), table.open
+    if fault == "no table":
+        place = f"file://{table.root}/none"
+    elif fault == "foreign":
+        place = str(table.root / "foreign")
+        lancedb.connect(place).create_table("items", [{"id": "a"}])
+    elif fault == "torn":
+        for path in table.target.rglob("*.lance"):
+            if path.is_file():
+                path.write_bytes(path.read_bytes()[:100])
+    elif fault == "another model":
+        model = load(make_model("maxmatch"), "cpu")
+        call = partial(Index.open, place, model)
+    elif fault == "url":
+        for name, value in S3.items():
+            monkeypatch.setenv(name, value)
+        place = "s3://bucket/photos"
+    elif fault == "not installed":
+        monkeypatch.setitem(sys.modules, "lancedb", None)
+    elif fault == "files":
+        table.target = table.root / "plain.index"
+        table.index()
+        call = partial(table.index, engine="lance")
+    elif fault == "kind":
+        call = partial(table.index, engine="lance-ivf")
+    else:
+        facts = table.root / "facts.csv"
+        facts.write_text("path,codes\n0/00.png,1\n")
+        call = partial(table.index, table=facts)
+    if fault in ("no table", "foreign", "url"):
+        call = partial(Index.open, place)
+    with pytest.raises(ManyMatchError, match=re.escape(words)) as error:
+        call()
+    assert "\n" not in str(error.value) and ".cargo" not in str(error.value)

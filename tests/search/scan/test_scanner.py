@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,19 +14,27 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_galleries import KINDS, SCORES, SETS, MakeModel, made_up, with_entities
+from made_galleries import (
+    KINDS,
+    SCORES,
+    SETS,
+    TOLERANCE,
+    MakeModel,
+    all_scores,
+    compare,
+    made_up,
+    with_entities,
+)
 from torch import Tensor
 from torch.nn.functional import normalize
 
-import manymatch
 from manymatch import Model
-from manymatch.evaluation.ensemble import reranked
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Side
 from manymatch.search.scan import dots
 from manymatch.search.scan.code_writer import write_codes
 from manymatch.search.scan.codes import BLOCK, Codes
-from manymatch.search.scan.exact import Hits, double
+from manymatch.search.scan.exact import double
 from manymatch.search.scan.quantiser import Quantiser
 from manymatch.search.scan.scanner import Scanner
 from manymatch.util.errors import ConfigError, DataError
@@ -35,21 +42,6 @@ from manymatch.util.errors import ConfigError, DataError
 EXAMPLES = settings(
     deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
-TOLERANCE = {"msrm": 1e-4, "pcmepp": 1e-4, "pcme samples": 0.02}
-"""Of scores in float32. The expanded squares of distances of these two cancel each other, which
-loses digits where a distance is small."""
-
-
-@pytest.fixture(scope="module")
-def small_model(make_model: Callable[..., Path]) -> MakeModel:
-    """The model of a score in `SCORES`, with fresh weights."""
-
-    @cache
-    def made(score: str) -> Model:
-        method, changes = SCORES[score]
-        return manymatch.load(make_model(method, settings=changes), "cpu")
-
-    return made
 
 
 def codes_of(model: Model, gallery: Embeddings, side: Side = "images", blocks: int = 1) -> Codes:
@@ -60,53 +52,6 @@ def codes_of(model: Model, gallery: Embeddings, side: Side = "images", blocks: i
         runs = (gallery.rows(slice(at, min(at + size, len(gallery)))) for at in starts)
         write_codes(Path(folder) / "codes", model, runs, side)
         return Codes.open(Path(folder) / "codes")
-
-
-def all_scores(
-    model: Model, gallery: Embeddings, queries: Embeddings, side: Side, beta: float | None = None
-) -> np.ndarray:
-    """`(q, n)`."""
-    sides = (gallery, queries) if side == "images" else (queries, gallery)
-    with torch.inference_mode():
-        if beta is not None:
-            scores = reranked(model.method.score, beta)(*sides).float()
-        else:
-            scores = model.score(*sides, "text" if side == "images" else "image")
-    return (scores.T if side == "images" else scores).numpy()
-
-
-def compare(
-    scanner: Scanner,
-    gallery: Embeddings,
-    queries: Embeddings,
-    model: Model,
-    k: int,
-    side: Side = "images",
-    beta: float | None = None,
-    included: np.ndarray | None = None,
-    below: bool = False,
-    tolerance: float = 1e-6,
-) -> list[Hits]:
-    """Compare a search with the scores of all items, in float32 and rounded from float64.
-
-    Args:
-        below: leave out scores below the median.
-    """
-    single = all_scores(model, gallery, queries, side, beta)
-    exact = all_scores(model, double(gallery), double(queries), side, beta)
-    least = float(np.median(exact)) if below else None
-    found = scanner.top(queries, k, included, least)
-    for hits, ours, scores in zip(found, single, exact, strict=True):
-        qualified = np.ones(len(scores), bool) if included is None else included.copy()
-        if least is not None:
-            qualified &= scores >= np.float32(least)
-        order = np.argsort(-scores, kind="stable")
-        order = order[qualified[order]][:k]
-        np.testing.assert_array_equal(hits.rows, order)
-        np.testing.assert_array_equal(hits.scores, scores[order])
-        np.testing.assert_allclose(hits.scores, ours[order], atol=tolerance, rtol=2e-6)
-        assert len(hits.rows) <= hits.reranked <= len(scores)
-    return found
 
 
 @pytest.mark.parametrize("score", [*SCORES, "cora beta"])

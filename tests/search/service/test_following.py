@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import subprocess
@@ -9,9 +10,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
 
+import httpx
 import pytest
 from made_indexes import made_index
 from starlette.testclient import TestClient
@@ -140,3 +143,62 @@ def test_the_command_follows_its_folder_until_it_is_interrupted(
         rest = process.stderr.read()
     assert process.returncode == 130 and "Traceback" not in rest
     assert len(manymatch.Index.open(index)) == 4
+
+
+@pytest.mark.slow
+def test_services_follow_one_table_though_one_of_them_is_killed(
+    photos: Path, make_model: Make
+) -> None:
+    """Each answer is that of the table before the update or after it."""
+    model, place = make_model("vsepp"), f"file://{photos.parent}/tables/photos"
+    options = {"engine": "lance", "url": place}
+    made_index(photos, model, photos.parent / "work", **options)
+    before, done = names(photos), Event()
+    with ExitStack() as stack:
+        services = [stack.enter_context(service(place)) for _ in range(2)]
+        clients = [
+            stack.enter_context(httpx.Client(base_url=address, timeout=60))
+            for _, address in services
+        ]
+        while not all(one.get("/health").json()["status"] == "ready" for one in clients):
+            time.sleep(0.1)
+
+        def ask(client: httpx.Client) -> list[set[str]]:
+            seen = []
+            while not done.is_set():
+                try:
+                    answer = client.get("/search", params={"q": "two dogs", "k": 100})
+                except httpx.TransportError:  # the service was killed
+                    break
+                assert answer.json()["exact"]
+                seen.append({result["path"] for result in answer.json()["results"]})
+            return seen
+
+        with ThreadPoolExecutor(2) as pool:
+            asking = [pool.submit(ask, client) for client in clients]
+            try:
+                (photos / "0.png").rename(photos / "new.png")
+                (photos / "1.png").unlink()
+                services[0][0].kill()
+                made_index(photos, model, photos.parent / "work", **options)
+                assert clients[1].post("/reload").json()["indexes"][0]["items"] == len(before) - 1
+                time.sleep(0.5)
+            finally:
+                done.set()
+            seen = [answers for one in asking for answers in one.result()]
+        assert {frozenset(answer) for answer in seen} == {
+            frozenset(before),
+            frozenset(names(photos)),
+        }
+        assert asking[1].result()[-1] == names(photos)
+
+
+@contextmanager
+def service(place: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A process of the command, and its address."""
+    command = [sys.executable, "-m", "manymatch", "serve", place, "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        (address,) = re.findall(r"http://\S+", process.stderr.readline())
+        yield process, address
+        process.kill()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -77,6 +78,7 @@ def connected(place: str) -> Any:
         ConfigError: LanceDB is not installed.
         DataError: the place cannot be reached.
     """
+    os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import; no warnings on the terminal
     try:
         import lancedb
     except ModuleNotFoundError:
@@ -237,7 +239,7 @@ class Table(Stored):
         vectors these need not be the items with the largest products."""
         with engine_faults(self.version.place):
             query = self._table.search(vector, vector_column_name="vector").distance_type("dot")
-            found = query.select(["rank"]).with_row_id(True).limit(count).to_arrow()
+            found = query.select(["rank", "_distance"]).limit(count).to_arrow()
         return np.searchsorted(self.ranks, found["rank"].to_numpy())
 
     @cached_property
