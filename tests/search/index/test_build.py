@@ -64,7 +64,7 @@ def test_only_what_is_new_or_changed_is_embedded(
 
 def vectors(album: Album) -> np.ndarray:
     """The embeddings of the index, in memory."""
-    return np.array(album.open()._stored.arrays["vectors"])
+    return np.array(album.open().stored.arrays["vectors"])
 
 
 def files(album: Album) -> list[Path]:
@@ -72,7 +72,7 @@ def files(album: Album) -> list[Path]:
 
 
 def paths(album: Album) -> list[str]:
-    names: list[str] = album.open()._stored.items["path"].to_pylist()
+    names: list[str] = album.open().stored.items["path"].to_pylist()
     assert names == sorted(set(names))
     return names
 

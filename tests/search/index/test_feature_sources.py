@@ -57,7 +57,7 @@ def expected(model: Model, path: Path) -> dict[str, np.ndarray]:
 
 
 def indexed(tiny: Album) -> dict[str, np.ndarray]:
-    stored = tiny.open()._stored
+    stored = tiny.open().stored
     return dict(zip(stored.items["path"].to_pylist(), stored.arrays["vectors"], strict=True))
 
 

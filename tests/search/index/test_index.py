@@ -229,7 +229,7 @@ def test_opening_an_index_is_quick_and_needs_no_model(album: Album) -> None:
     program = (
         "import sys, manymatch\n"
         f"index = manymatch.Index.open({str(album.target)!r})\n"
-        "(first, *_) = index._stored.items['id'].to_pylist()\n"
+        "(first, *_) = index.stored.items['id'].to_pylist()\n"
         "assert len(index) == 12 and index.picture(first) and index.item(first).row == 0\n"
         "assert not {'torch', 'spacy'} & sys.modules.keys()\n"
     )

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 from hypothesis import given, settings
@@ -27,15 +29,16 @@ from made_galleries import (
 
 from manymatch import Index, Model, load
 from manymatch.methods.shared.embeddings import Embeddings
-from manymatch.model.answer import Side
+from manymatch.model.answer import Answer, Side
 from manymatch.search.index import candidates
+from manymatch.search.index.export import write_sets
 from manymatch.search.index.manifest import Manifest, model_identity
 from manymatch.search.index.sources import Entry
 from manymatch.search.index.stored import Stored, table_of
 from manymatch.search.index.table import Table
 from manymatch.search.index.table_writer import Engine, TableWriter
 from manymatch.search.scan.scanner import Scanner
-from manymatch.util.errors import ManyMatchError
+from manymatch.util.errors import ConfigError, ManyMatchError
 
 from .conftest import Album
 
@@ -59,8 +62,8 @@ def table(album: Album) -> Album:
 
 def same(one: Index, other: Index) -> None:
     """Compare the answers of two indexes of the same items."""
-    pictures = [item["path"] for item in one._stored.items.to_pylist()]
-    assert pictures == [item["path"] for item in other._stored.items.to_pylist()]
+    pictures = [item["path"] for item in one.stored.items.to_pylist()]
+    assert pictures == [item["path"] for item in other.stored.items.to_pylist()]
     for where in (None, "path glob '1/*' and size > 0"):
         for query in ("two dogs", "a red bird above a table"):
             ours, theirs = (index.search(query, 5, where=where) for index in (one, other))
@@ -86,6 +89,13 @@ def test_a_table_answers_as_files_do_before_and_after_an_update(table: Album) ->
     former = table.open()
     ours, theirs = table.index(), files.index()
     assert ours == theirs and (ours.added, ours.changed, ours.renamed, ours.removed) == (2, 1, 1, 1)
+    same(table.open(), files.open())
+    facts = table.root / "facts.csv"
+    facts.write_text("path,colour\n9/last.png,red\n")
+    for one in (table, files):
+        assert one.index(table=facts).embedded == 0
+        (found,) = one.open().search("a bird", where="colour = 'red'").results
+        assert found.path == "9/last.png"
     same(table.open(), files.open())
     assert len(former) == 12 and len(former.search("two dogs", 20).results) == 12
     table.open().check()
@@ -219,3 +229,41 @@ def test_faults_are_one_line(
     with pytest.raises(ManyMatchError, match=re.escape(words)) as error:
         call()
     assert "\n" not in str(error.value) and ".cargo" not in str(error.value)
+
+
+@pytest.mark.parametrize("ending", ["", ".lance"])
+def test_an_export_has_the_sets_and_the_exact_best_items(table: Album, ending: str) -> None:
+    index, to, texts = table.open(), table.root / f"sets{ending}", table.root / "texts.txt"
+    texts.write_text("two dogs\n\na red bird\n")
+    write_sets(index, to, k=3)
+    assert read(to, "queries")["best"][4] == [
+        result.id for result in index.similar(index.stored.items["id"][4].as_py(), 3).results
+    ]
+    write_sets(index, to, texts, 3)
+    items, asked = read(to, "items"), read(to, "queries")
+    vectors, query = (np.array(one["vectors"]) for one in (items, asked))
+    assert items["path"] == index.stored.items["path"].to_pylist()
+    products = np.einsum("qld,nkd->qn", query, vectors)
+    best = np.argsort(-products, axis=1, kind="stable")[:, :3]
+    assert asked["best"] == [[items["id"][row] for row in rows] for rows in best]
+    np.testing.assert_allclose(asked["scores"], np.take_along_axis(products, best, 1), atol=1e-6)
+    by_candidates = Album(table.root / "other", table.model, table.model_folder)
+    by_candidates.index(table.pictures, engine="lance-ivf")
+    write_sets(by_candidates.open(), to, texts, 3)
+    assert read(to, "queries") == asked
+
+    def refused(*_: object) -> list[Answer]:
+        return [answer.model_copy(update={"exact": False}) for answer in index.search_all(["a"])]
+
+    other = by_candidates.open()
+    other.search_all = refused  # type: ignore[method-assign]
+    with pytest.raises(ConfigError, match="not exact"):
+        write_sets(other, to, texts, 3)
+
+
+def read(folder: Path, name: str) -> dict[str, list[Any]]:
+    if folder.suffix != ".lance":
+        return pq.read_table(folder / f"{name}.parquet").to_pydict()
+    import lancedb
+
+    return lancedb.connect(folder).open_table(name).to_arrow().to_pydict()

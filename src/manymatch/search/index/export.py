@@ -2,59 +2,95 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.search.index.index import Index
+from manymatch.search.index.queries import texts
 from manymatch.search.index.stored import ROWS_AT_ONCE
-from manymatch.search.index.table import connected, engine_faults, lists
-from manymatch.util.errors import ConfigError
+from manymatch.search.index.table import PARTS, connected, engine_faults, lists, spooled
+from manymatch.util.errors import ConfigError, DataError
 from manymatch.util.files import replacing
 from manymatch.util.parquet_file import table_writer
 from manymatch.util.text_lines import numbered_lines
 
-_QUERIES = 1_000
+_ITEMS = 1_000
 """Items that are queries if no texts are given."""
 _AT_ONCE = 64
-"""Queries that are answered together."""
+"""Texts that are searched in one scan."""
 
 
 def write_sets(index: Index, to: Path, queries: Path | None = None, k: int = 10) -> str:
-    """Write the tables `items` and `queries` to the folder `to`; says what was written.
+    """Write the tables `items` and `queries` to the folder `to`; returns what was written.
 
-    `items` has the columns of the index and the parts of the embeddings, `queries` the vectors of
-    each query, and the `best` ids with their `scores`, which are exact.
+    `items` has the columns of the index and the parts of the embeddings. `queries` has the parts
+    of each query, and the ids of the `best` k items with their exact `scores`.
 
     Args:
-        to: a folder of two Parquet files; with the ending `.lance` a database of LanceDB.
-        queries: a file with one text a line; None: items of the index, spread evenly, of which the
-            others are found.
+        to: a folder of two Parquet files; with the ending `.lance`, a database of LanceDB.
+        queries: a file with one text a line; None: items of the index, evenly spread, each of which
+            finds other items.
 
     Raises:
-        ConfigError: the answers of the index are not exact.
+        ConfigError: the answers of the index are not exact, or LanceDB is not installed.
         DataError: the texts cannot be read, or the embeddings are damaged.
     """
-    if not index.is_exact:
+    if queries is None:
+        rows = np.unique(np.linspace(0, len(index) - 1, min(len(index), _ITEMS)).astype(np.int64))
+        names = index.stored.items["id"].take(rows).to_pylist()
+        embeddings = index.stored.taken(rows)
+        answers = [index.similar(name, k) for name in names]
+    else:
+        names = [text for _, line in numbered_lines(queries) if (text := line.strip())]
+        if not names:
+            raise DataError(f"{queries}: no texts. Write one query a line")
+        starts = range(0, len(names), _AT_ONCE)
+        answers = [one for at in starts for one in index.search_all(names[at : at + _AT_ONCE], k)]
+        embeddings = texts(index.model, names).embeddings
+    if not all(answer.exact for answer in answers):
         raise ConfigError(
             f"{index.folder}: answers by candidates are not exact. Export an index of --engine "
             "lance, or one in files."
         )
-    asked = _asked(index, queries, k)
-    count = len(asked)
+    best = {
+        "query": names,
+        "best": [[result.id for result in answer.results] for answer in answers],
+        "scores": [[result.score for result in answer.results] for answer in answers],
+    }
+    asked = _added(pa.table(best), embeddings)
+    schema = next(_blocks(index)).schema
     with replacing(to) as partial:
         if to.suffix == ".lance":
             with engine_faults(str(to)):
                 database = connected(str(partial))
-                database.create_table("items", _blocks(index), schema=next(_blocks(index)).schema)
+                with spooled(_blocks(index), schema, str(to)) as data:
+                    database.create_table("items", data, schema=schema)
                 database.create_table("queries", asked)
         else:
             partial.mkdir()
-            with table_writer(partial / "items.parquet", next(_blocks(index)).schema) as writer:
+            with table_writer(partial / "items.parquet", schema) as writer:
                 for block in _blocks(index):
-                    writer.write_batch(block)
+                    writer.write_table(block)
             with table_writer(partial / "queries.parquet", asked.schema) as writer:
                 writer.write_table(asked)
-    return f"{len(index):,} items, and the exact best {k} of {count:,} queries"
+    return f"{len(index):,} items, and the exact best {k} of {len(names):,} queries"
+
+
+def _blocks(index: Index) -> Iterator[pa.Table]:
+    """The items with their embeddings, some rows at once."""
+    for start in range(0, len(index), ROWS_AT_ONCE):
+        items = index.stored.items.slice(start, ROWS_AT_ONCE)
+        yield _added(items, index.stored.taken(np.arange(start, start + len(items))))
+
+
+def _added(table: pa.Table, embeddings: Embeddings) -> pa.Table:
+    """The table with the parts of the embeddings as columns."""
+    if taken := {*PARTS} & {*table.column_names}:
+        raise ConfigError(f"the index has a fact '{min(taken)}', which is a part of the sets")
+    for name, part in embeddings.scored_parts().items():
+        table = table.append_column(name, lists(part.numpy(), inner=name == "vectors"))
+    return table.combine_chunks()

@@ -46,6 +46,7 @@ class Index:
         folder: where the index lies.
         manifest: the origin of the items, and the model.
         seal: the seal of the folder as it was opened; the version of a table.
+        stored: the items, and where their embeddings are.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Index:
         beta: float | None,
     ) -> None:
         self.folder, self.manifest, self.seal = folder, manifest, seal
-        self._stored, self._given, self._beta = stored, model, beta
+        self.stored, self._given, self._beta = stored, model, beta
         self._loading = threading.Lock()
         self._ready: tuple[Model, dict[Side, AnyScanner]] | None = None
 
@@ -106,7 +107,7 @@ class Index:
         return cls(path, manifest, seal, items, model, beta)
 
     def __len__(self) -> int:
-        return len(self._stored)
+        return len(self.stored)
 
     def check(self) -> None:
         """Compare all files with the seal, or read all rows of a table.
@@ -114,8 +115,8 @@ class Index:
         Raises:
             DataError: a file is damaged.
         """
-        if isinstance(self._stored, Table):
-            self._stored.check_rows()
+        if isinstance(self.stored, Table):
+            self.stored.check_rows()
         elif not isinstance(self.seal, Version):
             self.seal.check_all()
 
@@ -200,7 +201,7 @@ class Index:
         if where is not None:
             others = self._filters.included(where)
         others[row] = False
-        embeddings = self._stored.taken(np.array([row]))
+        embeddings = self.stored.taken(np.array([row]))
         query = Queries([id], embeddings, self.manifest.side, [([], True)])
         (answer,) = self._answers(query, k, others, least)
         return answer
@@ -211,7 +212,7 @@ class Index:
         Raises:
             DataError: the index has no such item.
         """
-        values = self._values(self._row(id), self._stored.items.column_names)
+        values = self._values(self._row(id), self.stored.items.column_names)
         own = {name: values.pop(name) for name in OWN}
         return Item(**own, facts=values)
 
@@ -222,7 +223,7 @@ class Index:
             DataError: the index has no such item, or the item's file is no longer a regular file in
                 the folder that was indexed.
         """
-        known = [name for name in _PICTURE_COLUMNS if name in self._stored.items.column_names]
+        known = [name for name in _PICTURE_COLUMNS if name in self.stored.items.column_names]
         return self._source.picture(self._values(self._row(id), known))
 
     def _answers(
@@ -262,7 +263,7 @@ class Index:
 
     def _results(self, hits: Hits, asking: Side, right: Right | None) -> list[Result]:
         columns = ["id", "path", *(["text"] if self.manifest.side == "texts" else [])]
-        rows = self._stored.items.select(columns).take(hits.rows).to_pylist()
+        rows = self.stored.items.select(columns).take(hits.rows).to_pylist()
         precision = None
         if right:
             direction: Literal["text", "image"] = "text" if asking == "texts" else "image"
@@ -281,12 +282,12 @@ class Index:
         with self._loading:
             if self._ready is None:
                 given = self._given, self._beta
-                self._ready = loaded(self.manifest, self.seal, self._stored, *given)
+                self._ready = loaded(self.manifest, self.seal, self.stored, *given)
             return self._ready
 
     @cached_property
     def _filters(self) -> Filters:
-        return Filters(self._stored.items)
+        return Filters(self.stored.items)
 
     @cached_property
     def _source(self) -> Source:
@@ -296,7 +297,7 @@ class Index:
 
     @cached_property
     def _rows(self) -> dict[str, int]:
-        return {id: row for row, id in enumerate(self._stored.items["id"].to_pylist())}
+        return {id: row for row, id in enumerate(self.stored.items["id"].to_pylist())}
 
     def _row(self, id: str) -> int:
         if id not in self:
@@ -304,6 +305,6 @@ class Index:
         return self._rows[id]
 
     def _values(self, row: int, columns: list[str]) -> dict[str, Any]:
-        cells = self._stored.items.select(columns).slice(row, 1)
+        cells = self.stored.items.select(columns).slice(row, 1)
         (values,) = python_cells(cells, self.folder).to_pylist()
         return values

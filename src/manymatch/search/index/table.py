@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from pydantic import ValidationError
 from manymatch.search.index.manifest import KEY, REMEDY, TABLE, Manifest, is_table, seal_of
 from manymatch.search.index.stored import OWN, Stored, embeddings_of, items_fault
 from manymatch.util.errors import ConfigError, DataError, ManyMatchError, first_line
+from manymatch.util.files import storage_errors
 
 if TYPE_CHECKING:
     from manymatch.methods.shared.embeddings import Embeddings
@@ -305,6 +307,21 @@ def _array(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
         column = inner
     flat: NDArray[Any] = column.to_numpy(zero_copy_only=False)
     return flat.reshape([shape[0], *shape[1:]])
+
+
+@contextmanager
+def spooled(batches: Iterator[pa.Table], schema: pa.Schema, place: str) -> Iterator[Any]:
+    """The batches in a temporary file, from which the engine reads: batches that the engine itself
+    reads from a table would wait for the engine for ever."""
+    with (
+        storage_errors(Path(place)),
+        TemporaryFile(dir=None if "://" in place else Path(place).parent) as file,
+    ):
+        with pa.ipc.new_stream(file, schema) as writer:
+            for batch in batches:
+                writer.write_table(batch.cast(schema))
+        file.seek(0)
+        yield pa.ipc.open_stream(file)
 
 
 def lists(array: NDArray[Any], inner: bool = False) -> pa.Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import itertools
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Literal
@@ -30,6 +31,7 @@ from manymatch.search.index.table import (
     lists,
     manifest_of,
     packed,
+    spooled,
 )
 from manymatch.search.scan.code_writer import Coder
 from manymatch.search.scan.codes import ARRAYS, BLOCK
@@ -110,13 +112,9 @@ class TableWriter:
         ]
         schema = pa.schema(fields, metadata={KEY: base64.b64encode(file.getvalue())})
 
-        def data() -> Iterator[pa.RecordBatch]:
-            yield from first.cast(schema).to_batches()
-            for batch in batches:
-                yield from batch.cast(schema).to_batches()
-
         database = connected(self._place)
-        table = database.create_table(TABLE, data(), schema=schema, mode="overwrite")
+        with spooled(itertools.chain([first], batches), schema, self._place) as data:
+            table = database.create_table(TABLE, data, schema=schema, mode="overwrite")
         if self._form is not None and len(items) >= _FEWEST:
             from lancedb.index import IvfFlat
 
