@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import torch
 from hypothesis import given, settings
@@ -29,16 +30,15 @@ from made_galleries import (
 
 from manymatch import Index, Model, load
 from manymatch.methods.shared.embeddings import Embeddings
-from manymatch.model.answer import Answer, Side
+from manymatch.model.answer import Side
 from manymatch.search.index import candidates
-from manymatch.search.index.export import write_sets
 from manymatch.search.index.manifest import Manifest, model_identity
 from manymatch.search.index.sources import Entry
 from manymatch.search.index.stored import Stored, table_of
 from manymatch.search.index.table import Table
 from manymatch.search.index.table_writer import Engine, TableWriter
 from manymatch.search.scan.scanner import Scanner
-from manymatch.util.errors import ConfigError, ManyMatchError
+from manymatch.util.errors import ManyMatchError
 
 from .conftest import Album
 
@@ -99,6 +99,49 @@ def test_a_table_answers_as_files_do_before_and_after_an_update(table: Album) ->
     same(table.open(), files.open())
     assert len(former) == 12 and len(former.search("two dogs", 20).results) == 12
     table.open().check()
+
+
+KILLED = """
+from pathlib import Path
+import sys
+
+from killing import _kill_at
+
+from manymatch import load
+from manymatch.search.index.build import build
+from manymatch.search.index.sources import source_of
+from manymatch.util.parts import Parts
+
+root, model, target = map(Path, sys.argv[1:4])
+_kill_at(sys.argv[4], 1)
+parts = Parts(root / "parts")
+build(source_of(root / "pictures"), load(model, "cpu"), target, str(model), parts=parts)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", ["spooled", "packed"])
+def test_a_killed_update_leaves_a_whole_table(
+    table: Album, function: str, encoded: list[str]
+) -> None:
+    """The process dies before the commit, or between the commit and the manifest's."""
+    (table.pictures / "0" / "00.png").unlink()
+    (table.pictures / "broken.png").write_text("no picture")  # so that the manifest changes
+    table.draw("new.png", 100)
+    target = f"manymatch.search.index.table_writer.{function}"
+    paths = map(str, (table.root, table.model_folder, table.target))
+    helpers = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", KILLED, *paths, target]
+    died = subprocess.run(command, env=os.environ | helpers, capture_output=True)
+    assert died.returncode == -signal.SIGKILL, died.stderr.decode()
+    assert len(table.open()) == 12 and table.open().search("two dogs", 20).exact
+    encoded.clear()
+    table.index()
+    assert not encoded and table.open().manifest.broken == 1
+    files = Album(table.root / "files", table.model, table.model_folder)
+    files.index(table.pictures)
+    ours, theirs = (index.search("two dogs", 20).results for index in (table.open(), files.open()))
+    assert [one.path for one in ours] == [one.path for one in theirs]
 
 
 @pytest.mark.parametrize("score", [*SCORES, "cora beta"])
@@ -229,41 +272,3 @@ def test_faults_are_one_line(
     with pytest.raises(ManyMatchError, match=re.escape(words)) as error:
         call()
     assert "\n" not in str(error.value) and ".cargo" not in str(error.value)
-
-
-@pytest.mark.parametrize("ending", ["", ".lance"])
-def test_an_export_has_the_sets_and_the_exact_best_items(table: Album, ending: str) -> None:
-    index, to, texts = table.open(), table.root / f"sets{ending}", table.root / "texts.txt"
-    texts.write_text("two dogs\n\na red bird\n")
-    write_sets(index, to, k=3)
-    assert read(to, "queries")["best"][4] == [
-        result.id for result in index.similar(index.stored.items["id"][4].as_py(), 3).results
-    ]
-    write_sets(index, to, texts, 3)
-    items, asked = read(to, "items"), read(to, "queries")
-    vectors, query = (np.array(one["vectors"]) for one in (items, asked))
-    assert items["path"] == index.stored.items["path"].to_pylist()
-    products = np.einsum("qld,nkd->qn", query, vectors)
-    best = np.argsort(-products, axis=1, kind="stable")[:, :3]
-    assert asked["best"] == [[items["id"][row] for row in rows] for rows in best]
-    np.testing.assert_allclose(asked["scores"], np.take_along_axis(products, best, 1), atol=1e-6)
-    by_candidates = Album(table.root / "other", table.model, table.model_folder)
-    by_candidates.index(table.pictures, engine="lance-ivf")
-    write_sets(by_candidates.open(), to, texts, 3)
-    assert read(to, "queries") == asked
-
-    def refused(*_: object) -> list[Answer]:
-        return [answer.model_copy(update={"exact": False}) for answer in index.search_all(["a"])]
-
-    other = by_candidates.open()
-    other.search_all = refused  # type: ignore[method-assign]
-    with pytest.raises(ConfigError, match="not exact"):
-        write_sets(other, to, texts, 3)
-
-
-def read(folder: Path, name: str) -> dict[str, list[Any]]:
-    if folder.suffix != ".lance":
-        return pq.read_table(folder / f"{name}.parquet").to_pydict()
-    import lancedb
-
-    return lancedb.connect(folder).open_table(name).to_arrow().to_pydict()

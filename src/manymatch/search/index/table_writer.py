@@ -147,7 +147,8 @@ class TableWriter:
             merge = merge.when_not_matched_insert_all()
             if removed:
                 merge = merge.when_not_matched_by_source_delete(f"rank in ({removed})")
-            merge.execute(pa.concat_tables(batches).cast(_plain(table.schema)))
+            with spooled(batches, _plain(table.schema), self._place) as data:
+                merge.execute(data)
         elif removed:
             table.delete(f"rank in ({removed})")
         if manifest_of(self._place, table.schema) != self._manifest:
