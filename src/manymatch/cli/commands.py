@@ -124,7 +124,7 @@ def version() -> None:
 
 
 _PANELS = {
-    "Use a model": "demo models index search serve",
+    "Use a model": "demo models index search serve export",
     "Train and compare": "init check plan train evaluate results experiment tune ensemble rerank "
     "ids score probe clusters efficiency study",
     "Stages of the pipeline": "code download captions features scene-graphs shards report",
