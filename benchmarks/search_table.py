@@ -35,11 +35,11 @@ from torch.nn.functional import normalize
 from manymatch import Model
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.methods.shared.products import ProductQuery
+from manymatch.search.index.database import current
 from manymatch.search.index.manifest import Manifest, model_identity
-from manymatch.search.index.queries import AnyScanner
 from manymatch.search.index.sources import Entry
 from manymatch.search.index.stored import Stored, table_of
-from manymatch.search.index.table import Table, current
+from manymatch.search.index.table import Table
 from manymatch.search.index.table_writer import Engine, TableWriter
 from manymatch.search.scan.code_writer import write_codes
 from manymatch.search.scan.codes import Codes
@@ -83,14 +83,13 @@ def case(folder: Path, method: str, elements: int, kind: str, items: int) -> Non
         seconds = timed(build)[1]
         size = sum(one.stat().st_size for one in of(folder, name) if one.is_file())
         print(f"  {name:11} build {seconds:6.1f} s, {size / 1e6:,.0f} MB", flush=True)
-    scanners: dict[str, AnyScanner] = {
-        "files": Scanner(model, gallery, Codes.open(folder / "codes"))
-    }
+    scanners: dict[str, Scanner] = {"files": Scanner(model, gallery, Codes.open(folder / "codes"))}
     for engine in ENGINES:
         (_, table), first = timed(partial(Table.at, str(folder / engine)))
         scanners[engine], second = timed(partial(table.scanner, model, "images", None))
         print(f"  {engine:11} open  {first + second:6.1f} s")
-    exact = ExactScores(model, gallery, "images", None, model.method.products("images"))
+    form = model.method.products("images")
+    exact = ExactScores(model, gallery, "images", None, form)
     all_rows = np.arange(items)
     scored = [timed(partial(exact, query, all_rows)) for query in single(queries)]
     truth = [scores for (_, scores), _ in scored]
@@ -99,7 +98,8 @@ def case(folder: Path, method: str, elements: int, kind: str, items: int) -> Non
     for name, scanner in scanners.items():
         scanner.top(queries.rows(slice(0, 1)), BEST)
         tell(name, partial(search, scanner, queries), best)
-    asked = [model.method.products("images").ask(query, 1.0) for query in single(queries)]
+    assert form is not None
+    asked = [form.ask(query, 1.0) for query in single(queries)]
     flat = current(str(folder / "lance"))
     tell("engine flat", lambda row: by_thresholds(flat, asked[row], elements, truth[row]), best)
     changed = all_rows % 100 == 0
@@ -116,7 +116,7 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
     return results[0], seconds
 
 
-def search(scanner: AnyScanner, queries: Embeddings, row: int) -> tuple[np.ndarray, bool]:
+def search(scanner: Scanner, queries: Embeddings, row: int) -> tuple[np.ndarray, bool]:
     (hits,) = scanner.top(queries.rows(slice(row, row + 1)), BEST)
     return hits.rows, hits.exact
 

@@ -14,8 +14,8 @@ from manymatch import Model
 from manymatch.evaluation.ensemble import reranked
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Side
-from manymatch.search.index.queries import AnyScanner
 from manymatch.search.scan.exact import Hits, double
+from manymatch.search.scan.scanner import Scanner
 
 MakeModel = Callable[[str], Model]
 
@@ -100,7 +100,7 @@ def all_scores(
 
 
 def compare(
-    scanner: AnyScanner,
+    scanner: Scanner,
     gallery: Embeddings,
     queries: Embeddings,
     model: Model,

@@ -31,7 +31,7 @@ from made_galleries import (
 from manymatch import Index, Model, load
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Side
-from manymatch.search.index import candidates
+from manymatch.search.index import table as tables
 from manymatch.search.index.manifest import Manifest, model_identity
 from manymatch.search.index.sources import Entry
 from manymatch.search.index.stored import Stored, table_of
@@ -169,9 +169,9 @@ def test_what_says_exact_equals_brute_force(
     engine, few = draw(st.sampled_from(["lance", "lance-ivf"])), draw(st.booleans())
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         if few:  # so that the engine must choose
-            patch.setattr(candidates, "_CANDIDATES", 1)
-            patch.setattr(candidates, "_TIMES", 2)
-            patch.setattr(candidates, "_ALL", 1)
+            patch.setattr(tables, "_CANDIDATES", 1)
+            patch.setattr(tables, "_TIMES", 2)
+            patch.setattr(tables, "_ALL", 1)
         written(folder, model, gallery, side, engine)
         scanner = Table.at(folder)[1].scanner(model, side, beta)
         found = compare(scanner, gallery, queries, model, side=side, beta=beta, **wanted)

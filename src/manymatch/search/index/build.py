@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from manymatch.methods import entry_point
+from manymatch.search.index.database import has_table
 from manymatch.search.index.filters import add_facts
 from manymatch.search.index.manifest import (
     CODES,
@@ -39,7 +40,7 @@ from manymatch.search.index.stored import (
     table_of,
     write_items,
 )
-from manymatch.search.index.table import Table, has_table
+from manymatch.search.index.table import Table
 from manymatch.search.scan.code_writer import write_codes
 from manymatch.util.code_hash import code_hash
 from manymatch.util.errors import DataError, StorageError, repeated

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from manymatch.methods.shared.embeddings import Embeddings
+from manymatch.search.index.database import connected, engine_faults, lists, spooled
 from manymatch.search.index.index import Index
 from manymatch.search.index.queries import texts
 from manymatch.search.index.stored import ROWS_AT_ONCE
-from manymatch.search.index.table import PARTS, connected, engine_faults, lists, spooled
+from manymatch.search.index.table import PARTS
 from manymatch.util.errors import ConfigError, DataError
 from manymatch.util.files import replacing
 from manymatch.util.parquet_file import table_writer
@@ -65,10 +66,9 @@ def write_sets(index: Index, to: Path, queries: Path | None = None, k: int = 10)
     schema = next(_blocks(index)).schema
     with replacing(to) as partial:
         if to.suffix == ".lance":
-            with engine_faults(str(to)):
-                database = connected(str(partial))
-                with spooled(_blocks(index), schema, str(to)) as data:
-                    database.create_table("items", data, schema=schema)
+            database = connected(str(partial))
+            with spooled(_blocks(index), schema, str(to)) as data, engine_faults(str(to)):
+                database.create_table("items", data, schema=schema)
                 database.create_table("queries", asked)
         else:
             partial.mkdir()

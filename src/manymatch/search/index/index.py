@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from manymatch.batch.caption_text import caption_fault
 from manymatch.model.answer import Answer, Item, Milliseconds, Result, Right, Side
+from manymatch.search.index.database import Version
 from manymatch.search.index.filters import Filters
-from manymatch.search.index.manifest import Manifest, is_table, seal_of
+from manymatch.search.index.manifest import Manifest
 from manymatch.search.index.sources import Source, source_at
 from manymatch.search.index.stored import OWN, Stored
-from manymatch.search.index.table import Table, Version
+from manymatch.search.index.table import Table, opened
 from manymatch.util.arguments import checked
 from manymatch.util.errors import ConfigError, DataError
 from manymatch.util.parquet_file import python_cells
@@ -28,8 +29,9 @@ from manymatch.util.parquet_file import python_cells
 if TYPE_CHECKING:
     from manymatch.model.model import Model
     from manymatch.model.pictures import AnyPicture
-    from manymatch.search.index.queries import AnyScanner, Queries
+    from manymatch.search.index.queries import Queries
     from manymatch.search.scan.exact import Hits
+    from manymatch.search.scan.scanner import Scanner
     from manymatch.util.seal import Seal
 
 
@@ -61,7 +63,7 @@ class Index:
         self.folder, self.manifest, self.seal = folder, manifest, seal
         self.stored, self._given, self._beta = stored, model, beta
         self._loading = threading.Lock()
-        self._ready: tuple[Model, dict[Side, AnyScanner]] | None = None
+        self._ready: tuple[Model, dict[Side, Scanner]] | None = None
 
     @classmethod
     @checked
@@ -85,26 +87,14 @@ class Index:
             CheckpointError: another model made the index.
             ConfigError: `beta` for an index of captions.
         """
+        seal, manifest, stored = opened(folder)
         path = Path(folder)
-        seal: Seal | Version
-        if is_table(folder):
-            manifest, stored = Table.at(str(folder))
-            seal = stored.version
-        else:
-            seal = seal_of(path)
-            manifest = Manifest.read(seal)
         if beta is not None and manifest.side == "texts":
             raise ConfigError(f"beta = {beta}: {path} holds captions, and beta ranks pictures.")
         if model is not None and not isinstance(model, str | Path):
             manifest.check_model(model, path)
-        if isinstance(seal, Version):
-            items: Stored = stored
-        else:
-            for name in seal.sizes:
-                seal.state(name)
-            items = Stored.open(path)
-        items.check(manifest)
-        return cls(path, manifest, seal, items, model, beta)
+        stored.check(manifest)
+        return cls(path, manifest, seal, stored, model, beta)
 
     def __len__(self) -> int:
         return len(self.stored)
@@ -275,7 +265,7 @@ class Index:
         ]
 
     @property
-    def _loaded(self) -> tuple[Model, dict[Side, AnyScanner]]:
+    def _loaded(self) -> tuple[Model, dict[Side, Scanner]]:
         """The model, and the scanner for queries of each kind."""
         from manymatch.search.index.queries import loaded
 

@@ -18,17 +18,15 @@ from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Side
 from manymatch.model.model import Model, load
 from manymatch.model.places import downloaded
-from manymatch.search.index.candidates import CandidateScanner
+from manymatch.search.index.database import Version
 from manymatch.search.index.manifest import CODES, Manifest, check_codes, seal_of
 from manymatch.search.index.stored import Stored
-from manymatch.search.index.table import Table, Version
+from manymatch.search.index.table import Table
 from manymatch.search.scan.codes import Codes
 from manymatch.search.scan.exact import resident
 from manymatch.search.scan.scanner import Scanner
 from manymatch.util.errors import CheckpointError, DataError
 from manymatch.util.seal import Seal
-
-AnyScanner = Scanner | CandidateScanner
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ def loaded(
     stored: Stored,
     given: Model | str | Path | None,
     beta: float | None,
-) -> tuple[Model, dict[Side, AnyScanner]]:
+) -> tuple[Model, dict[Side, Scanner]]:
     """The model of an index, and the scanner for queries of each kind.
 
     Args:
@@ -104,7 +102,7 @@ def loaded(
         )
     model = load(given) if isinstance(given, str | Path) else given
     manifest.check_model(model, folder)
-    make: Callable[..., AnyScanner]
+    make: Callable[..., Scanner]
     if isinstance(stored, Table):
         make = partial(stored.scanner, model, manifest.side)
     else:

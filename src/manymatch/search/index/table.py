@@ -2,8 +2,9 @@
 
 A row holds an item as `items.parquet` does, the parts of its embeddings, and its codes; `rank` is a
 number that gives the order of the items. In a table for searches by candidates, `vector` stands in
-the place of the codes. The manifest is metadata of the column `id`. Every change is one commit,
-which makes a new version, and an open table stays at its version.
+the place of the codes: the mean of the vectors whose products the method's score reads, with the
+mean of what is added to the products. The manifest is metadata of the column `id`. Every change is
+one commit, which makes a new version, and an open table stays at its version.
 """
 
 from __future__ import annotations
@@ -11,14 +12,10 @@ from __future__ import annotations
 import base64
 import io
 import json
-import os
-import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,91 +23,52 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from manymatch.search.index.manifest import KEY, REMEDY, TABLE, Manifest, is_table, seal_of
+from manymatch.search.index.database import Version, array_of, current, engine_faults
+from manymatch.search.index.manifest import KEY, REMEDY, Manifest, is_table, seal_of
 from manymatch.search.index.stored import OWN, Stored, embeddings_of, items_fault
-from manymatch.util.errors import ConfigError, DataError, ManyMatchError, first_line
-from manymatch.util.files import storage_errors
+from manymatch.util.errors import DataError
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from manymatch.methods.shared.embeddings import Embeddings
     from manymatch.model.answer import Side
     from manymatch.model.model import Model
-    from manymatch.search.index.queries import AnyScanner
     from manymatch.search.scan.codes import Codes
+    from manymatch.search.scan.scanner import Scanner
     from manymatch.util.seal import Seal
 
 PARTS = ("vectors", "log_variance", "candidate", "mask")
 OTHERS = ("rank", "codes", "errors", "vector")
 """The columns beside the items and their parts."""
-_PATIENCE = {
-    "connect_timeout": "10s",
-    "timeout": "60s",
-    "client_max_retries": "3",
-    "client_retry_timeout": "20",
-}
-"""How long an object store may take."""
-_PLACE = re.compile(r", /\S+\.rs:\d+:\d+.*")
-"""The end of the engine's errors: a line of its source."""
+_CANDIDATES, _TIMES = 512, 8
+"""The fewest candidates of a query, and candidates for each result that is asked for."""
+_ALL = 8_192
+"""Up to so many items that a filter selects, all are scored."""
 
 
-@contextmanager
-def engine_faults(place: str) -> Iterator[None]:
-    """Errors of the engine in the block are a `DataError` of one line."""
-    try:
-        yield
-    except ManyMatchError:
-        raise
-    except (OSError, ValueError, RuntimeError, KeyError, pa.ArrowException) as error:
-        raise _fault(place, error) from None
-    except Exception as error:
-        if type(error).__name__ != "RustPanic":
-            raise
-        raise _fault(place, error) from None
-
-
-def _fault(place: str, error: Exception) -> DataError:
-    line = _PLACE.sub("", first_line(error))[:300]
-    return DataError(f"{place}: the table cannot be used ({line}). Check the place. {REMEDY}")
-
-
-def connected(place: str) -> Any:
-    """The database at `place`, a folder or a URL.
+def opened(place: str | Path) -> tuple[Seal | Version, Manifest, Stored]:
+    """The index at `place`: its state, its manifest, its items.
 
     Raises:
-        ConfigError: LanceDB is not installed.
-        DataError: the place cannot be reached.
+        DataError: there is no index, or the index is damaged.
     """
-    os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import; no warnings on the terminal
-    try:
-        import lancedb
-    except ModuleNotFoundError:
-        raise ConfigError(
-            f"{place}: a table of LanceDB, and the package 'lancedb' is missing. Install it: "
-            "pip install 'manymatch[lance]'."
-        ) from None
-    with engine_faults(place):
-        return lancedb.connect(place, storage_options=_PATIENCE if "://" in place else None)
+    if is_table(place):
+        manifest, table = Table.at(str(place))
+        return table.version, manifest, table
+    seal = seal_of(Path(place))
+    manifest = Manifest.read(seal)
+    for name in seal.sizes:
+        seal.state(name)
+    return seal, manifest, Stored.open(Path(place))
 
 
-def current(place: str) -> Any:
-    """The newest version of the table at `place`.
-
-    Raises:
-        DataError: there is no such table, or the table is damaged.
-    """
-    if not has_table(place):
-        raise DataError(f"{place}: not an index, because there is no table '{TABLE}'. {REMEDY}")
-    with engine_faults(place):
-        return connected(place).open_table(TABLE)
-
-
-def has_table(place: str) -> bool:
-    """Whether there is a table, whole or damaged; a `DataError` if the place cannot be reached."""
-    if place.startswith("file://") and not Path(place.removeprefix("file://")).is_dir():
-        return False  # the engine would make the folder
-    database = connected(place)
-    with engine_faults(place):
-        return TABLE in database.list_tables(limit=10_000).tables
+def state_of(place: str | Path) -> Seal | Version:
+    """What differs when the index at `place` was replaced or changed: its seal, or the version of
+    its table; raises the same as `opened`."""
+    if is_table(place):
+        return Version(str(place), current(str(place)).version)
+    return seal_of(Path(place))
 
 
 def manifest_of(place: str, schema: pa.Schema) -> Manifest:
@@ -127,31 +85,6 @@ def manifest_of(place: str, schema: pa.Schema) -> Manifest:
     except ValidationError as error:
         problem = error.errors()[0]["msg"]
         raise DataError(f"{place}: not a table of an index ({problem}). {REMEDY}") from None
-
-
-@dataclass(frozen=True)
-class Version:
-    """A version of the table at `place`: as long as it is the newest, nothing has changed."""
-
-    place: str
-    number: int
-
-    @classmethod
-    def newest(cls, place: str) -> Version:
-        """The newest version of the table; raises the same as `current`."""
-        return cls(place, current(place).version)
-
-
-def state_of(place: str | Path) -> Seal | Version:
-    """What differs when the index at `place` was replaced or changed: its seal, or the version of
-    its table.
-
-    Raises:
-        DataError: there is no index, or the index is damaged.
-    """
-    if not is_table(place):
-        return seal_of(Path(place))
-    return Version.newest(str(place))
 
 
 @dataclass(frozen=True)
@@ -224,27 +157,39 @@ class Table(Stored):
             own = found["_rowid"].to_numpy().astype(np.int64)
             order = np.argsort(own)
             places = order[np.searchsorted(own, wanted, sorter=order)]
-            arrays = {name: _array(found[name])[places] for name in names}
+            arrays = {name: array_of(found[name])[places] for name in names}
         return embeddings_of(arrays)
 
-    def scanner(self, model: Model, side: Side, beta: float | None) -> AnyScanner:
+    def scanner(self, model: Model, side: Side, beta: float | None) -> Scanner:
         """A search of the items, by the codes of the table or by candidates of the engine."""
-        from manymatch.search.index.candidates import CandidateScanner
         from manymatch.search.scan.scanner import Scanner
 
-        first = self.taken(np.arange(1))
+        first, codes, find = self.taken(np.arange(1)), None, None
         if self.searches_candidates:
-            return CandidateScanner(model, self, first, side, beta)
-        codes = self._codes(model.preset.method, side) if "codes" in self.schema.names else None
-        return Scanner(model, first, codes, side, beta, take=self.taken, count=len(self))
+            find = self.find
+        elif "codes" in self.schema.names:
+            codes = self._codes(model.preset.method, side)
+        of_table: dict[str, Any] = {"take": self.taken, "count": len(self), "find": find}
+        return Scanner(model, first, codes, side, beta, **of_table)
 
-    def candidates(self, vector: NDArray[np.float32], count: int) -> NDArray[np.int64]:
-        """The rows of `count` items that the engine finds for a vector. In a table with an index of
-        vectors these need not be the items with the largest products."""
+    def find(
+        self, vectors: Tensor, k: int, included: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.int64], bool]:
+        """Candidates for a query with these vectors, and whether these are all items that may be in
+        the result. The engine finds the items by the mean of all products. In a table with an index
+        of vectors these need not be the items with the largest mean."""
+        rows = np.arange(len(self)) if included is None else np.flatnonzero(included)
+        wanted = max(_CANDIDATES, _TIMES * k)
+        if included is not None:  # so that enough of them are included
+            wanted = wanted * len(self) // max(1, len(rows))
+        if wanted >= len(self) or (included is not None and len(rows) <= _ALL):
+            return rows, True
+        mean = np.append(vectors.mean(0).numpy(), 1).astype(np.float32)
         with engine_faults(self.version.place):
-            query = self._table.search(vector, vector_column_name="vector").distance_type("dot")
-            found = query.select(["rank", "_distance"]).limit(count).to_arrow()
-        return np.searchsorted(self.ranks, found["rank"].to_numpy())
+            query = self._table.search(mean, vector_column_name="vector").distance_type("dot")
+            found = query.select(["rank", "_distance"]).limit(wanted).to_arrow()
+        rows = np.searchsorted(self.ranks, found["rank"].to_numpy())
+        return (rows if included is None else rows[included[rows]]), False
 
     @cached_property
     def quantiser_arrays(self) -> dict[str, NDArray[np.float64]]:
@@ -269,7 +214,8 @@ class Table(Stored):
             rows = query.to_arrow().combine_chunks()
             order = np.argsort(rows["rank"].to_numpy(), kind="stable")
             codes, errors = (
-                _array(rows[name]).reshape(len(rows), elements, -1) for name in ("codes", "errors")
+                array_of(rows[name]).reshape(len(rows), elements, -1)
+                for name in ("codes", "errors")
             )
             blocks = [order[at : at + BLOCK] for at in range(0, len(order), BLOCK)]
             planes = [codes[block].transpose(1, 0, 2).reshape(-1) for block in blocks]
@@ -293,47 +239,6 @@ class Table(Stored):
         with engine_faults(self.version.place):
             for _ in self._table.search().to_batches():
                 pass
-
-
-def _array(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
-    """`(n, ...)`: a column of lists, which all have one size."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-        column = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
-    shape = [len(column)]
-    while pa.types.is_list(column.type) or pa.types.is_fixed_size_list(column.type):
-        inner = column.flatten()
-        if len(inner) % len(column):
-            raise ValueError("lists of different sizes in one column")
-        shape.append(len(inner) // len(column))
-        column = inner
-    flat: NDArray[Any] = column.to_numpy(zero_copy_only=False)
-    return flat.reshape([shape[0], *shape[1:]])
-
-
-@contextmanager
-def spooled(batches: Iterator[pa.Table], schema: pa.Schema, place: str) -> Iterator[Any]:
-    """The batches in a temporary file, from which the engine reads: batches that the engine itself
-    reads from a table would wait for the engine for ever."""
-    with (
-        storage_errors(Path(place)),
-        TemporaryFile(dir=None if "://" in place else Path(place).parent) as file,
-    ):
-        with pa.ipc.new_stream(file, schema) as writer:
-            for batch in batches:
-                writer.write_table(batch.cast(schema))
-        file.seek(0)
-        yield pa.ipc.open_stream(file)
-
-
-def lists(array: NDArray[Any], inner: bool = False) -> pa.Array:
-    """A column of lists of one size, of an array `(n, D)`; with `inner` of lists of vectors, of an
-    array `(n, K, D)`, which the engine calls a multi-vector."""
-    flat = pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), array.shape[-1])
-    if not inner:
-        return flat
-    ends = np.arange(0, len(flat) + 1, array.shape[1], dtype=np.int32)
-    return pa.ListArray.from_arrays(pa.array(ends), flat)
 
 
 def packed(manifest: Manifest) -> dict[str, str]:

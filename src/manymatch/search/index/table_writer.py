@@ -15,26 +15,23 @@ import torch
 from numpy.typing import NDArray
 
 from manymatch.methods.shared.embeddings import Embeddings
+from manymatch.methods.shared.products import ProductForm
 from manymatch.model.answer import Side
 from manymatch.model.model import Model
-from manymatch.search.index.candidates import form_of, mean_vectors
-from manymatch.search.index.manifest import KEY, TABLE, Manifest
-from manymatch.search.index.stored import Row, Stored
-from manymatch.search.index.table import (
-    OTHERS,
-    PARTS,
-    Table,
+from manymatch.search.index.database import (
     Version,
     connected,
     current,
     engine_faults,
     lists,
-    manifest_of,
-    packed,
     spooled,
 )
+from manymatch.search.index.manifest import KEY, TABLE, Manifest
+from manymatch.search.index.stored import Row, Stored
+from manymatch.search.index.table import OTHERS, PARTS, Table, manifest_of, packed
 from manymatch.search.scan.code_writer import Coder
 from manymatch.search.scan.codes import ARRAYS, BLOCK
+from manymatch.search.scan.exact import double
 from manymatch.search.scan.quantiser import Quantiser
 from manymatch.util.errors import ConfigError, DataError
 
@@ -72,7 +69,13 @@ class TableWriter:
                 f"{place}: a table of another kind than --engine {engine}. Leave the option, or "
                 "choose another place."
             )
-        self._form = form_of(model, side) if by_candidates else None
+        form = model.method.products(side)
+        if by_candidates and form is None:
+            raise ConfigError(
+                f"--engine lance-ivf: the scores of method '{model.preset.method}' have no "
+                "candidates. Use --engine lance."
+            )
+        self._form, self._has_codes = form if by_candidates else None, form and not by_candidates
         self._coder: Coder | None = None
 
     def write(self, items: pa.Table, rows: Sequence[Row], manifest: Manifest) -> None:
@@ -89,11 +92,10 @@ class TableWriter:
         earlier, ranks = self._earlier, None
         if earlier is not None and items.schema.equals(earlier.items.schema):
             ranks = _ranks(items, earlier)
-        with engine_faults(self._place):
-            if earlier is None or ranks is None:
-                self._create(items, rows)
-            else:
-                self._change(items, rows, ranks, earlier)
+        if earlier is None or ranks is None:
+            self._create(items, rows)
+        else:
+            self._change(items, rows, ranks, earlier)
 
     def _create(self, items: pa.Table, rows: Sequence[Row]) -> None:
         self._coder = self._new_coder(None)
@@ -112,13 +114,13 @@ class TableWriter:
         ]
         schema = pa.schema(fields, metadata={KEY: base64.b64encode(file.getvalue())})
 
-        database = connected(self._place)
-        with spooled(itertools.chain([first], batches), schema, self._place) as data:
-            table = database.create_table(TABLE, data, schema=schema, mode="overwrite")
-        if self._form is not None and len(items) >= _FEWEST:
-            from lancedb.index import IvfFlat
+        database, data = connected(self._place), itertools.chain([first], batches)
+        with spooled(data, schema, self._place) as reader, engine_faults(self._place):
+            table = database.create_table(TABLE, reader, schema=schema, mode="overwrite")
+            if self._form is not None and len(items) >= _FEWEST:
+                from lancedb.index import IvfFlat
 
-            table.create_index("vector", config=IvfFlat(distance_type="dot"))
+                table.create_index("vector", config=IvfFlat(distance_type="dot"))
 
     def _change(
         self, items: pa.Table, rows: Sequence[Row], ranks: NDArray[np.float64], earlier: Table
@@ -140,26 +142,28 @@ class TableWriter:
             if place < 0 or row[0] is not earlier or row[1] != place or fact != facts[place]
         ]
         removed = ", ".join(repr(float(earlier.ranks[place])) for place in former.values())
-        if changed:
-            selected = [rows[number] for number in changed]
-            batches = self._batches(items.take(changed), selected, ranks[changed])
-            merge = table.merge_insert("path").when_matched_update_all()
-            merge = merge.when_not_matched_insert_all()
-            if removed:
-                merge = merge.when_not_matched_by_source_delete(f"rank in ({removed})")
-            with spooled(batches, _plain(table.schema), self._place) as data:
-                merge.execute(data)
-        elif removed:
-            table.delete(f"rank in ({removed})")
-        if manifest_of(self._place, table.schema) != self._manifest:
-            table.update_field_metadata({"path": "id", "metadata": packed(self._manifest)})
-        if table.stats()["fragment_stats"]["num_small_fragments"] > _FRAGMENTS:
-            table.optimize(cleanup_older_than=_KEPT)
+        selected = [rows[number] for number in changed]
+        numbers = np.array(changed, np.int64)
+        batches = self._batches(items.take(numbers), selected, ranks[numbers])
+        with (
+            spooled(batches, _plain(table.schema), self._place) as reader,
+            engine_faults(self._place),
+        ):
+            if changed:
+                merge = table.merge_insert("path").when_matched_update_all()
+                merge = merge.when_not_matched_insert_all()
+                if removed:
+                    merge = merge.when_not_matched_by_source_delete(f"rank in ({removed})")
+                merge.execute(reader)
+            elif removed:
+                table.delete(f"rank in ({removed})")
+            if manifest_of(self._place, table.schema) != self._manifest:
+                table.update_field_metadata({"path": "id", "metadata": packed(self._manifest)})
+            if table.stats()["fragment_stats"]["num_small_fragments"] > _FRAGMENTS:
+                table.optimize(cleanup_older_than=_KEPT)
 
     def _new_coder(self, quantiser: Quantiser | None) -> Coder | None:
-        if self._form is not None or self._model.method.products(self._side) is None:
-            return None
-        return Coder(self._model, self._side, quantiser)
+        return Coder(self._model, self._side, quantiser) if self._has_codes else None
 
     def _batches(
         self, items: pa.Table, rows: Sequence[Row], ranks: NDArray[np.float64]
@@ -172,7 +176,7 @@ class TableWriter:
             for name, part in embeddings.parts().items():
                 columns[name] = lists(part.numpy(), inner=name == "vectors")
             if self._form is not None:
-                columns["vector"] = lists(mean_vectors(self._form, embeddings))
+                columns["vector"] = lists(_mean_vectors(self._form, embeddings))
             elif self._coder is not None:
                 codes, errors = self._coder(embeddings)
                 columns["codes"] = lists(codes.transpose(0, 1).flatten(1).numpy())
@@ -185,6 +189,17 @@ class TableWriter:
 def _plain(schema: pa.Schema) -> pa.Schema:
     """The schema without the metadata of its columns."""
     return pa.schema([pa.field(field.name, field.type) for field in schema])
+
+
+def _mean_vectors(form: ProductForm, items: Embeddings) -> NDArray[np.float32]:
+    """`(n, D + 1)`: the means of the vectors of each item, and of what is added to products."""
+    exact = double(items)
+    vectors, mask = form.rows(exact), exact.mask
+    added = vectors.new_zeros(vectors.shape[:2]) if form.offsets is None else form.offsets(exact)
+    both = torch.cat([vectors, added[..., None].expand(*vectors.shape[:2], 1)], 2)
+    if mask is None:
+        return both.mean(1).float().numpy()
+    return ((both * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)).float().numpy()
 
 
 def _facts(items: pa.Table) -> list[tuple[Any, ...]]:

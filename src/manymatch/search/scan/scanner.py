@@ -9,11 +9,12 @@ their bounds, until no bound reaches the k-th best score.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.methods.shared.products import ProductQuery
@@ -36,6 +37,11 @@ _MANY = 0.1
 """The share of items above which all are scored at once, in the order of their rows."""
 
 
+Find = Callable[[Tensor, int, NDArray[np.bool_] | None], tuple[NDArray[np.int64], bool]]
+"""The vectors of a query, k and the items that may be in the result -> rows of candidates, and
+whether these are all such items."""
+
+
 class Scanner:
     """Finds the items of a gallery that fit a query best.
 
@@ -54,6 +60,8 @@ class Scanner:
         take: gives the items of a gallery that is not in memory, of which `gallery` then has the
             first; None: the gallery is in memory.
         count: the number of items of such a gallery.
+        find: gives candidates, which alone are scored, and whether no other item can be in the
+            result; None: the result is exact.
 
     Raises:
         DataError: an item is not finite, or the codes do not belong to the gallery.
@@ -70,19 +78,21 @@ class Scanner:
         resident: bool | None = None,
         take: Take | None = None,
         count: int | None = None,
+        find: Find | None = None,
     ) -> None:
         check_origin(gallery, model.identity, side)
         self._identity = model.identity
         self._form = model.method.products(side, beta)
         self._resident = gallery.vectors.device.type != "cpu" if resident is None else resident
         self._exact = ExactScores(model, gallery, side, beta, self._form, self._resident, take)
+        self._find = find
         self._count, self._shape = count or len(gallery), gallery.vectors.shape[1:]
         if codes is not None:
             codes.check(model, gallery, self._count, side)
         check_elements(model.method, gallery)
         scans = self._form is not None and not self._resident and dots.available()
         self._codes = codes if scans else None
-        if self._codes is None:
+        if self._codes is None and take is None:
             for items in runs(len(gallery), BLOCK):
                 check_items(gallery.rows(items), items.start)
 
@@ -107,7 +117,11 @@ class Scanner:
         if k < 1:
             raise ConfigError(f"{k} results: expected at least 1.")
         check_origin(queries, self._identity)
-        check_size(queries, self._shape[1])
+        if queries.vectors.shape[2] != self._shape[1]:
+            raise DataError(
+                f"queries of {queries.vectors.shape[2]} numbers for items of {self._shape[1]}: "
+                "these are embeddings of different models"
+            )
         lowest = np.float32(-np.inf if least is None else least)
         hits, exact = [], single(queries)
         longest = 0.0 if self._codes is None else self._codes.longest
@@ -115,6 +129,12 @@ class Scanner:
         asked = [self._form.ask(query, longest) for query in exact] if self._form else []
         if self._resident:
             return [self._exact.best(query, k, lowest, included) for query in exact]
+        if self._find is not None:
+            for query, own in zip(exact, asked, strict=True):
+                (rows, complete), best = self._find(own.vectors, k, included), Best(k, lowest)
+                best.add(*self._exact(query, rows))
+                hits.append(Hits(best.rows, best.scores, best.count, complete))
+            return hits
         for query, bounds in zip(exact, self._bounds(asked, len(exact)), strict=True):
             if included is not None:
                 bounds[~included] = -np.inf
@@ -165,15 +185,6 @@ class Scanner:
                 "bound. Make the index again"
             )
         best.add(rows, scores)
-
-
-def check_size(queries: Embeddings, size: int) -> None:
-    """Refuse queries whose vectors do not have the `size` of the items': a `DataError`."""
-    if queries.vectors.shape[2] != size:
-        raise DataError(
-            f"queries of {queries.vectors.shape[2]} numbers for items of {size}: these are "
-            "embeddings of different models"
-        )
 
 
 def _passes(queries: Sequence[ProductQuery]) -> Iterator[list[ProductQuery]]:

@@ -27,8 +27,8 @@ from manymatch.util.errors import (
 from manymatch.util.progress import say
 
 if TYPE_CHECKING:
+    from manymatch.search.index.database import Version
     from manymatch.search.index.index import Index
-    from manymatch.search.index.table import Version
     from manymatch.util.seal import Seal
 
 _SECONDS = 60.0
@@ -67,6 +67,7 @@ class ServedIndex:
 
     def __init__(self, name: str, folder: str | Path, model: str | None = None) -> None:
         self.name, self.folder, self._model = name, folder, model
+        self._is_far = "://" in str(folder)  # so that nobody reads the whole index for a check
         self.status: Literal["loading", "ready", "failed"] = "loading"
         self.fault: str | None = None
         self.facts: dict[str, Any] = {}
@@ -185,7 +186,8 @@ class ServedIndex:
             self._take(index)
             say(f"index '{self.name}' is ready")
             with self._following:
-                self._check(index)  # reads all embeddings, which takes a while for a large index
+                if not self._is_far:
+                    index.check()  # reads all embeddings, which takes a while for a large index
         except (ManyMatchError, OSError) as error:
             if self._seal() != before:  # the index was replaced meanwhile
                 self._load()
@@ -196,14 +198,6 @@ class ServedIndex:
             self._refused = before
             say(f"error: index '{self.name}': {error}")
         threading.Thread(target=self._follow, daemon=True).start()
-
-    @staticmethod
-    def _check(index: Index) -> None:
-        """Compare the index with its seal. A table is not read as a whole: it may be far away."""
-        from manymatch.util.seal import Seal
-
-        if isinstance(index.seal, Seal):
-            index.check()
 
     def _seal(self) -> Seal | Version | None:
         """The state of the index; None: there is none that can be read."""
@@ -253,7 +247,8 @@ class ServedIndex:
                     index = Index.open(self.folder, former.model if former else self._model)
                 except CheckpointError:  # another model made the new index
                     index = Index.open(self.folder, self._model)
-                self._check(index)
+                if not self._is_far:
+                    index.check()
                 self._take(index)
                 self.fault = None
                 self._tell(f"index '{self.name}' was replaced: {len(index):,} items")
