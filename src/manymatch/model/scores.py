@@ -13,7 +13,6 @@ from torch import Tensor
 
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.methods.shared.method import Method
-from manymatch.methods.shared.set_method import SetMethod
 from manymatch.model.answer import Side
 from manymatch.model.blocks import CAPTIONS_PER_BLOCK, IMAGES_PER_BLOCK
 from manymatch.model.embed import check_finite
@@ -86,7 +85,7 @@ def check_pair(images: Embeddings, texts: Embeddings, method: Method, model: str
 def check_elements(method: Method, embeddings: Embeddings) -> None:
     """Refuse several vectors of an item where the method gives one: a `DataError`."""
     elements = embeddings.vectors.shape[1]
-    if not isinstance(method, SetMethod) and elements != 1:
+    if not method.embeds_sets and elements != 1:
         raise DataError(f"{elements} vectors of each item: the method gives one vector")
 
 
