@@ -54,7 +54,7 @@ Each query has a positive."""
 
 
 def both_ways(split: RankedSplit, included: Tensor, relevant: Relevant) -> dict[str, Tensor]:
-    """`precision_and_first` of `i2t` and `t2i` if the images decide whether two items match.
+    """Compute `precision_and_first` for both directions. The images alone define the matches.
 
     Args:
         included: `(n,)` mask of the images that count, as queries and as items, with their
@@ -108,12 +108,15 @@ def precision_and_first(
     for query_rows, all_scores in whole_rows(score, queries, gallery, queries_included):
         scores = all_scores[:, items.to(all_scores.device)]
         ordered = scores.sort(1, descending=True).values
-        kinds = [_query_metrics(scores, ordered, mask) for mask in relevant(query_rows, items)]
+        kinds = [
+            _precision_and_first_of_queries(scores, ordered, mask)
+            for mask in relevant(query_rows, items)
+        ]
         parts.append(torch.stack(kinds))
     return 100 * torch.cat(parts, 1).mean(1)
 
 
-def _query_metrics(scores: Tensor, ordered: Tensor, relevant: Tensor) -> Tensor:
+def _precision_and_first_of_queries(scores: Tensor, ordered: Tensor, relevant: Tensor) -> Tensor:
     """`(q, 2)` from `scores (q, g)`, the same scores in descending order, and the mask `relevant`.
 
     The items with at least the score of the R-th item compete for the first R places. Irrelevant
