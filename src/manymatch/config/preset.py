@@ -194,9 +194,9 @@ class Training(Strict):
 class WarmStart(Strict):
     """The trained model from which training starts (the source), and the parts that do not fit.
 
-    Every parameter and buffer of the source must have a counterpart of equal shape in the method,
-    and every parameter and buffer of the method one in the source, except for those named here.
-    Word vectors are matched by word.
+    Every parameter and buffer of the source must have a counterpart of equal shape in the method.
+    Every parameter and buffer of the method must have a counterpart in the source. The parts that
+    are named here are excepted. Word vectors are matched by word.
 
     `params.yaml` names such a preset with its source under `warm_starts`, not under `presets`,
     because a stage of a DVC matrix cannot wait for another stage of the matrix. `dvc repro` then

@@ -111,7 +111,7 @@ def caption_rows(
 
     Args:
         key: an image and an image file belong together if `key` is equal for both file names.
-        clean: the caption of a text.
+        clean: a function that returns the caption for a raw text.
 
     Raises:
         DataError: two different image files have the same key.

@@ -49,7 +49,7 @@ class Backbone(ABC):
     full_size = False
     """Whether `read` needs a picture in its full size: a second crop would cut off more."""
     finds_boxes = False
-    """Whether `boxes` does not know the boxes."""
+    """Whether the backbone detects the boxes of an image. If not, `boxes` returns known boxes."""
     most_crops = 1
     """The most crops of an image."""
     resample = Image.Resampling.BICUBIC
@@ -65,7 +65,8 @@ class Backbone(ABC):
         preprocessing: str,
         weights_sha256: str | None = None,
     ) -> None:
-        """`weights_sha256`: the hash of the weights' file; None: that of their names and values."""
+        """`weights_sha256`: the hash of the weights' file. With None, the hash covers the names and
+        values of all weights."""
         self.network = None if network is None else network.eval().requires_grad_(False)
         self.dtype: Kind = "uint8" if network is None else "float16"
         self.size = size

@@ -1,7 +1,7 @@
 """HowTo100M's published model (Miech et al., ICCV 2019) as a trained model for warm starts.
 
-The published model has no word vectors, which are word2vec's. The vocabulary has the special words
-alone.
+The published model contains no word vectors, because the authors used word2vec. The vocabulary
+contains only the special words.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def check_origin(embeddings: Embeddings, model: str, side: Side | None = None) -
     if origin is None:
         return
     if not isinstance(origin, tuple) or len(origin) != 2:
-        raise DataError(f"embeddings with the origin {origin!r:.60}. Leave the origin as it is")
+        raise DataError(f"the origin {origin!r:.60} is not valid. Use the embeddings unchanged")
     own_side, own_model = origin
     if side is not None and own_side != side:
         raise DataError(f"embeddings of {own_side} where those of {side} belong. Swap them")

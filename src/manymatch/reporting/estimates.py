@@ -40,7 +40,8 @@ class Estimate:
     @classmethod
     def score_estimate(cls, values: Sequence[float]) -> Estimate:
         """The estimate of scores over seeds, where more is better. A seed whose score is below half
-        of the best seed's has collapsed. Values below 0 are no scores, and none collapses."""
+        of the best seed's has collapsed. Values below 0 are not scores. They never count as
+        collapsed."""
         estimate, best = cls.of(values), max(values)
         sound = [value for value in values if value >= best / 2]
         if min(values) < 0 or len(sound) == len(values):

@@ -150,8 +150,10 @@ class Checkpoints:
         """
         path = self._best(epoch)
         if not has_sha256(path, self.hashes[path.name]):
-            fault = "damaged or removed while training. Run 'train' again: an earlier checkpoint"
-            raise CheckpointError(f"{path}: {fault} is used")
+            raise CheckpointError(
+                f"{path}: the file was damaged or removed during training. Run 'train' again; the "
+                "run continues from an earlier checkpoint"
+            )
         load_weights(path, method, self.name)
 
     def write(

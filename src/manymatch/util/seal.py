@@ -74,7 +74,10 @@ class Seal:
         if name not in self.hashes:
             raise DataError(f"{path}: not in the seal. {self.remedy}")
         if _hash(path, self.state(name)) != self.hashes[name]:
-            raise DataError(f"{path}: damaged or edited: not the sealed content. {self.remedy}")
+            raise DataError(
+                f"{path}: the content differs from the seal. The file was damaged or edited. "
+                f"{self.remedy}"
+            )
         return path
 
     def check_all(self) -> None:

@@ -1,11 +1,11 @@
 """COCO captions (Chen et al. 2015) in Karpathy's splits: 113,287 training images (with `restval`),
 5,000 validation and 5,000 test images with five captions each.
 
-Where Karpathy's file has more than five captions, the first five are used, which the arrays of
-caption ids and SCAN's files also hold. The ids of images and captions are COCO's own, as in ECCV
-Caption and CxC. A `*_precomp` folder has no caption ids: a caption is then IMAGE#k. Labels are the
-categories of the image's instances. Images are in the order of Karpathy's file, so that consecutive
-thousands of the test split are the five folds of the 1K protocol.
+If Karpathy's file has more than five captions of an image, the first five are used. The arrays of
+caption ids and SCAN's files contain the same five captions. The ids of images and captions are
+COCO's own, as in ECCV Caption and CxC. A `*_precomp` folder has no caption ids: a caption is then
+IMAGE#k. Labels are the categories of the image's instances. Images are in the order of Karpathy's
+file, so that consecutive thousands of the test split are the five folds of the 1K protocol.
 """
 
 from __future__ import annotations

@@ -93,9 +93,10 @@ def opened_archive(archive: Path) -> Iterator[Iterator[Member]]:
 class _TarStream:
     """The bytes of a tar file, for checks that `tarfile` does not make.
 
-    `tarfile` reads extended headers into memory, whatever length they claim, and lets the keys of
-    short records reach to the end of a header, which takes gigabytes: `read` refuses both.
-    `tarfile` accepts a file that is cut off after a member: `last` reveals it.
+    `tarfile` trusts the stated header length. A forged header can fill the memory, so `read`
+    refuses it. `read` also refuses a short record whose key reaches to the end of the header,
+    because `tarfile` would copy gigabytes. `tarfile` accepts a file that is cut off after a member:
+    `last` reveals it.
     """
 
     def __init__(self, stream: BinaryIO | gzip.GzipFile) -> None:

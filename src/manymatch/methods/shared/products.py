@@ -37,7 +37,7 @@ class ProductQuery:
 
     Attributes:
         vectors: `(L, D)` float64.
-        reduce: bounds of the products to bounds of the scores.
+        reduce: a function that converts bounds of the products into bounds of the scores.
         magnitude: a bound of the absolute value of all numbers on the way from products to scores.
     """
 
@@ -56,10 +56,12 @@ class ProductForm:
     """How the score of a method reads the items of a gallery and a query.
 
     Attributes:
-        ask: a query, which is one item in float64, and the largest norm of a gallery's vector to
-            the `ProductQuery`.
-        rows: items to the vectors `(n, K, D)` of the products, in the type of the embeddings.
-        offsets: items to `(n, K)`, which is added to the products of a vector; None: nothing.
+        ask: a function `(query, longest) -> ProductQuery`. The query is one item in float64, and
+            `longest` is the largest norm of the gallery's vectors.
+        rows: a function that returns the vectors `(n, K, D)` of the products for items, in the type
+            of the embeddings.
+        offsets: a function that returns `(n, K)` for items. The numbers are added to the products
+            of a vector. None: nothing is added.
     """
 
     ask: Callable[[Embeddings, float], ProductQuery]

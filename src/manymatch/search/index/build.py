@@ -177,7 +177,9 @@ def _earlier(source: Source, model: Model, target: Path) -> tuple[Stored | None,
     if not (target / NAME).is_file():
         raise StorageError(f"{target}: exists and is not an index. Choose another folder")
     if source.path.resolve().is_relative_to(target.resolve()):
-        raise StorageError(f"{target}: holds the source, and would be replaced. Choose another")
+        raise StorageError(
+            f"{target}: the folder contains the source. Choose another folder for the index"
+        )
     try:
         seal = seal_of(target)
         Manifest.read(seal).check_model(model, target)

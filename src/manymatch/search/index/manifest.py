@@ -117,7 +117,7 @@ def check_codes(seal: Seal) -> None:
     """Compare the codes of the index with the seal, once per process.
 
     Raises:
-        DataError: a file is damaged or missing, or there is a further file of codes.
+        DataError: a file is damaged or missing, or the folder contains an unsealed file of codes.
     """
     found = {f"{CODES}/{path.name}" for path in (seal.path / CODES).glob("*")}
     for name in sorted(found | {name for name in seal.hashes if name.startswith(f"{CODES}/")}):
