@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from manymatch.config.params import Extraction
 from manymatch.features.image_list import Located, Picture
-from manymatch.features.layout import Kind
+from manymatch.features.layout import FeatureType
 from manymatch.networks.backbones.normalised import Normalised
 from manymatch.util.images import read_crops
 
@@ -68,7 +68,7 @@ class Backbone(ABC):
         """`weights_sha256`: the hash of the weights' file. With None, the hash covers the names and
         values of all weights."""
         self.network = None if network is None else network.eval().requires_grad_(False)
-        self.dtype: Kind = "uint8" if network is None else "float16"
+        self.dtype: FeatureType = "uint8" if network is None else "float16"
         self.size = size
         self.width = width
         self.max_regions = max_regions
@@ -209,7 +209,7 @@ def _digest(network: nn.Module) -> str:
 class Detector(ABC):
     """Converts an image of any size into at most `max_regions` regions with boxes."""
 
-    dtype: Kind = "float16"
+    dtype: FeatureType = "float16"
     finds_boxes = True
     slow_on_gpu: str | None = None
     """A line for the user of a GPU: what is missing for full speed. None: nothing."""

@@ -33,8 +33,8 @@ FORMAT, VERSION = "manymatch-features", "2"
 AGAIN = ". Run the stage 'features' again"
 _LIBRARY = ("v110", "v110")
 """A fixed version of the format, so that equal content gives equal bytes."""
-Kind = Literal["float16", "float32", "uint8"]
-FEATURES: dict[Kind, np.dtype[Any]] = {
+FeatureType = Literal["float16", "float32", "uint8"]
+FEATURES: dict[FeatureType, np.dtype[Any]] = {
     "float16": np.dtype("<f2"),
     "float32": np.dtype("<f4"),
     "uint8": np.dtype("u1"),
@@ -64,15 +64,15 @@ def checksum(data: bytes | memoryview) -> bytes:
     words = np.frombuffer(data, np.uint8)
     if len(words) % 2:
         words = np.append(words, np.uint8(0))
-    pair = words.view("<u2").astype(np.float64) @ _weights(len(words) // 2)
+    pair = words.view("<u2").astype(np.float64) @ _checksum_factors(len(words) // 2)
     # HDF5 adds carries to the low bits, which leaves 65535 in the place of 0, but for a sum of 0.
     low, high = (total and (total - 1) % 65535 + 1 for total in map(int, pair))
     return low.to_bytes(2, "big") + high.to_bytes(2, "big")
 
 
 @lru_cache(maxsize=8)
-def _weights(count: int) -> NDArray[np.float64]:
-    """(count, 2): the weights of the words in the two sums."""
+def _checksum_factors(count: int) -> NDArray[np.float64]:
+    """Return the factors (count, 2) of the 16-bit words in the two checksum sums."""
     return np.stack([np.ones(count), np.arange(count, 0, -1, dtype=np.float64)], axis=1)
 
 

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from manymatch.batch.collate import Item, whole_item
+from manymatch.batch.collate import ImageItem, whole_item
 from manymatch.config.params import Extraction
 from manymatch.config.strict import validate
 from manymatch.features import build_backbone, entry_point
@@ -38,7 +38,7 @@ _Item = TypeVar("_Item")
 
 
 @dataclass
-class Pictures:
+class PictureFeatures:
     """Extracts the image features of a trained model.
 
     Attributes:
@@ -57,7 +57,7 @@ class Pictures:
     weights: str | None
     regions: tuple[int, int]
 
-    def items(self, images: Iterable[AnyPicture]) -> Iterator[Item]:
+    def items(self, images: Iterable[AnyPicture]) -> Iterator[ImageItem]:
         """The pictures as items of a batch without captions, in the given order.
 
         Raises:

@@ -19,16 +19,16 @@ def packaged() -> dict[str, Path]:
     return {path.parent.name: path.parent for path in sorted(_PACKAGED.glob(f"*/{FACTS}"))}
 
 
-def found(name: str) -> Path:
+def resolve_model(name: str) -> Path:
     """The folder of the model `name`: a folder, a packaged model, or a name on the hub.
 
     Raises:
         CheckpointError: there is no such model, or the hub does not answer.
     """
-    return Path(name) if Path(name).is_dir() else packaged().get(name) or fetched(name)
+    return Path(name) if Path(name).is_dir() else packaged().get(name) or download_model(name)
 
 
-def fetched(name: str, *, local_files_only: bool = False) -> Path:
+def download_model(name: str, *, local_files_only: bool = False) -> Path:
     """The folder of the model `name` on the hub, copied to this machine.
 
     Args:
@@ -61,16 +61,16 @@ def fetched(name: str, *, local_files_only: bool = False) -> Path:
     return Path(folder)
 
 
-def downloaded(name: str) -> Path | None:
+def local_copy(name: str) -> Path | None:
     """The folder of a packaged model, or of a model on the hub that is on this machine already."""
     if name in packaged():
         return packaged()[name]
     with suppress(CheckpointError):
-        return fetched(name, local_files_only=True)
+        return download_model(name, local_files_only=True)
     return None
 
 
-def uploaded(folder: Path, name: str, private: bool) -> str:
+def upload_model(folder: Path, name: str, private: bool) -> str:
     """Upload the model in `folder` to the hub as `name`; return its address.
 
     Raises:

@@ -68,7 +68,7 @@ def write_shards(
     images = distinct(captions, "image_id")
     with FeatureStore(store) as features:
         rows = _rows(images, captions, features.image_ids, store)
-        pictures = Pictures(raw)
+        pictures = PictureFiles(raw)
         shards = _Shards(captions, graphs, features, rows, pictures, images_per_shard, thumbnail)
 
         identity = functools.cache(shards.identity)
@@ -93,14 +93,14 @@ class _Shards:
     features: FeatureStore
     rows: dict[str, int]
     """Row of the feature store by image id."""
-    pictures: Pictures
+    pictures: PictureFiles
     images_per_shard: int
     thumbnail: int
 
     def identity(self) -> str:
         """Hash of everything that decides the shards; all parts have the same.
 
-        Pictures count with their size only, because they decide nothing but the thumbnails.
+        Of pictures only the size counts, because pictures decide nothing but the thumbnails.
         """
         pictures = map(self.pictures.path, distinct(self.captions, "file"))
         return identity_of(
@@ -167,7 +167,7 @@ class _Shards:
         )
 
 
-class Pictures:
+class PictureFiles:
     """The picture files of a raw folder."""
 
     def __init__(self, raw: Path) -> None:

@@ -24,7 +24,7 @@ _DEPTH = 100
 
 
 def validate(
-    method: Method, batches: ValidationBatches, device: torch.device, rank: int = 0
+    method: Method, batches: ValidationBatches, device: torch.device, process_rank: int = 0
 ) -> dict[str, float]:
     """Recalls of the whole validation split in percent: `i2t_r1` ... `t2i_r10`, and `rsum`.
 
@@ -32,11 +32,11 @@ def validate(
         method: on `device`.
         batches: the split, or the part of this process.
         device: where `method` is.
-        rank: number of this process among those that call this function together. Only the first
-            one gets recalls.
+        process_rank: number of this process among those that call this function together. Only the
+            first process gets recalls.
     """
-    split = _embedded(method, batches, device, rank)
-    if rank:
+    split = _embedded(method, batches, device, process_rank)
+    if process_rank:
         return {}
     with inference(method, device):  # MaxMatch has another score in training
         values = recall(
@@ -105,11 +105,11 @@ def _curve(scores: torch.Tensor, right: torch.Tensor) -> list[list[float]]:
 
 
 def _embedded(
-    method: Method, batches: ValidationBatches, device: torch.device, rank: int = 0
+    method: Method, batches: ValidationBatches, device: torch.device, process_rank: int = 0
 ) -> Embedded:
     """The embedded split. If the processes share the batches, all have the embeddings of the whole
     split, but the ids of their part alone."""
-    title = "" if rank else "validation (batches)"
+    title = "" if process_rank else "validation (batches)"
     split = embed(method, track(batches, title, len(batches), passing=True), device)
     if not batches.shared:
         return split

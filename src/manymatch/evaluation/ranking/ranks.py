@@ -124,7 +124,10 @@ def rank_each(
     blocks = blocks_by_image(image_index.cpu(), len(images))
     image_index = image_index.to(images.vectors.device)
     device, sizes = image_index.device, (len(images), len(texts))
-    ways = [(_Way(*sizes, depth, device), _Way(*sizes[::-1], depth, device)) for _ in mixtures]
+    ways = [
+        (_DirectionState(*sizes, depth, device), _DirectionState(*sizes[::-1], depth, device))
+        for _ in mixtures
+    ]
     # The diagonal is first: it holds the annotated pairs, against which all others are compared.
     order = [(block, block) for block in blocks]
     order += [(first, second) for first in blocks for second in blocks if first is not second]
@@ -179,7 +182,7 @@ def _annotated(image_index: Tensor, images: slice, texts: slice) -> tuple[Tensor
     return image_index[texts] - images.start, columns
 
 
-class _Way:
+class _DirectionState:
     """The ranks and best items of one direction's queries, over the blocks so far."""
 
     def __init__(self, queries: int, items: int, depth: int, device: torch.device) -> None:
