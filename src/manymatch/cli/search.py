@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 commands = typer.Typer()
 
 _BETWEEN_LOOKS = 5.0
-"""Seconds between two looks of `index --watch` at the source."""
+"""Seconds between two checks of the source by `index --watch`."""
 
 
 def _target(source: Path | None, model: str | None, to: Path | None, name: str | None) -> Path:
@@ -133,7 +133,7 @@ def _states(source: Source) -> list[tuple[str, int, int]] | None:
 
 
 def _parts(index: Path) -> Path:
-    """The folder of the parts: beside the parts of the stages if the index is a stage's output.
+    """The folder of the parts. The parts of a stage's index lie with the parts of other stages.
 
     Args:
         index: a path without links.

@@ -47,7 +47,7 @@ class Backbone(ABC):
     """
 
     full_size = False
-    """Whether `read` needs a picture in its full size: a second crop would cut off more."""
+    """Whether `read` needs the picture in its full size. A second crop would cut off more."""
     finds_boxes = False
     """Whether the backbone detects the boxes of an image. If not, `boxes` returns known boxes."""
     most_crops = 1
@@ -166,7 +166,7 @@ class RegionBackbone(Backbone):
 
 
 class LocatingBackbone(RegionBackbone):
-    """A `RegionBackbone` that finds the boxes of an image itself, before `read`."""
+    """A `RegionBackbone` that detects the boxes of an image before `read`."""
 
     finds_boxes = True
 
@@ -198,7 +198,7 @@ def grid_boxes(cells: int) -> NDArray[np.float32]:
 
 
 def _digest(network: nn.Module) -> str:
-    """SHA-256 of all parameters and buffers, sorted by name, whatever file they come from."""
+    """SHA-256 of all parameters and buffers, sorted by name. The file's format does not count."""
     digest = hashlib.sha256()
     for name, value in sorted(network.state_dict().items()):
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
@@ -212,9 +212,9 @@ class Detector(ABC):
     dtype: FeatureType = "float16"
     finds_boxes = True
     slow_on_gpu: str | None = None
-    """A line for the user of a GPU: what is missing for full speed. None: nothing."""
+    """A message for the user of a GPU that says what is missing for full speed. None: nothing."""
     network: nn.Module
-    """In evaluation, without gradients."""
+    """The network in evaluation mode, without gradients."""
     width: int
     max_regions: int
     weights_sha256: str

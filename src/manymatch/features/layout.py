@@ -45,7 +45,7 @@ CHECKSUM_BYTES = 4
 
 @dataclass(frozen=True)
 class Layout:
-    """What a store holds besides its rows."""
+    """The contents of a store besides its rows."""
 
     image_ids: list[str]
     max_regions: int
@@ -92,7 +92,7 @@ def all_finite(values: NDArray[Any]) -> bool:
 
 
 def check_ids(path: Path, image_ids: Sequence[str]) -> None:
-    """Refuse to write a store to `path` unless the ids are distinct and HDF5 can hold them."""
+    """Raise a `DataError` for `path` unless the ids are distinct and HDF5 can store them."""
     if not image_ids:
         raise DataError(f"{path}: there are no images to write features of")
     image_id, count = Counter(image_ids).most_common(1)[0]
@@ -139,7 +139,7 @@ def _fixed_string(values: Sequence[bytes]) -> np.dtype[Any]:
 def _create_dataset(
     file: h5py.File, name: str, shape: tuple[int, ...], chunk: tuple[int, ...], dtype: np.dtype[Any]
 ) -> None:
-    """Create a dataset whose chunks get their places in the file now."""
+    """Create a dataset. Its chunks get their places in the file at once."""
     settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     settings.set_chunk(chunk)
     settings.set_fletcher32()
@@ -152,7 +152,7 @@ def _create_dataset(
 def has_row_checksums(dataset: h5py.Dataset) -> bool:
     """Whether each row is a chunk with a checksum and without compression, as `create` makes them.
 
-    Other programs may write other chunks, or none.
+    Other programs may write other chunks, or no chunks.
     """
     if dataset.chunks != (1, *dataset.shape[1:]) or not dataset.fletcher32:
         return False
@@ -161,7 +161,7 @@ def has_row_checksums(dataset: h5py.Dataset) -> bool:
 
 
 def chunk_places(file: h5py.File, name: str) -> NDArray[np.int64]:
-    """(n,) the place in the file of each chunk of a dataset, by row."""
+    """Return the offsets (n,) of the chunks of a dataset in the file, by row."""
     dataset = file[name]
     places = np.zeros(dataset.id.get_num_chunks(), np.int64)
 
@@ -173,7 +173,7 @@ def chunk_places(file: h5py.File, name: str) -> NDArray[np.int64]:
 
 
 def inspect(file: h5py.File, path: Path) -> Layout:
-    """The layout of an opened store. A `DataError` names `path` if the file is no store."""
+    """The layout of an opened store. A `DataError` names `path` if the file is not a store."""
     attributes: dict[str, str] = {}
     for name in file.attrs:
         if not _is_fixed_string(file.attrs.get_id(name).dtype):

@@ -193,7 +193,7 @@ class Model:
         Args:
             images, texts: what `encode_images` and `encode_texts` gave, or `Embeddings(vectors)`
                 of arrays from elsewhere, which have no `origin` to be compared with this model.
-            query: the side that asks. The scores of the two directions differ for few methods.
+            query: the side of the query. The scores of the two directions differ for few methods.
 
         Raises:
             DataError: embeddings of another model or side, of different sizes, or not finite.
@@ -216,7 +216,7 @@ class Model:
 
         Args:
             scores: scores of any shape.
-            query: the side that asks.
+            query: the side of the query.
 
         Raises:
             DataError, ConfigError: the scores are no numbers, or an unknown side asks.

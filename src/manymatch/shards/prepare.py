@@ -1,4 +1,4 @@
-"""From a stored image to an item of a batch: its captions are drawn, numbered and augmented."""
+"""Convert a stored image to an item of a batch: draw, number and augment its captions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from manymatch.config.preset import Augmentation
 from manymatch.shards.sample import Sample
 
 _numbering = lru_cache(maxsize=1)(Numbering)
-"""The phrases of one epoch are known in the next."""
+"""The cache keeps the numbered phrases of an epoch for the next epoch."""
 
 
 class Preparation:
@@ -45,11 +45,11 @@ class Preparation:
         self._shuffle = shuffle
 
     def generator_for(self, key: str) -> Random:
-        """The source of the draws of the image with this key."""
+        """The random generator for the draws of the image with this key."""
         return Random(f"{self._shuffle} {key}")
 
     def __call__(self, sample: Sample, rng: Random) -> ImageItem:
-        """The item of an image whose captions are drawn already."""
+        """The item of an image with drawn captions."""
         whole_words = bool(self._augmentation.word_drop)
         captions = [self._numbering.caption(entry, whole_words) for entry in sample.captions]
         return ImageItem(
@@ -61,7 +61,7 @@ class Preparation:
         )
 
     def draw(self, entries: Sequence[Any], rng: Random) -> Sequence[Any]:
-        """The drawn captions of all captions of an image."""
+        """Draw captions from all captions of an image."""
         count = self._captions_per_image
         if count is None or count >= len(entries):
             return entries
@@ -84,7 +84,7 @@ def keep_flags(count: int, probability: float, rng: Random) -> list[bool]:
 def real_regions(count: int, probability: float, rng: Random) -> np.ndarray:
     """The mask (n,) of the regions that are not dropped; at least one stays.
 
-    A dropped region keeps its row, because the row tells its position.
+    A dropped region keeps its row, because the row determines the position of the region.
     """
     return (
         np.array(keep_flags(count, probability, rng)) if probability else np.ones(count, dtype=bool)
@@ -139,7 +139,7 @@ class CaptionAugmenter:
         return tuple(itertools.chain.from_iterable(parts))
 
     def _replacement(self, pieces: int, rng: Random) -> Phrase:
-        """The replacement of a selected word of so many pieces: as many masks or random pieces, or
+        """The replacement of a selected word: for each of its pieces a mask or a random piece, or
         nothing."""
         fate = rng.random()
         if fate < MASKED:
@@ -189,7 +189,7 @@ class CaptionAugmenter:
 
 
 def _drop(items: list, probability: float, rng: Random) -> list:
-    """`items` without the dropped ones; none may be left."""
+    """`items` without the dropped items. The result may be empty."""
     return [item for item in items if rng.random() >= probability] if probability else items
 
 

@@ -144,7 +144,7 @@ class Coco(PublishedDataset):
     }
 
     def collect(self, gatherer: Gatherer, settings: CocoSettings, raw: Path) -> None:
-        """Put the captions under `raw`, and the images or a record of where they are.
+        """Put the captions under `raw`, with the images or a record of their place.
 
         The captions come first, so that a fault in them is reported before the long download.
         """
@@ -251,7 +251,7 @@ def _whole_annotations(kind: str) -> Check:
 
 
 def _collect_categories(gatherer: Gatherer, raw: Path) -> None:
-    """Keep the categories of each image, which is all that is used of the instances.
+    """Keep only the categories of each image. Nothing else of the instances is used.
 
     If the captions are on this machine and the web does not provide the instances, the dataset is
     collected without labels.

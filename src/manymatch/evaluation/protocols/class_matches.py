@@ -1,5 +1,7 @@
-"""Precision at R and R@1 if all items with a common property are positives: too many to list. CUB's
-retrieval of the right class is scored so, and COCO's plausible matches.
+"""Precision at R and R@1 for data sets in which a common property makes items positive.
+
+Such positives are too many for a list. CUB's retrieval by class and COCO's plausible matches are
+scored by this module.
 
 R is the number of a query's positives in the gallery.
 """

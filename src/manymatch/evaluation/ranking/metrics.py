@@ -12,7 +12,7 @@ from torch import Tensor
 CUTS = (1, 5, 10)
 
 _DIGITS = 2
-"""Decimals of a metric: one query of a thousand changes a recall by 0.1."""
+"""Decimals of a metric. One query of a thousand changes a recall by 0.1."""
 
 
 def recall_metrics(ranks: Tensor) -> dict[str, float]:
@@ -63,8 +63,11 @@ def multi_match_metrics(parts: Iterable[RelevantRanks]) -> dict[str, float]:
 
 
 def ambiguity(parts: Sequence[RelevantRanks]) -> dict[str, list[float]]:
-    """mAP@R in percent of the queries with 1, with 2 to 3, with 4 to 7 ... positives: the `least`
-    number of positives, the number of `queries` and `map_at_r` of each group with a query."""
+    """mAP@R in percent by the number of positives of a query: 1, 2 to 3, 4 to 7 and so on.
+
+    Returns the `least` number of positives, the number of `queries` and `map_at_r` of each group
+    that has a query.
+    """
     counts = torch.cat([part.counts for part in parts])
     precision = torch.cat([_multi_match_of_queries(part)[:, 0] for part in parts])
     exponents = counts.double().frexp().exponent - 1

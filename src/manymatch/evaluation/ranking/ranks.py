@@ -19,7 +19,7 @@ from manymatch.model.blocks import Block, Score, blocks_by_image, checked, holdi
 from manymatch.util.progress import track
 
 Mixture = Callable[[Sequence[Tensor]], Sequence[Tensor]]
-"""From several scores `(n, m)` of a block to the score that ranks, or to one for each direction."""
+"""A function that mixes several scores `(n, m)` of a block into one score, or one a direction."""
 
 
 class Top:
@@ -207,8 +207,8 @@ class _DirectionState:
     def _add_annotated(
         self, queries: slice, scores: Tensor, annotated: tuple[Tensor, ...]
     ) -> Tensor:
-        """Keep the best score of the annotated pairs, and return the scores with NaN, which is
-        never >=, in place of the annotated pairs."""
+        """Keep the best score of the annotated pairs. In the returned scores, NaN replaces the
+        annotated pairs, because NaN is never >= a score."""
         self.best_annotated = holding(self.best_annotated, scores)
         values = scores[annotated].to(self.best_annotated.dtype)
         self.best_annotated[queries].scatter_reduce_(0, annotated[0], values, "amax")

@@ -53,7 +53,7 @@ class Manifest(Record):
         """The manifest of the index with this seal.
 
         Raises:
-            DataError: the manifest is damaged, or of no index.
+            DataError: the manifest is damaged, or does not belong to an index.
         """
         path = seal.check(NAME)
         try:
@@ -125,15 +125,15 @@ def check_codes(seal: Seal) -> None:
 
 
 def relative(path: str, folder: Path) -> str:
-    """A path as seen from `folder`, so that both can move together; a model's name on the hub, of
-    which there is no file, stays. Links are resolved: ".." leads from where a link leads to."""
+    """The path relative to `folder`, so that both can move together. A model's name on the hub is
+    returned unchanged. Links are resolved first, because ".." starts from the target of a link."""
     if not Path(path).exists():
         return path
     return os.path.relpath(os.path.realpath(path), os.path.realpath(folder))
 
 
 def model_identity(model: Model) -> dict[str, str]:
-    """What decides the embeddings of a model."""
+    """The facts of a model that decide its embeddings."""
     facts = model.facts
     return {
         "method": model.preset.method,
