@@ -30,7 +30,7 @@ class Sources:
     """What a backbone is built from."""
 
     raw: Path
-    """The dataset's raw folder."""
+    """The data set's raw folder."""
     weights: str | None
     """A local file, folder or hub name. None: the backbone's default."""
     regions: tuple[int, int] = (36, 36)

@@ -253,7 +253,7 @@ def _whole_annotations(kind: str) -> Check:
 def _collect_categories(gatherer: Gatherer, raw: Path) -> None:
     """Keep only the categories of each image. Nothing else of the instances is used.
 
-    If the captions are on this machine and the web does not provide the instances, the dataset is
+    If the captions are on this machine and the web does not provide the instances, the data set is
     collected without labels.
     """
     try:

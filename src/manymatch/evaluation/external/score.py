@@ -75,7 +75,7 @@ def score(
     if dataset not in known and not protocols:
         # A misspelt name must not leave out the data set's protocols silently.
         raise ConfigError(
-            f"no dataset '{dataset}'{nearest(dataset, known)}. For captions of your own name "
+            f"no data set '{dataset}'{nearest(dataset, known)}. For captions of your own name "
             f"the protocols too: --protocol {suite.PAIRS} for ranks only."
         )
     table = read_split(captions, split)
