@@ -46,7 +46,7 @@ class Facts(_Group):
         feature_width: F, the width of the image features.
         extraction: how the image features were made, as their store says: "preprocessing",
             "weights_sha256" and others.
-        precision: how far to trust a score, for the side of the query (`training.validation`).
+        precision: how far to trust a score, for the side that asks (`training.validation`).
         trained_in: the precision of the training, as the preset names precisions.
     """
 

@@ -168,7 +168,7 @@ def _listed(source: Source) -> list[Entry]:
 
 
 def _earlier(source: Source, model: Model, target: Path) -> tuple[Stored | None, pa.Table | None]:
-    """The earlier index at `target`, and its items. The facts of the items are known even if the
+    """The index that lies at `target` already, and its items, whose facts are known even if the
     embeddings are damaged."""
     old = beside(target, ".old.partial")
     if old.is_dir() and not target.exists():  # a run was killed between two renames

@@ -125,8 +125,8 @@ def check_codes(seal: Seal) -> None:
 
 
 def relative(path: str, folder: Path) -> str:
-    """The path relative to `folder`, so that both can move together. A model's name on the hub is
-    returned unchanged. Links are resolved first, because ".." starts from the target of a link."""
+    """A path as seen from `folder`, so that both can move together; a model's name on the hub, of
+    which there is no file, stays. Links are resolved: ".." leads from where a link leads to."""
     if not Path(path).exists():
         return path
     return os.path.relpath(os.path.realpath(path), os.path.realpath(folder))
