@@ -150,10 +150,8 @@ class Checkpoints:
         """
         path = self._best(epoch)
         if not has_sha256(path, self.hashes[path.name]):
-            raise CheckpointError(
-                f"{path}: the file was damaged or removed during training. Run 'train' again; the "
-                "run continues from an earlier checkpoint"
-            )
+            fault = "the file was damaged or removed during training. Run 'train' again; the run"
+            raise CheckpointError(f"{path}: {fault} continues from an earlier checkpoint")
         load_weights(path, method, self.name)
 
     def write(
