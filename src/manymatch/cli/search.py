@@ -26,18 +26,23 @@ commands = typer.Typer()
 
 Engine = Literal["lance", "lance-ivf"]
 _BETWEEN_LOOKS = 5.0
-"""Seconds between two looks of `index --watch` at the source."""
+"""Seconds between two checks of the source by `index --watch`."""
 
 
-def _target(to: str | None, name: str | None) -> Path:
+def _target(source: Path | None, model: str | None, to: str | None, name: str | None) -> Path:
     """The index that a command writes: the folder `--to`, or that of an index of params.yaml. For
-    a URL, the folder in the current one beside which unfinished parts lie."""
-    if to is not None and "://" in to:
-        return Path.cwd() / to.rstrip("/").rpartition("/")[2]
-    if (to is None) == (name is None):
+    a URL, the place in the current folder beside which unfinished parts lie."""
+    given = {"SOURCE": source, "--model MODEL": model, "--to FOLDER": to}
+    missing = [option for option, value in given.items() if value is None]
+    if name is None and missing:
         raise ConfigError(
-            "give SOURCE, --model and --to, or else --name with the name of an index in params.yaml"
+            f"missing: {', '.join(missing)}. Add what is missing, or give --name alone with the "
+            "name of an index in params.yaml"
         )
+    if name is not None and len(missing) < len(given):
+        raise ConfigError("--name: params.yaml gives SOURCE, --model and --to. Leave them out")
+    if to and "://" in to:
+        return Path.cwd() / to.rstrip("/").rpartition("/")[2]
     return Path(to).resolve() if to else (LAYOUT.indexes / str(name)).resolve()
 
 
@@ -98,15 +103,17 @@ def index(
     from manymatch.search.index.sources import source_of
 
     if part and watch:
-        raise ConfigError("--watch: a part is made once. Give the option without --part.")
+        raise ConfigError("--watch cannot be combined with --part. Remove one of the two options.")
     if part and table:
-        raise ConfigError("--table: a part holds no facts. Give the table without --part.")
-    url, target = to if to and "://" in to else None, _target(to, name)
-    if name is not None and source is model is None:
+        raise ConfigError(
+            "--table cannot be combined with --part. Give the table to the command that joins the "
+            "parts."
+        )
+    url, target = to if to and "://" in to else None, _target(source, model, to, name)
+    if name is not None:
         listed = project.params().index(name)
         source, model = Path(listed.source), str(LAYOUT.models / listed.model)
-    elif name is not None or source is None or model is None:
-        raise ConfigError("give all of SOURCE, --model and --to, or --name alone")
+    assert source is not None and model is not None
     items = source_of(source, split)
     loaded = load(model, device)
     parts = Parts(_parts(target), None if part is None else Part.read(part))
@@ -150,7 +157,7 @@ def _states(source: Source) -> list[tuple[str, int, int]] | None:
 
 
 def _parts(index: Path) -> Path:
-    """The folder of the parts: beside the parts of the stages if the index is a stage's output.
+    """The folder of the parts. The parts of a stage's index lie with the parts of other stages.
 
     Args:
         index: a path without links.
