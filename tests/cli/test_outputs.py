@@ -32,7 +32,9 @@ ARGUMENTS = {
     "features": "lite0",
     "presets": ["cora", "vsepp"],
     "name": None,
-    "to": Path("data/indexes/${key}"),
+    "source": Path("pictures"),
+    "model": "scenes/cora",
+    "to": "data/indexes/${key}",
 }
 
 
@@ -52,7 +54,7 @@ def test_the_outputs_are_those_of_dvc(root):
             continue
         listed = [*stage["outs"], *stage.get("plots", ()), *stage.get("metrics", ())]
         paths = [entry if isinstance(entry, str) else next(iter(entry)) for entry in listed]
-        known = {str(path) for path in outputs.paths_of(written(command), ARGUMENTS)}
+        known = {os.path.relpath(path) for path in outputs.paths_of(written(command), ARGUMENTS)}
         for path in paths:
             assert filled(path) in known, name
 

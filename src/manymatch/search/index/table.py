@@ -43,6 +43,8 @@ OTHERS = ("rank", "codes", "errors", "vector")
 """The columns beside the items and their parts."""
 _CANDIDATES, _TIMES = 512, 8
 """The fewest candidates of a query, and candidates for each result that is asked for."""
+_PROBES = 64
+"""Parts of an index of vectors that a query reads: all of them up to about 250,000 items."""
 _ALL = 8_192
 """Up to so many items that a filter selects, all are scored."""
 
@@ -187,7 +189,8 @@ class Table(Stored):
         mean = np.append(vectors.mean(0).numpy(), 1).astype(np.float32)
         with engine_faults(self.version.place):
             query = self._table.search(mean, vector_column_name="vector").distance_type("dot")
-            found = query.select(["rank", "_distance"]).limit(wanted).to_arrow()
+            query = query.nprobes(_PROBES).select(["rank", "_distance"])
+            found = query.limit(wanted).to_arrow()
         rows = np.searchsorted(self.ranks, found["rank"].to_numpy())
         return (rows if included is None else rows[included[rows]]), False
 
