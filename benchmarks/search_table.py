@@ -78,7 +78,7 @@ def case(folder: Path, method: str, elements: int, kind: str, items: int) -> Non
 
     builds: dict[str, Callable[[], None]] = {"files": in_files}
     for engine in ENGINES:
-        builds[engine] = partial(write, folder / engine, model, stored, None, engine)
+        builds[engine] = partial(write, folder / engine, model, stored, engine)
     for name, build in builds.items():
         seconds = timed(build)[1]
         size = sum(one.stat().st_size for one in of(folder, name) if one.is_file())
@@ -104,8 +104,7 @@ def case(folder: Path, method: str, elements: int, kind: str, items: int) -> Non
     tell("engine flat", lambda row: by_thresholds(flat, asked[row], elements, truth[row]), best)
     changed = all_rows % 100 == 0
     for engine in ENGINES:
-        earlier = Table.at(str(folder / engine))[1]
-        update = partial(write, folder / engine, model, stored, earlier, engine, changed)
+        update = partial(write, folder / engine, model, stored, engine, changed)
         print(f"  {engine:11} update of 1% {timed(update)[1]:6.1f} s", flush=True)
 
 
@@ -176,15 +175,11 @@ def arrays(gallery: Embeddings) -> dict[str, np.ndarray]:
 
 
 def write(
-    folder: Path,
-    model: Model,
-    stored: Stored,
-    earlier: Table | None,
-    engine: Engine,
-    changed: np.ndarray | None = None,
+    folder: Path, model: Model, stored: Stored, engine: Engine, changed: np.ndarray | None = None
 ) -> None:
-    """Write the table; with `earlier` the rows that `changed` tells."""
-    rows = [(stored, row) for row in range(len(stored))]
+    """Write the table; or the rows that `changed` tells, of a table that is there."""
+    writer = TableWriter(str(folder), model, "images", engine)
+    earlier, rows = writer.earlier, [(stored, row) for row in range(len(stored))]
     if earlier is not None and changed is not None:
         rows = [(stored if new else earlier, row) for row, new in enumerate(changed)]
     manifest = Manifest(
@@ -197,7 +192,7 @@ def write(
         items=len(stored),
         broken=0,
     )
-    TableWriter(str(folder), model, "images", earlier, engine).write(stored.items, rows, manifest)
+    writer.write(stored.items, rows, manifest)
 
 
 if __name__ == "__main__":

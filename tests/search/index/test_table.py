@@ -167,11 +167,12 @@ def test_what_says_exact_equals_brute_force(
         "tolerance": TOLERANCE.get(score, 1e-6),
     }
     engine, few = draw(st.sampled_from(["lance", "lance-ivf"])), draw(st.booleans())
-    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+    with TemporaryDirectory() as root, pytest.MonkeyPatch.context() as patch:
         if few:  # so that the engine must choose
             patch.setattr(tables, "_CANDIDATES", 1)
             patch.setattr(tables, "_TIMES", 2)
             patch.setattr(tables, "_ALL", 1)
+        folder = f"{root}/table"
         written(folder, model, gallery, side, engine)
         scanner = Table.at(folder)[1].scanner(model, side, beta)
         found = compare(scanner, gallery, queries, model, side=side, beta=beta, **wanted)
@@ -196,7 +197,7 @@ def written(
         items=len(gallery),
         broken=0,
     )
-    writer = TableWriter(folder, model, side, None, engine)
+    writer = TableWriter(folder, model, side, engine)
     writer.write(items, [(stored, row) for row in range(len(gallery))], manifest)
 
 
@@ -204,7 +205,8 @@ def test_candidates_are_found_by_an_index_of_vectors(small_model: MakeModel) -> 
     model = small_model("dive smooth_chamfer")
     gallery = made_up("random", 6000, 2, 16, 0)
     queries = Embeddings(gallery.vectors[:20] + 0.1 * torch.randn(20, 2, 16))
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as root:
+        folder = f"{root}/table"
         written(folder, model, gallery, "images", "lance-ivf")
         table = Table.at(folder)[1]
         assert table._table.list_indices()

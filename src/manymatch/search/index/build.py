@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from manymatch.methods import entry_point
-from manymatch.search.index.database import has_table
 from manymatch.search.index.filters import add_facts
 from manymatch.search.index.manifest import (
     CODES,
@@ -41,7 +40,6 @@ from manymatch.search.index.stored import (
     table_of,
     write_items,
 )
-from manymatch.search.index.table import Table
 from manymatch.search.scan.code_writer import write_codes
 from manymatch.util.code_hash import code_hash
 from manymatch.util.errors import DataError, StorageError, repeated
@@ -52,7 +50,7 @@ from manymatch.util.seal import sealed
 
 if TYPE_CHECKING:
     from manymatch.model.model import Model
-    from manymatch.search.index.table_writer import Engine
+    from manymatch.search.index.table_writer import Engine, TableWriter
 
 ITEMS_AT_ONCE = 256
 """Items in a part. A kill costs at most the work on one part."""
@@ -90,14 +88,13 @@ def build(
         DataError: no item of the source can be read, or the table is faulty.
         StorageError: `target` is not an index, or cannot be written.
     """
-    place, writer = url or str(target), None
+    writer: TableWriter | None = None
     earlier: Stored | None
-    if engine or is_table(place):
+    if engine or is_table(url or target):
         from manymatch.search.index.table_writer import TableWriter
 
-        table_before = _earlier_table(model, place)
-        earlier, known = table_before, table_before.items if table_before else None
-        writer = TableWriter(place, model, source.side, table_before, engine)
+        writer = TableWriter(url or str(target), model, source.side, engine)
+        earlier, known = writer.earlier, writer.earlier.items if writer.earlier else None
     else:
         earlier, known = _earlier(source, model, target)
     listed = _listed(source)
@@ -129,19 +126,7 @@ def build(
                     write_codes(folder / CODES, model, blocks, manifest.side)
                 write_json(folder / NAME, manifest.model_dump())
     unfinished.remove()
-    hashes = {entry.path: entry.sha256 for entry in (earlier.entries if earlier else ())}
-    contents = set(hashes.values())
-    new = [entry for entry in kept if entry.path not in hashes]
-    renamed = sum(entry.sha256 in contents for entry in new)
-    return Changes(
-        items=len(kept),
-        embedded=embedded,
-        added=len(new) - renamed,
-        changed=sum(hashes.get(entry.path, entry.sha256) != entry.sha256 for entry in kept),
-        renamed=renamed,
-        removed=max(0, len(hashes) + len(new) - len(kept) - renamed),
-        broken=manifest.broken,
-    )
+    return Changes.between(earlier.entries if earlier else [], kept, embedded, manifest.broken)
 
 
 def build_part(source: Source, model: Model, parts: Parts) -> None:
@@ -213,20 +198,6 @@ def _earlier(source: Source, model: Model, target: Path) -> tuple[Stored | None,
     with contextlib.suppress(DataError):
         return None, read_items(target)
     return None, None
-
-
-def _earlier_table(model: Model, place: str) -> Table | None:
-    """The table that is at `place` already, if it can be read."""
-    if "://" not in place and Path(place).exists() and not is_table(place):
-        raise StorageError(f"{place}: exists and is not a table of LanceDB. Choose another folder")
-    if has_table(place):
-        try:
-            manifest, table = Table.at(place)
-            manifest.check_model(model, Path(place))
-            return table
-        except DataError as error:
-            say(f"{error}: every item is embedded anew")
-    return None
 
 
 def _is_current(earlier: Stored, items: pa.Table, manifest: Manifest) -> bool:

@@ -6,6 +6,7 @@ The folder of an index has one seal, which covers its codes, too.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +21,7 @@ from manymatch.util.seal import Seal, open_sealed
 
 if TYPE_CHECKING:
     from manymatch.model.model import Model
+    from manymatch.search.index.sources import Entry
 
 NAME, CODES = "manifest.json", "codes"
 TABLE, KEY = "items", "manymatch"
@@ -97,6 +99,25 @@ class Changes:
     renamed: int
     removed: int
     broken: int
+
+    @classmethod
+    def between(
+        cls, former: Sequence[Entry], kept: Sequence[Entry], embedded: int, broken: int
+    ) -> Changes:
+        """How the items `kept` differ from the `former` ones."""
+        hashes = {entry.path: entry.sha256 for entry in former}
+        contents = set(hashes.values())
+        new = [entry for entry in kept if entry.path not in hashes]
+        renamed = sum(entry.sha256 in contents for entry in new)
+        return cls(
+            items=len(kept),
+            embedded=embedded,
+            added=len(new) - renamed,
+            changed=sum(hashes.get(entry.path, entry.sha256) != entry.sha256 for entry in kept),
+            renamed=renamed,
+            removed=max(0, len(hashes) + len(new) - len(kept) - renamed),
+            broken=broken,
+        )
 
     def __str__(self) -> str:
         names = ("added", "changed", "renamed", "removed", "broken")

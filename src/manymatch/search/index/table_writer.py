@@ -7,6 +7,7 @@ import io
 import itertools
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -23,17 +24,19 @@ from manymatch.search.index.database import (
     connected,
     current,
     engine_faults,
+    has_table,
     lists,
     spooled,
 )
-from manymatch.search.index.manifest import KEY, TABLE, Manifest
+from manymatch.search.index.manifest import KEY, TABLE, Manifest, is_table
 from manymatch.search.index.stored import Row, Stored
 from manymatch.search.index.table import OTHERS, PARTS, Table, manifest_of, packed
 from manymatch.search.scan.code_writer import Coder
 from manymatch.search.scan.codes import ARRAYS, BLOCK
 from manymatch.search.scan.exact import double
 from manymatch.search.scan.quantiser import Quantiser
-from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.errors import ConfigError, DataError, StorageError
+from manymatch.util.progress import say
 
 Engine = Literal["lance", "lance-ivf"]
 _KEPT = timedelta(days=1)
@@ -49,19 +52,22 @@ class TableWriter:
 
     Args:
         side: whether the items are images or texts.
-        earlier: the table as it is; None: there is none that can be read.
         engine: "lance-ivf" for searches by candidates of the engine; None: the kind of the earlier
             table.
 
+    Attributes:
+        earlier: the table as it is; None: there is none that can be read.
+
     Raises:
+        CheckpointError: the table has embeddings of another model.
+        StorageError: `place` is a folder of something else.
         ConfigError: the score of the method has no candidates, or the earlier table has another
             kind.
     """
 
-    def __init__(
-        self, place: str, model: Model, side: Side, earlier: Table | None, engine: Engine | None
-    ) -> None:
-        self._place, self._model, self._side, self._earlier = place, model, side, earlier
+    def __init__(self, place: str, model: Model, side: Side, engine: Engine | None = None) -> None:
+        self._place, self._model, self._side = place, model, side
+        self.earlier = earlier = _earlier(model, place)
         former = earlier is not None and earlier.searches_candidates
         by_candidates = engine == "lance-ivf" if engine else former
         if earlier is not None and by_candidates != former:
@@ -89,7 +95,7 @@ class TableWriter:
                 f"--table: a table of LanceDB has its own column '{min(taken)}'. Rename the column."
             )
         self._manifest = manifest
-        earlier, ranks = self._earlier, None
+        earlier, ranks = self.earlier, None
         if earlier is not None and items.schema.equals(earlier.items.schema):
             ranks = _ranks(items, earlier)
         if earlier is None or ranks is None:
@@ -184,6 +190,20 @@ class TableWriter:
             for name, column in columns.items():
                 batch = batch.append_column(name, column)
             yield batch.combine_chunks()
+
+
+def _earlier(model: Model, place: str) -> Table | None:
+    """The table that is at `place` already, if it can be read."""
+    if "://" not in place and Path(place).exists() and not is_table(place):
+        raise StorageError(f"{place}: exists and is not a table of LanceDB. Choose another folder")
+    if has_table(place):
+        try:
+            manifest, table = Table.at(place)
+            manifest.check_model(model, Path(place))
+            return table
+        except DataError as error:
+            say(f"{error}: every item is embedded anew")
+    return None
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
