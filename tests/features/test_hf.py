@@ -27,9 +27,9 @@ from manymatch.config.params import Extraction
 from manymatch.features import hf
 from manymatch.features.extractors import Extractor
 from manymatch.features.image_list import Picture
-from manymatch.features.picture_recipe import read_recipe
 from manymatch.features.store import FeatureStore
 from manymatch.networks.backbones import hub_model
+from manymatch.networks.backbones.picture_recipe import read_recipe
 from manymatch.util.errors import ConfigError, DataError
 
 

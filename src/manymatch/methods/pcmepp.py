@@ -71,8 +71,8 @@ class PCMEPPSettings(Grouped):
 
     @model_validator(mode="after")
     def _features_are_mixed(self) -> Self:
-        if self.mixing and self.image.cnn is not None:
-            raise ValueError("mixing mixes stored features. With a cnn set mixing to 0")
+        if self.mixing and self.image.reads_pixels:
+            raise ValueError("mixing mixes stored features. With a network of pixels set it to 0")
         return self
 
 

@@ -29,7 +29,8 @@ from manymatch.config.strict import validate
 from manymatch.methods import build_method, method_class
 from manymatch.methods.shared.method import Method
 from manymatch.model.facts import FACTS, REMEDY, facts
-from manymatch.networks.encoders.cnn import structure_only
+from manymatch.networks.encoders.hub_image import FACT, HubImageEncoder
+from manymatch.networks.encoders.pixels import structure_only
 from manymatch.networks.layers.lora import merge_lora
 from manymatch.util.errors import CheckpointError, DataError, StorageError, first_line
 from manymatch.util.files import replacing, sha256, write_json, write_text
@@ -65,10 +66,12 @@ def save_model(
         save_weights(partial / WEIGHTS, method.state_dict(), preset.method)
         write_json(partial / PRESET, preset.model_dump(mode="json"))
         vocabulary.save(partial / VOCABULARY)
+        backbones = [part for part in method.modules() if isinstance(part, HubImageEncoder)]
         content = {
             "method": preset.method,
             "feature_width": feature_width,
             **{key: sha256(partial / name) for name, key in HASHES.items()},
+            **({FACT: backbones[0].described} if backbones else {}),
         } | more
         write_json(partial / FACTS, content)
         write_text(partial / CARD, _model_card(preset, content))
@@ -131,12 +134,14 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
             raise CheckpointError(
                 f"{folder}: not a trained model, because {name} is missing. Run 'train' first."
             )
-    width = check_files(folder)["feature_width"]
+    content = check_files(folder)
     preset = validate(Preset, read_object(folder / PRESET, _MOST_BYTES), str(folder / PRESET))
     vocabulary = load_vocabulary(folder / VOCABULARY)
     named = preset.method, preset.model
-    build = partial(build_method, *named, vocabulary=vocabulary, feature_width=width)
-    with structure_only():
+    build = partial(
+        build_method, *named, vocabulary=vocabulary, feature_width=content["feature_width"]
+    )
+    with structure_only(content):
         try:
             # A preset from elsewhere may have sizes that no memory holds.
             with torch.device("meta"):

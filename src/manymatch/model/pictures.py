@@ -20,9 +20,11 @@ from manymatch.batch.collate import Item, whole_item
 from manymatch.config.params import Extraction
 from manymatch.config.strict import validate
 from manymatch.features import build_backbone, entry_point
-from manymatch.features.backbone import Detector, Sources
+from manymatch.features.backbone import Backbone, Detector, Sources
 from manymatch.features.extractors import Detection, Extractor
 from manymatch.features.image_list import Picture
+from manymatch.features.pixels import ModelPixels
+from manymatch.networks.backbones.picture_recipe import Recipe
 from manymatch.util.errors import CheckpointError, ConfigError, DataError
 from manymatch.util.images import read_crops, read_image
 
@@ -105,8 +107,13 @@ class Pictures:
                 "the model was trained on 'objects' features, which need the boxes of a data set. "
                 "Train a model on other features, such as lite0."
             )
-        checked = validate(Extraction, self._settings(name), "the model's features")
-        built = build_backbone(name, Sources(Path(), self.weights, self.regions, checked))
+        built: Backbone | Detector
+        if name == "pixels":
+            where = "model.json: extraction.recipe"
+            built = ModelPixels(Recipe.described_by(trained.get("recipe"), where))
+        else:
+            checked = validate(Extraction, self._settings(name), "the model's features")
+            built = build_backbone(name, Sources(Path(), self.weights, self.regions, checked))
         for fact in ("preprocessing", "weights_sha256"):
             if trained.get(fact) != getattr(built, fact):
                 raise CheckpointError(

@@ -12,7 +12,7 @@ from hub_texts import built, edit
 
 from manymatch.batch.wordpieces import load_vocabulary
 from manymatch.networks.backbones import hub_model
-from manymatch.networks.backbones.text_model import layer_stack, thaw_last
+from manymatch.networks.backbones.learning import layer_stack, thaw_last
 from manymatch.networks.encoders.hub_text import HubTextEncoder, HubTextSettings
 from manymatch.networks.layers.lora import add_lora
 from manymatch.util.errors import ConfigError, DataError
