@@ -160,7 +160,7 @@ def test_paths_are_dropped_and_pictures_mirrored_in_training_alone(folders):
         assert any(torch.allclose(drawn[row], cells[row], atol=1e-5) for cells in both)
 
 
-@pytest.mark.parametrize("family", ["vit", "swin"])
+@pytest.mark.parametrize("family", ["vit", "swin", "clip"])
 def test_checkpointing_changes_no_gradient(family, folders):
     gradients = []
     for checkpointing in (False, True):

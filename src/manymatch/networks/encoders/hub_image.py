@@ -136,7 +136,10 @@ class HubImageEncoder(PixelNetwork):
             if not getattr(network, "supports_gradient_checkpointing", False):
                 kind = network.config.model_type
                 raise ConfigError(f"checkpointing: '{kind}' has none. Set checkpointing: false")
-            network.gradient_checkpointing_enable({"use_reentrant": False})
+            enable = getattr(  # since transformers 5.23
+                network, "activation_checkpointing_enable", network.gradient_checkpointing_enable
+            )
+            enable({"use_reentrant": False})
 
     @property
     def tower(self) -> nn.Module:
