@@ -180,6 +180,29 @@ def test_the_depth_of_a_parameter_is_the_number_of_layers_behind(folders):
         assert depth == expected, name
 
 
+def family_table(root):
+    """Family -> its row in docs/backbones.md: the output, then yes or no of each of `EXTRAS`."""
+    rows = (line.split("|") for line in (root / "docs/backbones.md").read_text().splitlines())
+    cells = ([cell.strip().strip("`") for cell in row[1:-1]] for row in rows if len(row) == 8)
+    return {row[0]: row[1:] for row in cells if row[0] in FAMILIES}
+
+
+EXTRAS = ({"train": "lora"}, {"train": "last 1"}, {"drop_path": 0.1}, {"checkpointing": True})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_table_of_families_says_what_each_one_has(family, folders, root):
+    output, *cells = family_table(root)[family]
+    for cell, extra in zip(cells, EXTRAS, strict=True):
+        try:
+            built(folders(family), output=output, **extra)
+        except ConfigError:
+            assert cell == "no", extra
+        else:
+            assert cell == "yes", extra
+
+
 FAULTS = [
     ("vit", {"output": "map"}, "gives tokens"),
     ("resnet", {}, "gives a map"),
