@@ -24,7 +24,7 @@ from PIL import Image
 
 from manymatch.config.params import Extraction
 from manymatch.features import build_backbone
-from manymatch.features.backbone import Sources
+from manymatch.features.backbone import Backbone, Sources
 from manymatch.features.extractors import Extractor
 from manymatch.features.image_list import Picture
 from manymatch.networks.backbones.learning import Learning, set_learning
@@ -73,6 +73,7 @@ def frozen(name: str, folder: str, model: Any, options: Any) -> None:
     """Features of pictures against the bare model."""
     settings = Extraction(kind="hf", model=folder)
     backbone = build_backbone("hf", Sources(Path(), None, settings=settings))
+    assert isinstance(backbone, Backbone)
     extractor = Extractor("hf", backbone, torch.device("cpu"), options.pictures)
     images = [Picture(str(n), jpeg(n)) for n in range(options.pictures)]
     values = torch.randn(options.pictures, 3, SIDE, SIDE)

@@ -95,10 +95,9 @@ class VisionNetwork(Scaled):
     def _learn(self, size: int, grid: int | None, missing: frozenset[str]) -> None:
         """Find from one output where the cells are."""
         normed: list[bool] = []
-        self._norm, norm = next(
-            (pair for pair in self.network.named_modules() if pair[0].endswith("post_layernorm")),
-            ("", None),
-        )
+        parts: dict[str, nn.Module] = dict(self.network.named_modules())
+        self._norm = next((name for name in parts if name.endswith("post_layernorm")), "")
+        norm = parts[self._norm] if self._norm else None
         hook = norm and norm.register_forward_hook(lambda _, __, out: normed.append(out.ndim == 3))
         device = next(self.network.parameters()).device
         try:

@@ -47,6 +47,8 @@ class CNN(PixelNetwork):
     """`(n, S * S, 3)` pixels as bytes -> cells `(n, h * w, 2048)` of the network's last map."""
 
     width = 2048
+    settings: CNNSettings
+    network: Normalised
 
     def __init__(self, settings: CNNSettings) -> None:
         super().__init__()
