@@ -102,8 +102,7 @@ class Extraction(Strict):
         changed = {name for name, field in fields if getattr(self, name) != field.default}
         for key in sorted(changed & _KEYS.keys()):
             if self.kind not in _KEYS[key]:
-                kinds = ", ".join(_KEYS[key])
-                raise ValueError(f"{key}: only 'kind: {kinds}' has this key")
+                raise ValueError(f"{key}: only kind {' or '.join(_KEYS[key])} has this key")
         if self.regions[0] > self.regions[1]:
             raise ValueError("regions: the fewest are more than the most")
         inner = self.backbone

@@ -37,7 +37,7 @@ FAULTS = {
     "a pipe": (lambda f: ((f / WORDS).unlink(), os.mkfifo(f / WORDS)), {}, "no regular file"),
     "deep": (edit(CONFIG, num_hidden_layers=10**9), {}, "num_hidden_layers"),
     "huge": (edit(CONFIG, intermediate_size=10**9), {}, "parameters"),
-    "layers": (None, {"train": "last 9"}, "the text model has 3"),
+    "layers": (None, {"train": "last 9"}, "the model has 3"),
 }
 
 

@@ -37,8 +37,8 @@ class Scaled(nn.Module):
     def __init__(self, recipe: Scaling) -> None:
         super().__init__()
         self.factor = recipe.factor
-        self.register_buffer("mean", torch.tensor(recipe.mean).view(1, 3, 1, 1))
-        self.register_buffer("std", torch.tensor(recipe.std).view(1, 3, 1, 1))
+        for name, values in (("mean", recipe.mean), ("std", recipe.std)):
+            self.register_buffer(name, torch.tensor(values).view(1, 3, 1, 1), persistent=False)
 
     def scaled(self, pixels: Tensor) -> Tensor:
         """The input (b, 3, H, W) of the model, bit for bit as transformers computes it."""

@@ -64,7 +64,8 @@ class HubImageEncoder(PixelNetwork):
     """`(n, S * S, 3)` pixels as bytes -> patches, cells or one vector `(n, k, F)`.
 
     Attributes:
-        described: the configuration and the recipe, for `model.json`.
+        described: the configuration and the recipe, and with which weights training began, for
+            `model.json`.
 
     Raises:
         ConfigError: the model cannot be used as `settings` say.
@@ -93,7 +94,9 @@ class HubImageEncoder(PixelNetwork):
                 raise ConfigError(f"{where}: no '{FACT}'. Train the model again")
             config = content["config"]
             recipe = Recipe.described_by(content.get("recipe"), str(where))
-        self.described = {"config": config, "recipe": recipe.description()}
+        self.described: dict[str, Any] = {"config": config, "recipe": recipe.description()}
+        if trained is not None:
+            self.described |= {"model": trained.name, "weights_sha256": trained.weights_sha256}
         self.recipe = recipe
         try:
             self._build(config, where, missing, trained)
