@@ -29,7 +29,7 @@ from manymatch.config.strict import validate
 from manymatch.methods import build_method, method_class
 from manymatch.methods.shared.method import Method
 from manymatch.model.facts import FACTS, REMEDY, facts
-from manymatch.networks.encoders.hub_image import FACT, HubImageEncoder
+from manymatch.networks.encoders.hub_image import described_backbone
 from manymatch.networks.encoders.pixels import structure_only
 from manymatch.networks.layers.lora import merge_lora
 from manymatch.util.errors import CheckpointError, DataError, StorageError, first_line
@@ -66,12 +66,11 @@ def save_model(
         save_weights(partial / WEIGHTS, method.state_dict(), preset.method)
         write_json(partial / PRESET, preset.model_dump(mode="json"))
         vocabulary.save(partial / VOCABULARY)
-        backbones = [part for part in method.modules() if isinstance(part, HubImageEncoder)]
         content = {
             "method": preset.method,
             "feature_width": feature_width,
             **{key: sha256(partial / name) for name, key in HASHES.items()},
-            **({FACT: backbones[0].described} if backbones else {}),
+            **described_backbone(method),
         } | more
         write_json(partial / FACTS, content)
         write_text(partial / CARD, _model_card(preset, content))
@@ -137,10 +136,8 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
     content = check_files(folder)
     preset = validate(Preset, read_object(folder / PRESET, _MOST_BYTES), str(folder / PRESET))
     vocabulary = load_vocabulary(folder / VOCABULARY)
-    named = preset.method, preset.model
-    build = partial(
-        build_method, *named, vocabulary=vocabulary, feature_width=content["feature_width"]
-    )
+    data: dict[str, Any] = {"vocabulary": vocabulary, "feature_width": content["feature_width"]}
+    build = partial(build_method, preset.method, preset.model, **data)
     with structure_only(content):
         try:
             # A preset from elsewhere may have sizes that no memory holds.

@@ -33,7 +33,7 @@ from manymatch.networks.encoders.pixels import (
 )
 from manymatch.util.errors import ConfigError, first_line
 
-FACT = "backbone"
+_FACT = "backbone"
 """The key of `model.json` for what a trained model says about its backbone."""
 _NAMES = ("id2label", "label2id")
 """Keys of a configuration for the classes of a classifier, of which there may be thousands."""
@@ -89,9 +89,9 @@ class HubImageEncoder(PixelNetwork):
                 _set_drop_path(config, vision_tower(trained.network).config, settings)
         else:
             where = Path("model.json")
-            content = facts.get(FACT)
+            content = facts.get(_FACT)
             if not isinstance(content, dict) or not isinstance(content.get("config"), dict):
-                raise ConfigError(f"{where}: no '{FACT}'. Train the model again")
+                raise ConfigError(f"{where}: no '{_FACT}'. Train the model again")
             config = content["config"]
             recipe = Recipe.described_by(content.get("recipe"), str(where))
         self.described: dict[str, Any] = {"config": config, "recipe": recipe.description()}
@@ -185,6 +185,12 @@ class HubImageEncoder(PixelNetwork):
         if self.frozen:
             self.network.eval()
         return self
+
+
+def described_backbone(module: nn.Module) -> dict[str, Any]:
+    """What `model.json` says about the backbone in `module`; empty without one."""
+    backbones = [part for part in module.modules() if isinstance(part, HubImageEncoder)]
+    return {_FACT: backbones[0].described} if backbones else {}
 
 
 def _set_drop_path(config: dict[str, Any], described: Any, settings: HubImageSettings) -> None:
