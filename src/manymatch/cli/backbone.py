@@ -70,8 +70,6 @@ class Backbone(Strict):
             rates.append({"match": _TEXTS, **self.text_rate})
         if preset.augmentation.region_drop:
             changes["augmentation.region_drop"] = 0.0
-        if "mixing" in _fields(preset):
-            changes["model.mixing"] = 0.0
         training = self.training | {"parameter_groups": rates}
         return changes | texts | {f"training.{key}": value for key, value in training.items()}
 

@@ -13,6 +13,7 @@ from manymatch.config.strict import Strict
 from manymatch.networks.encoders.cnn import CNN, CNNSettings
 from manymatch.networks.encoders.encoding import Encoding
 from manymatch.networks.encoders.hub_image import HubImageEncoder, HubImageSettings
+from manymatch.networks.encoders.pixels import PixelNetwork
 from manymatch.networks.layers.batch_norm import SharedBatchNorm
 from manymatch.networks.layers.dropout import Dropout
 from manymatch.networks.layers.linear import glorot_linear, precise
@@ -106,15 +107,19 @@ class ImageEncoder(nn.Module):
         self.pool = MeanPooling() if kind in ("raw", "linear") else MaxPooling()
         self.project, self.cnn, self.backbone = project, cnn, backbone
 
+    @property
+    def pixels(self) -> PixelNetwork | None:
+        """The network of pixels, if there is one."""
+        return self.backbone if self.cnn is None else self.cnn
+
     def forward(self, features: Tensor, padding: PaddedRows) -> Encoding:
         """`features (n, R, F)` -> local `(n, R, W)`, globals `(n, D)`.
 
         With a network of pixels the features are R = S * S pixels, and the local features are those
         of the network's cells or patches.
         """
-        for network in (self.cnn, self.backbone):
-            if network is not None:
-                features, padding = network(features)
+        if self.pixels is not None:
+            features, padding = self.pixels(features)
         local = self.local(features, padding)
 
         def globals_() -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Annotated, Any, Self
@@ -24,6 +24,9 @@ _ERASED = (0.02, 1 / 3)
 """The smallest and the largest share of a picture that is erased."""
 _FLATTEST = 0.3
 """The smallest height of an erased rectangle over its width, and width over its height."""
+
+
+Mix = Callable[[Tensor], Tensor]
 
 
 class PixelSettings(Strict):
@@ -62,6 +65,7 @@ class PixelNetwork(nn.Module):
     settings: PixelSettings
     width: int
     network: nn.Module
+    _mix: Mix | None = None
 
     def seen(self, features: Tensor, side: int, colour: Tensor) -> Tensor:
         """The pictures `(n, side, side, 3)` that the network sees; `colour (3,)`: of what is
@@ -77,7 +81,35 @@ class PixelNetwork(nn.Module):
             pixels = cropped(pixels, side, random=self.training and settings.random_crops)
         if self.training and settings.erasing:
             pixels = erased(pixels, settings.erasing, colour)
+        if self._mix is not None:
+            pixels = self._mix(pixels)
         return pixels
+
+    @contextmanager
+    def mixed_by(self, mix: Callable[..., tuple[Tensor, Tensor]]) -> Iterator[list[Tensor]]:
+        """Within the block the network sees pictures that `mix` makes of those of a batch.
+
+        Args:
+            mix: takes pixels `(n, S * S, 3)` in float32, a mask of all, and `side` S; gives pixels
+                and the own share of each image.
+
+        Yields:
+            a list of the own shares, one entry a batch.
+        """
+        shares: list[Tensor] = []
+
+        def mixed(pixels: Tensor) -> Tensor:
+            rows = pixels.float().flatten(1, 2)
+            real = torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device)
+            rows, own_share = mix(rows, real, side=pixels.shape[1])
+            shares.append(own_share)
+            return rows.view(pixels.shape)
+
+        self._mix = mixed
+        try:
+            yield shares
+        finally:
+            self._mix = None
 
     def train(self, mode: bool = True) -> Self:
         super().train(mode)
