@@ -126,6 +126,7 @@ def test_the_command_writes_a_preset_and_its_extraction(root, tmp_path, monkeypa
     for words, text in {
         "siglip2-base": "backbone flickr30k dive_resnext101_bert siglip2-bas",
         "no such preset": "backbone flickr30k dives siglip2-base",
+        "'swamp_video': unknown key": "backbone flickr30k youcook2/swamp siglip2-base",
         "exists already": "backbone flickr30k coco/msrm_resnet152_bigru clip-vit-base-patch16",
     }.items():
         assert words in fails(text, monkeypatch, capfd)

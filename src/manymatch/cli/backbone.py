@@ -15,7 +15,7 @@ from manymatch.cli.project import LAYOUT
 from manymatch.config.names import preset_path
 from manymatch.config.params import Params
 from manymatch.config.preset import Preset, read_preset
-from manymatch.config.strict import Strict, read_yaml, validate
+from manymatch.config.strict import Strict, parse, read_yaml, validate
 from manymatch.util.errors import ConfigError, nearest
 from manymatch.util.files import write_text, write_through
 from manymatch.util.progress import say
@@ -136,9 +136,10 @@ def backbone(
     """Write a preset whose images and captions are read by a fine-tuned backbone.
 
     The preset is presets/DATASET/METHOD_BACKBONE.yaml; the pixels go to extraction and features of
-    params.yaml. A preset of another dataset may be the start: coco/msrm_resnet152_bigru.
+    params.yaml. A preset of another data set may be the start: coco/msrm_resnet152_bigru.
     """
     from manymatch.config.edit import edited
+    from manymatch.methods import check_model
 
     params, chosen = project.params(), read_backbone(name)
     folder, _, stem = preset.rpartition("/")
@@ -157,6 +158,8 @@ def backbone(
         f"# What papers say about the fine-tuning, and what is a choice: {BACKBONES}.\n"
     )
     text = HEADER.sub("", edited(source, changes))
+    written = validate(Preset, parse(text), str(target))
+    check_model(written.method, written.model)  # a method may read no pixels
     write_text(target, header + text)
     added = add_extraction(params, features, {"kind": "pixels", **chosen.source})
     write_through(LAYOUT.params, edited(LAYOUT.params, added))

@@ -11,14 +11,15 @@ import torch
 from hub_models import CROP, FAMILIES, PICTURES, RECIPE, SIZE, pixel_values
 
 from manymatch.config.params import Extraction
+from manymatch.config.preset import ParameterGroup
 from manymatch.features import build_backbone
 from manymatch.features.backbone import Sources
-from manymatch.networks.backbones.learning import parameter_depths
 from manymatch.networks.backbones.picture_recipe import Recipe
 from manymatch.networks.encoders.hub_image import HubImageEncoder, HubImageSettings
 from manymatch.networks.encoders.image import ImageSettings
 from manymatch.networks.encoders.pixels import structure_only
 from manymatch.networks.layers.lora import merge_lora
+from manymatch.training.optimizer import parameter_groups
 from manymatch.util.errors import ConfigError, ManyMatchError
 
 MAPS = ("convnext", "mobilenet_v2", "pvt_v2", "regnet", "resnet")
@@ -171,13 +172,15 @@ def test_checkpointing_changes_no_gradient(family, folders):
     torch.testing.assert_close(*gradients)
 
 
-def test_the_depth_of_a_parameter_is_the_number_of_layers_behind(folders):
-    tower = built(folders("clip")).tower
-    found = {name: parameter_depths(tower)[value] for name, value in tower.named_parameters()}
-    for name, depth in found.items():
+def test_the_rate_falls_by_the_number_of_layers_behind(folders):
+    encoder = built(folders("clip"))
+    group = ParameterGroup(match="network", lr_scale=0.1, layer_decay=0.5)
+    groups = parameter_groups(encoder, [group], lr=1.0)
+    rates = {id(value): one["lr"] for one in groups for value in one["params"]}
+    for name, value in encoder.named_parameters():
         number = name.split("layers.")[1][0] if "layers." in name else None
-        expected = 3 - int(number) if number else 0 if "post" in name else 4
-        assert depth == expected, name
+        depth = 3 - int(number) if number else 0 if "post" in name else 4
+        assert rates[id(value)] == pytest.approx(0.1 * 0.5**depth), name
 
 
 def family_table(root):
