@@ -200,7 +200,7 @@ def warn_of_memory(path: Path, preset: Preset) -> None:
         say(
             f"{path}: a step needs about {needed / 1e9:.0f} GB of a GPU's memory, but "
             f"{'this machine has' if gpus else 'a large GPU has'} {size / 1e9:.0f} GB. "
-            "Set cnn.checkpointing: true, raise training.accumulate, or lower "
+            "Set checkpointing: true under cnn or backbone, raise training.accumulate, or lower "
             "training.images_per_batch."
         )
 

@@ -102,7 +102,7 @@ class VisionNetwork(Scaled):
         device = next(self.network.parameters()).device
         try:
             with torch.no_grad():
-                result = self._run(torch.zeros(1, 3, size, size, device=device))
+                result = self.run(torch.zeros(1, 3, size, size, device=device))
         finally:
             if hook:
                 hook.remove()
@@ -141,7 +141,7 @@ class VisionNetwork(Scaled):
             features = self.network.get_image_features(pixel_values=scaled, **self._arguments)
             vectors: Tensor = getattr(features, "pooler_output", features)
             return vectors.unsqueeze(1)
-        result = self._run(scaled)
+        result = self.run(scaled)
         if self.output == "pooled" and self._pools:
             pooled: Tensor = result.pooler_output
             return pooled.flatten(1).unsqueeze(1)
@@ -159,7 +159,8 @@ class VisionNetwork(Scaled):
         maps = cells.transpose(1, 2).unflatten(2, (self.side, self.side))
         return adaptive_avg_pool2d(maps, self.grid).flatten(2).transpose(1, 2)
 
-    def _run(self, scaled: Tensor) -> Any:
+    def run(self, scaled: Tensor) -> Any:
+        """What the model of transformers gives for scaled pixels."""
         return self.network(pixel_values=scaled, **self._arguments)
 
 

@@ -136,13 +136,7 @@ class HubImageEncoder(PixelNetwork):
             if name in unused:
                 parameter.requires_grad_(False)
         if settings.checkpointing:
-            if not getattr(network, "supports_gradient_checkpointing", False):
-                kind = network.config.model_type
-                raise ConfigError(f"checkpointing: '{kind}' has none. Set checkpointing: false")
-            enable = getattr(  # since transformers 5.23
-                network, "activation_checkpointing_enable", network.gradient_checkpointing_enable
-            )
-            enable({"use_reentrant": False})
+            enable_checkpointing(network)
 
     @property
     def tower(self) -> nn.Module:
@@ -185,6 +179,20 @@ class HubImageEncoder(PixelNetwork):
         if self.frozen:
             self.network.eval()
         return self
+
+
+def enable_checkpointing(network: Any) -> None:
+    """Let a network of transformers compute activations twice instead of keeping them.
+
+    Raises:
+        ConfigError: the network does not have this switch.
+    """
+    if not getattr(network, "supports_gradient_checkpointing", False):
+        kind = network.config.model_type
+        raise ConfigError(f"checkpointing: '{kind}' has none. Set checkpointing: false")
+    old = network.gradient_checkpointing_enable
+    # The new name came with transformers 5.23.
+    getattr(network, "activation_checkpointing_enable", old)({"use_reentrant": False})
 
 
 def described_backbone(module: nn.Module) -> dict[str, Any]:
