@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import manymatch
 from manymatch.cli import commands
+from manymatch.features.backbone import grid_boxes
 from manymatch.features.store import FeatureStore
 from manymatch.util.errors import CheckpointError
 
@@ -171,4 +172,6 @@ def check_pixels(checkout: Path) -> None:
     picture = next((checkout / "data/raw/scenes").rglob(f"{store.image_ids[0]}.*"))
     item = next(iter(model._pictures.items([picture])))
     np.testing.assert_array_equal(item.features, features[0])
-    assert np.shape(model.explain(picture, "a red ball").image_attention) == (2, 16)
+    why = model.explain(picture, "a red ball")
+    assert np.shape(why.image_attention) == (2, 16)
+    np.testing.assert_allclose(why.boxes, grid_boxes(4))  # the whole picture is seen

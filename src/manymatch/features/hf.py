@@ -13,7 +13,7 @@ from manymatch.config.params import Extraction
 from manymatch.features.backbone import WHOLE, Backbone, Sources, grid_boxes
 from manymatch.features.image_list import Picture
 from manymatch.networks.backbones.hub_model import HubModel, open_model
-from manymatch.networks.backbones.picture_recipe import read_recipe
+from manymatch.networks.backbones.picture_recipe import placed, read_recipe
 from manymatch.networks.backbones.vision_model import (
     VisionNetwork,
     cut_layers,
@@ -93,8 +93,6 @@ class HubBackbone(Backbone):
         return self._boxes
 
     def read(self, image: Picture) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        pixels, (x1, y1, x2, y2) = self._recipe.pixels(
-            Image.fromarray(read_image(image.source)), image.image_id
-        )
-        scale = np.array([x2 - x1, y2 - y1] * 2, np.float32)
-        return pixels[None], self._boxes * scale + np.array([x1, y1] * 2, np.float32)
+        picture = Image.fromarray(read_image(image.source))
+        pixels, square = self._recipe.pixels(picture, image.image_id)
+        return pixels[None], placed(self._boxes, square)

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from manymatch.features.backbone import WHOLE, Backbone, Sources
+from manymatch.features.backbone import WHOLE, Backbone, Sources, grid_boxes
 from manymatch.features.image_list import Picture
 from manymatch.networks.backbones.hub_model import model_folder
-from manymatch.networks.backbones.picture_recipe import Recipe, read_recipe
+from manymatch.networks.backbones.picture_recipe import Recipe, placed, read_recipe
 from manymatch.util.errors import ConfigError
 from manymatch.util.images import read_image
 
@@ -84,5 +84,11 @@ class ModelPixels(Backbone):
         return None
 
     def read(self, image: Picture) -> tuple[NDArray[np.uint8], None]:
-        picture = Image.fromarray(read_image(image.source))
-        return self._recipe.pixels(picture, image.image_id)[0][None], None
+        return self._seen(image)[0][None], None
+
+    def cells(self, image: Picture, grid: int) -> NDArray[np.float32]:
+        """The boxes (grid * grid, 4) of the cells of a network that reads the pixels."""
+        return placed(grid_boxes(grid), self._seen(image)[1])
+
+    def _seen(self, image: Picture) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        return self._recipe.pixels(Image.fromarray(read_image(image.source)), image.image_id)

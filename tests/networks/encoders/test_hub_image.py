@@ -2,18 +2,20 @@
 model's folder changes nothing; only what should learn learns; a fault is one line."""
 
 import json
-import shutil
 
 import hub_models
 import numpy as np
 import pytest
 import torch
 from hub_models import CROP, FAMILIES, PICTURES, RECIPE, SIZE, pixel_values
+from PIL import Image
 
 from manymatch.config.params import Extraction
 from manymatch.config.preset import ParameterGroup
 from manymatch.features import build_backbone
 from manymatch.features.backbone import Sources
+from manymatch.features.image_list import Picture
+from manymatch.features.pixels import ModelPixels
 from manymatch.networks.backbones.picture_recipe import Recipe
 from manymatch.networks.encoders.hub_image import HubImageEncoder, HubImageSettings
 from manymatch.networks.encoders.image import ImageSettings
@@ -247,7 +249,7 @@ def test_facts_of_a_stranger_are_one_line(content, words, folders):
 
 
 def test_pixels_must_be_those_of_the_model(folders, tmp_path):
-    folder = shutil.copytree(folders("vit"), tmp_path / "vit")
+    folder, _ = hub_models.save(tmp_path / "vit", "vit", CROP)
     encoder = built(folder)
     encoder.check_pixels(str(encoder.recipe))
     with pytest.raises(ConfigError, match="kind: pixels"):
@@ -256,6 +258,9 @@ def test_pixels_must_be_those_of_the_model(folders, tmp_path):
         encoder(stored(folder, size=48))
     with pytest.raises(ConfigError, match="reads pixels"):
         encoder(torch.zeros(2, 49, 8))
+    wide = Picture("wide", Image.new("RGB", (180, 90)))
+    frozen = hub_models.built(folder, grid=2).read(wide)[1]
+    np.testing.assert_array_equal(ModelPixels(encoder.recipe).cells(wide, 2), frozen)
     again = Recipe.described_by(json.dumps(encoder.described["recipe"]), "x")
     assert again == encoder.recipe
     with pytest.raises(ValueError, match="cnn and a backbone"):

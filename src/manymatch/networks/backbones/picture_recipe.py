@@ -145,6 +145,12 @@ class Recipe(Scaling):
         return cut, corners / np.array([width, height, width, height], np.float32)
 
 
+def placed(boxes: NDArray[np.float32], square: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Boxes (k, 4) in a `square` (4,) of a picture as boxes in the picture, all in 0..1."""
+    start, end = square[:2], square[2:]
+    return boxes * np.tile(end - start, 2) + np.tile(start, 2)
+
+
 AnyRecipe = TypeVar("AnyRecipe", bound=Scaling)
 
 
