@@ -62,5 +62,5 @@ def test_pixels_need_a_cnn_and_have_no_regions_to_drop(new_run, tiny, tmp_path):
         new_run("run").train(pixel_preset(cnn=None))
     with pytest.raises(ConfigError, match="'grid' are pixels without regions"):
         new_run("run").train(pixel_preset(region_drop=0.1))
-    with pytest.raises(ConfigError, match="a CNN reads pixels"):
+    with pytest.raises(ConfigError, match="a CNN or backbone reads pixels"):
         Run(tmp_path, tiny).train(pixel_preset())

@@ -127,7 +127,7 @@ def test_any_image_encoder_takes_pixels_as_it_takes_a_map(backbone: str) -> None
 @pytest.mark.parametrize(
     ("features", "message"),
     [
-        (torch.zeros(1, 49, 2048), "a CNN reads pixels"),
+        (torch.zeros(1, 49, 2048), "a CNN or backbone reads pixels"),
         (torch.zeros(1, 50, 3).byte(), "Set the preset's features to"),
         (pixels(1, 16), "crop: 32 pixels, but pictures have 16"),
     ],
