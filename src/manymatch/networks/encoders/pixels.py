@@ -126,8 +126,8 @@ def square(features: Tensor) -> Tensor:
     side = math.isqrt(cells)
     if features.dtype != torch.uint8 or width != 3 or side * side != cells:
         raise ConfigError(
-            f"a CNN or backbone reads pixels, but these features are {cells} of size {width}. Set the "
-            "preset's features to pixels256, pixels512 or an extraction of kind pixels."
+            f"a CNN or backbone reads pixels, but these features are {cells} of size {width}. "
+            "Set the preset's features to pixels256, pixels512 or an extraction of kind pixels."
         )
     return features.view(count, side, side, 3)
 
