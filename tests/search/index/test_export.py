@@ -11,7 +11,7 @@ import pytest
 
 from manymatch.model.answer import Answer
 from manymatch.search.index.export import write_sets
-from manymatch.util.errors import ConfigError
+from manymatch.util.errors import ConfigError, StorageError
 
 from .conftest import Album
 
@@ -45,6 +45,8 @@ def test_an_export_has_the_sets_and_the_exact_best_items(album: Album, ending: s
 
     other = by_candidates.open()
     other.search_all = refused  # type: ignore[method-assign]
+    with pytest.raises(StorageError, match="not an export"):
+        write_sets(other, album.pictures)
     with pytest.raises(ConfigError, match="not exact"):
         write_sets(other, to, texts, 3)
 

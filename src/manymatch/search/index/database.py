@@ -98,6 +98,8 @@ def spooled(batches: Iterator[pa.Table], schema: pa.Schema, place: str) -> Itera
     """The batches in a temporary file, from which the engine reads. Batches that are read from a
     table while the engine asks for them would wait for the engine for ever."""
     folder = Path.cwd() if "://" in place else Path(place).parent
+    with storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     with storage_errors(folder), TemporaryFile(dir=folder) as file:
         with pa.ipc.new_stream(file, schema) as writer:
             for batch in batches:

@@ -14,7 +14,7 @@ from manymatch.search.index.index import Index
 from manymatch.search.index.queries import texts
 from manymatch.search.index.stored import ROWS_AT_ONCE
 from manymatch.search.index.table import PARTS
-from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.errors import ConfigError, DataError, StorageError
 from manymatch.util.files import replacing
 from manymatch.util.parquet_file import table_writer
 from manymatch.util.text_lines import numbered_lines
@@ -39,7 +39,10 @@ def write_sets(index: Index, to: Path, queries: Path | None = None, k: int = 10)
     Raises:
         ConfigError: the answers of the index are not exact, or LanceDB is not installed.
         DataError: the texts cannot be read, or the embeddings are damaged.
+        StorageError: `to` is something else than an earlier export.
     """
+    if to.exists() and not any((to / f"queries{kind}").exists() for kind in (".parquet", ".lance")):
+        raise StorageError(f"{to}: exists and is not an export. Choose another folder")
     if queries is None:
         rows = np.unique(np.linspace(0, len(index) - 1, min(len(index), _ITEMS)).astype(np.int64))
         names = index.stored.items["id"].take(rows).to_pylist()
