@@ -47,9 +47,6 @@ class PresetPlan(Plan):
     preset: Name | dict[Name, Name] | None = None
     """The preset that is varied: one for all data sets or one for each data set. None if every
     point names a preset. The setting `preset` of a point has the same two forms."""
-    tuned: bool = False
-    """Whether a point is trained from PRESET_tuned, the preset that `tune` wrote, if that preset
-    exists."""
     elements: Elements = Elements()
     """Selections of set elements that are evaluated besides each element alone, as in `evaluation`
     of params.yaml: `images: [[1, 3, 4]]` leaves out element 2 of 4."""
@@ -224,8 +221,6 @@ def preset_of(layout: Layout, plan: PresetPlan, point: Point, seed: int) -> Pres
     settings = {**plan.set, **point.settings}
     name: Any = settings.get(PRESET, plan.preset)
     path = preset_path(layout.presets, plan.dataset, name)
-    if plan.tuned and layout.tuned_preset(plan.dataset, name).is_file():
-        path = layout.tuned_preset(plan.dataset, name)
     stated = read_preset(path)
     method = str(settings.get("method", stated.method))
     overrides = full_keys(plan.set, method) | full_keys(point.settings, method)
