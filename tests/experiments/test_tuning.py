@@ -215,7 +215,8 @@ def test_an_experiment_on_the_best_settings_uses_the_model_of_the_search(project
         path.with_suffix(".away").rename(path)
     models = [path.parent for path in layout.experiment_runs("tuning").glob("*/model")]
     assert len(models) == 2  # of the best trial and its repeat
-    plan = project.plan(tuned=True, points={"tuned": {}}, seeds=[0, 1, 2])
+    shutil.copy(layout.tuned_preset("tiny", "vsepp"), layout.presets / "tiny" / "vsepp.yaml")
+    plan = project.plan(points={"tuned": {}}, seeds=[0, 1, 2])
 
     def runs():
         written = perform(project.experiment(plan))

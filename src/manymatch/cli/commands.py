@@ -124,7 +124,7 @@ def version() -> None:
 
 
 _PANELS = {
-    "Use a model": "demo models index search serve",
+    "Use a model": "demo index search serve",
     "Train and compare": "init check plan train evaluate results experiment tune ensemble rerank "
     "ids score probe clusters efficiency study",
     "Stages of the pipeline": "code download captions features scene-graphs shards report",
@@ -145,6 +145,7 @@ def _add_commands() -> None:
         for name in names.split():
             found[name].rich_help_panel = panel
             app.registered_commands.append(found.pop(name))
+    app.add_typer(models.models, name="models", rich_help_panel="Use a model")
     assert not found, f"commands of no group: {', '.join(found)}"
 
 

@@ -51,7 +51,8 @@ def index(
         str | None,
         typer.Option(
             metavar="MODEL",
-            help="A folder, such as models/scenes/cora, or a name of 'manymatch models'.",
+            help="A folder, such as models/scenes/cora, a name of 'manymatch models', or a data "
+            "set, for its version in production. Default: the only version in production.",
         ),
     ] = None,
     to: Annotated[
@@ -80,7 +81,9 @@ def index(
     ] = False,
 ) -> None:
     """Index pictures or captions. Only new and changed items are embedded. Resumable."""
+    from manymatch.model.facts import FACTS
     from manymatch.model.model import load
+    from manymatch.model.versions import in_production
     from manymatch.search.index import build as stage
     from manymatch.search.index.sources import source_of
 
@@ -92,25 +95,35 @@ def index(
     if name is not None and source is model is None:
         listed = project.params().index(name)
         source, model = Path(listed.source), str(LAYOUT.models / listed.model)
-    elif name is not None or source is None or model is None:
+    elif name is not None or source is None:
         raise ConfigError("give all of SOURCE, --model and --to, or --name alone")
+    promoted = None if model and Path(model, FACTS).is_file() else in_production(LAYOUT, model)
+    if promoted is None and model is None:
+        raise ConfigError(
+            "give --model: not one data set has a version in production, which 'manymatch models "
+            "promote' gives"
+        )
     items = source_of(source, split)
-    loaded = load(model, device)
+    loaded = load(promoted or str(model), device)
     parts = Parts(_parts(to), None if part is None else Part.read(part))
     if parts.wanted:
         stage.build_part(items, loaded, parts)
     else:
         times = not to.is_relative_to(LAYOUT.indexes.resolve())  # else an output of DVC
-        build = partial(stage.build, items, loaded, to, model, table, parts=parts, times=times)
+        options = {"parts": parts, "times": times, "any_model": promoted is not None}
+        build = partial(stage.build, items, target=to, table=table, **options)
         seen, fault = _states(items), ""
-        say(f"{to}: {build()}")
+        say(f"{to}: {build(model=loaded, model_path=str(promoted or model))}")
         while watch:
             time.sleep(_BETWEEN_LOOKS)
-            if (now := _states(items)) == seen:
-                continue
-            seen = now
             try:
-                say(f"{to}: {build()}")
+                latest = in_production(LAYOUT, model) if promoted else None
+                if (now := _states(items)) == seen and latest == promoted:
+                    continue
+                seen = now
+                if latest != promoted:
+                    loaded, promoted = load(str(latest), device), latest
+                say(f"{to}: {build(model=loaded, model_path=str(promoted or model))}")
             except ManyMatchError as error:
                 if str(error) != fault:
                     fault = str(error)

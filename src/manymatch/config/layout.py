@@ -92,6 +92,11 @@ class Layout:
         return self.root / "data" / "parts" / output.relative_to(self.root / "data")
 
     @property
+    def production(self) -> Path:
+        """The versions of models that were promoted (`model.versions`)."""
+        return self.root / "production.json"
+
+    @property
     def models(self) -> Path:
         return self.root / "models"
 

@@ -84,7 +84,7 @@ def test_pictures_are_indexed_and_found(
         (index(album, "--model", "models/scenes/cor"), "models/scenes/cor: no such folder"),
         (["serve", "--shards", "http://a", "--model", "x"], "--model"),
         (index(album, "--part", "1/2", "--table", "a.csv"), "--table"),
-        (["index", "pictures", "--to", "b.index"], "give all of SOURCE, --model and --to"),
+        (["index", "pictures", "--to", "b.index"], "give --model"),
         (["index", "pictures", "--model", "m"], "give SOURCE, --model and --to, or else --name"),
         (index(album, "--name", "mine"), "or else --name"),
         (["search", "a.index", ""], "after 'a.index': the value is empty"),

@@ -252,8 +252,8 @@ def _write(search: Search, budget: Budget) -> Tuning:
     tuned = layout.tuned_preset(dataset, name)
     seeds = f", the mean of {len(best.repeats)} seeds" if best.repeats else ""
     head = f"""\
-# Found by 'manymatch tune {dataset} {name}': trial {result.best + 1} of {len(result.trials)}, with the
-# best rsum of the validation split, {result.rsum:.1f}{seeds}.
+# Found by 'manymatch tune {dataset} {name}': trial {result.best + 1} of {len(result.trials)}.
+# It has the best rsum of the validation split, {result.rsum:.1f}{seeds}.
 # All trials: reports/tuning/{dataset}/{name}.json
 """
     values = stated.model_dump(mode="json", exclude_unset=True)
