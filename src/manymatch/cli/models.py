@@ -51,15 +51,14 @@ def list_models() -> None:
     """List the models of this package, those in production, and those that were trained here."""
     from manymatch.model.facts import FACTS, facts
     from manymatch.model.places import packaged
-    from manymatch.model.versions import in_production, promoted
+    from manymatch.model.versions import promoted, restored
     from manymatch.reporting.table import Cell, Column, Table
     from manymatch.reporting.terminal import show
 
     trained = {str(path.parent): path.parent for path in sorted(LAYOUT.models.glob(f"*/*/{FACTS}"))}
     promoted_here = {
-        f"{dataset} = {known[-1]}": in_production(LAYOUT, dataset)
+        f"{dataset} = {known[-1]}": restored(LAYOUT, known[-1])
         for dataset, known in promoted(LAYOUT).items()
-        if known
     }
     rows = []
     for name, folder in (packaged() | promoted_here | trained).items():

@@ -110,8 +110,15 @@ def index(
         stage.build_part(items, loaded, parts)
     else:
         times = not to.is_relative_to(LAYOUT.indexes.resolve())  # else an output of DVC
-        options = {"parts": parts, "times": times, "any_model": promoted is not None}
-        build = partial(stage.build, items, target=to, table=table, **options)
+        build = partial(
+            stage.build,
+            items,
+            target=to,
+            table=table,
+            parts=parts,
+            times=times,
+            any_model=promoted is not None,
+        )
         seen, fault = _states(items), ""
         say(f"{to}: {build(model=loaded, model_path=str(promoted or model))}")
         while watch:

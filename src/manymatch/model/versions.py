@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Annotated
 
 import yaml
 from pydantic import Field
@@ -54,7 +55,7 @@ class Version(Strict):
 
 
 class _Promoted(Strict):
-    promoted: dict[Name, list[Version]]
+    promoted: dict[Name, Annotated[list[Version], Field(min_length=1)]]
 
 
 def versions(layout: Layout, model: str) -> list[Version]:
@@ -194,11 +195,11 @@ def roll_back(layout: Layout, dataset: str) -> tuple[Version, Version]:
         ConfigError: no version was promoted before.
     """
     known = promoted(layout)
-    *earlier, present = known.get(dataset, []) or [None]
-    if present is None or not earlier:
+    if len(known.get(dataset, [])) < 2:
         raise ConfigError(
             f"{dataset}: no version was in production before. Run 'manymatch models promote'"
         )
+    *earlier, present = known[dataset]
     restored(layout, earlier[-1])
     _write(layout, known | {dataset: earlier})
     return earlier[-1], present
@@ -214,7 +215,7 @@ def in_production(layout: Layout, dataset: str | None = None) -> Path | None:
     known = promoted(layout)
     if dataset is None and len(known) == 1:
         (dataset,) = known
-    return restored(layout, known[dataset][-1]) if known.get(dataset or "") else None
+    return restored(layout, known[dataset][-1]) if dataset in known else None
 
 
 def restored(layout: Layout, version: Version) -> Path:
