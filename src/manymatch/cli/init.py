@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -19,7 +21,7 @@ from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Params
 from manymatch.config.preset import Preset, read_preset
 from manymatch.methods import METHODS
-from manymatch.util.errors import ConfigError
+from manymatch.util.errors import ConfigError, ManyMatchError
 from manymatch.util.files import write_text, write_through
 from manymatch.util.progress import say
 
@@ -39,9 +41,13 @@ _EPOCHS = 30
 """The maximum number of epochs of a small data set."""
 _LARGE = 500_000
 """The maximum for `_SEEN` of a large data set, unless three epochs are more."""
+_FEW_BATCHES = 50
+"""Batches of an epoch below which a batch has 32 images."""
 _FEW_CAPTIONS = 4_000
 """Training captions below which the vectors are half as long."""
 _FEATURES = "lite0"
+_COMPARED, _FEWEST_EPOCHS = 3, 5
+"""The methods that `--compare` trains, and the fewest epochs."""
 _SECONDS = {"features": 0.03, "scene graphs": 0.002, "shards": 0.004, "an epoch of a model": 0.01}
 """Seconds of one core for each picture, caption, picture, and training picture."""
 
@@ -71,6 +77,13 @@ def init(
         typer.Option(metavar="COLUMN", help="Column of splits, or a list train.txt; repeatable."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Draws the splits that are not given.")] = 0,
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare",
+            help="Then train three methods briefly, and say which is best on the validation split.",
+        ),
+    ] = False,
 ) -> None:
     """Check your own pictures and captions, and write their settings and presets.
 
@@ -131,7 +144,47 @@ def init(
             changes[key] = [*getattr(params, key), entry]
     write_through(LAYOUT.params, edited(LAYOUT.params, changes))
     say(f"{LAYOUT.params}: {', '.join(changes)}")
-    _say_what_next(name, params, names, collection, sizes)
+    first = _compared(name, names, sizes) if compare else None
+    _say_what_next(name, params, names, collection, sizes, first)
+
+
+def _compared(name: str, names: Sequence[str], sizes: Counter[str]) -> str:
+    """Train some methods briefly, show how they rank the validation split, and return the best.
+
+    The test split is not read.
+
+    Raises:
+        ManyMatchError: a stage or a training failed.
+    """
+    from manymatch.experiments.engine import perform
+    from manymatch.experiments.grid import Options, experiment_of_options
+    from manymatch.reporting.sections import experiments
+    from manymatch.reporting.terminal import show
+    from manymatch.results.experiments import Experiment
+
+    presets = [one for one in BEST_ON_PHOTOGRAPHS if one in names][:_COMPARED]
+    if len(presets) < _COMPARED:
+        raise ConfigError(f"--compare: presets/{TEMPLATES} lacks presets. Restore them from git")
+    stage = f"shards@{name}-{_FEATURES}"
+    say(f"{name}: makes features and shards (dvc repro {stage})")
+    if subprocess.run([sys.executable, "-m", "dvc", "repro", stage]).returncode:
+        raise ManyMatchError(
+            f"--compare: 'dvc repro {stage}' failed, as its last lines say. Correct the fault, and "
+            "run the same command again"
+        )
+    brief = max(_FEWEST_EPOCHS, epochs(sizes["train"]) // 4)
+    settings = {"training.epochs": brief, "training.patience": None}
+    options = Options(name, "0,1,2", settings, split="validation")
+    written = perform(experiment_of_options(presets, [], LAYOUT, options))
+    result = Experiment.read(written)
+    show(experiments.blocks(result), written)
+    best = experiments.ranked_points(result)[0].label
+    say(
+        f"{name}: {best} has the highest rsum of the validation split ({result.images:,} images) "
+        f"after {brief} epochs, the mean of three seeds. Where a difference is not decided, chance "
+        "may have chosen; longer trainings may rank differently"
+    )
+    return best
 
 
 def _parser(language: str) -> str | None:
@@ -168,9 +221,18 @@ def _sizes(collection: Collection) -> Counter[str]:
 
 
 def _say_what_next(
-    name: str, params: Params, presets: Sequence[str], collection: Collection, sizes: Counter[str]
+    name: str,
+    params: Params,
+    presets: Sequence[str],
+    collection: Collection,
+    sizes: Counter[str],
+    best: str | None,
 ) -> None:
-    """Say how long the stages take, and the commands that train and search."""
+    """Say how long the stages take, and the commands that train and search.
+
+    Args:
+        best: the preset that a comparison found; None: what is best on photographs.
+    """
     cores = os.cpu_count() or 1
     counts = (sizes["pictures"], sizes["captions"], sizes["pictures"])
     data = sum(a * b for a, b in zip(counts, _SECONDS.values(), strict=False)) / cores
@@ -190,12 +252,13 @@ def _say_what_next(
     say(f"train the models of all 'presets' on {datasets}: dvc repro")
 
     known = [one for one in (*BEST_ON_PHOTOGRAPHS, *trained, *presets) if one in presets]
-    method = next((preset for preset in known if preset in trained), known[0])
+    method = best or next((preset for preset in known if preset in trained), known[0])
+    why = "the best of the comparison" if best else "a good first choice for photographs"
     form, raw = collection.form, LAYOUT.raw(name) / "images"
     folder = shlex.quote(str(form.folder if collection.keeps_pictures else raw))
     if method not in trained:
         say(f"add {method} to 'presets' in {LAYOUT.params}")
-    say(f"train one model and search with it ({method} is a good first choice for photographs):")
+    say(f"train one model and search with it ({method} is {why}):")
     say(f"  dvc repro evaluate@{name}-{method}")
     say(f"  manymatch index {folder} --model models/{name}/{method} --to data/indexes/{name}")
     say(f"  manymatch search data/indexes/{name} 'a red bird'")
@@ -233,8 +296,15 @@ def write_preset(presets: Path, dataset: str, name: str, pictures: int, captions
 
     source, target = presets / TEMPLATES / f"{name}.yaml", presets / dataset / f"{name}.yaml"
     if not target.exists():
-        changes: dict[str, object] = {"training.epochs": epochs(pictures)}
-        model = read_preset(source).model
+        # A small validation split would end a training by chance.
+        changes: dict[str, object] = {
+            "training.epochs": epochs(pictures),
+            "training.patience": None,
+        }
+        stated = read_preset(source)
+        model = stated.model
+        if pictures < _FEW_BATCHES * stated.training.images_per_batch:
+            changes["training.images_per_batch"] = 32
         if captions < _FEW_CAPTIONS and "size" in model:
             changes["model.size"] = model["size"] // 2
         if "n_classes" in model:
