@@ -70,6 +70,10 @@ def init(
         str | None,
         typer.Option("--format", help="table, beside, coco, karpathy, tars; else recognised."),
     ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(help="Of a table, such as cp1252. Default: UTF-8, or UTF-16 by its mark."),
+    ] = None,
     language: Annotated[str, typer.Option(help="The captions' language, such as en or de.")] = "en",
     allow: Annotated[float, typer.Option(help="Share of unusable pictures or captions.")] = 0.01,
     split: Annotated[
@@ -110,6 +114,7 @@ def init(
         "format": form,
         "file": file,
         "text": text,
+        "encoding": encoding,
         "split": split,
         "seed": seed or None,
         "allow": allow if allow != OwnSettings.model_fields["allow"].default else None,
