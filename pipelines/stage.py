@@ -156,4 +156,6 @@ def task_of(kind: str) -> Task[[str, dict[str, str], bool], State]:
     text = os.environ.get(RETRIES, "0")
     if not text.isdecimal() or int(text) > _MOST_RETRIES:
         raise ConfigError(f"{RETRIES}={text}: expected a whole number from 0 to {_MOST_RETRIES}")
+    if not int(text):
+        return stage
     return stage.with_options(retries=int(text), retry_delay_seconds=sharing.RETRY_DELAYS[0])

@@ -1,12 +1,11 @@
 """`init --compare`: three methods, three seeds, the validation split alone."""
 
 import shutil
-from collections import Counter
 from types import SimpleNamespace
 
 import pytest
 
-from manymatch.cli import init
+from manymatch.cli import compare
 from manymatch.results.experiments import Experiment
 from manymatch.shards.index import read_index
 from manymatch.util.errors import ManyMatchError
@@ -17,14 +16,13 @@ def commands(checkout, monkeypatch):
     """The commands that run DVC, which all succeed."""
     called: list[list[str]] = []
     monkeypatch.chdir(checkout.layout.root)
-    monkeypatch.setattr(init, "_FEWEST_EPOCHS", 1)
-    monkeypatch.setattr(init, "_EPOCHS", 1)
+    monkeypatch.setattr(compare, "_FEWEST_EPOCHS", 1)
 
     def run(command):
         called.append(command)
         return SimpleNamespace(returncode=0)
 
-    monkeypatch.setattr(init, "subprocess", SimpleNamespace(run=run))
+    monkeypatch.setattr(compare, "subprocess", SimpleNamespace(run=run))
     return called
 
 
@@ -35,7 +33,7 @@ def test_three_methods_are_compared_without_the_test_split(commands, checkout, w
     shards = checkout.layout.shards("tiny", "grid")
     for name in read_index(shards).split("test").shards:
         (shards / name).unlink()
-    best = init._compared("tiny", ["cora", "vsepp", "pcme", "dive"], Counter(train=500_000))
+    best = compare.best_of("tiny", ["vsepp", "pcme", "dive", "cora"], 4, "lite0")
     assert commands[0][-1] == "shards@tiny-lite0" and len(worked) == 3  # equal presets run once
     (path,) = Experiment.paths(checkout.layout.reports)
     result = Experiment.read(path)
@@ -47,8 +45,8 @@ def test_three_methods_are_compared_without_the_test_split(commands, checkout, w
 
 def test_a_stage_that_fails_is_one_line(commands, monkeypatch):
     failed = SimpleNamespace(returncode=1)
-    monkeypatch.setattr(init, "subprocess", SimpleNamespace(run=lambda _: failed))
+    monkeypatch.setattr(compare, "subprocess", SimpleNamespace(run=lambda _: failed))
     with pytest.raises(ManyMatchError, match="'dvc repro shards@tiny-lite0' failed"):
-        init._compared("tiny", ["vsepp", "pcme", "dive"], Counter(train=8))
+        compare.best_of("tiny", ["vsepp", "pcme", "dive"], 4, "lite0")
     with pytest.raises(ManyMatchError, match="lacks presets"):
-        init._compared("tiny", ["cora"], Counter(train=8))
+        compare.best_of("tiny", ["cora"], 4, "lite0")

@@ -28,6 +28,7 @@ from manymatch.cli import (
     models,
     project,
     search,
+    versions,
 )
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
@@ -145,7 +146,7 @@ def _add_commands() -> None:
         for name in names.split():
             found[name].rich_help_panel = panel
             app.registered_commands.append(found.pop(name))
-    app.add_typer(models.models, name="models", rich_help_panel="Use a model")
+    app.add_typer(versions.commands, name="models", rich_help_panel="Use a model")
     assert not found, f"commands of no group: {', '.join(found)}"
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,13 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from manymatch.cli import project
+from manymatch.cli.compare import best_of
 from manymatch.cli.options import check_name
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Params
 from manymatch.config.preset import Preset, read_preset
 from manymatch.methods import METHODS
-from manymatch.util.errors import ConfigError, ManyMatchError
+from manymatch.util.errors import ConfigError
 from manymatch.util.files import write_text, write_through
 from manymatch.util.progress import say
 
@@ -46,8 +45,6 @@ _FEW_BATCHES = 50
 _FEW_CAPTIONS = 4_000
 """Training captions below which the vectors are half as long."""
 _FEATURES = "lite0"
-_COMPARED, _FEWEST_EPOCHS = 3, 5
-"""The methods that `--compare` trains, and the fewest epochs."""
 _SECONDS = {"features": 0.03, "scene graphs": 0.002, "shards": 0.004, "an epoch of a model": 0.01}
 """Seconds of one core for each picture, caption, picture, and training picture."""
 
@@ -149,47 +146,11 @@ def init(
             changes[key] = [*getattr(params, key), entry]
     write_through(LAYOUT.params, edited(LAYOUT.params, changes))
     say(f"{LAYOUT.params}: {', '.join(changes)}")
-    first = _compared(name, names, sizes) if compare else None
+    first = None
+    if compare:
+        candidates = [one for one in BEST_ON_PHOTOGRAPHS if one in names]
+        first = best_of(name, candidates, epochs(train), _FEATURES)
     _say_what_next(name, params, names, collection, sizes, first)
-
-
-def _compared(name: str, names: Sequence[str], sizes: Counter[str]) -> str:
-    """Train some methods briefly, show how they rank the validation split, and return the best.
-
-    The test split is not read.
-
-    Raises:
-        ManyMatchError: a stage or a training failed.
-    """
-    from manymatch.experiments.engine import perform
-    from manymatch.experiments.grid import Options, experiment_of_options
-    from manymatch.reporting.sections import experiments
-    from manymatch.reporting.terminal import show
-    from manymatch.results.experiments import Experiment
-
-    presets = [one for one in BEST_ON_PHOTOGRAPHS if one in names][:_COMPARED]
-    if len(presets) < _COMPARED:
-        raise ConfigError(f"--compare: presets/{TEMPLATES} lacks presets. Restore them from git")
-    stage = f"shards@{name}-{_FEATURES}"
-    say(f"{name}: makes features and shards (dvc repro {stage})")
-    if subprocess.run([sys.executable, "-m", "dvc", "repro", stage]).returncode:
-        raise ManyMatchError(
-            f"--compare: 'dvc repro {stage}' failed, as its last lines say. Correct the fault, and "
-            "run the same command again"
-        )
-    brief = max(_FEWEST_EPOCHS, epochs(sizes["train"]) // 4)
-    settings = {"training.epochs": brief, "training.patience": None}
-    options = Options(name, "0,1,2", settings, split="validation")
-    written = perform(experiment_of_options(presets, [], LAYOUT, options))
-    result = Experiment.read(written)
-    show(experiments.blocks(result), written)
-    best = experiments.ranked_points(result)[0].label
-    say(
-        f"{name}: {best} has the highest rsum of the validation split ({result.images:,} images) "
-        f"after {brief} epochs, the mean of three seeds. Where a difference is not decided, chance "
-        "may have chosen; longer trainings may rank differently"
-    )
-    return best
 
 
 def _parser(language: str) -> str | None:

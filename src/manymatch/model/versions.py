@@ -44,8 +44,8 @@ class Version(Strict):
     """
 
     model: ModelPath
-    md5: str
-    commit: str
+    md5: Annotated[str, Field(pattern=r"^[0-9a-f]{32}\.dir$")]
+    commit: Annotated[str, Field(pattern="^[0-9a-f]{40,64}$")]
     date: str
     data: str
     metrics: dict[str, float] = Field(default_factory=dict)
@@ -97,7 +97,11 @@ def _stage(block: str) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
     deps = {entry["path"]: entry.get("md5", "") for entry in stage.get("deps", [])}
     outs = {entry["path"]: entry.get("md5", "") for entry in stage.get("outs", [])}
     data = next((md5 for path, md5 in deps.items() if path.startswith("data/shards/")), "")
-    trained = {path: (md5, data) for path, md5 in outs.items() if path.startswith("models/")}
+    trained = {
+        path: (md5, data)
+        for path, md5 in outs.items()
+        if path.startswith("models/") and md5.endswith(".dir")
+    }
     metrics = any(path.startswith("reports/metrics/") for path in outs)
     read = {path: md5 for path, md5 in deps.items() if metrics and path.startswith("models/")}
     return trained, read

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 from statistics import fmean
 
 from manymatch.reporting import chart
@@ -12,15 +11,14 @@ from manymatch.reporting.chart import STYLES, CategoryAxis, Chart, DotChart, Ser
 from manymatch.reporting.estimates import (
     COLLAPSED_SEEDS,
     TRAINED_TITLE,
-    Difference,
     Estimate,
     Queries,
     best_value,
     interval,
-    verdicts,
 )
 from manymatch.reporting.page import Section, gallery
 from manymatch.reporting.published import tables_beside
+from manymatch.reporting.sections.claims import differences
 from manymatch.reporting.table import Block, Cell, Column, Folded, Grid, Heading, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.experiments import Experiment, ExperimentPoint, value_text
@@ -181,42 +179,6 @@ def blocks(experiment: Experiment) -> list[Block]:
     for beside in tables_beside(experiment.name):
         blocks += [Heading("published", beside.title), beside]
     return blocks
-
-
-_MOST_PAIRS = 6
-
-
-def differences(experiment: Experiment) -> list[Block]:
-    """The differences in rsum of all pairs of points or, if there are many, of the best point and
-    each other, with verdicts."""
-    points = sorted(experiment.points, key=lambda point: -fmean(r.metrics.rsum for r in point.runs))
-    pairs = list(combinations(points, 2))
-    if len(pairs) > _MOST_PAIRS:
-        pairs = [(points[0], point) for point in points[1:]]
-    if not pairs:
-        return []
-    if len(experiment.seeds) < 2:
-        return [Note("One seed has no interval. More seeds have one: --seeds 0,1,2")]
-    known = [_difference(*pair) for pair in pairs]
-    rows = [
-        [
-            Cell(f"{one.label} - {other.label}"),
-            Cell(f"{difference.mean:+.1f}"),
-            Cell("{:.1f} to {:.1f}".format(*difference.interval) if difference.interval else ""),
-            Cell(verdict),
-        ]
-        for (one, other), difference, verdict in zip(pairs, known, verdicts(known), strict=True)
-    ]
-    heads = [Column("Difference", numeric=False), Column("rsum"), Column("95% interval")]
-    return [Table("Differences", [*heads, Column("The first is", numeric=False)], rows)]
-
-
-def _difference(one: ExperimentPoint, other: ExperimentPoint) -> Difference:
-    rsums = [{run.seed: run.metrics.rsum for run in point.runs} for point in (one, other)]
-    hits = [{run.seed: run.hits for run in point.runs if run.hits} for point in (one, other)]
-    queries = [{seed: Queries.rsum_queries(known) for seed, known in side.items()} for side in hits]
-    complete = all(len(side) == len(known) for side, known in zip(rsums, queries, strict=True))
-    return Difference.of(rsums[0], rsums[1], (queries[0], queries[1]) if complete else None)
 
 
 def to_markdown(experiment: Experiment) -> str:
