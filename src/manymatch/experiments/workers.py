@@ -70,7 +70,7 @@ def finish_all(
     workers = min(jobs or len(gpus) or cores, len(items))
     minutes = f", about {expected / workers / 60:.0f} min by earlier runs" if expected else ""
     say(
-        f"{what}: {len(items)} runs, {workers} at a time{minutes}; the messages of the runs are in "
+        f"{what}: {workers} at a time{minutes}; the messages of the runs are in "
         f"{logs / '*' / 'log.txt'}"
     )
     finished: list[tuple[Item, Outcome]] = []
