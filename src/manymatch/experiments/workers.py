@@ -68,9 +68,9 @@ def finish_all(
         return []
     cores = (os.cpu_count() or 1) if one_a_core else 1
     workers = min(jobs or len(gpus) or cores, len(items))
-    minutes = f", about {expected / workers / 60:.0f} min by earlier runs" if expected else ""
+    about = f", about {expected / workers / 60:.0f} min by earlier runs" if expected else ""
     say(
-        f"{what}: {workers} at a time{minutes}; the messages of the runs are in "
+        f"{what}: {workers} at a time{about}; the messages of the runs are in "
         f"{logs / '*' / 'log.txt'}"
     )
     finished: list[tuple[Item, Outcome]] = []

@@ -49,8 +49,9 @@ def _raw_lines(path: Path, encoding: str | None) -> Iterator[bytes]:
     with open_regular(path) as file:
         stream = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
         try:
-            if encoding is None and stream.peek(2)[:2] in _UTF16:
-                encoding = "utf-16"
+            if encoding is None:
+                encoding = "utf-16" if stream.read(2) in _UTF16 else None
+                stream.seek(0)
             if encoding is None:
                 yield from iter(lambda: stream.readline(_LONGEST), b"")
             else:
