@@ -137,11 +137,7 @@ def test_published_files_have_mirrors(name):
     assert sources and all(source.mirrors for source in sources)
 
 
-PRESETS = sorted(  # but those that `tune` writes
-    path
-    for path in {path.resolve() for path in (ROOT / "presets").glob("*/*.yaml")}
-    if not path.stem.endswith("_tuned")
-)
+PRESETS = sorted({path.resolve() for path in (ROOT / "presets").glob("*/*.yaml")})
 
 
 def row(method):

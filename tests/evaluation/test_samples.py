@@ -10,7 +10,7 @@ from manymatch.batch.scene_graph import SceneGraph
 from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.ranking.ranks import Direction, Ranking
-from manymatch.evaluation.samples import draw_queries, sample_queries
+from manymatch.evaluation.samples import draw_queries, sample_queries, worst_queries
 from manymatch.shards.sample import Sample
 
 INDEX = torch.tensor([0, 0, 1, 2])
@@ -89,3 +89,17 @@ def test_where_images_have_labels_answers_have_their_zeta():
 def test_drawn_queries_depend_on_the_seed_alone():
     assert _samples(2) == _samples(2)
     assert len({str(draw_queries(9, 9, 2, seed)) for seed in range(9)}) > 1
+
+
+def test_the_worst_captions_come_first_with_their_own_images():
+    ranking = _ranking()
+    t2i = Direction(torch.tensor([2, 1, 3, 3]), ranking.t2i.items, ranking.t2i.scores)
+    judged = Judgments(torch.tensor([[0, 2], [1, 1]]), True)
+    worst = worst_queries(Ranking(ranking.i2t, t2i), INDEX, judged, _stored, 3).captions
+    assert [(query.id, query.rank, query.image_id) for query in worst] == [
+        ("b0", 3, "b"),
+        ("c0", 3, "c"),
+        ("a0", 2, "a"),
+    ]
+    assert [item.mark for item in worst[0].retrieved] == ["true", "own"]
+    assert worst[1].thumbnail is None and worst[2].thumbnail

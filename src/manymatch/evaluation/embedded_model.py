@@ -85,7 +85,9 @@ def embed_split(folder: Path, shards: Path, split: str, device: torch.device) ->
             "the features of its training, or train it again."
         )
     stream = batches(shards, split, vocabulary, _IMAGES_PER_BATCH, graphs=method.read_graph)
-    embedded = embed(method.to(device), track(stream, f"embed {split}", len(stream)), device)
+    embedded = embed(
+        method.to(device), track(stream, f"embed {split} (batches)", len(stream)), device
+    )
     return EmbeddedModel(folder, shards, method, preset, vocabulary, index, embedded)
 
 

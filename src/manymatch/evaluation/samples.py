@@ -24,6 +24,8 @@ from manymatch.results.retrieval import (
     RetrievedCaption,
     RetrievedImage,
     Samples,
+    WorstQueries,
+    WorstQuery,
 )
 from manymatch.shards.sample import Sample
 
@@ -99,6 +101,33 @@ def sample_queries(
             )
             for row, entry in zip(captions, map(gallery.caption, captions), strict=True)
         ],
+    )
+
+
+def worst_queries(
+    ranking: Ranking, image_index: Tensor, judgments: Judgments, stored: Stored, count: int
+) -> WorstQueries:
+    """Collect the `count` captions whose own images rank last, from the worst one on."""
+    ranks = ranking.t2i.ranks
+    captions = ranks.argsort(descending=True, stable=True)[:count]
+    rows = image_index[captions], ranking.t2i.items[captions, :ITEMS_PER_QUERY]
+    gallery = Gallery.read(rows, image_index, judgments, stored)
+    return WorstQueries(
+        captions=[
+            WorstQuery(
+                caption_id=entry.id,
+                caption=entry.text,
+                rank=int(ranks[row]),
+                image_id=own.image_id,
+                thumbnail=thumbnail(own),
+                retrieved=[
+                    gallery.retrieved_image(image, row, score)
+                    for image, score in _best(ranking.t2i, row)
+                ],
+            )
+            for row in captions.tolist()
+            for entry, own in [(gallery.caption(row), gallery.images[int(image_index[row])])]
+        ]
     )
 
 

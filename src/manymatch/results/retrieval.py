@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import Annotated, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from manymatch.results.base import Record, Result
 
@@ -213,3 +213,22 @@ class Samples(Result):
 
     images: list[ImageQuery]
     captions: list[CaptionQuery]
+
+
+class WorstQuery(OfCaption):
+    """A caption whose own image ranks low: the rank, from 1, the image, and what ranks first."""
+
+    caption: str
+    rank: Annotated[int, Field(ge=1)]
+    image_id: str
+    thumbnail: Thumbnail | None
+    retrieved: list[RetrievedImage]
+
+
+class WorstQueries(Result):
+    """The captions of a data set of one's own whose images rank last."""
+
+    path: ClassVar[str] = "runs/{dataset}/{preset}/worst.json"
+    remedy: ClassVar[str] = Samples.remedy
+
+    captions: list[WorstQuery]

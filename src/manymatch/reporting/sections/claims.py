@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 from manymatch.reporting.estimates import (
     TRAINED_TITLE,
@@ -204,6 +205,44 @@ def section(results: AllResults) -> list[Block]:
     findings = check(experiments, results.claims)
     note = Note(f"{MEANING} Mean ± standard deviation over the seeds.")
     return [table(experiments[0].dataset, findings), note] if findings else []
+
+
+_MOST_PAIRS = 6
+
+
+def differences(experiment: Experiment) -> list[Block]:
+    """The differences in rsum of all pairs of points or, if there are many, of the best point and
+    each other, with verdicts."""
+    points = sorted(
+        experiment.points, key=lambda point: -statistics.fmean(r.metrics.rsum for r in point.runs)
+    )
+    pairs = list(combinations(points, 2))
+    if len(pairs) > _MOST_PAIRS:
+        pairs = [(points[0], point) for point in points[1:]]
+    if not pairs:
+        return []
+    if len(experiment.seeds) < 2:
+        return [Note("One seed has no interval. More seeds have one: --seeds 0,1,2")]
+    known = [_difference(*pair) for pair in pairs]
+    rows = [
+        [
+            Cell(f"{one.label} - {other.label}"),
+            Cell(f"{difference.mean:+.1f}"),
+            Cell("{:.1f} to {:.1f}".format(*difference.interval) if difference.interval else ""),
+            Cell(verdict),
+        ]
+        for (one, other), difference, verdict in zip(pairs, known, verdicts(known), strict=True)
+    ]
+    heads = [Column("Difference", numeric=False), Column("rsum"), Column("95% interval")]
+    return [Table("Differences", [*heads, Column("The first is", numeric=False)], rows)]
+
+
+def _difference(one: ExperimentPoint, other: ExperimentPoint) -> Difference:
+    rsums = [{run.seed: run.metrics.rsum for run in point.runs} for point in (one, other)]
+    hits = [{run.seed: run.hits for run in point.runs if run.hits} for point in (one, other)]
+    queries = [{seed: Queries.rsum_queries(known) for seed, known in side.items()} for side in hits]
+    complete = all(len(side) == len(known) for side, known in zip(rsums, queries, strict=True))
+    return Difference.of(rsums[0], rsums[1], (queries[0], queries[1]) if complete else None)
 
 
 SECTIONS = [

@@ -18,6 +18,7 @@ from manymatch.reporting.estimates import (
 )
 from manymatch.reporting.page import Section, gallery
 from manymatch.reporting.published import tables_beside
+from manymatch.reporting.sections.claims import differences
 from manymatch.reporting.table import Block, Cell, Column, Folded, Grid, Heading, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.experiments import Experiment, ExperimentPoint, value_text
@@ -176,8 +177,8 @@ def _meaning_of_collapsed(experiment: Experiment) -> list[str]:
 
 
 def blocks(experiment: Experiment) -> list[Block]:
-    """The summary for a terminal, and what a paper prints of the same question."""
-    blocks = summary(experiment)
+    """The summary for a terminal, the differences, and what a paper prints of the same question."""
+    blocks = [*summary(experiment), *differences(experiment)]
     for beside in tables_beside(experiment.name):
         blocks += [Heading("published", beside.title), beside]
     return blocks
