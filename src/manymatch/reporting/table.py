@@ -42,6 +42,32 @@ class Terms(Block):
     pairs: Sequence[tuple[str, str]]
 
 
+class Prose(Block):
+    """Paragraphs, each of cells that stand one after the other; a cell with an address is a link.
+    With `large` they are what a page found."""
+
+    paragraphs: Sequence[Sequence[Cell]]
+    large: bool = False
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a page shows of one method: its score, a few lines, and the path of a curve in a square
+    of 1000 x 1000."""
+
+    name: Cell
+    score: str
+    lines: Sequence[str]
+    curve: str = ""
+
+
+class Cards(Block):
+    """Cards side by side; `score` says what their scores are."""
+
+    score: str
+    cards: Sequence[Card]
+
+
 class Bullets(Block):
     """A list of sentences."""
 
@@ -122,6 +148,7 @@ class Column:
     unit: str = ""
     numeric: bool = True
     style: int | None = None
+    href: str = ""
 
     @property
     def heading(self) -> str:
@@ -168,6 +195,16 @@ class Table(Block):
             columns=[self.columns[index] for index in kept],
             rows=[[row[index] for index in kept] for row in self.rows],
         )
+
+    def divided(self, *starts: str) -> list[Table]:
+        """The table without the columns whose group or title begins with one of `starts`; then
+        these columns, with the rows that have a value there. Each has the first column."""
+        heads = [column.group or column.title for column in self.columns]
+        apart = [i for i, head in enumerate(heads) if i and head.startswith(starts)]
+        others = self._select([0, *apart])
+        rows = [row for row in others.rows if any(cell.plain != "-" for cell in row[1:])]
+        first = self._select(i for i in range(len(heads)) if i not in apart)
+        return [first, *([replace(others, rows=rows)] if rows else [])]
 
     def merged(self) -> tuple[list[Column], list[list[str]]]:
         """Columns and texts, with the columns of a group as one: "1.0 / 2.0"."""

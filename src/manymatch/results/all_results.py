@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
+from manymatch.config.preset import Preset
 from manymatch.results.base import Result
 from manymatch.results.experiments import Claims, Experiment, read_claims
 from manymatch.results.runs import Run, read_runs
@@ -28,6 +29,8 @@ class AllResults:
     runs: list[Run]
     kinds: Mapping[type[Result], Sequence[Result]] = field(default_factory=dict)
     claims: Mapping[str, Claims] = field(default_factory=dict)
+    published: Mapping[str, Preset] = field(default_factory=dict)
+    """The presets with the settings of papers, by their files."""
 
     @classmethod
     def read(cls, reports: Path, plans: Path, kinds: Iterable[type[Result]] = ()) -> AllResults:

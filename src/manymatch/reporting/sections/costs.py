@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from manymatch.reporting.chart import Chart, LogAxis, Series, line_chart
+from manymatch.reporting.chart import STYLES, Chart, LogAxis, Series, line_chart
 from manymatch.reporting.page import Section, gallery
 from manymatch.reporting.published import PublishedCost, published_costs
-from manymatch.reporting.table import Block, Cell, Column, Grid, Heading, Note, Table
+from manymatch.reporting.table import Block, Cell, Column, Folded, Grid, Heading, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.costs import Cost, Costs, TestCost
 
@@ -36,31 +36,34 @@ PARTS_OF_QUERY = ("parse", "encode", "search", "query")
 """The parts of a text query; `query` is their sum."""
 
 
-def table(costs: Costs, beside: Sequence[PublishedCost] | None = None) -> Table:
-    """Our costs, then those of `beside` (None: all that the papers print); columns without a figure
-    are left out."""
+def table(costs: Costs) -> Table:
+    """Our costs; columns without a figure are left out."""
     one_vector = [cost.multiply_adds for cost in costs.rows if cost.method == "vse_infinity"]
     rows = []
     for cost in costs.rows:
-        origin = Cell(badges=(cost.setting or "untrained",))
         texts = _our_texts(cost, one_vector)
-        rows.append(_row(Cell(cost.name), origin, texts, costs.hardware))
-    for entry in published_costs() if beside is None else beside:
-        origin = Cell(badges=("published",), note=source(entry))
-        hardware = entry.hardware or "not named"
-        rows.append(_row(Cell(entry.method), origin, _their_texts(entry), hardware))
-    columns = [Column("Method", numeric=False), Column("From", numeric=False), *COLUMNS.values()]
-    columns.append(Column("Hardware", numeric=False))
+        rows.append([Cell(cost.name), *(Cell(texts.get(key, "")) for key in COLUMNS)])
+    columns = [Column("Method", numeric=False), *COLUMNS.values()]
     return Table(f"Costs on {costs.dataset}", columns, rows).filled_columns()
+
+
+def published() -> Table:
+    """What the papers print, a row for each method of a source: the figures in words."""
+    rows = []
+    for entry in published_costs():
+        known = _their_texts(entry)
+        figures = [
+            f"{COLUMNS[key].heading}: {text}" for key, text in known.items() if key in COLUMNS
+        ]
+        cells = [entry.method, source(entry), "; ".join(figures), entry.hardware or "not named"]
+        rows.append([*map(Cell, cells)])
+    heads = ("Method", "Source", "Figures", "Hardware")
+    return Table("What the papers print", [Column(head, numeric=False) for head in heads], rows)
 
 
 def source(published: PublishedCost) -> str:
     """Where a figure is printed: "SwAMP, table 12, Flickr30K"."""
     return ", ".join(filter(None, (published.paper, published.section, published.data)))
-
-
-def _row(name: Cell, origin: Cell, texts: dict[str, str], hardware: str) -> list[Cell]:
-    return [name, origin, *(Cell(texts.get(key, "")) for key in COLUMNS), Cell(hardware)]
 
 
 def _our_texts(cost: Cost, one_vector: Sequence[int]) -> dict[str, str]:
@@ -126,8 +129,7 @@ def sizes(costs: Costs) -> str:
 
 def blocks(costs: Costs) -> list[Block]:
     """Our costs for a terminal. The papers' figures are on the page alone."""
-    ours = table(costs, beside=()).without("From", "Hardware")
-    return [Heading(f"What methods cost on {costs.dataset}", sizes(costs)), ours]
+    return [Heading(f"What methods cost on {costs.dataset}", sizes(costs)), table(costs)]
 
 
 _NOTE = Note(
@@ -147,34 +149,41 @@ Points = list[tuple[int, float]]
 def section(results: AllResults) -> list[Block]:
     blocks: list[Block] = []
     for costs in results.current(Costs):
-        ours, theirs = query_charts(costs)
         code = f", measured with revision {costs.git_revision[:8]}" if costs.git_revision else ""
         blocks += [
-            Note(f"What the methods cost on {sizes(costs)}{code}, and what the papers print."),
+            Note(f"What the methods cost on {sizes(costs)}{code}."),
             table(costs),
+            Heading("A text query over the number of images", "milliseconds"),
+            Grid(query_charts(costs), "wide"),
+            Folded("Costs that the papers print", [published()]),
             _NOTE,
-            Heading("A text query over the number of images", "milliseconds, measured here"),
-            Grid(ours, "small"),
-            Heading("A text query over the number of images", "milliseconds, published"),
-            Grid(theirs, "small"),
         ]
     return blocks
 
 
-def query_charts(costs: Costs) -> tuple[list[Chart], list[Chart]]:
-    """Milliseconds over images of the methods that were measured here and of the papers' methods,
-    all charts on the same logarithmic scales."""
+def query_charts(costs: Costs) -> list[Chart]:
+    """Milliseconds of a text query over the images of the gallery: a line for each method that was
+    measured here, then for each of the papers', on the same logarithmic scales."""
     galleries = [images for cost in costs.rows for images in cost.query.search]
-    ours = {cost.name: _our_parts(cost) for cost in costs.rows}
+    ours = {cost.name: _our_parts(cost)["query"] for cost in costs.rows}
     theirs = {
-        f"{entry.method} ({source(entry)})": parts
+        f"{entry.method} ({source(entry)})": parts["query"]
         for entry in published_costs()
-        if (parts := _their_parts(entry, min(galleries), max(galleries)))
+        if "query" in (parts := _their_parts(entry, min(galleries), max(galleries)))
     }
-    lines = [line for parts in (*ours.values(), *theirs.values()) for line in parts.values()]
-    points = [point for line in lines for point in line]
+    points = [point for lines in (ours, theirs) for line in lines.values() for point in line]
     axes = LogAxis([images for images, _ in points]), LogAxis([time for _, time in points])
-    return _charts(ours, axes), _charts(theirs, axes)
+    charts = []
+    for title, lines in (("Measured here", ours), ("Published", theirs)):
+        series = []
+        for style, (name, line) in enumerate(lines.items()):
+            ends = dict.fromkeys(number(ms, digits=2) for _, ms in (line[0], line[-1]))
+            labels = [f"{images:,} images: {number(ms)} ms" for images, ms in line]
+            summary = f"{' to '.join(ends)} ms"
+            series.append(Series(name, style % STYLES, line, summary, labels))
+        if series:
+            charts.append(line_chart(title, series, "images", x_axis=axes[0], y_axis=axes[1]))
+    return charts
 
 
 def _our_parts(cost: Cost) -> dict[str, Points]:
@@ -198,19 +207,6 @@ def _their_parts(entry: PublishedCost, smallest: int, largest: int) -> dict[str,
             ends = dict.fromkeys(fact.galleries or (smallest, largest))
             parts.setdefault(fact.measure, []).extend((n, 1000 * fact.value) for n in ends)
     return parts
-
-
-def _charts(methods: dict[str, dict[str, Points]], axes: tuple[LogAxis, LogAxis]) -> list[Chart]:
-    charts = []
-    for title, parts in methods.items():
-        series = []
-        for style, name in enumerate(PARTS_OF_QUERY):
-            if points := parts.get(name):
-                ends = dict.fromkeys(number(ms, digits=2) for _, ms in (points[0], points[-1]))
-                labels = [f"{images:,} images: {number(ms)} ms" for images, ms in points]
-                series.append(Series(name, style, points, f"{' to '.join(ends)} ms", labels))
-        charts.append(line_chart(title, series, "images", x_axis=axes[0], y_axis=axes[1]))
-    return charts
 
 
 SECTIONS = [Section("Efficiency", "costs", 210, "Efficiency", section, (Costs,))]

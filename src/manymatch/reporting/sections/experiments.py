@@ -16,7 +16,7 @@ from manymatch.reporting.estimates import (
     best_value,
     interval,
 )
-from manymatch.reporting.page import Section, gallery
+from manymatch.reporting.page import Section, gallery, method_address
 from manymatch.reporting.published import tables_beside
 from manymatch.reporting.table import Block, Cell, Column, Folded, Grid, Heading, Note, Table
 from manymatch.results.all_results import AllResults
@@ -68,6 +68,9 @@ MEASURES = [
     ),
 ]
 
+_OF_SETS = "Log variance", "Winning elements", "rsum, "
+"""How the columns begin that only methods of sets have; these stand in a table of their own."""
+
 COLUMNS_MEANING = (
     "R@1, mAP@R and R-P are in percent; rsum is the sum of R@1, R@5 and R@10 of both directions. "
     "Pairs of numbers: image → text / text → image. Log variance (log circular variance of the "
@@ -103,7 +106,8 @@ def table(experiment: Experiment) -> Table:
     rows = []
     for point in points:
         cells = [_cell(point, measure, top) for measure, top in best.items()]
-        rows.append([*map(Cell, point_names(experiment, point)), *cells])
+        href = _address(experiment, point)
+        rows.append([*(Cell(name, href=href) for name in point_names(experiment, point)), *cells])
     return Table(experiment.name, columns, rows).filled_columns()
 
 
@@ -125,6 +129,13 @@ def point_names(experiment: Experiment, point: ExperimentPoint) -> list[str]:
     return [value_text(point.settings[key]) for key in experiment.keys] or [point.label]
 
 
+def _address(experiment: Experiment, point: ExperimentPoint) -> str:
+    """Where the report tells of a method; empty for a point of another experiment."""
+    if not experiment.compares_methods:
+        return ""
+    return method_address(experiment.dataset, point.label)
+
+
 def estimate(point: ExperimentPoint, key: str) -> Estimate | None:
     """One measure over the seeds; None if no run has the measure. Seeds can collapse in rsum."""
     runs = [run.metrics.numbers() for run in point.runs]
@@ -134,11 +145,16 @@ def estimate(point: ExperimentPoint, key: str) -> Estimate | None:
     return Estimate.score_estimate(values) if key == "rsum" else Estimate.of(values)
 
 
+def interval_text(point: ExperimentPoint) -> str:
+    """The 95% interval of the mean rsum; empty for a single seed."""
+    queries = {run.seed: Queries.rsum_queries(run.hits) for run in point.runs if run.hits}
+    ends = interval({run.seed: run.metrics.rsum for run in point.runs}, queries)
+    return f"{ends[0]:.1f} to {ends[1]:.1f}" if ends else ""
+
+
 def _cell(point: ExperimentPoint, measure: Measure, best: float | None) -> Cell:
     if measure.key == _INTERVAL:
-        queries = {run.seed: Queries.rsum_queries(run.hits) for run in point.runs if run.hits}
-        ends = interval({run.seed: run.metrics.rsum for run in point.runs}, queries)
-        return Cell(f"{ends[0]:.1f} to {ends[1]:.1f}") if ends else Cell()
+        return Cell(interval_text(point))
     if measure.key == _SOUND:
         rsum = estimate(point, "rsum")
         return Cell(rsum.trained_text() if rsum else "")
@@ -164,7 +180,9 @@ def summary(experiment: Experiment, anchor: str = "") -> list[Block]:
     """The name, the sizes, the question and the table."""
     about = [Note(experiment.about)] if experiment.about else []
     heading = Heading(experiment.name, sizes(experiment), anchor)
-    return [heading, *about, table(experiment), *map(Note, _meaning_of_collapsed(experiment))]
+    whole = table(experiment)
+    tables = whole.divided(*_OF_SETS) if experiment.compares_methods else [whole]
+    return [heading, *about, *tables, *map(Note, _meaning_of_collapsed(experiment))]
 
 
 def _meaning_of_collapsed(experiment: Experiment) -> list[str]:
@@ -212,9 +230,19 @@ def section(results: AllResults) -> list[Block]:
     return [note, *blocks] if blocks else []
 
 
-def _methods(results: AllResults) -> list[Experiment]:
+def compared(results: AllResults) -> list[Experiment]:
     """The experiments that compare whole methods."""
     return [one for one in results.current(Experiment) if one.compares_methods]
+
+
+def broadest(results: AllResults) -> Experiment | None:
+    """The comparison of methods with most runs; of equal ones that with the best mean rsum."""
+
+    def breadth(one: Experiment) -> tuple[int, float]:
+        runs = [run.metrics.rsum for point in one.points for run in point.runs]
+        return len(runs), fmean(runs)
+
+    return max(compared(results), key=breadth, default=None)
 
 
 def _blocks(experiment: Experiment) -> list[Block]:
@@ -267,15 +295,24 @@ def line_charts(experiment: Experiment) -> list[Chart]:
 
 
 def dot_charts(experiment: Experiment) -> list[DotChart]:
-    """A chart for each drawn measure, with a row for each point in the order of the table."""
+    """A chart of rsum and one of mAP@R in both directions, with a row for each point in the order
+    of the table."""
     charts = []
-    for measure in _DRAWN:
+    for title in dict.fromkeys(measure.label for measure in _DRAWN):
+        measures = [measure for measure in _DRAWN if measure.label == title]
         rows = [
-            (" · ".join(point_names(experiment, point)), point.label, value)
+            (
+                Cell(
+                    " · ".join(point_names(experiment, point)),
+                    href=_address(experiment, point),
+                    hover=point.label,
+                ),
+                [value for one in measures if (value := estimate(point, one.key))],
+            )
             for point in ranked_points(experiment)
-            if (value := estimate(point, measure.key))
         ]
-        charts += chart.dot_charts(measure.title, rows, measure.digits)
+        ways = [measure.way for measure in measures if measure.way]
+        charts += chart.dot_charts(title, rows, measures[0].digits, ways)
     return charts
 
 
@@ -286,12 +323,11 @@ SECTIONS = [
         40,
         "Methods over several seeds",
         # The tables alone; `section` has the charts.
-        lambda results: [block for one in _methods(results) for block in summary(one)],
+        lambda results: [block for one in compared(results) for block in summary(one)],
         (Experiment,),
         link="Seeds",
-        overview=True,
-        markdown=lambda results: [*map(to_markdown, _methods(results))],
-        latex=lambda results: [*map(to_latex, _methods(results))],
+        markdown=lambda results: [*map(to_markdown, compared(results))],
+        latex=lambda results: [*map(to_latex, compared(results))],
     ),
     Section("Experiments", "experiments", 80, "Experiments", section, (Experiment,)),
 ]

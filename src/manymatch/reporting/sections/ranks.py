@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from manymatch.reporting.chart import LogAxis, Series, line_chart, styles
-from manymatch.reporting.page import Section
+from manymatch.reporting.page import Section, method_address
 from manymatch.reporting.table import Block, Cell, Column, Grid, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.retrieval import CaptionQuery, ImageQuery
@@ -77,7 +77,9 @@ def _table(title: str, way: Direction, sampled: Sampled) -> Table:
     hardest = sorted(queries, key=lambda key: -statistics.fmean(rank for rank, _ in ranks[key]))
     number = styles([run for run, _ in sampled])
     columns = [Column(title, numeric=False)]
-    columns += [Column(preset, style=style) for preset, style in number.items()]
+    for run, _ in sampled:
+        href = method_address(run.dataset, run.preset)
+        columns.append(Column(run.preset, style=number[run.preset], href=href))
     rows = [
         [queries[key], *(Cell(text, rank) for rank, text in ranks[key])] for key in hardest[:_SHOWN]
     ]

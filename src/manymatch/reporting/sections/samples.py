@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from manymatch.reporting.graph_drawing import draw
-from manymatch.reporting.page import Section
+from manymatch.reporting.page import Section, method_address
 from manymatch.reporting.queries import (
     AskedImage,
     Graph,
@@ -26,6 +26,7 @@ from manymatch.results.retrieval import (
     RetrievedCaption,
     RetrievedImage,
 )
+from manymatch.results.runs import Run
 
 MAX_QUERIES, MAX_ANSWERS = 16, 10
 """The most queries of a direction and answers of a method that a page shows."""
@@ -85,18 +86,26 @@ def _rankings(
             sampled.setdefault(query.id, {})[run.preset] = query
     for queries in list(sampled.values())[:MAX_QUERIES]:
         first = next(iter(queries.values()))
-        yield first, [_ranking(run.preset, queries.get(run.preset)) for run in runs]
+        yield first, [method_ranking(run, queries.get(run.preset)) for run in runs]
 
 
-def _ranking(title: str, query: ImageQuery | CaptionQuery | None) -> Ranking:
-    """The first answers of a method; None: the method did not sample this query."""
+def method_ranking(
+    run: Run, query: ImageQuery | CaptionQuery | None, count: int = MAX_ANSWERS
+) -> Ranking:
+    """The first answers of a method, with the rank of the first positive if it comes later; None:
+    the method did not sample this query."""
+    href = method_address(run.dataset, run.preset)
     if query is None:
-        return Ranking(title, "not sampled by this run", [])
-    items: Sequence[RetrievedCaption | RetrievedImage] = query.retrieved[:MAX_ANSWERS]
+        return Ranking(run.preset, "not sampled by this run", [], href)
+    items: Sequence[RetrievedCaption | RetrievedImage] = query.retrieved[:count]
     answers = [answer_of(item, rank) for rank, item in enumerate(items, start=1)]
-    right, plausible = (sum(answer.mark == mark for answer in answers) for mark in ("own", "true"))
-    counts = f"{right} right" + (f", {plausible} plausible" if plausible else "")
-    return Ranking(title, f"{counts} of {len(answers)}", answers)
+    own, true = (sum(answer.mark == mark for answer in answers) for mark in ("own", "true"))
+    small = f"{own} positive" + (f", {true} judged true" if true else "") + f" of {len(answers)}"
+    known = run.positive_ranks["i2t" if isinstance(query, ImageQuery) else "t2i"]
+    if known and not own and query.id in known.ranks:
+        rank = known.ranks[query.id]
+        small += f"; first positive at {f'rank {rank}' if rank else f'no rank up to {known.depth}'}"
+    return Ranking(run.preset, small, answers, href)
 
 
 _OF_IMAGES, _OF_CAPTIONS = "Captions retrieved for an image", "Images retrieved for a caption"

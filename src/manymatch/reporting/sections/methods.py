@@ -1,0 +1,205 @@
+"""Every method of a data set: paper, preset, command, results, curves, a sample, and its settings
+against the paper's; and the training curves of all methods in one chart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from manymatch.config.names import method_papers, method_titles
+from manymatch.reporting.chart import Chart, Series, line_chart, styles
+from manymatch.reporting.page import Section, page_address
+from manymatch.reporting.queries import Quote, Rankings
+from manymatch.reporting.sections.experiments import compared, estimate, ranked_points
+from manymatch.reporting.sections.samples import method_ranking
+from manymatch.reporting.table import (
+    Block,
+    Cell,
+    Code,
+    Column,
+    Folded,
+    Grid,
+    Heading,
+    Note,
+    Prose,
+    Table,
+)
+from manymatch.results.all_results import AllResults
+from manymatch.results.experiments import value_text
+from manymatch.results.runs import Curve, Curves, Run
+
+_MAX_CHARTS, _MAX_ANSWERS = 11, 5
+"""The most loss terms of one run that are drawn, and answers of the sample."""
+
+_VALIDATION = "validation/rsum"
+_TRAINING = "train/"
+
+
+def section(results: AllResults) -> list[Block]:
+    """Every evaluated model and every method of an experiment, each below a heading of its own."""
+    blocks: list[Block] = []
+    number, runs = styles(results.runs), {run.preset: run for run in results.runs}
+    for name, places in method_places(results).items():
+        run = runs.get(name)
+        made = next(
+            (
+                getattr(point, "resolved", {})
+                for experiment in compared(results)
+                for point in experiment.points
+                if point.label == name
+            ),
+            {},
+        )
+        if run:
+            made = getattr(run.provenance, "resolved", {})
+        method = run.provenance.method if run else made.get("method", name)
+        known = (named.get(method) for named in (method_titles(), method_papers()))
+        paper = ", ".join(filter(None, known))
+        blocks += [
+            Heading(name, paper, f"run-{name}", number.get(name)),
+            Prose(places),
+            Code(_commands(results, name)),
+        ]
+        if run:
+            chart = validation_chart([(name, number[name], run.curves)])
+            charts = [*([chart] if chart else []), *loss_charts(run.curves, number[name])]
+            blocks += [Grid(charts, "small")] if charts else []
+            blocks += _sample(run)
+        if isinstance(made, dict) and made:
+            blocks += _settings(results, run, method, made)
+    return blocks
+
+
+def method_places(results: AllResults) -> dict[str, list[list[Cell]]]:
+    """The evaluated models, then the other methods of experiments, best first: each with a line for
+    every ranking that it is part of."""
+    board = [(run.preset, f"{run.metrics.rsum:.1f}") for run in results.runs]
+    rankings = {"leaderboard": ("Results", "leaderboard", board)}
+    for experiment in compared(results):
+        values = {one.label: estimate(one, "rsum") for one in ranked_points(experiment)}
+        ranked = [(name, value.text()) for name, value in values.items() if value]
+        rankings[experiment.name] = "Experiments", f"experiment-{experiment.name}", ranked
+    places: dict[str, list[list[Cell]]] = {}
+    for title, (page, anchor, ranked) in rankings.items():
+        href = page_address(results.datasets[0], page, anchor)
+        for place, (name, rsum) in enumerate(ranked, start=1):
+            text = f": rsum {rsum}, place {place} of {len(ranked)}"
+            places.setdefault(name, []).append([Cell(title, href=href), Cell(text)])
+    return places
+
+
+def _commands(results: AllResults, name: str) -> str:
+    """How the results were made: the preset's stage, and the experiments with the method."""
+    dataset = results.datasets[0]
+    lines = [
+        f"dvc repro evaluate@{dataset}-{name}    # presets/{dataset}/{name}.yaml"
+        for run in results.runs
+        if run.preset == name and not run.kind and run.provenance.setting != "external"
+    ]
+    lines += [
+        f"manymatch experiment experiments/{one.name}.yaml --dataset {dataset}"
+        for one in compared(results)
+        if any(point.label == name for point in one.points)
+    ]
+    return "\n".join(lines or [f"manymatch evaluate {dataset} {name}"])
+
+
+def _sample(run: Run) -> list[Block]:
+    """The first sampled caption with the first pictures."""
+    if not run.samples or not run.samples.captions:
+        return []
+    query = run.samples.captions[0]
+    ranking = method_ranking(run, query, _MAX_ANSWERS)
+    return [Quote(query.caption), Rankings(f"Images retrieved by {run.preset}", [ranking])]
+
+
+def _settings(
+    results: AllResults, run: Run | None, method: str, made: dict[str, Any]
+) -> list[Block]:
+    """The settings that differ from those of the published preset that is nearest, and all."""
+    blocks: list[Block] = []
+    defaults = getattr(run.provenance, "defaults", None) or {} if run else {}
+    ours = _flat({**made, "model": {**defaults, **(made.get("model") or {})}})
+    theirs = {
+        path: _flat(preset.model_dump(mode="json") | {"model": {**defaults, **preset.model}})
+        for path, preset in results.published.items()
+        if preset.method == method
+    }
+    if theirs:
+        path = max(theirs, key=lambda path: len(ours.items() & theirs[path].items()))
+        keys = [key for key in {**ours, **theirs[path]} if key not in ("seed", "setting")]
+        rows = [
+            [Cell(key), Cell(ours.get(key, "")), Cell(theirs[path].get(key, ""))]
+            for key in sorted(keys)
+            if ours.get(key) != theirs[path].get(key)
+        ]
+        heads = ("Setting", "Here", "Paper")
+        table = Table(
+            f"Settings that differ from {path}",
+            [Column(head, numeric=False) for head in heads],
+            rows,
+        )
+        blocks.append(Folded(f"{len(rows)} settings differ from the paper's ({path})", [table]))
+    text = yaml.safe_dump(made, sort_keys=False, allow_unicode=True).strip()
+    return [*blocks, Folded("All settings", [Code(text)])]
+
+
+def _flat(value: Any, prefix: str = "") -> dict[str, str]:
+    """The values below dotted keys, as tables write them; those without a value are left out."""
+    if not isinstance(value, dict):
+        return {} if value in (None, [], ()) else {prefix: value_text(value)}
+    flat: dict[str, str] = {}
+    for key, part in value.items():
+        flat |= _flat(part, f"{prefix}.{key}" if prefix else key)
+    return flat
+
+
+def training(results: AllResults) -> list[Block]:
+    """The validation rsum of all runs."""
+    number = styles(results.runs)
+    chart = validation_chart([(run.preset, number[run.preset], run.curves) for run in results.runs])
+    if chart is None and results.runs:
+        text = "'dvc pull' fetches the training curves, which are not on this machine."
+        return [Note(text)]
+    return [chart] if chart else []
+
+
+def validation_chart(curves: Sequence[tuple[str, int, Curves]]) -> Chart | None:
+    """The validation rsum of several runs (name, style, curves); None if no run has the curve."""
+    series = [
+        _series(name, style, curve, f"best {curve.best[1]:.1f} in epoch {curve.best[0] + 1:g}")
+        for name, style, run in curves
+        if (curve := run.get(_VALIDATION))
+    ]
+    legend = len(series) > 1
+    return line_chart("Validation rsum", series, "epoch", legend=legend) if series else None
+
+
+def loss_charts(curves: Curves, style: int) -> list[Chart]:
+    """A chart for each training loss term of one run, each on its own scale."""
+    terms = [curve for name, curve in curves.items() if name.startswith(_TRAINING)]
+    return [
+        line_chart(
+            name,
+            [_series(name, style, term, f"{term.points[0][1]:.3g} to {term.last:.3g}")],
+            "epoch",
+            legend=False,
+        )
+        for term in terms[:_MAX_CHARTS]
+        for name in [term.name.removeprefix(_TRAINING)]
+    ]
+
+
+def _series(name: str, style: int, curve: Curve, summary: str) -> Series:
+    """The curve with epochs from 1, as the log counts; dvclive counts steps from 0."""
+    points = [(step + 1, value) for step, value in curve.points]
+    labels = [f"{value:.4g} in epoch {epoch:g}" for epoch, value in points]
+    return Series(name, style, points, summary, labels)
+
+
+SECTIONS = [
+    Section("Methods", "methods", 15, "Methods", section),
+    Section("Results", "training", 50, "Training", training),
+]
