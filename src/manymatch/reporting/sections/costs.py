@@ -3,10 +3,10 @@ and the time of a text query over the size of the gallery."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from manymatch.reporting.chart import STYLES, Chart, LogAxis, Series, line_chart
-from manymatch.reporting.page import Section, gallery
+from manymatch.reporting.page import Section, gallery, method_address
 from manymatch.reporting.published import PublishedCost, published_costs
 from manymatch.reporting.table import Block, Cell, Column, Folded, Grid, Heading, Note, Table
 from manymatch.results.all_results import AllResults
@@ -36,13 +36,23 @@ PARTS_OF_QUERY = ("parse", "encode", "search", "query")
 """The parts of a text query; `query` is their sum."""
 
 
-def table(costs: Costs) -> Table:
-    """Our costs; columns without a figure are left out."""
+def table(costs: Costs, models: Mapping[str, str | None] | None = None) -> Table:
+    """Our costs; columns without a figure are left out. `models` are the hashes of the evaluated
+    models by name: a cost of another model is marked."""
     one_vector = [cost.multiply_adds for cost in costs.rows if cost.method == "vse_infinity"]
     rows = []
     for cost in costs.rows:
         texts = _our_texts(cost, one_vector)
-        rows.append([Cell(cost.name), *(Cell(texts.get(key, "")) for key in COLUMNS)])
+        known = models or {}
+        earlier = cost.name in known and known[cost.name] != cost.checkpoint_sha256
+        badges = ("of an earlier model",) if earlier else ()
+        href = method_address(costs.dataset, cost.name) if cost.name in known else ""
+        rows.append(
+            [
+                Cell(cost.name, badges=badges, href=href),
+                *(Cell(texts.get(key, "")) for key in COLUMNS),
+            ]
+        )
     columns = [Column("Method", numeric=False), *COLUMNS.values()]
     return Table(f"Costs on {costs.dataset}", columns, rows).filled_columns()
 
@@ -152,7 +162,7 @@ def section(results: AllResults) -> list[Block]:
         code = f", measured with revision {costs.git_revision[:8]}" if costs.git_revision else ""
         blocks += [
             Note(f"What the methods cost on {sizes(costs)}{code}."),
-            table(costs),
+            table(costs, {run.preset: run.provenance.checkpoint_sha256 for run in results.runs}),
             Heading("A text query over the number of images", "milliseconds"),
             Grid(query_charts(costs), "wide"),
             Folded("Costs that the papers print", [published()]),

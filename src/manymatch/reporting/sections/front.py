@@ -157,7 +157,7 @@ def _two_methods(runs: Sequence[Run]) -> list[Block]:
         for run, queries in zip(pair, asked, strict=True)
     ]
     why = [
-        Cell(f"Of {len(both)} random captions, {names} differ most on this one. "),
+        Cell(f"Of {len(both)} sampled captions, {names} differ most on this one. "),
         Cell("All queries", href=page_address(dataset, "Queries", "caption-queries")),
     ]
     return [

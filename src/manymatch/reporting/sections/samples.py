@@ -28,7 +28,7 @@ from manymatch.results.retrieval import (
 )
 from manymatch.results.runs import Run
 
-MAX_QUERIES, MAX_ANSWERS = 16, 10
+MAX_QUERIES, MAX_ANSWERS = 20, 10
 """The most queries of a direction and answers of a method that a page shows."""
 
 Sampled = dict[str, dict[str, ImageQuery | CaptionQuery]]
@@ -102,9 +102,11 @@ def method_ranking(
     own, true = (sum(answer.mark == mark for answer in answers) for mark in ("own", "true"))
     small = f"{own} positive" + (f", {true} judged true" if true else "") + f" of {len(answers)}"
     known = run.positive_ranks["i2t" if isinstance(query, ImageQuery) else "t2i"]
-    if known and not own and query.id in known.ranks:
-        rank = known.ranks[query.id]
-        small += f"; first positive at {f'rank {rank}' if rank else f'no rank up to {known.depth}'}"
+    rank: int | str | None = query.rank
+    if known and rank is None:
+        rank = known.ranks.get(query.id) or f"{known.depth + 1} or later"
+    if rank and not own:
+        small += f"; first positive at rank {rank}"
     return Ranking(run.preset, small, answers, href)
 
 
