@@ -39,11 +39,13 @@ ROOT = Path(__file__).parents[2]
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
 COMMANDS = [
     (name, command)
-    for name in ("experiments", "probes", "protocols", "search", "scaling")
+    for name in ("index", "experiments", "probes", "protocols", "search", "scaling")
     for command in re.findall(r"^(?:    )?manymatch (.+)$", PAGES[name], re.MULTILINE)
 ]
 DEPLOYMENTS = {entry["name"]: entry for entry in deployments(ROOT)["deployments"]}
-OF_SERVICE = re.findall(r"^    (make|prefect) (.+)$", PAGES["orchestration"], re.MULTILINE)
+OF_SERVICE = re.findall(
+    r"^    (make|prefect) (.+)$", PAGES["orchestration"] + PAGES["index"], re.MULTILINE
+)
 
 
 def blocks(page, language):
@@ -175,8 +177,8 @@ def test_every_preset_has_a_head_and_is_linked_in_the_section_of_its_method():
 
 
 def test_the_targets_are_those_of_the_makefile():
-    targets = [words for program, words in OF_SERVICE if program == "make"]
-    assert targets == ["serve", "stop"]
+    targets = {words for program, words in OF_SERVICE if program == "make"}
+    assert targets == {"repro", "serve", "stop"}
     for target in targets:
         assert f"\n{target}: " in (ROOT / "Makefile").read_text()
 
