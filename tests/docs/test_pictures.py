@@ -1,7 +1,7 @@
 """The picture of README.md is what the search page shows today.
 
-Its source: `manymatch demo` with the package's model for photographs on the first 200 test images of
-Flickr8k, asked for QUERY, in a window of 1,400 x 850. After an intended change of the page, this
+Its source: `manymatch demo` with the package's model for photographs on the first 200 test images
+of Flickr8k, asked for QUERY, in a window of 1,400 x 850. After an intended change of the page, this
 command makes the picture again:
 
     REWRITE=1 python -m pytest tests/docs/test_pictures.py

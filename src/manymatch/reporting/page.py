@@ -131,7 +131,6 @@ def render(results: AllResults) -> dict[str, str]:
     pages = _pages(results)
     context: dict[str, Any] = {
         "pages": pages,
-        "data": _data_line(results),
         # Both files belong to the package, and are the only text that a page shows unescaped.
         "style": Markup(style),
         "script": Markup(script),
@@ -175,16 +174,3 @@ def _views(sections: Iterable[Section], results: AllResults, dataset: str = "") 
     """The sections that have something to show."""
     views = {section.anchor: (dataset, section, section.view(results)) for section in sections}
     return {anchor: view for anchor, view in views.items() if view[-1]}
-
-
-def _data_line(results: AllResults) -> str:
-    """The data sets with their sizes: "scenes (test: 300 images, 1,500 captions)"."""
-    parts = []
-    for dataset in results.datasets:
-        selected = results.on_dataset(dataset)
-        galleries = "; ".join(dict.fromkeys(gallery(run.provenance) for run in selected.runs))
-        experiments = selected.current(Experiment)
-        if not galleries and experiments:
-            galleries = gallery(experiments[0])
-        parts.append(f"{dataset} ({galleries})" if galleries else dataset)
-    return "; ".join(parts)

@@ -36,12 +36,6 @@ class Note(Block):
     text: str
 
 
-class Terms(Block):
-    """Labels as the tables show them, each with its meaning."""
-
-    pairs: Sequence[tuple[str, str]]
-
-
 class Prose(Block):
     """Paragraphs, each of cells that stand one after the other; a cell with an address is a link.
     With `large` they are what a page found."""
@@ -66,12 +60,6 @@ class Cards(Block):
 
     score: str
     cards: Sequence[Card]
-
-
-class Bullets(Block):
-    """A list of sentences."""
-
-    items: Sequence[str]
 
 
 class Code(Block):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from manymatch.reporting.chart import STYLES, Chart, LogAxis, Series, line_chart
 from manymatch.reporting.page import Section, gallery, method_address
 from manymatch.reporting.published import PublishedCost, published_costs
-from manymatch.reporting.table import Block, Cell, Column, Folded, Grid, Heading, Note, Table
+from manymatch.reporting.table import Block, Cell, Column, Folded, Heading, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.costs import Cost, Costs, TestCost
 
@@ -77,7 +77,7 @@ def source(published: PublishedCost) -> str:
 
 
 def _our_texts(cost: Cost, one_vector: Sequence[int]) -> dict[str, str]:
-    parts, test = _our_parts(cost), cost.test
+    query, test = cost.query, cost.test
     texts = {
         "vectors": f"{cost.elements} {TIMES} {cost.size:,}",
         "parameters": scaled(cost.parameters),
@@ -86,8 +86,10 @@ def _our_texts(cost: Cost, one_vector: Sequence[int]) -> dict[str, str]:
         "step": number(cost.step.seconds),
         "test": _seconds(test, test.embedding + test.ranking),
         "ranking": _seconds(test, test.ranking),
-        **{name: number(parts[name][0][1]) for name in ("parse", "encode") if name in parts},
-        **{f"{k} {images}": number(ms) for k in ("search", "query") for images, ms in parts[k]},
+        "parse": "" if query.parse is None else number(query.parse),
+        "encode": number(query.encode),
+        **{f"search {images}": number(ms) for images, ms in query.search.items()},
+        **{f"query {images}": number(query.total(images)) for images in query.search},
     }
     if one_vector:
         texts["relative"] = f"{number(cost.multiply_adds / one_vector[0])} {TIMES}"
@@ -152,9 +154,6 @@ _NOTE = Note(
     "compared with the images. DivE counts SCAN's similarity as about 80 times its own."
 )
 
-Points = list[tuple[int, float]]
-"""Numbers of images with milliseconds."""
-
 
 def section(results: AllResults) -> list[Block]:
     blocks: list[Block] = []
@@ -163,60 +162,26 @@ def section(results: AllResults) -> list[Block]:
         blocks += [
             Note(f"What the methods cost on {sizes(costs)}{code}."),
             table(costs, {run.preset: run.provenance.checkpoint_sha256 for run in results.runs}),
-            Heading("A text query over the number of images", "milliseconds"),
-            Grid(query_charts(costs), "wide"),
+            query_chart(costs),
             Folded("Costs that the papers print", [published()]),
             _NOTE,
         ]
     return blocks
 
 
-def query_charts(costs: Costs) -> list[Chart]:
-    """Milliseconds of a text query over the images of the gallery: a line for each method that was
-    measured here, then for each of the papers', on the same logarithmic scales."""
-    galleries = [images for cost in costs.rows for images in cost.query.search]
-    ours = {cost.name: _our_parts(cost)["query"] for cost in costs.rows}
-    theirs = {
-        f"{entry.method} ({source(entry)})": parts["query"]
-        for entry in published_costs()
-        if "query" in (parts := _their_parts(entry, min(galleries), max(galleries)))
-    }
-    points = [point for lines in (ours, theirs) for line in lines.values() for point in line]
-    axes = LogAxis([images for images, _ in points]), LogAxis([time for _, time in points])
-    charts = []
-    for title, lines in (("Measured here", ours), ("Published", theirs)):
-        series = []
-        for style, (name, line) in enumerate(lines.items()):
-            ends = dict.fromkeys(number(ms, digits=2) for _, ms in (line[0], line[-1]))
-            labels = [f"{images:,} images: {number(ms)} ms" for images, ms in line]
-            summary = f"{' to '.join(ends)} ms"
-            series.append(Series(name, style % STYLES, line, summary, labels))
-        if series:
-            charts.append(line_chart(title, series, "images", x_axis=axes[0], y_axis=axes[1]))
-    return charts
-
-
-def _our_parts(cost: Cost) -> dict[str, Points]:
-    """The points of each part of a query. Parsing and encoding do not depend on the gallery."""
-    query = cost.query
-    galleries = sorted(query.search)
-    count = len(galleries)
-    times = {} if query.parse is None else {"parse": [query.parse] * count}
-    times |= {
-        "encode": [query.encode] * count,
-        "search": [query.search[images] for images in galleries],
-        "query": [query.total(images) for images in galleries],
-    }
-    return {name: [*zip(galleries, values, strict=True)] for name, values in times.items()}
-
-
-def _their_parts(entry: PublishedCost, smallest: int, largest: int) -> dict[str, Points]:
-    parts: dict[str, Points] = {}
-    for fact in entry.facts:
-        if fact.measure in PARTS_OF_QUERY:
-            ends = dict.fromkeys(fact.galleries or (smallest, largest))
-            parts.setdefault(fact.measure, []).extend((n, 1000 * fact.value) for n in ends)
-    return parts
+def query_chart(costs: Costs) -> Chart:
+    """Milliseconds of a text query over the images of the gallery, a line for each method."""
+    series = []
+    for position, cost in enumerate(costs.rows):
+        points = [(images, cost.query.total(images)) for images in sorted(cost.query.search)]
+        ends = dict.fromkeys(number(ms, digits=2) for _, ms in (points[0], points[-1]))
+        labels = [f"{images:,} images: {number(ms)} ms" for images, ms in points]
+        summary = f"{' to '.join(ends)} ms"
+        series.append(Series(cost.name, position % STYLES, points, summary, labels))
+    places = [point for line in series for point in line.points]
+    axes = LogAxis([images for images, _ in places]), LogAxis([time for _, time in places])
+    title = "Milliseconds of a text query"
+    return line_chart(title, series, "images", x_axis=axes[0], y_axis=axes[1])
 
 
 SECTIONS = [Section("Efficiency", "costs", 210, "Efficiency", section, (Costs,))]

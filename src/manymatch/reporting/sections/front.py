@@ -7,17 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from manymatch.reporting.chart import styles
-from manymatch.reporting.estimates import verdicts
-from manymatch.reporting.page import FRONT, Section, method_address, page_address
+from manymatch.reporting.estimates import Estimate, verdicts
+from manymatch.reporting.page import FRONT, Section, gallery, method_address, page_address
 from manymatch.reporting.queries import Quote, Rankings
 from manymatch.reporting.sections import claims
-from manymatch.reporting.sections.experiments import (
-    broadest,
-    estimate,
-    interval_text,
-    ranked_points,
-)
-from manymatch.reporting.sections.methods import method_places, validation_chart
+from manymatch.reporting.sections.experiments import broadest, interval_text, ranked_points, sizes
+from manymatch.reporting.sections.methods import validation_chart
 from manymatch.reporting.sections.one_to_many import conclusion
 from manymatch.reporting.sections.samples import method_ranking
 from manymatch.reporting.table import Block, Card, Cards, Cell, Folded, Heading, Prose
@@ -30,71 +25,62 @@ _MAX_ANSWERS = 5
 
 def section(results: AllResults) -> list[Block]:
     """Everything that the first page says of a data set; nothing without models and methods."""
-    dataset, study = results.datasets[0], broadest(results)
+    study = broadest(results)
     if not results.runs and study is None:
         return []
-    order = _order_of_methods(study, dataset) if study else _order_of_runs(results.runs)
-    findings = claims.check(results.current(Experiment), results.claims)
-    counts = Counter(verdict for _, verdict, _ in claims.decided(findings))
-    paragraphs = [order]
+    dataset = results.datasets[0]
+    paragraphs = [_order_of_methods(study) if study else _order_of_runs(results.runs)]
     if study and (text := conclusion(study)):
         href = page_address(dataset, "One to many", "others")
         paragraphs.append([Cell("One to many", href=href), Cell(f": {text}")])
-    summary = (
-        f"{len(findings)} tests of what the papers claim: {counts['better']} hold, "
-        f"{counts['worse']} are contradicted, {counts['not decided']} are not decided"
-    )
-    if findings:
+    folded = []
+    if findings := claims.check(results.current(Experiment), results.claims):
+        counts = Counter(verdict for _, verdict, _ in claims.decided(findings))
+        summary = (
+            f"{len(findings)} tests of what the papers claim: {counts['better']} hold, "
+            f"{counts['worse']} are contradicted, {counts['not decided']} are not decided"
+        )
         href = page_address(dataset, "Experiments", "claims")
         paragraphs.append([Cell("Claims", href=href), Cell(f": {summary}.")])
-    blocks = [Prose(paragraphs, large=True), _cards(results, study, dataset)]
-    blocks += _two_methods(results.runs)
-    return [*blocks, *([Folded(summary, [claims.table(dataset, findings)])] if findings else [])]
+        folded = [Folded(summary, [claims.table(dataset, findings)])]
+    words, cards = Prose(paragraphs, large=True), _cards(results, study, dataset)
+    return [words, cards, *_two_methods(results.runs), *folded]
 
 
-def _order_of_methods(study: Experiment, dataset: str) -> list[Cell]:
+def _order_of_methods(study: Experiment) -> list[Cell]:
     """Which method is first in a study, and against which methods the lead is decided."""
-    ranked = ranked_points(study)
-    best, *others = (claims.best_side([point], claims.QUANTITIES["rsum"]) for point in ranked)
-    assert best is not None
-    leads = [
-        claims.Finding("", study.name, claims.QUANTITIES["rsum"], best, other)
-        for other in others
-        if other
-    ]
-    start = [
-        Cell(best.label, href=method_address(dataset, best.label)),
-        Cell(f" has the highest rsum of the {len(ranked)} methods in "),
-        Cell(study.name, href=page_address(dataset, "Experiments", f"experiment-{study.name}")),
-        Cell(f", {best.estimate.text()}"),
-    ]
-    if not leads:
-        return [*start, Cell(".")]
+    rsum = claims.QUANTITIES["rsum"]
+    sides = [claims.best_side([point], rsum) for point in ranked_points(study)]
+    best, *others = [side for side in sides if side]
+    leads = [claims.Finding("", study.name, rsum, best, other) for other in others]
     decisions = verdicts([lead.difference for lead in leads])
     close = [
         lead.other.label
         for lead, verdict in zip(leads, decisions, strict=True)
         if verdict == "not decided"
     ]
-    second = leads[0]
-    text = f": {second.difference.text(1)} against {second.other.label}. "
+    lead = f": {leads[0].difference.text(1)} against {others[0].label}" if leads else ""
+    decided = f"The lead is decided against {len(leads) - len(close)} of the others"
+    decided += f", not against {', '.join(close)}" if close else ""
     if len(study.seeds) == 1:
-        return [*start, Cell(f"{text}Each method was trained once, so the order is not decided.")]
-    if not close:
-        return [*start, Cell(f"{text}The lead is decided against every other method.")]
-    against = f"The lead is decided against {len(leads) - len(close)} of the others; "
-    return [*start, Cell(f"{text}{against}not against {', '.join(close)}.")]
+        decided = "Each method was trained once, so the order is not decided"
+    href = page_address(study.dataset, "Experiments", f"experiment-{study.name}")
+    return [
+        Cell(best.label, href=method_address(study.dataset, best.label)),
+        Cell(f" has the highest rsum of the {len(sides)} methods in "),
+        Cell(study.name, href=href),
+        Cell(f", {best.estimate.text()}{lead}. {decided}."),
+    ]
 
 
 def _order_of_runs(runs: Sequence[Run]) -> list[Cell]:
     best, *others = runs
-    first = Cell(best.preset, href=method_address(best.dataset, best.preset))
-    text = f" has the highest rsum of {len(runs)} models, {best.metrics.rsum:.1f}"
+    text = f" has an rsum of {best.metrics.rsum:.1f}"
     if others:
-        lead = best.metrics.rsum - others[0].metrics.rsum
-        text += f": {lead:+.1f} against {others[0].preset}. Each was trained once, so the order is "
-        return [first, Cell(f"{text}not decided.")]
-    return [first, Cell(f"{text}.")]
+        lead = f"{best.metrics.rsum - others[0].metrics.rsum:+.1f} against {others[0].preset}"
+        text += f", the highest of {len(runs)} models: {lead}. Each was trained once, so the order"
+        text += " is not decided"
+    return [Cell(best.preset, href=method_address(best.dataset, best.preset)), Cell(f"{text}.")]
 
 
 def _cards(results: AllResults, study: Experiment | None, dataset: str) -> Cards:
@@ -102,68 +88,55 @@ def _cards(results: AllResults, study: Experiment | None, dataset: str) -> Cards
     runs, number = {run.preset: run for run in results.runs}, styles(results.runs)
     points = {point.label: point for point in ranked_points(study)} if study else {}
     cards = []
-    for name in dict.fromkeys([*points, *method_places(results)]):
-        run, point = runs.get(name), points.get(name)
-        if run is None and point is None:
-            continue
-        lines, curve = [], ""
-        if run is not None:
-            chart = validation_chart([(name, number[name], run.curves)])
-            curve = chart.lines[0].path if chart else ""
-        value = estimate(point, "rsum") if point else None
-        if value is not None and point is not None:
-            score, ends = value.text(), interval_text(point)
-            lines += [f"95%: {ends}"] if ends else []
-            if run is not None:
+    for name in dict.fromkeys([*points, *runs]):
+        run, lines, curve = runs.get(name), [], ""
+        score = f"{run.metrics.rsum:.1f}" if run else ""
+        if run and (chart := validation_chart([(name, number[name], run.curves)])):
+            curve = chart.lines[0].path
+        if point := points.get(name):
+            if run:
                 # The settings of an experiment leave the seed out.
-                made = {**getattr(run.provenance, "resolved", {}), "seed": None}
-                same = made == {**getattr(point, "resolved", {}), "seed": None}
-                note = "" if same else ", with other settings"
-                lines.append(f"this run{note}: {run.metrics.rsum:.1f}")
-        else:
-            assert run is not None
-            score = f"{run.metrics.rsum:.1f}"
+                own, other = (getattr(one, "resolved", {}) for one in (run.provenance, point))
+                same = {**own, "seed": 0} == {**other, "seed": 0}
+                lines.append(f"this run{'' if same else ', with other settings'}: {score}")
+            score = Estimate.score_estimate([one.metrics.rsum for one in point.runs]).text()
+            if ends := interval_text(point):
+                lines.insert(0, f"95%: {ends}")
         title = Cell(name, href=method_address(dataset, name), style=number.get(name))
         cards.append(Card(title, score, lines, curve))
-    seeds = f"mean ± standard deviation of {len(study.seeds)} seeds" if study else "one model each"
-    if study and len(study.seeds) == 1:
-        seeds = "one seed each"
-    source = f" in {study.name}" if study else ""
-    drawn = ""
-    if runs and study:
-        drawn = " This run: the models of params.yaml, each trained once; the curve is their "
-        drawn += "validation rsum."
-    return Cards(f"rsum of each method{source}, {seeds}.{drawn}", cards)
+    what = sizes(study) if study else gallery(results.runs[0].provenance)
+    drawn = " This run: the models of params.yaml, each trained once, with the validation rsum."
+    return Cards(f"rsum on {what}.{drawn if runs and study else ''}", cards)
 
 
 def _two_methods(runs: Sequence[Run]) -> list[Block]:
     """The sampled caption on which the best model and the last one differ most in true images."""
-    single = [run for run in runs if not run.kind and run.samples]
-    if len(single) < 2:
-        return []
-    pair = [single[0], single[-1]]
-    asked = [{query.id: query for query in run.samples.captions} for run in pair if run.samples]
-    both = [key for key in asked[0] if key in asked[1]]
+    single = [run for run in runs if not run.kind]
+    sampled = [
+        (run, {query.id: query for query in run.samples.captions})
+        for run in (single[:1] + single[1:][-1:])
+        if run.samples
+    ]
+    both = [key for key in sampled[0][1] if key in sampled[-1][1]] if len(sampled) > 1 else []
     if not both:
         return []
 
-    def true(side: int, key: str) -> int:
-        return sum(one.mark in ("own", "true") for one in asked[side][key].retrieved)
+    def difference(key: str) -> int:
+        first, last = (
+            sum(one.mark in ("own", "true") for one in queries[key].retrieved)
+            for _, queries in sampled
+        )
+        return abs(first - last)
 
-    key = max(both, key=lambda key: abs(true(0, key) - true(1, key)))
-    dataset, names = single[0].dataset, " and ".join(run.preset for run in pair)
-    rankings = [
-        method_ranking(run, queries[key], _MAX_ANSWERS)
-        for run, queries in zip(pair, asked, strict=True)
-    ]
-    why = [
-        Cell(f"Of {len(both)} sampled captions, {names} differ most on this one. "),
-        Cell("All queries", href=page_address(dataset, "Queries", "caption-queries")),
-    ]
+    key = max(both, key=difference)
+    names = " and ".join(run.preset for run, _ in sampled)
+    href = page_address(runs[0].dataset, "Queries", "caption-queries")
+    why = f"Of {len(both)} sampled captions, {names} differ most on this one. "
+    rankings = [method_ranking(run, queries[key], _MAX_ANSWERS) for run, queries in sampled]
     return [
         Heading("One caption, two methods"),
-        Prose([why]),
-        Quote(asked[0][key].caption),
+        Prose([[Cell(why), Cell("All queries", href=href)]]),
+        Quote(sampled[0][1][key].caption),
         Rankings("Images retrieved by two methods", rankings),
     ]
 

@@ -12,7 +12,7 @@ from manymatch.reporting.chart import styles
 from manymatch.reporting.estimates import best_value
 from manymatch.reporting.page import Section, gallery, method_address
 from manymatch.reporting.sections import published
-from manymatch.reporting.table import Block, Cell, Column, Heading, Note, Table, Terms
+from manymatch.reporting.table import Block, Cell, Column, Heading, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.metrics import Metrics
 from manymatch.results.runs import WAYS, Kind, Run
@@ -205,7 +205,8 @@ def section(results: AllResults) -> list[Block]:
         return []
     sizes = "; ".join(dict.fromkeys(gallery(run.provenance) for run in runs))
     board = [table for *_, table in tables(runs)]
-    blocks: list[Block] = [Note(f"Scored on {sizes}."), *board, Terms(terms(runs))]
+    blocks: list[Block] = [Note(f"Scored on {sizes}."), *board]
+    blocks += [Note(f"{term}: {meaning}.") for term, meaning in terms(runs)]
     if not results.judged:
         note = "This data set has no judgments beyond the pairs, so there is no multi-match metric."
         blocks.append(Note(note))

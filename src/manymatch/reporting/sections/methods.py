@@ -41,26 +41,21 @@ def section(results: AllResults) -> list[Block]:
     """Every evaluated model and every method of an experiment, each below a heading of its own."""
     blocks: list[Block] = []
     number, runs = styles(results.runs), {run.preset: run for run in results.runs}
-    for name, places in method_places(results).items():
+    points = {point.label: point for one in compared(results)[::-1] for point in one.points}
+    for name, places in _places(results).items():
         run = runs.get(name)
-        made = next(
-            (
-                getattr(point, "resolved", {})
-                for experiment in compared(results)
-                for point in experiment.points
-                if point.label == name
-            ),
-            {},
-        )
-        if run:
-            made = getattr(run.provenance, "resolved", {})
+        made = getattr(run.provenance if run else points[name], "resolved", {})
         method = run.provenance.method if run else made.get("method", name)
-        known = (named.get(method) for named in (method_titles(), method_papers()))
-        paper = ", ".join(filter(None, known))
+        paper = [named[method] for named in (method_titles(), method_papers()) if method in named]
+        commands = [
+            f"manymatch experiment experiments/{one.name}.yaml --dataset {one.dataset}"
+            for one in compared(results)
+            if any(point.label == name for point in one.points)
+        ]
         blocks += [
-            Heading(name, paper, f"run-{name}", number.get(name)),
+            Heading(name, ", ".join(paper), f"run-{name}", number.get(name)),
             Prose(places),
-            Code(_commands(results, name)),
+            Code("\n".join([*([_command(run)] if run else []), *commands])),
         ]
         if run:
             chart = validation_chart([(name, number[name], run.curves)])
@@ -72,7 +67,7 @@ def section(results: AllResults) -> list[Block]:
     return blocks
 
 
-def method_places(results: AllResults) -> dict[str, list[list[Cell]]]:
+def _places(results: AllResults) -> dict[str, list[list[Cell]]]:
     """The evaluated models, then the other methods of experiments, best first: each with a line for
     every ranking that it is part of."""
     board = [(run.preset, f"{run.metrics.rsum:.1f}") for run in results.runs]
@@ -90,20 +85,16 @@ def method_places(results: AllResults) -> dict[str, list[list[Cell]]]:
     return places
 
 
-def _commands(results: AllResults, name: str) -> str:
-    """How the results were made: the preset's stage, and the experiments with the method."""
-    dataset = results.datasets[0]
-    lines = [
-        f"dvc repro evaluate@{dataset}-{name}    # presets/{dataset}/{name}.yaml"
-        for run in results.runs
-        if run.preset == name and not run.kind and run.provenance.setting != "external"
-    ]
-    lines += [
-        f"manymatch experiment experiments/{one.name}.yaml --dataset {dataset}"
-        for one in compared(results)
-        if any(point.label == name for point in one.points)
-    ]
-    return "\n".join(lines or [f"manymatch evaluate {dataset} {name}"])
+def _command(run: Run) -> str:
+    """What made the result."""
+    dataset, name = run.dataset, run.preset
+    if run.provenance.setting == "external":
+        return f"manymatch score {dataset} --as {name}"
+    if run.kind:
+        verb = "ensemble" if run.kind == "ensemble" else "rerank"
+        return f"manymatch {verb} {dataset} {name.removesuffix('+rerank')}"
+    warm = "warm_" if getattr(run.provenance, "warm_start_sha256", None) else ""
+    return f"dvc repro {warm}evaluate@{dataset}-{name}    # presets/{dataset}/{name}.yaml"
 
 
 def _sample(run: Run) -> list[Block]:
@@ -135,12 +126,8 @@ def _settings(
             for key in sorted(keys)
             if ours.get(key) != theirs[path].get(key)
         ]
-        heads = ("Setting", "Here", "Paper")
-        table = Table(
-            f"Settings that differ from {path}",
-            [Column(head, numeric=False) for head in heads],
-            rows,
-        )
+        columns = [Column(head, numeric=False) for head in ("Setting", "Here", "Paper")]
+        table = Table(f"Settings that differ from {path}", columns, rows)
         blocks.append(Folded(f"{len(rows)} settings differ from the paper's ({path})", [table]))
     text = yaml.safe_dump(made, sort_keys=False, allow_unicode=True).strip()
     return [*blocks, Folded("All settings", [Code(text)])]
