@@ -128,8 +128,7 @@ PAIRS = {
     ("z", "d#0"): "no image 'z' in the caption table",
     ("c", "z#0"): "no caption 'z#0' in the caption table",
     ("c", "c#0"): "an own caption of image 'c'",
-    ("c", "b#0"): "not in the same evaluated split",
-    ("a", "b#0"): "not in the same evaluated split",
+    ("c", "b#0"): "not in the same split",
 }
 TEXTS = {
     "": "empty caption",

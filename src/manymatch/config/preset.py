@@ -63,7 +63,7 @@ class CheckpointEvery(Strict):
 
 def _is_default(value: str | bool | CheckpointEvery) -> bool:
     """Whether a preset leaves the key out of its file, as presets before this key do."""
-    return value in ("auto", "dvclive", "float32", CheckpointEvery())
+    return value in ("auto", "batch", "dvclive", "float32", CheckpointEvery())
 
 
 class Optimizer(Strict):
@@ -182,6 +182,10 @@ class Training(Strict):
     `auto`: on the device if a quarter of the GPU's free memory is enough; else in memory if a
     quarter of what the host has free is enough; else in shards.
     """
+    negatives: Annotated[Literal["batch", "oracle"], Field(exclude_if=_is_default)] = "batch"
+    """Which captions are negatives of an image. `batch`: those of all other images of the batch.
+    `oracle`: without those that are true of the image by the data set's judgments. `scenes` has
+    judgments of training images. The setting measures what false negatives cost."""
     logger: Annotated[Logger, Field(exclude_if=_is_default)] = "dvclive"
     """The library that writes the curves. All but `csv` belong to an extra: `pipeline` for dvclive,
     else the extra of the same name."""

@@ -118,8 +118,8 @@ class Ledger:
             return f"no caption '{caption_id}' in the caption table"
         if own_image == image_id:
             return f"'{caption_id}' is an own caption of image '{image_id}'"
-        if split == "train" or split != self._images[own_image]:
-            return f"'{image_id}' and '{caption_id}' are not in the same evaluated split"
+        if split != self._images[own_image]:
+            return f"'{image_id}' and '{caption_id}' are not in the same split"
         return None
 
     def summary(self) -> str:

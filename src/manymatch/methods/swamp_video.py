@@ -96,9 +96,8 @@ class SwAMPVideo(Method):
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         settings, scores = self.settings, self.score(images, texts)
-        contrastive = {
-            "triplet": triplet(scores, batch.image_index, settings.margin, settings.negatives)
-        }
+        known = batch.image_index, settings.margin, settings.negatives, batch.left_out
+        contrastive = {"triplet": triplet(scores, *known)}
         # A pair is a caption and its clip: a clip with five captions is in five pairs.
         pairs = images.vectors[batch.image_index, 0], texts.vectors[:, 0]
         return objective(contrastive, self.labels, *pairs, settings.contrastive)
