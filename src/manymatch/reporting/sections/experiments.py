@@ -93,20 +93,21 @@ def table(experiment: Experiment) -> Table:
     """One row for each point; measures that no run has are left out. Methods have intervals."""
     points = ranked_points(experiment)
     measures = [*MEASURES, *_selected(experiment)]
-    if not experiment.compares_methods:
+    methods = experiment.compares_methods
+    if not methods:
         measures = [measure for measure in measures if measure.key != _INTERVAL]
     best = {
         measure: best_value(value.mean if value else None for value in values)
         for measure in measures
         for values in [[estimate(point, measure.key) for point in points]]
     }
-    heads = ["Method"] if experiment.compares_methods else experiment.keys or ["Setting"]
+    heads = ["Method"] if methods else experiment.keys or ["Setting"]
     columns = [Column(head, numeric=False) for head in heads]
     columns += [Column(one.way or one.label, one.label if one.way else "") for one in best]
     rows = []
     for point in points:
         cells = [_cell(point, measure, top) for measure, top in best.items()]
-        href = _address(experiment, point)
+        href = method_address(experiment.dataset, point.label) if methods else ""
         rows.append([*(Cell(name, href=href) for name in point_names(experiment, point)), *cells])
     return Table(experiment.name, columns, rows).filled_columns()
 
@@ -129,13 +130,6 @@ def point_names(experiment: Experiment, point: ExperimentPoint) -> list[str]:
     return [value_text(point.settings[key]) for key in experiment.keys] or [point.label]
 
 
-def _address(experiment: Experiment, point: ExperimentPoint) -> str:
-    """Where the report tells of a method; empty for a point of another experiment."""
-    if not experiment.compares_methods:
-        return ""
-    return method_address(experiment.dataset, point.label)
-
-
 def estimate(point: ExperimentPoint, key: str) -> Estimate | None:
     """One measure over the seeds; None if no run has the measure. Seeds can collapse in rsum."""
     runs = [run.metrics.numbers() for run in point.runs]
@@ -156,8 +150,7 @@ def _cell(point: ExperimentPoint, measure: Measure, best: float | None) -> Cell:
     if measure.key == _INTERVAL:
         return Cell(interval_text(point))
     if measure.key == _SOUND:
-        rsum = estimate(point, "rsum")
-        return Cell(rsum.trained_text() if rsum else "")
+        return Cell(rsum.trained_text() if (rsum := estimate(point, "rsum")) else "")
     value = estimate(point, measure.key)
     if value is None:
         return Cell()
@@ -180,8 +173,7 @@ def summary(experiment: Experiment, anchor: str = "") -> list[Block]:
     """The name, the sizes, the question and the table."""
     about = [Note(experiment.about)] if experiment.about else []
     heading = Heading(experiment.name, sizes(experiment), anchor)
-    whole = table(experiment)
-    tables = whole.divided(*_OF_SETS) if experiment.compares_methods else [whole]
+    tables = table(experiment).divided(*(_OF_SETS if experiment.compares_methods else ()))
     return [heading, *about, *tables, *map(Note, _meaning_of_collapsed(experiment))]
 
 
@@ -211,11 +203,6 @@ def to_markdown(experiment: Experiment) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_latex(experiment: Experiment) -> str:
-    """The table below a comment with the sizes."""
-    return f"% {experiment.name}: {sizes(experiment)}\n{table(experiment).to_latex(merge=True)}"
-
-
 _DRAWN = [one for one in MEASURES if one.key == "rsum" or one.key.endswith("map_at_r")]
 _FEWEST = 3  # values, from which on a numeric setting is drawn as a line
 
@@ -228,21 +215,6 @@ def section(results: AllResults) -> list[Block]:
     )
     blocks = [block for experiment in results.current(Experiment) for block in _blocks(experiment)]
     return [note, *blocks] if blocks else []
-
-
-def compared(results: AllResults) -> list[Experiment]:
-    """The experiments that compare whole methods."""
-    return [one for one in results.current(Experiment) if one.compares_methods]
-
-
-def broadest(results: AllResults) -> Experiment | None:
-    """The comparison of methods with most runs; of equal ones that with the best mean rsum."""
-
-    def breadth(one: Experiment) -> tuple[int, float]:
-        runs = [run.metrics.rsum for point in one.points for run in point.runs]
-        return len(runs), fmean(runs)
-
-    return max(compared(results), key=breadth, default=None)
 
 
 def _blocks(experiment: Experiment) -> list[Block]:
@@ -274,13 +246,12 @@ def line_charts(experiment: Experiment) -> list[Chart]:
     for measure in _DRAWN:
         lines: dict[str, list[tuple[float, Estimate]]] = {}
         for point in experiment.points:
-            value = estimate(point, measure.key)
-            if value is None:
+            if (value := estimate(point, measure.key)) is None:
                 continue
             others = {name: other for name, other in point.settings.items() if name != key}
             name = ", ".join(f"{name}={value_text(other)}" for name, other in others.items())
-            points = lines.setdefault(name or experiment.preset or "", [])
-            points.append((point.settings[key], value))
+            line = lines.setdefault(name or experiment.preset or "", [])
+            line.append((point.settings[key], value))
         series = []
         for number, (name, points) in enumerate(lines.items()):
             points.sort(key=lambda pair: pair[0])
@@ -300,17 +271,11 @@ def dot_charts(experiment: Experiment) -> list[DotChart]:
     charts = []
     for title in dict.fromkeys(measure.label for measure in _DRAWN):
         measures = [measure for measure in _DRAWN if measure.label == title]
-        rows = [
-            (
-                Cell(
-                    " · ".join(point_names(experiment, point)),
-                    href=_address(experiment, point),
-                    hover=point.label,
-                ),
-                [value for one in measures if (value := estimate(point, one.key))],
-            )
-            for point in ranked_points(experiment)
-        ]
+        rows = []
+        for point in ranked_points(experiment):
+            name = Cell(" · ".join(point_names(experiment, point)), hover=point.label)
+            values = [estimate(point, measure.key) for measure in measures]
+            rows.append((name, [value for value in values if value]))
         ways = [measure.way for measure in measures if measure.way]
         charts += chart.dot_charts(title, rows, measures[0].digits, ways)
     return charts
@@ -322,12 +287,14 @@ SECTIONS = [
         "methods",
         40,
         "Methods over several seeds",
-        # The tables alone; `section` has the charts.
-        lambda results: [block for one in compared(results) for block in summary(one)],
+        lambda results: [block for one in results.comparisons for block in summary(one)],
         (Experiment,),
         link="Seeds",
-        markdown=lambda results: [*map(to_markdown, compared(results))],
-        latex=lambda results: [*map(to_latex, compared(results))],
+        markdown=lambda results: [*map(to_markdown, results.comparisons)],
+        latex=lambda results: [
+            f"% {one.name}: {sizes(one)}\n{table(one).to_latex(merge=True)}"
+            for one in results.comparisons
+        ],
     ),
     Section("Experiments", "experiments", 80, "Experiments", section, (Experiment,)),
 ]

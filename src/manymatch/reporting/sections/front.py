@@ -11,7 +11,7 @@ from manymatch.reporting.estimates import Estimate, verdicts
 from manymatch.reporting.page import FRONT, Section, gallery, method_address, page_address
 from manymatch.reporting.queries import Quote, Rankings
 from manymatch.reporting.sections import claims
-from manymatch.reporting.sections.experiments import broadest, interval_text, ranked_points, sizes
+from manymatch.reporting.sections.experiments import interval_text, ranked_points, sizes
 from manymatch.reporting.sections.methods import validation_chart
 from manymatch.reporting.sections.one_to_many import conclusion
 from manymatch.reporting.sections.samples import method_ranking
@@ -25,7 +25,7 @@ _MAX_ANSWERS = 5
 
 def section(results: AllResults) -> list[Block]:
     """Everything that the first page says of a data set; nothing without models and methods."""
-    study = broadest(results)
+    study = results.broadest
     if not results.runs and study is None:
         return []
     dataset = results.datasets[0]
@@ -42,7 +42,7 @@ def section(results: AllResults) -> list[Block]:
         )
         href = page_address(dataset, "Experiments", "claims")
         paragraphs.append([Cell("Claims", href=href), Cell(f": {summary}.")])
-        folded = [Folded(summary, [claims.table(dataset, findings)])]
+        folded = [Folded("The claims one by one", [claims.table(dataset, findings)])]
     words, cards = Prose(paragraphs, large=True), _cards(results, study, dataset)
     return [words, cards, *_two_methods(results.runs), *folded]
 

@@ -12,7 +12,7 @@ from manymatch.config.names import method_papers, method_titles
 from manymatch.reporting.chart import Chart, Series, line_chart, styles
 from manymatch.reporting.page import Section, page_address
 from manymatch.reporting.queries import Quote, Rankings
-from manymatch.reporting.sections.experiments import compared, estimate, ranked_points
+from manymatch.reporting.sections.experiments import estimate, ranked_points
 from manymatch.reporting.sections.samples import method_ranking
 from manymatch.reporting.table import (
     Block,
@@ -41,7 +41,7 @@ def section(results: AllResults) -> list[Block]:
     """Every evaluated model and every method of an experiment, each below a heading of its own."""
     blocks: list[Block] = []
     number, runs = styles(results.runs), {run.preset: run for run in results.runs}
-    points = {point.label: point for one in compared(results)[::-1] for point in one.points}
+    points = {point.label: point for one in results.comparisons[::-1] for point in one.points}
     for name, places in _places(results).items():
         run = runs.get(name)
         made = getattr(run.provenance if run else points[name], "resolved", {})
@@ -49,7 +49,7 @@ def section(results: AllResults) -> list[Block]:
         paper = [named[method] for named in (method_titles(), method_papers()) if method in named]
         commands = [
             f"manymatch experiment experiments/{one.name}.yaml --dataset {one.dataset}"
-            for one in compared(results)
+            for one in results.comparisons
             if any(point.label == name for point in one.points)
         ]
         blocks += [
@@ -72,7 +72,7 @@ def _places(results: AllResults) -> dict[str, list[list[Cell]]]:
     every ranking that it is part of."""
     board = [(run.preset, f"{run.metrics.rsum:.1f}") for run in results.runs]
     rankings = {"leaderboard": ("Results", "leaderboard", board)}
-    for experiment in compared(results):
+    for experiment in results.comparisons:
         values = {one.label: estimate(one, "rsum") for one in ranked_points(experiment)}
         ranked = [(name, value.text()) for name, value in values.items() if value]
         rankings[experiment.name] = "Experiments", f"experiment-{experiment.name}", ranked
@@ -116,7 +116,7 @@ def _settings(
     theirs = {
         path: _flat(preset.model_dump(mode="json") | {"model": {**defaults, **preset.model}})
         for path, preset in results.published.items()
-        if preset.method == method
+        if preset.method == method and path.rpartition("/")[2].startswith(method)
     }
     if theirs:
         path = max(theirs, key=lambda path: len(ours.items() & theirs[path].items()))

@@ -16,7 +16,6 @@ from manymatch.reporting.chart import (
 )
 from manymatch.reporting.estimates import Difference, Estimate
 from manymatch.reporting.page import Section, gallery, method_address
-from manymatch.reporting.sections.experiments import broadest, compared
 from manymatch.reporting.table import Block, Cell, Folded, Grid, Note, Prose
 from manymatch.results.all_results import AllResults
 from manymatch.results.experiments import Experiment, ExperimentMetrics
@@ -39,7 +38,7 @@ _FEW = 20
 def others(results: AllResults) -> list[Block]:
     """R-P of the true items beyond the annotated ones."""
     keys = [(f"multi.{way}.others", "") for way in ("t2i", "i2t")]
-    study = broadest(results)
+    study = results.broadest
     return _answered(
         conclusion(study) if study else "",
         _dots(
@@ -89,7 +88,7 @@ def ambiguity(results: AllResults) -> list[Block]:
 def meanings(results: AllResults) -> list[Block]:
     """Whether captions with a common object match the same element of their image."""
     keys = [("sets.meanings.together", "sets.meanings.together_by_chance")]
-    study = broadest(results)
+    study = results.broadest
     ranked = _ranked(_presets(study), keys) if study else []
     values = ", ".join(f"{name} {value.text()}" for name, (value,) in ranked)
     return _answered(
@@ -115,8 +114,8 @@ def _presets(experiment: Experiment) -> Presets:
 def _tables(results: AllResults) -> Iterator[tuple[str, Presets]]:
     """The tables of whole methods, the broadest first, then the leaderboard's runs of equal
     features and galleries, each with a title."""
-    first = broadest(results)
-    for experiment in sorted(compared(results), key=lambda one: one is not first):
+    first = results.broadest
+    for experiment in sorted(results.comparisons, key=lambda one: one is not first):
         yield experiment.name, _presets(experiment)
     kinds: dict[tuple[str, str], dict[str, list[Metrics]]] = {}
     for run in results.runs:
