@@ -80,6 +80,18 @@ def test_the_leaderboard_fits_and_is_sorted_by_a_click(page, complete):
         assert page.value(names) == order
 
 
+def test_a_wide_table_scrolls_beside_its_first_column(page, complete):
+    page.open(complete / "pages" / "scenes-results.html", 400)
+    board = "document.querySelector('#leaderboard .scroll')"
+    assert page.value(f"{board}.scrollWidth > {board}.clientWidth + 100")
+    left = f"{board}.querySelector('tbody th').getBoundingClientRect().left"
+    before = page.value(left)
+    assert page.value(f"({board}.scrollLeft = 500, {left})") == before
+    assert page.value(f"{board}.querySelector('tbody td').getBoundingClientRect().left") < before
+    marks = "getComputedStyle(document.querySelector('#leaderboard button'), '::after').content"
+    assert "↕" in page.value(marks)
+
+
 def test_the_facts_of_the_machine_stand_below_the_provenance(page, complete):
     page.open(complete / "pages" / "scenes-results.html")
     used = page.value("document.querySelector('[data-machine=scenes]').textContent")
