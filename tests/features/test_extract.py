@@ -259,7 +259,7 @@ FAULTS = [
     (named("/etc/hostname"), "lies outside"),
     (named("images/none.png"), "no such image"),
     (named("images/x.png"), "a link out of"),
-    (named("images/i0.png", "images/i1.png"), "image 'x': two files"),
+    (named("images/i0.png", "images/i1.png"), "image 'x' has two files"),
     (lambda dataset: ImageFolder(absent=True).write(dataset.raw), "lite0.published.raw in params"),
 ]
 

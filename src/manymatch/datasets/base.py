@@ -1,4 +1,4 @@
-"""What every dataset provides: files under `data/raw/NAME`, and the rows of its caption table."""
+"""What every data set provides: files under `data/raw/NAME`, and the rows of its caption table."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def missing_file(key: str, path: str | None, what: str) -> Need | None:
 
 
 class Dataset(ABC):
-    """One dataset. `manymatch.datasets.DATASETS` lists all datasets by name."""
+    """One data set. `manymatch.datasets.DATASETS` lists all data sets by name."""
 
     settings_model: ClassVar[type[Strict]]
     """The model of `sources.NAME` in params.yaml."""

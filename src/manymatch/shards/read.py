@@ -222,7 +222,7 @@ class Batches(IterableDataset[Batch]):
         items = []
         width = self.index.width if self.held is None else 0  # held samples have no features
         for raw in samples:
-            rng = self.prepare.random(raw["__key__"].decode())
+            rng = self.prepare.generator_for(raw["__key__"].decode())
             draw = partial(self.prepare.draw, rng=rng)
             sample = decode(raw, width, self.where, self.index.dtype, draw, self.graphs)
             items.append(self.prepare(sample, rng))

@@ -102,6 +102,7 @@ class SetMethod(Method):
     """Encoders, set modules and a similarity; a method adds its losses."""
 
     Settings: ClassVar[type[SetMethodSettings]]
+    embeds_sets = True
 
     def __init__(
         self, settings: SetMethodSettings, vocabulary: AnyVocabulary, feature_width: int
