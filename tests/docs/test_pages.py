@@ -3,6 +3,7 @@ settings, the programs take their commands."""
 
 import json
 import re
+import runpy
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -229,3 +230,16 @@ def test_variables_deployments_and_files_are_known():
         assert (ROOT / name).is_file()
     for name in re.findall(r"`((?:Dockerfile|\w+\.(?:json|yaml)))`", page):
         assert (ROOT / "deploy" / name).is_file() or (ROOT / name).is_file()
+
+
+def test_the_site_has_pages_that_exist_and_no_link_to_files_outside_of_it():
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    doors = [page for door in nav[1:] for pages in door.values() for page in pages]
+    assert len(nav) == 4 and len({*doors}) == len(doors) > 15
+    assert {Path(page).stem for page in ["index.md", *doors]} <= PAGES.keys()
+    hooks = runpy.run_path(str(ROOT / "docs" / "site_hooks.py"))
+    text = hooks["on_page_markdown"](PAGES["experiments"])
+    assert (
+        "](../" in PAGES["experiments"] and "](../" not in text
+    )
+    assert "default-src 'self'" in hooks["on_post_page"]("<html><head></head></html>")
