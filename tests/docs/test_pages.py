@@ -239,7 +239,5 @@ def test_the_site_has_pages_that_exist_and_no_link_to_files_outside_of_it():
     assert {Path(page).stem for page in ["index.md", *doors]} <= PAGES.keys()
     hooks = runpy.run_path(str(ROOT / "docs" / "site_hooks.py"))
     text = hooks["on_page_markdown"](PAGES["experiments"])
-    assert (
-        "](../" in PAGES["experiments"] and "](../" not in text
-    )
+    assert "](../" in PAGES["experiments"] and "](../" not in text
     assert "default-src 'self'" in hooks["on_post_page"]("<html><head></head></html>")

@@ -44,8 +44,9 @@ def table(costs: Costs, models: Mapping[str, str | None] | None = None) -> Table
     for cost in costs.rows:
         texts = _our_texts(cost, one_vector)
         known = models or {}
-        earlier = cost.name in known and known[cost.name] != cost.checkpoint_sha256
-        badges = ("of an earlier model",) if earlier else ()
+        label = "of an earlier model" if cost.checkpoint_sha256 else "model not recorded"
+        same = known.get(cost.name, cost.checkpoint_sha256) == cost.checkpoint_sha256
+        badges = () if same else (label,)
         href = method_address(costs.dataset, cost.name) if cost.name in known else ""
         rows.append(
             [

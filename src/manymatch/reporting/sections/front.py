@@ -12,7 +12,7 @@ from manymatch.reporting.page import FRONT, Section, gallery, method_address, pa
 from manymatch.reporting.queries import Quote, Rankings
 from manymatch.reporting.sections import claims
 from manymatch.reporting.sections.experiments import interval_text, ranked_points, sizes
-from manymatch.reporting.sections.methods import validation_chart
+from manymatch.reporting.sections.methods import flat_settings, validation_chart
 from manymatch.reporting.sections.one_to_many import conclusion
 from manymatch.reporting.sections.samples import method_ranking
 from manymatch.reporting.table import Block, Card, Cards, Cell, Folded, Heading, Prose
@@ -32,16 +32,16 @@ def section(results: AllResults) -> list[Block]:
     paragraphs = [_order_of_methods(study) if study else _order_of_runs(results.runs)]
     if study and (text := conclusion(study)):
         href = page_address(dataset, "One to many", "others")
-        paragraphs.append([Cell("One to many", href=href), Cell(f": {text}")])
+        paragraphs.append([Cell("One to many", href=href), Cell(f": {text[0].lower()}{text[1:]}")])
     folded = []
     if findings := claims.check(results.current(Experiment), results.claims):
         counts = Counter(verdict for _, verdict, _ in claims.decided(findings))
         summary = (
-            f"{len(findings)} tests of what the papers claim: {counts['better']} hold, "
-            f"{counts['worse']} are contradicted, {counts['not decided']} are not decided"
+            f"of {len(findings)} tests of the papers' claims {counts['better']} end as claimed, "
+            f"{counts['worse']} the other way, and {counts['not decided']} are not decided."
         )
         href = page_address(dataset, "Experiments", "claims")
-        paragraphs.append([Cell("Claims", href=href), Cell(f": {summary}.")])
+        paragraphs.append([Cell("Claims", href=href), Cell(f": {summary}")])
         folded = [Folded("The claims one by one", [claims.table(dataset, findings)])]
     words, cards = Prose(paragraphs, large=True), _cards(results, study, dataset)
     return [words, cards, *_two_methods(results.runs), *folded]
@@ -97,7 +97,7 @@ def _cards(results: AllResults, study: Experiment | None, dataset: str) -> Cards
             if run:
                 # The settings of an experiment leave the seed out.
                 own, other = (getattr(one, "resolved", {}) for one in (run.provenance, point))
-                same = {**own, "seed": 0} == {**other, "seed": 0}
+                same = flat_settings({**own, "seed": 0}) == flat_settings({**other, "seed": 0})
                 lines.append(f"this run{'' if same else ', with other settings'}: {score}")
             score = Estimate.score_estimate([one.metrics.rsum for one in point.runs]).text()
             if ends := interval_text(point):

@@ -112,9 +112,11 @@ def _settings(
     """The settings that differ from those of the published preset that is nearest, and all."""
     blocks: list[Block] = []
     defaults = getattr(run.provenance, "defaults", None) or {} if run else {}
-    ours = _flat({**made, "model": {**defaults, **(made.get("model") or {})}})
+    ours = flat_settings({**made, "model": {**defaults, **(made.get("model") or {})}})
     theirs = {
-        path: _flat(preset.model_dump(mode="json") | {"model": {**defaults, **preset.model}})
+        path: flat_settings(
+            preset.model_dump(mode="json") | {"model": {**defaults, **preset.model}}
+        )
         for path, preset in results.published.items()
         if preset.method == method and path.rpartition("/")[2].startswith(method)
     }
@@ -133,13 +135,13 @@ def _settings(
     return [*blocks, Folded("All settings", [Code(text)])]
 
 
-def _flat(value: Any, prefix: str = "") -> dict[str, str]:
-    """The values below dotted keys, as tables write them; those without a value are left out."""
+def flat_settings(value: Any, prefix: str = "") -> dict[str, str]:
+    """The settings below dotted keys, as tables write them; those without a value are left out."""
     if not isinstance(value, dict):
         return {} if value in (None, [], ()) else {prefix: value_text(value)}
     flat: dict[str, str] = {}
     for key, part in value.items():
-        flat |= _flat(part, f"{prefix}.{key}" if prefix else key)
+        flat |= flat_settings(part, f"{prefix}.{key}" if prefix else key)
     return flat
 
 
