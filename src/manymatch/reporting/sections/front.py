@@ -12,7 +12,7 @@ from manymatch.reporting.page import FRONT, Section, gallery, method_address, pa
 from manymatch.reporting.queries import Quote, Rankings
 from manymatch.reporting.sections import claims
 from manymatch.reporting.sections.experiments import interval_text, ranked_points, sizes
-from manymatch.reporting.sections.methods import flat_settings, validation_chart
+from manymatch.reporting.sections.methods import flat_settings, settings_of, validation_chart
 from manymatch.reporting.sections.one_to_many import conclusion
 from manymatch.reporting.sections.samples import method_ranking
 from manymatch.reporting.table import Block, Card, Cards, Cell, Folded, Heading, Prose
@@ -96,9 +96,9 @@ def _cards(results: AllResults, study: Experiment | None, dataset: str) -> Cards
         if point := points.get(name):
             if run:
                 # The settings of an experiment leave the seed out.
-                own, other = (getattr(one, "resolved", {}) for one in (run.provenance, point))
-                same = flat_settings({**own, "seed": 0}) == flat_settings({**other, "seed": 0})
-                lines.append(f"this run{'' if same else ', with other settings'}: {score}")
+                made = map(settings_of, (run.provenance, point))
+                own, other = (flat_settings({**one, "seed": 0}) for one in made)
+                lines.append(f"this run{'' if own == other else ', with other settings'}: {score}")
             score = Estimate.score_estimate([one.metrics.rsum for one in point.runs]).text()
             if ends := interval_text(point):
                 lines.insert(0, f"95%: {ends}")

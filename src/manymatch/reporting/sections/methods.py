@@ -27,7 +27,8 @@ from manymatch.reporting.table import (
     Table,
 )
 from manymatch.results.all_results import AllResults
-from manymatch.results.experiments import value_text
+from manymatch.results.experiments import ExperimentPoint, value_text
+from manymatch.results.metrics import Provenance
 from manymatch.results.runs import Curve, Curves, Run
 
 _MAX_CHARTS, _MAX_ANSWERS = 11, 5
@@ -44,7 +45,7 @@ def section(results: AllResults) -> list[Block]:
     points = {point.label: point for one in results.comparisons[::-1] for point in one.points}
     for name, places in _places(results).items():
         run = runs.get(name)
-        made = getattr(run.provenance if run else points[name], "resolved", {})
+        made = settings_of(run.provenance if run else points[name])
         method = run.provenance.method if run else made.get("method", name)
         paper = [named[method] for named in (method_titles(), method_papers()) if method in named]
         commands = [
@@ -62,7 +63,7 @@ def section(results: AllResults) -> list[Block]:
             charts = [*([chart] if chart else []), *loss_charts(run.curves, number[name])]
             blocks += [Grid(charts, "small")] if charts else []
             blocks += _sample(run)
-        if isinstance(made, dict) and made:
+        if made:
             blocks += _settings(results, run, method, made)
     return blocks
 
@@ -133,6 +134,12 @@ def _settings(
         blocks.append(Folded(f"{len(rows)} settings differ from the paper's ({path})", [table]))
     text = yaml.safe_dump(made, sort_keys=False, allow_unicode=True).strip()
     return [*blocks, Folded("All settings", [Code(text)])]
+
+
+def settings_of(record: Provenance | ExperimentPoint) -> dict[str, Any]:
+    """All settings of a training; empty where a file lacks them."""
+    settings = getattr(record, "resolved", {})
+    return settings if isinstance(settings, dict) else {}
 
 
 def flat_settings(value: Any, prefix: str = "") -> dict[str, str]:
