@@ -96,7 +96,7 @@ def _cards(results: AllResults, study: Experiment | None, dataset: str) -> Cards
         if point := points.get(name):
             if run:
                 # The settings of an experiment leave the seed out.
-                made = map(settings_of, (run.provenance, point))
+                made = settings_of(run.provenance), settings_of(point)
                 own, other = (flat_settings({**one, "seed": 0}) for one in made)
                 lines.append(f"this run{'' if own == other else ', with other settings'}: {score}")
             score = Estimate.score_estimate([one.metrics.rsum for one in point.runs]).text()
