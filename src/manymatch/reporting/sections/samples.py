@@ -86,28 +86,26 @@ def _rankings(
             sampled.setdefault(query.id, {})[run.preset] = query
     for queries in list(sampled.values())[:MAX_QUERIES]:
         first = next(iter(queries.values()))
-        yield first, [method_ranking(run, queries.get(run.preset)) for run in runs]
+        # Of a query that a run did not sample, its run file may know the rank.
+        unknown = first.model_copy(update={"retrieved": [], "rank": None})
+        yield first, [method_ranking(run, queries.get(run.preset, unknown)) for run in runs]
 
 
-def method_ranking(
-    run: Run, query: ImageQuery | CaptionQuery | None, count: int = MAX_ANSWERS
-) -> Ranking:
-    """The first answers of a method, with the rank of the first positive if it comes later; None:
-    the method did not sample this query."""
-    href = method_address(run.dataset, run.preset)
-    if query is None:
-        return Ranking(run.preset, "not sampled by this run", [], href)
+def method_ranking(run: Run, query: ImageQuery | CaptionQuery, count: int = MAX_ANSWERS) -> Ranking:
+    """The first answers of a method (none: the method did not sample the query), with the rank of
+    the first positive if it comes later."""
     items: Sequence[RetrievedCaption | RetrievedImage] = query.retrieved[:count]
     answers = [answer_of(item, rank) for rank, item in enumerate(items, start=1)]
     own, true = (sum(answer.mark == mark for answer in answers) for mark in ("own", "true"))
     small = f"{own} positive" + (f", {true} judged true" if true else "") + f" of {len(answers)}"
+    small = small if answers else "not sampled by this run"
     known = run.positive_ranks["i2t" if isinstance(query, ImageQuery) else "t2i"]
     rank: int | str | None = query.rank
-    if known and rank is None:
-        rank = known.ranks.get(query.id) or f"{known.depth + 1} or later"
+    if known and rank is None and query.id in known.ranks:
+        rank = known.ranks[query.id] or f"{known.depth + 1} or later"
     if rank and not own:
         small += f"; first positive at rank {rank}"
-    return Ranking(run.preset, small, answers, href)
+    return Ranking(run.preset, small, answers, method_address(run.dataset, run.preset))
 
 
 _OF_IMAGES, _OF_CAPTIONS = "Captions retrieved for an image", "Images retrieved for a caption"
