@@ -44,10 +44,6 @@ class Measure:
     digits: int = 1
     collapsed: float | None = None
 
-    @property
-    def title(self) -> str:
-        return f"{self.label}, {self.way}" if self.way else self.label
-
 
 MEASURES = [
     Measure("rsum", "rsum"),
@@ -263,8 +259,8 @@ def line_charts(experiment: Experiment) -> list[Chart]:
             summary = f"best {top.text()} at {best:g}"
             series.append(Series.of_estimates(name, number % STYLES, points, labels, summary))
         if series:
-            legend = len(series) > 1
-            charts.append(line_chart(measure.title, series, key, x_axis=axis, legend=legend))
+            title, legend = ", ".join(filter(None, (measure.label, measure.way))), len(series) > 1
+            charts.append(line_chart(title, series, key, x_axis=axis, legend=legend))
     return charts
 
 
