@@ -12,7 +12,7 @@ from manymatch.reporting.page import FRONT, Section, gallery, method_address, pa
 from manymatch.reporting.queries import Quote, Rankings
 from manymatch.reporting.sections import claims
 from manymatch.reporting.sections.experiments import interval_text, ranked_points, sizes
-from manymatch.reporting.sections.methods import flat_settings, settings_of, validation_chart
+from manymatch.reporting.sections.methods import same_settings, validation_chart
 from manymatch.reporting.sections.one_to_many import conclusion
 from manymatch.reporting.sections.samples import method_ranking
 from manymatch.reporting.table import Block, Card, Cards, Cell, Folded, Heading, Prose
@@ -95,10 +95,8 @@ def _cards(results: AllResults, study: Experiment | None, dataset: str) -> Cards
             curve = chart.lines[0].path
         if point := points.get(name):
             if run:
-                # The settings of an experiment leave the seed out.
-                made = settings_of(run.provenance), settings_of(point)
-                own, other = (flat_settings({**one, "seed": 0}) for one in made)
-                lines.append(f"this run{'' if own == other else ', with other settings'}: {score}")
+                note = "" if same_settings(run, point) else ", with other settings"
+                lines.append(f"this run{note}: {score}")
             score = Estimate.score_estimate([one.metrics.rsum for one in point.runs]).text()
             if ends := interval_text(point):
                 lines.insert(0, f"95%: {ends}")

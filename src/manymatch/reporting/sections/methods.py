@@ -10,9 +10,10 @@ import yaml
 
 from manymatch.config.names import method_papers, method_titles
 from manymatch.reporting.chart import Chart, Series, line_chart, styles
+from manymatch.reporting.estimates import Estimate
 from manymatch.reporting.page import Section, page_address
 from manymatch.reporting.queries import Quote, Rankings
-from manymatch.reporting.sections.experiments import estimate, ranked_points
+from manymatch.reporting.sections.experiments import ranked_points
 from manymatch.reporting.sections.samples import method_ranking
 from manymatch.reporting.table import (
     Block,
@@ -45,7 +46,7 @@ def section(results: AllResults) -> list[Block]:
     points = {point.label: point for one in results.comparisons[::-1] for point in one.points}
     for name, places in _places(results).items():
         run = runs.get(name)
-        made = settings_of(run.provenance if run else points[name])
+        made = _made(run.provenance if run else points[name])
         method = run.provenance.method if run else made.get("method", name)
         paper = [named[method] for named in (method_titles(), method_papers()) if method in named]
         commands = [
@@ -73,9 +74,14 @@ def _places(results: AllResults) -> dict[str, list[list[Cell]]]:
     every ranking that it is part of."""
     board = [(run.preset, f"{run.metrics.rsum:.1f}") for run in results.runs]
     rankings = {"leaderboard": ("Results", "leaderboard", board)}
+    runs = {run.preset: run for run in results.runs}
     for experiment in results.comparisons:
-        values = {one.label: estimate(one, "rsum") for one in ranked_points(experiment)}
-        ranked = [(name, value.text()) for name, value in values.items() if value]
+        ranked = []
+        for point in ranked_points(experiment):
+            rsum = Estimate.score_estimate([run.metrics.rsum for run in point.runs]).text()
+            run = runs.get(point.label)
+            other = run and not same_settings(run, point)
+            ranked.append((point.label, f"{rsum}{' with other settings' if other else ''}"))
         rankings[experiment.name] = "Experiments", f"experiment-{experiment.name}", ranked
     places: dict[str, list[list[Cell]]] = {}
     for title, (page, anchor, ranked) in rankings.items():
@@ -113,11 +119,9 @@ def _settings(
     """The settings that differ from those of the published preset that is nearest, and all."""
     blocks: list[Block] = []
     defaults = getattr(run.provenance, "defaults", None) or {} if run else {}
-    ours = flat_settings({**made, "model": {**defaults, **(made.get("model") or {})}})
+    ours = _flat({**made, "model": {**defaults, **(made.get("model") or {})}})
     theirs = {
-        path: flat_settings(
-            preset.model_dump(mode="json") | {"model": {**defaults, **preset.model}}
-        )
+        path: _flat(preset.model_dump(mode="json") | {"model": {**defaults, **preset.model}})
         for path, preset in results.published.items()
         if preset.method == method and path.rpartition("/")[2].startswith(method)
     }
@@ -136,19 +140,26 @@ def _settings(
     return [*blocks, Folded("All settings", [Code(text)])]
 
 
-def settings_of(record: Provenance | ExperimentPoint) -> dict[str, Any]:
+def _made(record: Provenance | ExperimentPoint) -> dict[str, Any]:
     """All settings of a training; empty where a file lacks them."""
     settings = getattr(record, "resolved", {})
     return settings if isinstance(settings, dict) else {}
 
 
-def flat_settings(value: Any, prefix: str = "") -> dict[str, str]:
+def same_settings(run: Run, point: ExperimentPoint) -> bool:
+    """Whether the model and the runs of the point have one preset. Experiments set the seed."""
+    made = _made(run.provenance), _made(point)
+    own, other = (_flat({**settings, "seed": 0}) for settings in made)
+    return own == other
+
+
+def _flat(value: Any, prefix: str = "") -> dict[str, str]:
     """The settings below dotted keys, as tables write them; those without a value are left out."""
     if not isinstance(value, dict):
         return {} if value in (None, [], ()) else {prefix: value_text(value)}
     flat: dict[str, str] = {}
     for key, part in value.items():
-        flat |= flat_settings(part, f"{prefix}.{key}" if prefix else key)
+        flat |= _flat(part, f"{prefix}.{key}" if prefix else key)
     return flat
 
 
