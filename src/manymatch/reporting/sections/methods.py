@@ -65,7 +65,7 @@ def section(results: AllResults) -> list[Block]:
             blocks += [Grid(charts, "small")] if charts else []
             blocks += _sample(run)
         if made:
-            blocks += _settings(results, run, method, made)
+            blocks += _settings(results, method, made)
     return blocks
 
 
@@ -113,12 +113,11 @@ def _sample(run: Run) -> list[Block]:
     return [Quote(query.caption), Rankings(f"Images retrieved by {run.preset}", [ranking])]
 
 
-def _settings(
-    results: AllResults, run: Run | None, method: str, made: dict[str, Any]
-) -> list[Block]:
+def _settings(results: AllResults, method: str, made: dict[str, Any]) -> list[Block]:
     """The settings that differ from those of the published preset that is nearest, and all."""
     blocks: list[Block] = []
-    defaults = getattr(run.provenance, "defaults", None) or {} if run else {}
+    records = [run.provenance for run in results.runs if run.provenance.method == method]
+    defaults = next(filter(None, (getattr(one, "defaults", None) for one in records)), {})
     ours = _flat({**made, "model": {**defaults, **(made.get("model") or {})}})
     theirs = {
         path: _flat(preset.model_dump(mode="json") | {"model": {**defaults, **preset.model}})
