@@ -116,8 +116,9 @@ def _sample(run: Run) -> list[Block]:
 def _settings(results: AllResults, method: str, made: dict[str, Any]) -> list[Block]:
     """The settings that differ from those of the published preset that is nearest, and all."""
     blocks: list[Block] = []
-    records = [run.provenance for run in results.runs if run.provenance.method == method]
-    defaults = next(filter(None, (getattr(one, "defaults", None) for one in records)), {})
+    records = (run.provenance for run in results.runs if run.provenance.method == method)
+    stated = (getattr(record, "defaults", None) for record in records)
+    defaults: dict[str, Any] = next(filter(None, stated), {})
     ours = _flat({**made, "model": {**defaults, **(made.get("model") or {})}})
     theirs = {
         path: _flat(preset.model_dump(mode="json") | {"model": {**defaults, **preset.model}})
