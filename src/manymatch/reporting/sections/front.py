@@ -29,7 +29,16 @@ def section(results: AllResults) -> list[Block]:
     if not results.runs and study is None:
         return []
     dataset = results.datasets[0]
-    paragraphs = [_order_of_methods(study) if study else _order_of_runs(results.runs)]
+    # Numbers of other galleries or settings are not comparable: the largest group stands here.
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in results.runs:
+        kind = gallery(run.provenance), run.provenance.setting
+        groups.setdefault(kind, []).append(run)
+    if study:
+        runs = groups.get((gallery(study), study.setting), [])
+    else:
+        runs = max(groups.values(), key=len)
+    paragraphs = [_order_of_methods(study) if study else _order_of_runs(runs)]
     if study and (text := conclusion(study)):
         href = page_address(dataset, "One to many", "others")
         paragraphs.append([Cell("One to many", href=href), Cell(f": {text[0].lower()}{text[1:]}")])
@@ -43,8 +52,8 @@ def section(results: AllResults) -> list[Block]:
         href = page_address(dataset, "Experiments", "claims")
         paragraphs.append([Cell("Claims", href=href), Cell(f": {summary}")])
         folded = [Folded("The claims one by one", [claims.table(dataset, findings)])]
-    words, cards = Prose(paragraphs, large=True), _cards(results, study, dataset)
-    return [words, cards, *_two_methods(results.runs), *folded]
+    cards = _cards(results.runs, runs, study, dataset)
+    return [Prose(paragraphs, large=True), cards, *_two_methods(runs), *folded]
 
 
 def _order_of_methods(study: Experiment) -> list[Cell]:
@@ -83,9 +92,12 @@ def _order_of_runs(runs: Sequence[Run]) -> list[Cell]:
     return [Cell(best.preset, href=method_address(best.dataset, best.preset)), Cell(f"{text}.")]
 
 
-def _cards(results: AllResults, study: Experiment | None, dataset: str) -> Cards:
-    """The methods of the study, best first, then the models that the study lacks."""
-    runs, number = {run.preset: run for run in results.runs}, styles(results.runs)
+def _cards(
+    models: Sequence[Run], comparable: Sequence[Run], study: Experiment | None, dataset: str
+) -> Cards:
+    """The methods of the study, best first, then the models that the study lacks. A card of a model
+    that is not `comparable` says why."""
+    runs, number = {run.preset: run for run in models}, styles(models)
     points = {point.label: point for point in ranked_points(study)} if study else {}
     cards = []
     for name in dict.fromkeys([*points, *runs]):
@@ -93,8 +105,10 @@ def _cards(results: AllResults, study: Experiment | None, dataset: str) -> Cards
         score = f"{run.metrics.rsum:.1f}" if run else ""
         if run and (chart := validation_chart([(name, number[name], run.curves)])):
             curve = chart.lines[0].path
+        if run and run not in comparable:
+            lines.append(f"{run.provenance.setting}, {gallery(run.provenance)}")
         if point := points.get(name):
-            if run:
+            if run and run in comparable:
                 note = "" if same_settings(run, point) else ", with other settings"
                 lines.append(f"this run{note}: {score}")
             score = Estimate.score_estimate([one.metrics.rsum for one in point.runs]).text()
@@ -102,9 +116,9 @@ def _cards(results: AllResults, study: Experiment | None, dataset: str) -> Cards
                 lines.insert(0, f"95%: {ends}")
         title = Cell(name, href=method_address(dataset, name), style=number.get(name))
         cards.append(Card(title, score, lines, curve))
-    what = sizes(study) if study else gallery(results.runs[0].provenance)
+    what = sizes(study) if study else gallery(comparable[0].provenance)
     drawn = " This run: the models of params.yaml, each trained once, with the validation rsum."
-    return Cards(f"rsum on {what}.{drawn if runs and study else ''}", cards)
+    return Cards(f"rsum on {what}.{drawn if comparable and study else ''}", cards)
 
 
 def _two_methods(runs: Sequence[Run]) -> list[Block]:
