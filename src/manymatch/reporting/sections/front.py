@@ -99,21 +99,21 @@ def _cards(
     that is not `comparable` says why."""
     runs, number = {run.preset: run for run in models}, styles(models)
     points = {point.label: point for point in ranked_points(study)} if study else {}
-    cards = []
+    beside, cards = {run.preset for run in comparable}, []
     for name in dict.fromkeys([*points, *runs]):
         run, lines, curve = runs.get(name), [], ""
         score = f"{run.metrics.rsum:.1f}" if run else ""
         if run and (chart := validation_chart([(name, number[name], run.curves)])):
             curve = chart.lines[0].path
-        if run and run not in comparable:
-            lines.append(f"{run.provenance.setting}, {gallery(run.provenance)}")
         if point := points.get(name):
-            if run and run in comparable:
+            if run and name in beside:
                 note = "" if same_settings(run, point) else ", with other settings"
                 lines.append(f"this run{note}: {score}")
             score = Estimate.score_estimate([one.metrics.rsum for one in point.runs]).text()
             if ends := interval_text(point):
                 lines.insert(0, f"95%: {ends}")
+        elif run and name not in beside:
+            lines.append(f"{run.provenance.setting}, {gallery(run.provenance)}")
         title = Cell(name, href=method_address(dataset, name), style=number.get(name))
         cards.append(Card(title, score, lines, curve))
     what = sizes(study) if study else gallery(comparable[0].provenance)
