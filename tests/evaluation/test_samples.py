@@ -36,8 +36,8 @@ def _ranking():
     i2t = torch.tensor([[1, 2, 3], [3, 2, 0], [0, 1, 2]])
     t2i = torch.tensor([[0, 1], [1, 0], [0, 1], [2, 0]])
     return Ranking(
-        Direction(torch.ones(3), i2t, torch.tensor([0.9, 0.5, 0.123456]).expand(3, 3)),
-        Direction(torch.ones(4), t2i, torch.tensor([0.9, 0.5]).expand(4, 2)),
+        Direction(torch.tensor([1, 2, 1]), i2t, torch.tensor([0.9, 0.5, 0.123456]).expand(3, 3)),
+        Direction(torch.tensor([1, 2, 9, 1]), t2i, torch.tensor([0.9, 0.5]).expand(4, 2)),
     )
 
 
@@ -84,6 +84,13 @@ def test_where_images_have_labels_answers_have_their_zeta():
     assert [item.zeta for item in samples.captions[3].retrieved] == [None, None]
     without_label = samples.captions[3].retrieved[0]
     assert without_label.to_json()["zeta"] is None  # "no label" is written, unlike "not COCO"
+
+
+def test_the_hardest_queries_of_the_split_join_the_drawn_ones():
+    samples = _samples(1)
+    assert [(query.id, query.rank) for query in samples.captions][-1] == ("b0", 9)
+    assert [(query.id, query.rank) for query in samples.images][-1] == ("b", 2)
+    assert len(samples.captions) <= 2 and len(_samples(0).captions) == 0
 
 
 def test_drawn_queries_depend_on_the_seed_alone():

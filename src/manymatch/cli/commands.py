@@ -67,7 +67,7 @@ def report() -> None:
     from manymatch.reporting import report as stage
 
     project.require_project()
-    stage.report(LAYOUT.reports, LAYOUT.plans)
+    stage.report(LAYOUT.reports, LAYOUT.plans, LAYOUT.presets)
     say(f"{LAYOUT.reports / 'index.html'}: the report; 'manymatch results' prints the table")
 
 

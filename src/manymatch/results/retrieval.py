@@ -186,10 +186,12 @@ class Graph(Record):
 
 
 class ImageQuery(OfImage):
-    """An image, its captions, and the captions that the model ranked first."""
+    """An image, its captions, the `rank` of the first of these (older files lack it), and the
+    captions that the model ranked first."""
 
     thumbnail: Thumbnail | None
     captions: list[str]
+    rank: int | None = None
     retrieved: list[RetrievedCaption]
 
     @property
@@ -198,15 +200,21 @@ class ImageQuery(OfImage):
 
 
 class CaptionQuery(OfCaption):
-    """A caption, its scene graph, and the images that the model ranked first."""
+    """A caption, its scene graph, the `rank` of its image (older files lack it), and the images
+    that the model ranked first."""
 
     caption: str
+    rank: int | None = None
     graph: Graph | None
     retrieved: list[RetrievedImage]
 
+    @property
+    def label(self) -> str:
+        return self.caption
+
 
 class Samples(Result):
-    """Random queries of both kinds."""
+    """Queries of both kinds: random ones, then those that this model ranks worst."""
 
     path: ClassVar[str] = "runs/{dataset}/{preset}/samples.json"
     remedy: ClassVar[str] = "Run 'manymatch evaluate {dataset} {preset}' again."
