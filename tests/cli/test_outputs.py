@@ -32,8 +32,8 @@ ARGUMENTS = {
     "features": "lite0",
     "presets": ["cora", "vsepp"],
     "name": None,
-    "source": Path("pictures"),
-    "model": "scenes/cora",
+    "source": Path("photos"),
+    "model": "models/scenes/cora",
     "to": "data/indexes/${key}",
 }
 

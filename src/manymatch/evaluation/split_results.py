@@ -18,7 +18,7 @@ from manymatch.evaluation.protocols.recall import multi_match, recall_of
 from manymatch.evaluation.protocols.relevance import Judgments, read_judgments
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.evaluation.ranking.ranks import Direction, rank
-from manymatch.evaluation.samples import Stored, sample_queries
+from manymatch.evaluation.samples import Stored, sample_queries, worst_queries
 from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
 from manymatch.results.base import Result
@@ -35,6 +35,7 @@ class EvaluationOptions:
         captions: the caption table, whose labels some protocols need; None leaves them out.
         depth: number of ranks that the run files keep of each query.
         samples: number of queries of each kind in `samples.json`.
+        worst: number of captions in `worst.json`; 0: no such file.
     """
 
     relevance: Path
@@ -42,6 +43,7 @@ class EvaluationOptions:
     split: str = "test"
     depth: int = 100
     samples: int = 12
+    worst: int = 0
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,11 @@ def rank_split(
         options.samples,
         labels=labels if by_labels else None,
     )
-    values = measure(ranked, judgments, dataset)
-    return SplitResults(ranked, values, {"samples": queries}, judgments)
+    shown: dict[str, Result] = {"samples": queries}
+    if options.worst:
+        worst = worst_queries(ranking, embedded.image_index, judgments, stored, options.worst)
+        shown["worst"] = worst
+    return SplitResults(ranked, measure(ranked, judgments, dataset), shown, judgments)
 
 
 def measure(ranked: RankedSplit, judgments: Judgments, dataset: str) -> dict[str, Any]:

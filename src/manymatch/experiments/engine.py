@@ -105,16 +105,16 @@ def _numbers_of_all(experiment: Experiment[Any, Any], runs: Sequence[Run]) -> di
         jobs=options.jobs,
         gpus=gpus_of(options.device) if "--device" in experiment.options_of_kind else [],
         one_a_core=experiment.one_run_a_core,
+        expected=[experiment.expected_seconds(run.settings) for run in missing],
     )
     return finished | {run.folder: numbers for run, numbers in done}
 
 
 def finish(run: Run, experiment: Experiment[Any, Any]) -> Numbers:
     """The numbers of `run`, which another process may have finished meanwhile."""
-    model = ["model"] if experiment.options.keep else []
     return run.once(
         lambda: experiment.run(run.settings, run.seed, run.folder),
-        [*experiment.files_of_a_run, *model],
+        [*experiment.files_of_a_run, *(["model"] if experiment.options.keep else [])],
         experiment.options.accept_stale,
         needs_model=experiment.options.keep,
     )
@@ -187,12 +187,12 @@ class Experiment(ABC, Generic[PlanOfKind, RunSettings]):
 
     @abstractmethod
     def run(self, settings: RunSettings, seed: int, folder: Path) -> Numbers:
-        """Do one run in a worker process and return its numbers, as JSON values.
+        """Do one run in a worker process and return its numbers, as JSON values. `folder` belongs
+        to this run. It may hold what an interrupted attempt with the same code left."""
 
-        Args:
-            folder: belongs to this run alone. It may hold what an interrupted attempt of the same
-                run with the same code left, e.g. checkpoints.
-        """
+    def expected_seconds(self, settings: RunSettings) -> float | None:
+        """How long earlier runs let expect that a run takes; None: there are none."""
+        return None
 
     @abstractmethod
     def headline(self, numbers: Numbers) -> str:

@@ -42,7 +42,7 @@ from manymatch.search.index.stored import (
 )
 from manymatch.search.scan.code_writer import write_codes
 from manymatch.util.code_hash import code_hash
-from manymatch.util.errors import DataError, StorageError, repeated
+from manymatch.util.errors import CheckpointError, DataError, StorageError, repeated
 from manymatch.util.files import beside, replacing, write_json
 from manymatch.util.parts import Parts, identity_of
 from manymatch.util.progress import say, track
@@ -65,6 +65,7 @@ def build(
     *,
     parts: Parts,
     times: bool = True,
+    any_model: bool = False,
     engine: Engine | None = None,
     url: str | None = None,
 ) -> Changes:
@@ -79,6 +80,7 @@ def build(
             index are kept.
         times: whether the index knows when files were changed, for filters and quick updates. An
             output of DVC must not know times, which differ from checkout to checkout.
+        any_model: whether an index of another model is made anew, and not refused.
         engine: the index is a table of LanceDB, whose searches are exact ("lance") or by candidates
             of the engine ("lance-ivf"); None: what the index is already, or else plain files.
         url: where the table lies, if not in `target`; unfinished parts lie beside `target`.
@@ -93,10 +95,10 @@ def build(
     if engine or is_table(url or target):
         from manymatch.search.index.table_writer import TableWriter
 
-        writer = TableWriter(url or str(target), model, source.side, engine)
-        earlier, known = writer.earlier, writer.earlier.items if writer.earlier else None
+        writer = TableWriter(url or str(target), model, source.side, engine, any_model)
+        earlier, known = writer.earlier, writer.known
     else:
-        earlier, known = _earlier(source, model, target)
+        earlier, known = _earlier(source, model, target, any_model)
     listed = _listed(source)
     unfinished = UnfinishedParts(target, model_identity(model))
     with parts.joining(lambda part: _identity(source, model, part.of(listed))) as paths:
@@ -172,7 +174,9 @@ def _listed(source: Source) -> list[Entry]:
     return entries
 
 
-def _earlier(source: Source, model: Model, target: Path) -> tuple[Stored | None, pa.Table | None]:
+def _earlier(
+    source: Source, model: Model, target: Path, any_model: bool
+) -> tuple[Stored | None, pa.Table | None]:
     """The index that lies at `target` already, and its items, whose facts are known even if the
     embeddings are damaged."""
     old = beside(target, ".old.partial")
@@ -193,7 +197,9 @@ def _earlier(source: Source, model: Model, target: Path) -> tuple[Stored | None,
         for name in (ITEMS, *(f"{name}.npy" for name in stored.arrays)):
             seal.check(name)
         return stored, stored.items
-    except DataError as error:
+    except (DataError, CheckpointError) as error:
+        if isinstance(error, CheckpointError) and not any_model:
+            raise
         say(f"{error}: every item is embedded anew")
     with contextlib.suppress(DataError):
         return None, read_items(target)

@@ -35,7 +35,7 @@ from manymatch.search.scan.code_writer import Coder
 from manymatch.search.scan.codes import ARRAYS, BLOCK
 from manymatch.search.scan.exact import double
 from manymatch.search.scan.quantiser import Quantiser
-from manymatch.util.errors import ConfigError, DataError, StorageError
+from manymatch.util.errors import CheckpointError, ConfigError, DataError, StorageError
 from manymatch.util.progress import say
 
 Engine = Literal["lance", "lance-ivf"]
@@ -54,9 +54,12 @@ class TableWriter:
         side: whether the items are images or texts.
         engine: "lance-ivf" for searches by candidates of the engine; None: the kind of the earlier
             table.
+        any_model: whether a table of another model is made anew, and not refused.
 
     Attributes:
-        earlier: the table as it is; None: there is none that can be read.
+        earlier: the table as it is; None: there is none that can be read, or that has embeddings of
+            the model.
+        known: the items of the table, whose facts are kept.
 
     Raises:
         CheckpointError: the table has embeddings of another model.
@@ -65,12 +68,20 @@ class TableWriter:
             kind.
     """
 
-    def __init__(self, place: str, model: Model, side: Side, engine: Engine | None = None) -> None:
+    def __init__(
+        self,
+        place: str,
+        model: Model,
+        side: Side,
+        engine: Engine | None = None,
+        any_model: bool = False,
+    ) -> None:
         self._place, self._model, self._side = place, model, side
-        self.earlier = earlier = _earlier(model, place)
-        former = earlier is not None and earlier.searches_candidates
-        by_candidates = engine == "lance-ivf" if engine else former
-        if earlier is not None and by_candidates != former:
+        former, self.earlier = _earlier(model, place, any_model)
+        self.known = former.items if former else None
+        of_former = former is not None and former.searches_candidates
+        by_candidates = engine == "lance-ivf" if engine else of_former
+        if former is not None and by_candidates != of_former:
             raise ConfigError(
                 f"{place}: a table of another kind than --engine {engine}. Leave the option, or "
                 "choose another place."
@@ -192,18 +203,22 @@ class TableWriter:
             yield batch.combine_chunks()
 
 
-def _earlier(model: Model, place: str) -> Table | None:
-    """The table that is at `place` already, if it can be read."""
+def _earlier(model: Model, place: str, any_model: bool) -> tuple[Table | None, Table | None]:
+    """The table that is at `place` already, if it can be read; and the table again if it has
+    embeddings of the model."""
     if "://" not in place and Path(place).exists() and not is_table(place):
         raise StorageError(f"{place}: exists and is not a table of LanceDB. Choose another folder")
+    table = None
     if has_table(place):
         try:
             manifest, table = Table.at(place)
             manifest.check_model(model, Path(place))
-            return table
-        except DataError as error:
+            return table, table
+        except (DataError, CheckpointError) as error:
+            if isinstance(error, CheckpointError) and not any_model:
+                raise
             say(f"{error}: every item is embedded anew")
-    return None
+    return table, None
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
