@@ -42,7 +42,7 @@ from manymatch.search.index.stored import (
 )
 from manymatch.search.scan.code_writer import write_codes
 from manymatch.util.code_hash import code_hash
-from manymatch.util.errors import CheckpointError, DataError, StorageError, repeated
+from manymatch.util.errors import CheckpointError, DataError, StorageError
 from manymatch.util.files import beside, replacing, write_json
 from manymatch.util.parts import Parts, identity_of
 from manymatch.util.progress import say, track
@@ -99,7 +99,7 @@ def build(
         earlier, known = writer.earlier, writer.known
     else:
         earlier, known = _earlier(source, model, target, any_model)
-    listed = _listed(source)
+    listed = source.listed()
     unfinished = UnfinishedParts(target, model_identity(model))
     with parts.joining(lambda part: _identity(source, model, part.of(listed))) as paths:
         finished = [*map(Stored.open, paths), *unfinished.finished()]
@@ -140,7 +140,7 @@ def build_part(source: Source, model: Model, parts: Parts) -> None:
         StorageError: the part cannot be written.
     """
     assert parts.wanted is not None
-    listed = _listed(source)
+    listed = source.listed()
     selected = list(parts.wanted.of(listed))
     parts.wanted.refuse_empty(selected, source.side)
     with parts.making(lambda part: _identity(source, model, part.of(listed))) as path:
@@ -164,14 +164,6 @@ def _identity(source: Source, model: Model, entries: Sequence[Entry]) -> str:
             contents.append([entry.path, source.sha256(entry)])
     code = code_hash("manymatch.model.model", entry_point(model.preset.method))
     return identity_of(code, model_identity(model), contents)
-
-
-def _listed(source: Source) -> list[Entry]:
-    """All items of the source, each with a path of its own."""
-    entries = list(source.entries())
-    if (path := repeated(entry.path for entry in entries)) is not None:
-        raise DataError(f"{source.path}: two items are called '{path}'. Rename one of them")
-    return entries
 
 
 def _earlier(

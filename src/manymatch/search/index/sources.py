@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from manymatch.batch.caption_text import caption_fault
 from manymatch.model.answer import Side
 from manymatch.search.index.manifest import REMEDY
-from manymatch.util.errors import ConfigError, DataError, SourceError
+from manymatch.util.errors import ConfigError, DataError, SourceError, repeated
 from manymatch.util.files import sha256, storage_error
 from manymatch.util.prefetch import map_ahead
 from manymatch.util.progress import say
@@ -75,6 +75,13 @@ class Source(ABC):
     @abstractmethod
     def entries(self) -> Iterator[Entry]:
         """All items in the order of the index."""
+
+    def listed(self) -> list[Entry]:
+        """All items, each with a path of its own; a `DataError` if two have the same path."""
+        entries = list(self.entries())
+        if (path := repeated(entry.path for entry in entries)) is not None:
+            raise DataError(f"{self.path}: two items are called '{path}'. Rename one of them")
+        return entries
 
     def sha256(self, entry: Entry) -> str:
         """The hash of the content of an item.
