@@ -38,7 +38,7 @@ from manymatch.search.index.stored import Stored, table_of
 from manymatch.search.index.table import Table
 from manymatch.search.index.table_writer import Engine, TableWriter
 from manymatch.search.scan.scanner import Scanner
-from manymatch.util.errors import ManyMatchError
+from manymatch.util.errors import CheckpointError, ManyMatchError
 
 from .conftest import Album
 
@@ -99,6 +99,20 @@ def test_a_table_answers_as_files_do_before_and_after_an_update(table: Album) ->
     same(table.open(), files.open())
     assert len(former) == 12 and len(former.search("two dogs", 20).results) == 12
     table.open().check()
+
+
+def test_a_table_of_another_model_is_made_anew_if_it_may(
+    table: Album, make_model: Callable[..., Path]
+) -> None:
+    facts = table.root / "facts.csv"
+    facts.write_text("path,colour\n0/00.png,red\n")
+    table.index(table=facts)
+    table.model = load(make_model("maxmatch"), "cpu")
+    with pytest.raises(CheckpointError, match="another model"):
+        table.index()
+    assert table.index(any_model=True).embedded == 12
+    (found,) = table.open().search("a bird", where="colour = 'red'").results
+    assert found.path == "0/00.png"
 
 
 KILLED = """
