@@ -79,4 +79,5 @@ def evaluation_options(dataset: str, split: str | None) -> EvaluationOptions:
     from manymatch.evaluation.split_results import EvaluationOptions
 
     settings, tables = params().evaluation, (LAYOUT.relevance(dataset), LAYOUT.captions(dataset))
-    return EvaluationOptions(*tables, split or settings.split, settings.depth, settings.samples)
+    kept = settings.depth, settings.samples
+    return EvaluationOptions(*tables, split or settings.split, *kept, LAYOUT.votes(dataset))

@@ -11,9 +11,13 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Thread
+from typing import TYPE_CHECKING
 
 from manymatch.util.errors import ConfigError
 from manymatch.util.progress import say
+
+if TYPE_CHECKING:
+    from manymatch.search.explore.explorer import Explorer
 
 _LONGEST_ADDRESS = 1024**2
 """Bytes of an address with headers. Longer ones end the connection; shorter ones get an answer."""
@@ -30,6 +34,7 @@ def serve(
     shard_of: str | None = None,
     model: str | None = None,
     show: bool = False,
+    explorer: Explorer | None = None,
 ) -> None:
     """Serve indexes on `http://host:port` until SIGINT or SIGTERM, or until none can be loaded.
 
@@ -39,6 +44,7 @@ def serve(
         shard_of: the name of the whole index. Each folder is a shard of the whole.
         model: of all folders; None: as each says.
         show: whether to open the page in a browser.
+        explorer: what the page `/explore` shows.
 
     Raises:
         SystemExit: no index can be loaded.
@@ -71,7 +77,7 @@ def serve(
         else [ServedIndex.from_folder(Path(folder), shard_of, model) for folder in indexes]
     )
     config = uvicorn.Config(
-        application(served, host, rate, end),
+        application(served, host, rate, end, explorer),
         http=Connection,
         ws="none",
         log_level="error",

@@ -1,0 +1,252 @@
+"""The requests of the explorer's page. Rows number images and captions; files leave by row."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import orjson
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from manymatch.config.names import Name
+from manymatch.model.picture_bytes import decoded, media_type, thumbnail
+from manymatch.results.runs import Direction
+from manymatch.search.explore import lists
+from manymatch.search.explore.explorer import Explorer
+from manymatch.search.service.guard import read_body
+from manymatch.search.service.routes import PICTURE_HEADERS, PRIVATE, fault_of
+from manymatch.util.errors import ManyMatchError
+from manymatch.util.progress import say
+from manymatch.util.regular_file import read_regular
+
+_MOST_JSON = 64 * 1024
+router = APIRouter(prefix="/explore")
+
+
+class Listed(BaseModel):
+    """A list: which direction, which part, and in which form."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    way: Direction = Field("t2i", description="t2i: captions ask; i2t: images ask")
+    page: int = Field(0, ge=0, le=10**6)
+    size: int = Field(50, ge=1, le=200, description="rows of a page")
+    export: Literal["csv", "json"] | None = Field(None, description="all rows as a file")
+
+
+class Filter(Listed):
+    """Conditions on queries."""
+
+    word: str = Field("", max_length=200, description="words of the caption, in this order")
+    right: list[str] = Field([], description="methods with a true item among the first `cut`")
+    wrong: list[str] = Field([], description="methods without one")
+    first: list[str] = Field([], description="MARK:METHOD, the mark of the method's first item")
+    cut: int = Field(1, ge=1, le=10**6)
+    sort: str = Field("row", description="row, positives, words, objects, spread, rank:METHOD ...")
+    descending: bool = False
+
+
+class PairList(Listed):
+    """Pairs that methods agree on."""
+
+    k: int = Field(1, ge=1, le=10, description="the first items of each query that count")
+    annotator: str = Field("", max_length=200)
+    kind: lists.Kind = "new"
+
+
+class Vote(BaseModel):
+    """What an annotator says about a pair; `relevant` is null for a skipped pair."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    image: int = Field(ge=0)
+    caption: int = Field(ge=0)
+    relevant: bool | None
+    annotator: Name
+
+
+def _explorer(request: Request) -> Explorer:
+    explorer: Explorer = request.app.state.explorer
+    return explorer
+
+
+Explored = Annotated[Explorer, Depends(_explorer)]
+
+
+@router.get("/about")
+def about(explorer: Explored) -> Response:
+    """The data set, the methods, and who judged how many pairs."""
+    return _json(lists.about(explorer))
+
+
+@router.get("/queries")
+def queries(explorer: Explored, asked: Annotated[Filter, Query()]) -> Response:
+    """The queries that fulfil all conditions, and each method's recalls on all of them."""
+    conditions = asked.model_dump(exclude={"way", "page", "size", "export"})
+    try:
+        rows = lists.selected(explorer, asked.way, **conditions)
+    except KeyError as error:
+        raise HTTPException(422, f"no method, mark or column {error}") from None
+    if asked.export:
+        return _file(lists.queries(explorer, asked.way, rows), asked.export, "queries")
+    shown = lists.queries(explorer, asked.way, _part(rows, asked))
+    methods = lists.summary(explorer, asked.way, rows)
+    bounds = lists.BOUNDS
+    return _json({"total": len(rows), "methods": methods, "bounds": bounds, "rows": shown})
+
+
+@router.get("/query")
+def query(
+    explorer: Explored,
+    row: Annotated[int, Query(ge=0)],
+    way: Direction = "t2i",
+    k: Annotated[int, Query(ge=1, le=100)] = 10,
+    export: Literal["json"] | None = None,
+) -> Response:
+    """One query: the first items of each method, and the rank of each true item."""
+    _check(explorer, way, row)
+    found = lists.query(explorer, way, row, k)
+    return _file(found, "json", "query") if export else _json(found)
+
+
+@router.get("/explain")
+def explain(
+    explorer: Explored,
+    method: str,
+    image: Annotated[int, Query(ge=0)],
+    caption: Annotated[int, Query(ge=0)],
+) -> Response:
+    """Why an image and a caption have their score. The first request loads the method's model."""
+    _check(explorer, "i2t", image)
+    _check(explorer, "t2i", caption)
+    if method not in explorer.methods:
+        raise HTTPException(422, f"no method '{method}'")
+    text = explorer.captions[caption].as_py()
+    return _json(explorer.explain(method, decoded(_picture(explorer, image)), text).model_dump())
+
+
+@router.get("/unjudged")
+def unjudged(explorer: Explored, asked: Annotated[PairList, Query()]) -> Response:
+    """The pairs that methods agree on and that nobody judged."""
+    pairs, places = lists.unjudged(explorer, asked.way, asked.k, asked.annotator, asked.kind)
+    if asked.export:
+        return _file(lists.pair_rows(explorer, pairs, places), asked.export, "unjudged")
+    shown = lists.pair_rows(explorer, pairs, _part(places, asked))
+    return _json({"total": len(places), "rows": shown, **lists.about(explorer)})
+
+
+@router.get("/judgments")
+def judgments(explorer: Explored, export: Literal["csv", "json"] = "csv") -> Response:
+    """All judgments that were made here."""
+    return _file(lists.votes(explorer), export, "judgments")
+
+
+@router.post("/judgments")
+async def judge(request: Request, explorer: Explored) -> Response:
+    """Write a judgment to `judgments/DATASET.csv`. The body is the JSON of a `Vote`. A page of
+    another site is refused."""
+    origin = request.headers.get("origin")
+    if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
+        raise HTTPException(403, "a page of another address cannot judge")
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise HTTPException(415, "send application/json")
+    try:
+        vote = Vote.model_validate_json(await read_body(request, _MOST_JSON))
+    except ValidationError as error:
+        raise HTTPException(422, fault_of(error)) from None
+    _check(explorer, "i2t", vote.image)
+    _check(explorer, "t2i", vote.caption)
+    values = vote.image, vote.caption, vote.relevant, vote.annotator
+    await run_in_threadpool(explorer.vote, *values)
+    return _json(await run_in_threadpool(lists.about, explorer))
+
+
+@router.get("/hubs")
+def hubs(explorer: Explored, asked: Annotated[Listed, Query()]) -> Response:
+    """The items in the most first tens."""
+    rows, counts = lists.hubs(explorer, asked.way)
+    if asked.export:
+        return _file(lists.hub_rows(explorer, asked.way, rows, counts), asked.export, "hubs")
+    shown = lists.hub_rows(explorer, asked.way, _part(rows, asked), counts)
+    return _json({"total": len(rows), "methods": lists.unevenness(counts), "rows": shown})
+
+
+@router.get("/map")
+def places(
+    explorer: Explored, method: str, export: Literal["csv", "json"] | None = None
+) -> Response:
+    """The images and then the captions on the plane of a model's two largest principal components:
+    pairs of unsigned 16-bit numbers, which span the plane."""
+    if method not in explorer.methods:
+        raise HTTPException(422, f"no method '{method}'")
+    sides = [explorer.methods[method].ways[way].points for way in ("i2t", "t2i")]
+    if sides[0] is None or sides[1] is None:
+        raise HTTPException(404, f"{method}: scores without embeddings have no map")
+    points = np.concatenate([sides[0], sides[1]])
+    if export:
+        ids = [*explorer.ids["i2t"], *explorer.ids["t2i"]]
+        named = zip(ids, points.tolist(), strict=True)
+        return _file([{"id": name, "x": x, "y": y} for name, (x, y) in named], export, "map")
+    low, high = points.min(0), points.max(0)
+    scaled = (points - low) / np.maximum(high - low, 1e-12) * (2**16 - 1)
+    return Response(scaled.astype("<u2").tobytes(), media_type="application/octet-stream")
+
+
+@router.get("/item")
+def item(
+    explorer: Explored, side: Literal["image", "caption"], row: Annotated[int, Query(ge=0)]
+) -> Response:
+    """A caption, or an image with its first caption: id, text, and the row of the image."""
+    way: Direction = "i2t" if side == "image" else "t2i"
+    _check(explorer, way, row)
+    (text,) = lists.texts(explorer, way, np.array([row]))
+    image = row if side == "image" else int(explorer.image_of[row])
+    return _json({"id": explorer.ids[way][row], "text": text, "image": image})
+
+
+@router.get("/images/{row}", **PICTURE_HEADERS)
+def picture(explorer: Explored, row: int, small: bool = False) -> Response:
+    """The file of an image, or with `small` a JPEG of at most 320 x 320 pixels."""
+    _check(explorer, "i2t", row)
+    data = _picture(explorer, row)
+    if small:
+        return Response(thumbnail(data), media_type="image/jpeg", headers=PRIVATE)
+    return Response(data, media_type=media_type(data), headers=PRIVATE)
+
+
+def _picture(explorer: Explorer, row: int) -> bytes:
+    try:
+        return read_regular(explorer.image_file(row))
+    except (ManyMatchError, OSError) as error:
+        say(str(error))
+        raise HTTPException(404, "the picture is not here; the terminal says more") from None
+
+
+def _check(explorer: Explorer, way: Direction, row: int) -> None:
+    if not 0 <= row < len(explorer.ids[way]):
+        raise HTTPException(404, f"no row {row}; there are {len(explorer.ids[way]):,}")
+
+
+def _part(rows: np.ndarray, asked: Listed) -> np.ndarray:
+    return rows[asked.page * asked.size :][: asked.size]
+
+
+def _json(values: Any) -> Response:
+    return Response(orjson.dumps(values), media_type="application/json")
+
+
+def _file(rows: Any, kind: Literal["csv", "json"], name: str) -> Response:
+    """Rows as a file that the browser saves."""
+    headers = {"content-disposition": f'attachment; filename="{name}.{kind}"'}
+    if kind == "json":
+        return Response(orjson.dumps(rows), media_type="application/json", headers=headers)
+    text = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
