@@ -126,8 +126,8 @@ def version() -> None:
 
 _PANELS = {
     "Use a model": "demo models index search serve",
-    "Train and compare": "init check plan train evaluate results explore experiment tune ensemble "
-    "rerank ids score probe clusters efficiency study",
+    "Train and compare": "init check plan train evaluate results explore export experiment tune "
+    "ensemble rerank ids score probe clusters efficiency study",
     "Stages of the pipeline": "code download captions features scene-graphs shards report",
     "Maintenance": "import-howto100m readme plots-page version",
 }

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from manymatch.cli import project
-from manymatch.cli.options import check_name
+from manymatch.cli.options import check_name, check_names
+from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
+from manymatch.util.progress import say
 
 commands = typer.Typer()
 
@@ -38,3 +41,30 @@ def explore(
     check_ready("127.0.0.1", port)
     explorer = Explorer(LAYOUT, dataset or project.params().datasets[0])
     serve([], "127.0.0.1", port, _RATE, show=browser, explorer=explorer)
+
+
+@commands.command()
+@writes(lambda to: to)
+def export(
+    dataset: Explored,
+    to: Annotated[
+        Path, typer.Option(metavar="FILE", resolve_path=True, help="The table to write (.parquet).")
+    ],
+    vectors: Annotated[
+        list[str] | None,
+        typer.Option(
+            callback=check_names,
+            metavar="PRESET",
+            help="Add the embeddings of this trained model; repeatable.",
+        ),
+    ] = None,
+) -> None:
+    """Write all images and captions with ranks, scores and the map as one table.
+
+    Embedding Atlas, FiftyOne, Spotlight and pandas read the table.
+    """
+    from manymatch.search.explore.explorer import Explorer
+    from manymatch.search.explore.export import write_export
+
+    explorer = Explorer(LAYOUT, dataset or project.params().datasets[0])
+    say(f"{to}: {write_export(explorer, to, vectors or ()):,} rows")

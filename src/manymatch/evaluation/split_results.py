@@ -145,7 +145,7 @@ def map_points(embedded: Embedded) -> dict[str, np.ndarray | None]:
     widths = {side.vectors.shape[-1] for side in sides}
     if len(widths) > 1 or widths == {1} or not embedded.images.vectors.is_floating_point():
         return {"i2t": None, "t2i": None}
-    vectors = torch.cat([_means(side).float() for side in sides])
+    vectors = torch.cat([set_means(side).float() for side in sides])
     vectors -= vectors.mean(0)
     with torch.inference_mode(False), torch.random.fork_rng():
         torch.manual_seed(0)  # of the start of the iteration
@@ -157,7 +157,7 @@ def map_points(embedded: Embedded) -> dict[str, np.ndarray | None]:
     return {"i2t": points[: len(sides[0])], "t2i": points[len(sides[0]) :]}
 
 
-def _means(side: Embeddings) -> torch.Tensor:
+def set_means(side: Embeddings) -> torch.Tensor:
     """The mean of the real elements of each set `(n, D)`."""
     if side.mask is None:
         return side.vectors.mean(1)

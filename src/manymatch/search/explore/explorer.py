@@ -70,7 +70,7 @@ class Explorer:
 
     def __init__(self, layout: Layout, dataset: str) -> None:
         self.layout, self.dataset = layout, dataset
-        self._lock, self._explaining = RLock(), Lock()
+        self._lock, self._explaining, self._warming = RLock(), Lock(), Lock()
         self._models: dict[str, Any] = {}
         self.agreed: dict[tuple[Direction, int], Any] = {}
         """What `lists.unjudged` found, by way and number of first items."""
@@ -229,10 +229,10 @@ class Explorer:
 
     # --- Columns of queries -----------------------------------------------------------------------
 
-    def first_marks(self, method: str, way: Direction) -> np.ndarray:
-        """`(q,)` the mark of the first item of each query."""
-        first = self.methods[method].ways[way].items[:, 0].astype(np.int64)
-        return self.marks(*self.pairs(way, np.arange(len(first)), first))
+    def first_marks(self, method: str, way: Direction, rows: np.ndarray) -> np.ndarray:
+        """The mark of the first item of each of these queries."""
+        first = self.methods[method].ways[way].items[rows, 0].astype(np.int64)
+        return self.marks(*self.pairs(way, rows, first))
 
     def positives(self, way: Direction) -> np.ndarray:
         """`(q,)` the number of annotated and judged true items of each query."""
@@ -250,18 +250,39 @@ class Explorer:
         """
         with self._lock:
             if (method, way) not in self._best:
-                ranked = self.methods[method].ways[way]
-                items, scores = ranked.items, ranked.scores
-                queries, depth = np.arange(len(items)), items.shape[1]
-                rows = np.broadcast_to(queries[:, None], items.shape)
-                true = self.annotated(way, items)
-                if len(self.judged.keys):
-                    true |= self.marks(*self.pairs(way, rows, items)) == TRUE
-                first = true.argmax(1)
-                level = scores[queries, first]
-                before = ((scores >= level[:, None]) & ~true).sum(1)
-                self._best[method, way] = np.where(true.any(1), before + 1, depth + 1)
+                self._best[method, way] = self._best_ranks(self.methods[method].ways[way], way)
             return self._best[method, way]
+
+    def _best_ranks(self, ranked: Ranked, way: Direction) -> np.ndarray:
+        depth = ranked.items.shape[1]
+        best = np.minimum(ranked.ranks, depth + 1)
+        image, caption = np.divmod(self.judged.keys[self.judged.true], len(self.ids["t2i"]))
+        query, item = (image, caption) if way == "i2t" else (caption, image)
+        hits = ranked.items[query] == item[:, None].astype(np.int32)
+        place = np.where(hits.any(1), hits.argmax(1) + 1, depth + 1)
+        np.minimum.at(best, query, place)
+        # Without ties these places are the ranks.
+        rows = np.flatnonzero(best <= depth)
+        level = ranked.scores[rows, best[rows] - 1]
+        near = np.stack([best[rows] - 2, best[rows]]).clip(0, depth - 1)
+        ties = (ranked.scores[rows, near] == level) & (near != best[rows] - 1)
+        rows, level = rows[ties.any(0)], level[ties.any(0)]
+        items = ranked.items[rows].astype(np.int64)
+        marks = self.marks(*self.pairs(way, np.broadcast_to(rows[:, None], items.shape), items))
+        others = (marks != OWN) & (marks != TRUE)
+        best[rows] = ((ranked.scores[rows] >= level[:, None]) & others).sum(1) + 1
+        return best
+
+    def warm(self) -> None:
+        """Read what filters and sorts need, once, so that no later request waits for the files."""
+        if self.is_warm or not self._warming.acquire(blocking=False):
+            return
+        for way in self.methods[next(iter(self.methods))].ways:
+            for name in self.methods:
+                self.best_ranks(name, way)
+        self.objects, self._tokens, self.is_warm = self.objects, self._tokens, True
+
+    is_warm = False
 
     def image_file(self, row: int) -> Path:
         """The file of an image."""

@@ -47,16 +47,17 @@ def column(explorer: Explorer, way: Direction, name: str) -> np.ndarray:
     if kind == "rank":
         return explorer.methods[method].ways[way].ranks
     if kind == "judged":
-        return explorer.best_ranks(explorer.methods[method].name, way)
+        return explorer.best_ranks(method, way)
     if kind == "spread":
         ranks = np.stack([one.ways[way].ranks for one in explorer.methods.values()])
         return np.log(ranks.max(0)) - np.log(ranks.min(0))
-    objects = explorer.objects
+    if kind == "objects" and explorer.objects:
+        return explorer.objects[way]
     columns = {
         "row": np.arange(len(explorer.ids[way])),
         "positives": explorer.positives(way),
         "words": explorer.words[way],
-    } | ({"objects": objects[way]} if objects else {})
+    }
     return columns[kind]
 
 
@@ -91,19 +92,20 @@ def selected(
     for condition in first:
         mark, _, name = condition.partition(":")
         number = {known: place for place, known in enumerate(MARKS)}[mark]
-        kept &= explorer.first_marks(explorer.methods[name].name, way) == number
+        kept[kept] = explorer.first_marks(name, way, np.flatnonzero(kept)) == number
     rows = np.flatnonzero(kept)
     values = column(explorer, way, sort)[rows]
     return rows[np.argsort(-values if descending else values, kind="stable")]
 
 
 def summary(explorer: Explorer, way: Direction, rows: np.ndarray) -> list[Row]:
-    """The recalls of each method on some queries, in percent, and the histogram of their ranks."""
+    """The recalls of each method on some queries, in percent, and the histogram of their ranks;
+    with judged items only when the explorer is warm."""
     found = []
     for name, method in explorer.methods.items():
         ranks = method.ways[way].ranks[rows]
         recalls = {f"r{cut}": _percent(ranks <= cut) for cut in CUTS}
-        if len(explorer.judged.keys):
+        if explorer.is_warm and explorer.judged.true.any():
             recalls["judged_r1"] = _percent(explorer.best_ranks(name, way)[rows] == 1)
         bars = np.bincount(np.searchsorted(BOUNDS, ranks), minlength=len(BOUNDS) + 1)
         found.append({"name": name, **recalls, "histogram": bars.tolist()})
@@ -115,9 +117,11 @@ def _percent(hits: np.ndarray) -> float | None:
 
 
 def queries(explorer: Explorer, way: Direction, rows: np.ndarray) -> list[Row]:
-    """Queries as rows of a table. `judged_METHOD` is the rank of the best annotated or judged true
-    item (None: beyond the kept depth), `first_METHOD` the mark of the first item."""
-    objects = explorer.objects
+    """Queries as rows of a table.
+
+    When the explorer is warm, `first_METHOD` is the mark of the first item, and `judged_METHOD` the
+    rank of the best annotated or judged true item (None: beyond the kept depth).
+    """
     columns: dict[str, Sequence[Any]] = {
         "row": rows.tolist(),
         "id": [explorer.ids[way][row] for row in rows.tolist()],
@@ -125,14 +129,14 @@ def queries(explorer: Explorer, way: Direction, rows: np.ndarray) -> list[Row]:
         "positives": explorer.positives(way)[rows].tolist(),
         "words": explorer.words[way][rows].tolist(),
     }
-    if objects:
-        columns["objects"] = objects[way][rows].tolist()
+    if explorer.is_warm and explorer.objects:
+        columns["objects"] = explorer.objects[way][rows].tolist()
     for name, method in explorer.methods.items():
         ranked = method.ways[way]
         columns[f"rank_{name}"] = ranked.ranks[rows].tolist()
-        marks = explorer.first_marks(name, way)[rows]
-        columns[f"first_{name}"] = [MARKS[mark] for mark in marks.tolist()]
-        if len(explorer.judged.keys):
+        if explorer.is_warm:
+            marks = explorer.first_marks(name, way, rows)
+            columns[f"first_{name}"] = [MARKS[mark] for mark in marks.tolist()]
             best, depth = explorer.best_ranks(name, way)[rows].tolist(), ranked.items.shape[1]
             columns[f"judged_{name}"] = [rank if rank <= depth else None for rank in best]
     return pa.table(columns).to_pylist()

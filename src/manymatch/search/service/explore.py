@@ -10,6 +10,7 @@ import numpy as np
 import orjson
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
 from manymatch.config.names import Name
@@ -95,8 +96,9 @@ def queries(explorer: Explored, asked: Annotated[Filter, Query()]) -> Response:
         return _file(lists.queries(explorer, asked.way, rows), asked.export, "queries")
     shown = lists.queries(explorer, asked.way, _part(rows, asked))
     methods = lists.summary(explorer, asked.way, rows)
-    bounds = lists.BOUNDS
-    return _json({"total": len(rows), "methods": methods, "bounds": bounds, "rows": shown})
+    facts = {"total": len(rows), "warm": explorer.is_warm, "bounds": lists.BOUNDS}
+    warming = BackgroundTask(explorer.warm)  # after the first page, which it would slow down
+    return _json(facts | {"methods": methods, "rows": shown}, warming)
 
 
 @router.get("/query")
@@ -235,8 +237,8 @@ def _part(rows: np.ndarray, asked: Listed) -> np.ndarray:
     return rows[asked.page * asked.size :][: asked.size]
 
 
-def _json(values: Any) -> Response:
-    return Response(orjson.dumps(values), media_type="application/json")
+def _json(values: Any, background: BackgroundTask | None = None) -> Response:
+    return Response(orjson.dumps(values), media_type="application/json", background=background)
 
 
 def _file(rows: Any, kind: Literal["csv", "json"], name: str) -> Response:

@@ -124,12 +124,13 @@ const rankCell = (row, name) => {
   const rank = row[`rank_${name}`];
   const judged = row[`judged_${name}`];
   const better = judged !== null && judged !== undefined && judged < rank;
-  return make("td", { class: rank === 1 ? "one-true" : "" }, rank.toLocaleString("en"), " ", mark(row[`first_${name}`]), better && make("small", {}, `judged ${judged}`));
+  return make("td", { class: rank === 1 ? "one-true" : "" }, rank.toLocaleString("en"), " ", row[`first_${name}`] && mark(row[`first_${name}`]), better && make("small", {}, `judged ${judged}`));
 };
 
 const showQueries = async (place) => {
   const asked = filters();
   const found = await json(asks("queries", { ...asked, page: param("page", "0"), size: SIZE }));
+  if (!found.warm) setTimeout(() => RENDER[param("view")] || show(), 800); // The files are still read.
   const names = methodNames();
   const objects = found.rows.some((row) => "objects" in row);
   const head = [sorted("row", asked.way === "t2i" ? "Caption" : "Image"), ...names.map((name) => sorted(`rank:${name}`, name)),
