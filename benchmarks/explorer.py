@@ -83,9 +83,9 @@ def make(folder: Path, images: int) -> None:
             ("i2t", image_ids, pictures, captions),
             ("t2i", caption_ids, captions, pictures),
         ):
-            ranked = ranking(queries, items, way)
+            ranks, best, scores = ranking(queries, items, way)
             files.run.mkdir(parents=True, exist_ok=True)
-            write_ranked(files.run / f"{way}.parquet", ids, *ranked, queries[:, :2])
+            write_ranked(files.run / f"{way}.parquet", ids, ranks, best, scores, queries[:, :2])
         recall = {"r1": 1.0, "r5": 1.0, "r10": 1.0, "medr": 1.0, "meanr": 1.0}
         Metrics.model_validate({"i2t": recall, "t2i": recall, "rsum": 300 - number}).write(
             files.full
@@ -97,7 +97,7 @@ def make(folder: Path, images: int) -> None:
     (folder / "params.yaml").write_text("datasets: [coco]\n")
 
 
-def ranking(queries: np.ndarray, items: np.ndarray, way: str) -> tuple[np.ndarray, ...]:
+def ranking(queries: np.ndarray, items: np.ndarray, way: str) -> list[np.ndarray]:
     """Ranks, items and scores of each query, block by block."""
     found = []
     for first in range(0, len(queries), 1000):
@@ -112,7 +112,7 @@ def ranking(queries: np.ndarray, items: np.ndarray, way: str) -> tuple[np.ndarra
         order = np.argsort(-values, 1)
         ordered = (np.take_along_axis(part, order, 1) for part in (best, values))
         found.append(((scores > own).sum(1) + 1, *ordered))
-    return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
+    return [np.concatenate(parts) for parts in zip(*found, strict=True)]
 
 
 def processor_ms(process: int) -> float:

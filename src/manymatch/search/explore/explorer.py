@@ -7,7 +7,7 @@ Everything is a column of numbers with one entry for each query, so that filteri
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from threading import Lock, RLock
@@ -23,9 +23,9 @@ from manymatch.config.layout import Layout
 from manymatch.datasets.base import caption_columns
 from manymatch.evaluation.votes import Votes, majority, read_votes, record
 from manymatch.model.answer import Explanation
-from manymatch.results.metrics import Metrics, Provenance
 from manymatch.results.ranked import Ranked
 from manymatch.results.runs import Direction
+from manymatch.search.explore.evaluated import read_methods
 from manymatch.util.errors import DataError
 from manymatch.util.parquet_file import table_faults
 from manymatch.util.progress import say
@@ -37,18 +37,6 @@ _MOST_MODELS = 3
 """Models in memory; the one that was loaded first is dropped."""
 BOUNDS = (1, 5, 10, 20, 50, 100)
 """The last ranks of the bars of the histogram; one more bar has all larger ranks."""
-
-
-class Method:
-    """One evaluated result: its metrics, and its ranking of both directions."""
-
-    def __init__(self, layout: Layout, dataset: str, name: str) -> None:
-        files = layout.result(dataset, name)
-        self.name = name
-        self.metrics, self.provenance = Metrics.read(files.full), Provenance.read(files.provenance)
-        self.ways: dict[Direction, Ranked] = {
-            way: Ranked(files.run / f"{way}.parquet") for way in ("i2t", "t2i")
-        }
 
 
 class Judged(NamedTuple):
@@ -75,7 +63,7 @@ class Explorer:
         self.agreed: dict[tuple[Direction, int], Any] = {}
         """What `lists.unjudged` found, by way and number of first items."""
         self._best: dict[tuple[str, Direction], np.ndarray] = {}
-        self.methods = {method.name: method for method in _methods(layout, dataset)}
+        self.methods = {method.name: method for method in read_methods(layout, dataset)}
         first = next(iter(self.methods.values()))
         self.split = first.provenance.split
         ids = {way: ranked.ids for way, ranked in first.ways.items()}
@@ -137,23 +125,24 @@ class Explorer:
 
     # --- Judgments --------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def complete(self) -> bool:
         """Whether every true pair of the data set is known."""
-        path = self.layout.relevance(self.dataset)
-        return path.is_file() and (pq.read_schema(path).metadata or {}).get(b"complete") == b"true"
+        return self._relevance[1]
 
     @cached_property
-    def _table_pairs(self) -> dict[int, bool]:
+    def _relevance(self) -> tuple[dict[int, bool], bool]:
+        """The pairs of the data set's table by key, and whether all true pairs are known."""
         path = self.layout.relevance(self.dataset)
         if not path.is_file():
-            return {}
+            return {}, False
         with table_faults(path, "captions"):
             table = pq.read_table(path)
-        relevant = table["relevant"] if "relevant" in table.column_names else [True] * len(table)
         keys = self._keys(table["image_id"], table["caption_id"])
-        answers = np.asarray(relevant, dtype=bool)
-        return dict(zip(keys[keys >= 0].tolist(), answers[keys >= 0].tolist(), strict=True))
+        told = "relevant" in table.column_names
+        answers = np.asarray(table["relevant"] if told else np.ones(len(table)), dtype=bool)
+        pairs = dict(zip(keys[keys >= 0].tolist(), answers[keys >= 0].tolist(), strict=True))
+        return pairs, (table.schema.metadata or {}).get(b"complete") == b"true"
 
     def _keys(self, images: Any, captions: Any) -> np.ndarray:
         """The keys of pairs of ids; -1 for a pair of another split and for an annotated pair."""
@@ -181,7 +170,7 @@ class Explorer:
                 keys = self._keys(images, captions).tolist()
                 here = dict(zip(keys, voted.values(), strict=True))
                 here.pop(-1, None)
-                pairs = self._table_pairs | here
+                pairs = self._relevance[0] | here
                 ordered = np.array(sorted(pairs), dtype=np.int64)
                 answers = np.array([pairs[key] for key in ordered.tolist()], dtype=bool)
                 self._judged = Judged(ordered, answers)
@@ -315,30 +304,3 @@ class Explorer:
 def _tokens(text: str) -> str:
     words = re.findall(r"\w+", text.lower())
     return f" {' '.join(words)} "
-
-
-def _methods(layout: Layout, dataset: str) -> Iterable[Method]:
-    """The results with the split and the queries of the best one, best first."""
-    names = sorted(path.stem for path in (layout.reports / "results" / dataset).glob("*.json"))
-    found = []
-    for name in names:
-        if (layout.run(dataset, name) / "t2i.parquet").is_file():
-            found.append(Method(layout, dataset, name))
-        else:
-            say(f"left out: {name} has no table of ranks. Run 'dvc repro', or evaluate it again")
-    if not found:
-        raise DataError(
-            f"{dataset}: no results to explore in {layout.reports / 'runs' / dataset}. Run 'dvc "
-            "repro', or 'manymatch evaluate DATASET PRESET' for a trained model"
-        )
-    found.sort(key=lambda method: (-method.metrics.rsum, method.name))
-    first = found[0]
-    for method in found:
-        same = (
-            all(ranked.ids.equals(first.ways[way].ids) for way, ranked in method.ways.items())
-            and method.provenance.split == first.provenance.split
-        )
-        if same:
-            yield method
-        else:
-            say(f"left out: {method.name} has other queries than {first.name}")

@@ -17,6 +17,7 @@ from manymatch.config.names import Name
 from manymatch.model.picture_bytes import decoded, media_type, thumbnail
 from manymatch.results.runs import Direction
 from manymatch.search.explore import lists
+from manymatch.search.explore import unjudged as open_pairs
 from manymatch.search.explore.explorer import Explorer
 from manymatch.search.service.guard import read_body
 from manymatch.search.service.routes import PICTURE_HEADERS, PRIVATE, fault_of
@@ -56,7 +57,7 @@ class PairList(Listed):
 
     k: int = Field(1, ge=1, le=10, description="the first items of each query that count")
     annotator: str = Field("", max_length=200)
-    kind: lists.Kind = "new"
+    kind: open_pairs.Kind = "new"
 
 
 class Vote(BaseModel):
@@ -134,11 +135,11 @@ def explain(
 @router.get("/unjudged")
 def unjudged(explorer: Explored, asked: Annotated[PairList, Query()]) -> Response:
     """The pairs that methods agree on and that nobody judged."""
-    pairs, places = lists.unjudged(explorer, asked.way, asked.k, asked.annotator, asked.kind)
+    pairs, places = open_pairs.unjudged(explorer, asked.way, asked.k, asked.annotator, asked.kind)
     if asked.export:
-        return _file(lists.pair_rows(explorer, pairs, places), asked.export, "unjudged")
-    shown = lists.pair_rows(explorer, pairs, _part(places, asked))
-    return _json({"total": len(places), "rows": shown, **lists.about(explorer)})
+        return _file(open_pairs.pair_rows(explorer, pairs, places), asked.export, "unjudged")
+    shown = open_pairs.pair_rows(explorer, pairs, _part(places, asked))
+    return _json({"total": len(places), "rows": shown})
 
 
 @router.get("/judgments")

@@ -7,8 +7,8 @@ import { reasons } from "/page/why.js";
 
 const isTrue = (name) => name === "own" || name === "true";
 
-const tile = (item, rank) => make("li", {}, make("div", { class: `tile ${item.mark}`, "data-row": item.row, title: `${item.id}: ${item.text}` },
-  way() === "t2i" && thumb(item.row, item.text), way() === "i2t" && make("span", { class: "says" }, item.text),
+const tile = (item, rank) => make("li", {}, make("div", { class: `tile ${item.mark}${way() === "t2i" ? " picture" : ""}`, "data-row": item.row, title: `${item.id}: ${item.text}` },
+  way() === "t2i" && thumb(item.row), make("span", { class: "says" }, item.text),
   make("span", { class: "numbers" }, make("b", {}, String(rank)), " ", mark(item.mark), make("small", {}, item.score.toFixed(3)))));
 
 const column = (method) => make("section", { "aria-label": method.name }, make("header", {}, make("h3", {}, method.name),
