@@ -37,9 +37,11 @@ def serving(app: ASGIApp) -> Iterator[int]:
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
-    yield listener.getsockname()[1]
-    server.should_exit = True
-    thread.join()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 @pytest.fixture(scope="session")

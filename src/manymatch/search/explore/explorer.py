@@ -88,8 +88,6 @@ class Explorer:
         self.captions_of = np.bincount(self.image_of, minlength=len(self.ids["i2t"]))
         self.votes: Votes = read_votes(layout.votes(dataset))
 
-    # --- Words and objects ------------------------------------------------------------------------
-
     @cached_property
     def words(self) -> dict[Direction, np.ndarray]:
         """The number of words of each caption; of an image the mean of its captions."""
@@ -122,8 +120,6 @@ class Explorer:
         """`(q,)`: whether the caption, or a caption of the image, has the words in this order."""
         has = np.asarray(pc.match_substring(self._tokens, _tokens(text)))
         return has if way == "t2i" else np.bincount(self.image_of, has, len(self.captions_of)) > 0
-
-    # --- Judgments --------------------------------------------------------------------------------
 
     @property
     def complete(self) -> bool:
@@ -215,8 +211,6 @@ class Explorer:
         pairs = self.votes.get(annotator, {})
         images, captions = (pa.array([pair[i] for pair in pairs], pa.string()) for i in (0, 1))
         return self._keys(images, captions)
-
-    # --- Columns of queries -----------------------------------------------------------------------
 
     def first_marks(self, method: str, way: Direction, rows: np.ndarray) -> np.ndarray:
         """The mark of the first item of each of these queries."""

@@ -30,6 +30,7 @@ def about(explorer: Explorer) -> Row:
         "complete": explorer.complete,
         "methods": [
             {"name": name, "method": method.provenance.method, "rsum": method.metrics.rsum}
+            | {"map": method.ways["i2t"].points is not None}
             for name, method in explorer.methods.items()
         ],
         "annotators": {name: len(own) for name, own in explorer.votes.items()},

@@ -76,9 +76,8 @@ export const showPairs = async (place) => {
 const COLOURS = { image: "#2b6cb0", caption: "#c05621" };
 
 const mapOf = async (method, tell) => {
-  const answer = await fetch(asks("map", { method }));
-  if (!answer.ok) return make("p", { class: "note" }, (await answer.json()).error);
-  const points = new DataView(await answer.arrayBuffer());
+  if (!about.methods.find((one) => one.name === method).map) return make("p", { class: "note" }, "Scores without embeddings have no map.");
+  const points = new DataView(await (await fetch(asks("map", { method }))).arrayBuffer());
   const count = points.byteLength / 4;
   const canvas = make("canvas", { width: 1200, height: 900, tabindex: "0", role: "img", "aria-label": `The plane of ${method}: ${count} images and captions` });
   const at = (i) => [10 + (1180 * points.getUint16(4 * i, true)) / 65535, 890 - (880 * points.getUint16(4 * i + 2, true)) / 65535];
@@ -104,7 +103,7 @@ const mapOf = async (method, tell) => {
 };
 
 export const showSpace = async (place) => {
-  const method = methodNames().includes(param("of")) ? param("of") : methodNames()[0];
+  const method = methodNames().includes(param("of")) ? param("of") : (about.methods.find((one) => one.map) ?? about.methods[0]).name;
   const asked = { way: way() };
   const found = await json(asks("hubs", { ...asked, page: param("page", "0"), size: SIZE }));
   const told = make("div", { role: "status" }, make("p", { class: "note" }, "Point at the map to see an item; click to open it as a query."));
