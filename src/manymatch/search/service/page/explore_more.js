@@ -40,7 +40,7 @@ const agreement = () => [
 const pairCard = (row) => {
   const card = make("article", { class: "pair", tabindex: "0", "data-image": row.image, "data-caption": row.caption },
     thumb(row.image, row.image_id), make("p", { class: "text" }, row.text),
-    make("p", { class: "note" }, `${row.methods} of ${about.methods.length} methods; a score as high as that of ${Math.round(100 * row.share)}% of the annotated pairs. `,
+    make("p", { class: "note" }, `${row.methods} of ${about.methods.length} methods; a higher score than ${(100 * row.share).toFixed(1)}% of the annotated pairs. `,
       link({ view: "query", row: way() === "t2i" ? row.caption : row.image }, {}, "Ranks")),
     make("span", { class: "pick" }, [["y", "Yes"], ["n", "No"], ["s", "Skip"]].map(([key, text]) => make("button", { type: "button", title: `Key ${key}`, onclick: () => judge(card, key) }, text))),
     make("p", { class: "said note" }));
@@ -73,7 +73,7 @@ export const showPairs = async (place) => {
 
 // --- The space ------------------------------------------------------------------------------------------
 
-const COLOURS = { image: "#2b6cb0", caption: "#c05621" };
+const COLOURS = { image: "#3d8fe0", caption: "#dd7030" }; // seen on light and on dark
 
 const mapOf = async (method, tell) => {
   if (!about.methods.find((one) => one.name === method).map) return make("p", { class: "note" }, "Scores without embeddings have no map.");
@@ -82,7 +82,7 @@ const mapOf = async (method, tell) => {
   const canvas = make("canvas", { width: 1200, height: 900, tabindex: "0", role: "img", "aria-label": `The plane of ${method}: ${count} images and captions` });
   const at = (i) => [10 + (1180 * points.getUint16(4 * i, true)) / 65535, 890 - (880 * points.getUint16(4 * i + 2, true)) / 65535];
   const pen = canvas.getContext("2d");
-  pen.globalAlpha = Math.max(0.15, Math.min(0.8, 1500 / count));
+  pen.globalAlpha = Math.max(0.35, Math.min(0.85, 2000 / count));
   const draw = (from, to, colour, size) => { pen.fillStyle = colour; for (let i = from; i < to; i += 1) { const [x, y] = at(i); pen.fillRect(x - size / 2, y - size / 2, size, size); } };
   draw(about.images, count, COLOURS.caption, 3);
   draw(0, about.images, COLOURS.image, 5);
