@@ -10,7 +10,7 @@ from dataset_stages import split_of
 from made_coco import expected, table
 
 from manymatch.features.image_list import list_images
-from manymatch.shards.write import Pictures
+from manymatch.shards.write import PictureFiles
 from manymatch.util.errors import DataError
 
 
@@ -153,6 +153,6 @@ def test_without_images_nothing_is_looked_for(folder, stages, tmp_path):
     settings = {"captions": str(folder / "dataset_coco.json"), "without_images": True}
     rows = stages(settings)
     assert table(rows) == expected()
-    assert Pictures(stages.raw).thumbnail(rows[0]["file"], 10) is None
+    assert PictureFiles(stages.raw).thumbnail(rows[0]["file"], 10) is None
     with pytest.raises(DataError, match=r"extraction\.FEATURES\.published\.coco in params\.yaml"):
         list_images(tmp_path / "table", stages.raw)

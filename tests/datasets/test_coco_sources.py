@@ -117,7 +117,7 @@ FAULTS = [
     (beside_karpathy("instances_val2014.json", INSTANCES), "no image with captions has categ"),
     (beside_karpathy("images/000000000004.jpg", b"again"), "the same image exists twice"),
     (mapping(lambda text: text.replace('"7"', '"8"')), "no file of the image '7'"),
-    (mapping(lambda text: text.replace("{", '{"7": "a", "7": "b", ')), "key '7' stands twice"),
+    (mapping(lambda text: text.replace("{", '{"7": "a", "7": "b", ')), "key '7' occurs twice"),
     (karpathy(lambda image: image.pop("cocoid")), "images[1]: expected 'cocoid'"),
     (
         karpathy(lambda image: image["sentences"][1].pop("sentid")),

@@ -75,7 +75,7 @@ def test_relevance_lists_every_true_pair_but_the_own_ones(raw):
     relevance = Scenes().relevance(raw)
     assert relevance.complete
     expected = set()
-    for split in ("validation", "test"):
+    for split in ("train", "validation", "test"):
         scenes = [row for row in rows(raw / "scenes.jsonl") if row["split"] == split]
         inside = {row["image_id"] for row in scenes}
         for caption in rows(raw / "captions.jsonl"):

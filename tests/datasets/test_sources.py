@@ -104,7 +104,7 @@ def test_an_unknown_name_suggests_the_nearest(ask):
     with pytest.raises(ConfigError) as caught:
         ask("flickr8")
     assert str(caught.value) == (
-        "dataset 'flickr8' does not exist; did you mean 'flickr8k'? "
+        "data set 'flickr8' does not exist; did you mean 'flickr8k'? "
         "(known: coco, conceptual_captions, cub, flickr30k, flickr8k, lsmdc, msrvtt, own, "
         "scenes, youcook2)"
     )

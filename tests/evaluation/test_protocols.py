@@ -14,7 +14,7 @@ from made_scores import looked_up, ranked_split
 
 from manymatch.datasets.base import JUDGED, RELEVANCE
 from manymatch.evaluation.protocols.recall import multi_match, ranks_of_relevant, relevant_ranks
-from manymatch.evaluation.protocols.relevance import Judgments, read_judgments
+from manymatch.evaluation.protocols.relevance import NO_JUDGMENTS, Judgments, read_judgments
 from manymatch.evaluation.ranking.metrics import multi_match_metrics, recall_metrics, rsum
 from manymatch.model import blocks
 from manymatch.results.metrics import Metrics
@@ -160,6 +160,7 @@ def test_pairs_may_be_judged_false(tmp_path, name):
     judgments = read_judgments(tmp_path / name, ["a", "b"], ["a0", "a1", "b0"], image_index)
     assert judgments.extra.tolist() == [[1, 0]] and not judgments.complete
     assert judgments.judged_false.tolist() == [[0, 2]]  # an image's own pair is never false
+    assert judgments and not NO_JUDGMENTS
 
 
 ADDED = """

@@ -228,7 +228,7 @@ def test_the_command_prints_and_writes(files, monkeypatch, capsys):
     assert lines[-1] == "reports/results/cub/theirs.json"
     assert any(line.startswith("Text → image") for line in lines)
     assert Path("reports/runs/cub/theirs/t2i.trec").is_file()
-    with pytest.raises(ConfigError, match=r"no dataset 'cuub'; did you mean 'cub'\?.*--protocol"):
+    with pytest.raises(ConfigError, match=r"no data set 'cuub'; did you mean 'cub'\?.*--protocol"):
         app([words[0], "cuub", *words[2:]], standalone_mode=False)
     with pytest.raises(ConfigError, match="is not a name"):
         outside = [words[0], "../../x", *words[2:], "--protocol", "pairs", "--as", "x"]
@@ -252,7 +252,7 @@ def test_a_data_set_of_one_s_own_needs_no_protocol(files, monkeypatch, capsys):
     matrix = files.made("s.npy", files.table)
     app(["score", "mine", "--scores", matrix], standalone_mode=False)
     assert "Text → image" in capsys.readouterr().out
-    with pytest.raises(ConfigError, match="no dataset 'mien'; did you mean 'mine'"):
+    with pytest.raises(ConfigError, match="no data set 'mien'; did you mean 'mine'"):
         app(["score", "mien", "--scores", matrix], standalone_mode=False)
     Path("models/mine/cora").mkdir(parents=True)
     with pytest.raises(ConfigError, match="--as: 'cora' is a trained model of mine"):

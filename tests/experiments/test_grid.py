@@ -106,7 +106,7 @@ def test_a_file_has_presets_by_data_set(tmp_path):
         path.write_text(yaml.safe_dump({**BY_DATASET, **change}, sort_keys=False))
         with pytest.raises(ConfigError) as error:
             plan_of(path, dataset="mine")
-        assert f"{path}: no preset for dataset 'mine'" in str(error.value)
+        assert f"{path}: no preset for data set 'mine'" in str(error.value)
         assert f"({known})" in str(error.value)
 
 

@@ -12,7 +12,7 @@ import torch
 from made_clips import SIZE, made_clips, write_saved
 
 from manymatch.datasets.base import CAPTIONS
-from manymatch.features.importers.importing import import_features
+from manymatch.features.importers.importing import halves, import_features
 from manymatch.features.store import FeatureStore
 from manymatch.util.errors import DataError
 
@@ -243,3 +243,10 @@ def test_a_compressed_archive_of_tensors(data):
         for member in whole.namelist():
             packed.writestr(member, whole.read(member))
     assert "a compressed archive" in data.refusal(data.source / "a.pth")
+
+
+def test_halves_are_rounded_as_numpy_rounds():
+    bits = np.random.default_rng(0).integers(0, 2**32, 20_000, dtype=np.uint32)
+    values = bits.view(np.float32)[np.isfinite(bits.view(np.float32))]
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(halves(values), values.astype(np.float16))

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from manymatch.datasets.base import CAPTIONS
-from manymatch.features.importers.importing import halves, import_features, read_image_table
+from manymatch.features.importers.importing import import_features, read_image_table
 from manymatch.features.store import FeatureStore
 from manymatch.util.errors import DataError, SourceError
 
@@ -269,7 +269,7 @@ FAULTS = [
 def test_a_faulty_file_is_found_before_a_row_is_written(data):
     """The lines are counted first, where the settings do not limit the regions."""
     write_tsv(data)
-    path = data.source if data.source.is_file() else next(data.source.glob("*.tsv*"))
+    path = next(data.source.glob("*.tsv*"))
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
     with pytest.raises((DataError, SourceError), match="no features of image"):
         data.run("butd_tsv")
@@ -293,17 +293,8 @@ def test_an_image_goes_by_id_file_and_number_of_its_own(data):
         assert images.row_named(name) == 3
     for name in (f"flickr_{number}", "55", ""):  # the first has the same number alone
         assert images.row_named(name) is None
-    data.write_captions(
-        [row | {"file": row["file"].replace("1007", "1000")} for row in data.rows()]
-    )
+    data.write_captions([row | {"file": row["file"].replace("7", "0")} for row in data.rows()])
     with pytest.raises(DataError, match="several images have the name '1000'"):
         read_image_table(data.captions).row_named("1000")
     data.write_captions([row | {"file": f"{row['image_id']}_58.7a.jpg"} for row in data.rows()])
     assert read_image_table(data.captions).row_named("58") is None, "a hash, not a number"
-
-
-def test_halves_are_rounded_as_numpy_rounds():
-    bits = np.random.default_rng(0).integers(0, 2**32, 20_000, dtype=np.uint32)
-    values = bits.view(np.float32)[np.isfinite(bits.view(np.float32))]
-    with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(halves(values), values.astype(np.float16))

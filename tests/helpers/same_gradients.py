@@ -28,6 +28,12 @@ def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Te
     return torch.randn(*shape, generator=generator, dtype=dtype).requires_grad_()
 
 
+def left_out(positive: Tensor, share: float) -> Tensor:
+    """About this share of the pairs that are not positive, drawn."""
+    drawn = torch.rand(positive.shape, generator=torch.Generator().manual_seed(3))
+    return (drawn < share) & ~positive
+
+
 def image_indices(count: int = 6) -> list[list[int]]:
     """The image of each caption, drawn: some images have several captions, or one image has all."""
     drawn = Random(0)

@@ -6,13 +6,14 @@ import math
 
 import pytest
 import torch
-from same_gradients import assert_same, image_indices, normal
+from same_gradients import assert_same, image_indices, left_out, normal
 
 from manymatch import losses
 from manymatch.losses.contrastive import (
     entity_contrastive,
     entity_positives,
     info_nce,
+    positive_pairs,
     sigmoid_pairs,
 )
 from manymatch.losses.triplets import specificity, triplet
@@ -25,22 +26,23 @@ def hinge(value):
     return value if value > 0 else value * 0
 
 
-def naive_triplet(s, image_index, margin, mining):
+def naive_triplet(s, image_index, margin, mining, out):
     reduce = {"hardest": max, "all": sum, "mean": lambda hinges: sum(hinges) / len(hinges)}[mining]
     total = s.sum() * 0
     for j, i in enumerate(image_index):
         texts = [
             hinge(margin + s[i, k] - s[i, j])
             for k in range(len(image_index))
-            if image_index[k] != i
+            if image_index[k] != i and not out[i, k]
         ]
-        images = [hinge(margin + s[k, j] - s[i, j]) for k in range(len(s)) if k != i]
+        others = [k for k in range(len(s)) if k != i and not out[k, j]]
+        images = [hinge(margin + s[k, j] - s[i, j]) for k in others]
         total = total + (reduce(texts) if texts else 0) + (reduce(images) if images else 0)
     return total / len(image_index)
 
 
-def naive_info_nce(s, image_index, temperature):
-    z = torch.exp(s / temperature)
+def naive_info_nce(s, image_index, temperature, out):
+    z = torch.exp(s / temperature) * ~out
     total = s.sum() * 0
     for j, i in enumerate(image_index):
         texts = sum(z[i, k] for k in range(len(image_index)) if image_index[k] != i)
@@ -50,18 +52,18 @@ def naive_info_nce(s, image_index, temperature):
     return total / len(image_index)
 
 
-def naive_sigmoid(z, image_index):
+def naive_sigmoid(z, image_index, out):
     total = z.sum() * 0
     for j, i in enumerate(image_index):
-        for k in range(len(z)):
+        for k in (k for k in range(len(z)) if not out[k, j]):
             sign = 1 if k == i else -1
             total = total - torch.log(1 / (1 + torch.exp(-sign * z[k, j])))
     return total / len(image_index)
 
 
-def naive_anchored(s, positive, temperature):
+def naive_anchored(s, positive, temperature, out):
     total = s.sum() * 0
-    for row, true in zip(torch.exp(s / temperature), positive, strict=True):
+    for row, true in zip(torch.exp(s / temperature) * ~out, positive, strict=True):
         negatives = sum((z for z, p in zip(row, true, strict=True) if not p), row.sum() * 0)
         terms = [-torch.log(z / (z + negatives)) for z, p in zip(row, true, strict=True) if p]
         total = total + sum(terms) / len(terms)
@@ -72,18 +74,23 @@ def scores_of(image_index):
     return normal(max(image_index) + 1, len(image_index)).detach().tanh().requires_grad_()
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("margin", [0.2, 3.0])
 @pytest.mark.parametrize("image_index", image_indices(), ids=str)
-def test_losses_of_all_pairs(image_index, margin):
+def test_losses_of_all_pairs(image_index, margin, share):
+    """Some pairs of other images, or all, are left out of the negatives."""
     scores, index = scores_of(image_index), torch.tensor(image_index)
+    out = left_out(positive_pairs(scores, index), share)
+    passed = out if share else None
     for mining in ("hardest", "all", "mean"):
-        expected = naive_triplet(scores, image_index, margin, mining)
-        assert_same(triplet(scores, index, margin, mining), expected, [scores])
+        expected = naive_triplet(scores, image_index, margin, mining, out)
+        assert_same(triplet(scores, index, margin, mining, passed), expected, [scores])
     temperature = margin / 3
-    expected = naive_info_nce(scores, image_index, temperature)
-    assert_same(info_nce(scores, index, temperature), expected, [scores])
-    expected = naive_sigmoid(scores / temperature - margin, image_index)
-    assert_same(sigmoid_pairs(scores / temperature - margin, index), expected, [scores])
+    expected = naive_info_nce(scores, image_index, temperature, out)
+    assert_same(info_nce(scores, index, temperature, passed), expected, [scores])
+    expected = naive_sigmoid(scores / temperature - margin, image_index, out)
+    result = sigmoid_pairs(scores / temperature - margin, index, passed)
+    assert_same(result, expected, [scores])
     assert triplet(scores, index, margin) == triplet(scores, index, margin, "hardest")
 
 
@@ -109,13 +116,16 @@ def drawn_positives():
 NO_NEGATIVES = torch.tensor([[True, True, True], [False, True, False]])
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5])
 @pytest.mark.parametrize("temperature", [0.05, 1.0])
 @pytest.mark.parametrize("positive", [drawn_positives(), NO_NEGATIVES], ids=["drawn", "anchors"])
-def test_entity_contrastive(positive, temperature):
+def test_entity_contrastive(positive, temperature, share):
     scores = normal(*positive.shape).detach().tanh().requires_grad_()
-    expected = naive_anchored(scores, positive, temperature)
-    expected = expected + naive_anchored(scores.T, positive.T, temperature)
-    assert_same(entity_contrastive(scores, positive, temperature), expected, [scores])
+    out = left_out(positive, share)
+    expected = naive_anchored(scores, positive, temperature, out)
+    expected = expected + naive_anchored(scores.T, positive.T, temperature, out.T)
+    passed = out if share else None
+    assert_same(entity_contrastive(scores, positive, temperature, passed), expected, [scores])
 
 
 def test_an_anchor_without_positives_counts_as_zero():

@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from same_gradients import assert_same, image_indices, normal
+from same_gradients import assert_same, image_indices, left_out, normal
 
 from manymatch.losses.probabilistic import (
     log_mean_probability,
@@ -18,20 +18,23 @@ from manymatch.losses.probabilistic import (
 )
 
 
-def naive_contrastive(logits, match):
+def naive_contrastive(logits, match, out):
     n, m, samples = logits.shape
     total = logits.sum() * 0
     for i in range(n):
-        for j in range(m):
+        for j in (j for j in range(m) if not out[i, j]):
             p = sum(1 / (1 + torch.exp(-z)) for z in logits[i, j]) / samples
             total = total - torch.log(p if match[i, j] else 1 - p)
     return total / (n * m)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5])
 @pytest.mark.parametrize(("n", "m", "samples"), [(3, 5, 4), (1, 2, 1), (2, 1, 9)])
-def test_soft_contrastive(n, m, samples):
+def test_soft_contrastive(n, m, samples, share):
     logits, match = normal(n, m, samples), torch.arange(n)[:, None] == torch.arange(m) * n // m
-    assert_same(soft_contrastive(logits, match), naive_contrastive(logits, match), [logits])
+    out = left_out(match, share)
+    result = soft_contrastive(logits, match, out if share else None)
+    assert_same(result, naive_contrastive(logits, match, out), [logits])
     assert torch.autograd.gradcheck(lambda z: soft_contrastive(z, match), [logits])
 
 
@@ -50,10 +53,12 @@ def test_log_mean_probability():
     torch.testing.assert_close(log_mean_probability(logits), expected)
 
 
-def naive_entropy(logits, labels):
+def naive_entropy(logits, labels, out=None):
     total = logits.sum() * 0
-    for row, own in zip(logits, labels, strict=True):
-        for z, y in zip(row, own, strict=True):
+    if out is None:
+        out = torch.zeros_like(labels, dtype=torch.bool)
+    for row, own, omitted in zip(logits, labels, out, strict=True):
+        for z, y in zip(row[~omitted], own[~omitted], strict=True):
             p = 1 / (1 + torch.exp(-z))
             total = total - y * torch.log(p) - (1 - y) * torch.log(1 - p)
     return total / logits.numel()
@@ -64,6 +69,9 @@ def test_match_entropy(image_index):
     logits, match = case(image_index)
     for labels in (match.double(), torch.rand(match.shape, dtype=torch.float64)):
         assert_same(match_entropy(logits, labels), naive_entropy(logits, labels), [logits])
+        out = left_out(match, 0.5)
+        expected = naive_entropy(logits, labels, out)
+        assert_same(match_entropy(logits, labels, out), expected, [logits])
     bools = soft_contrastive(logits[:, :, None], match)
     torch.testing.assert_close(match_entropy(logits, match.double()), bools)
 
@@ -88,12 +96,15 @@ def test_pseudo_positives(image_index):
     assert pseudo_positives(torch.zeros(0, 3), torch.zeros(0, 3)).shape == (0, 3)
 
 
-def naive_match(logits, match):
+def naive_match(logits, match, out=None):
     """One pair at a time; a match's probability leaves out the query's other matches."""
     total = logits.sum() * 0
-    for row, true in zip(logits, match, strict=True):
-        weights = torch.exp(row)
+    out = torch.zeros_like(match) if out is None else out
+    for row, true, omitted in zip(logits, match, out, strict=True):
+        weights = torch.exp(row) * ~omitted
         for c, own in enumerate(true):
+            if omitted[c]:
+                continue
             if own:
                 total = total - torch.log(weights[c] / (weights[c] + weights[~true].sum()))
             else:
@@ -118,6 +129,9 @@ def test_soft_match(image_index):
         logits, match = case(image_index, scale)
         for z, true in ((logits, match), (logits.T, match.T)):
             assert_same(soft_match(z, true), naive_match(z, true), [logits])
+            for share in (0.5, 1.0):
+                out = left_out(true, share)
+                assert_same(soft_match(z, true, out), naive_match(z, true, out), [logits])
     assert torch.autograd.gradcheck(lambda z: soft_match(z, match), [logits])
 
 

@@ -11,7 +11,7 @@ from small_methods import Build, builder
 from tiny_bert import make_bert
 
 from manymatch.batch.batch import Batch
-from manymatch.batch.collate import Item, collate, whole_item
+from manymatch.batch.collate import ImageItem, collate, whole_item
 from manymatch.batch.numbering import CaptionEntry, Numbering
 from manymatch.batch.scene_graph import Relation, SceneGraph
 from manymatch.batch.vocabulary import Vocabulary
@@ -51,7 +51,7 @@ def make_batch(vocabulary: Vocabulary) -> Callable[[list[int]], Batch]:
     numbering = Numbering(vocabulary)
     patterns = np.random.default_rng(0).normal(size=(len(KINDS), len(COLOURS), WIDTH))
 
-    def item(i: int) -> Item:
+    def item(i: int) -> ImageItem:
         rng = np.random.default_rng((1, i))
         kind, colour, other = i % len(KINDS), i % len(COLOURS), (i + 1) % len(KINDS)
         noise = rng.normal(size=(2 + i % 4, WIDTH)) / 10

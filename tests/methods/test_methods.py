@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small_methods import NAMES, SMALL, UNTRAINED, VARIANTS, WIDTH, encode, losses, train
+from small_methods import NAMES, SMALL, UNTRAINED, VARIANTS, WIDTH, encode, losses, settled, train
 
 from manymatch.config.names import method_names, method_titles
 from manymatch.methods import build_method, method_class
@@ -103,6 +103,22 @@ def test_the_loss_needs_only_embeddings_and_image_indices(build, make_batch, nam
             torch.manual_seed(0)
             results.append(copy.deepcopy(method).loss(*parts, batch))
     torch.testing.assert_close(*results, atol=1e-4, rtol=1e-4)
+
+
+@variants
+def test_pairs_that_are_left_out_are_no_negatives(build, make_batch, name, settings):
+    batch = make_batch(range(5))
+    others = batch.image_index != torch.arange(5)[:, None]
+
+    def terms(left_out):
+        return losses(settled(build(name, settings)), replace(batch, left_out=left_out))
+
+    plain = terms(None)
+    torch.testing.assert_close(terms(torch.zeros_like(others)), plain)
+    without_negatives = terms(others)
+    # A fresh PCME gives its negatives a probability of nearly 0.
+    assert without_negatives != plain or name == "pcme"
+    assert all(term.isfinite() for term in without_negatives.values())
 
 
 def test_an_unknown_method_is_refused_with_the_nearest(vocabulary):

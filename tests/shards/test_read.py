@@ -181,9 +181,6 @@ def test_chosen_rows_come_with_thumbnails(tiny):
     assert batches_[1].thumbnail is not None
 
 
-# --- damaged shards -------------------------------------------------------------------------
-
-
 @pytest.fixture
 def shards(tiny, tmp_path):
     return Path(shutil.copytree(tiny.shards, tmp_path / "shards"))

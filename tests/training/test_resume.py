@@ -206,7 +206,7 @@ def test_best_weights_damaged_while_training_are_one_line(new_run):
     checkpoints = killed_checkpoints(run)
     history, _ = checkpoints.find()
     next(flipped_bits(last_files(run)[2], 1))
-    with pytest.raises(CheckpointError, match="damaged or removed while training"):
+    with pytest.raises(CheckpointError, match="damaged or removed during training"):
         checkpoints.load_best(torch.nn.Linear(1, 1), history.best)
 
 

@@ -58,7 +58,7 @@ def test_memory_does_not_grow_with_the_file(path):
         (b'{"a": ["caf\xe9"]}', "the text is not UTF-8"),
         (b'{"a": ["\xed\xa0\x80"]}', "the text is not UTF-8"),
         (b'{"a": [1, {"b": NaN}]}', "at or after a[1]: not valid JSON"),
-        (b'{"a": [1, {"b": 1, "b": 2}]}', "at or after a[1]: the key 'b' stands twice"),
+        (b'{"a": [1, {"b": 1, "b": 2}]}', "at or after a[1]: the key 'b' occurs twice"),
         (b'{"a": [' + b"[" * 100_000, "inside each other"),
         (b'{"a": ["", "a \\ud83d dog"]}', "half a character, \\ud83d"),
         (b'\xef\xbb\xbf{"a": ["\\uDE00\\ud83d"]}', "half a character, \\uDE00"),
@@ -83,7 +83,7 @@ def test_a_list_at_the_top(path):
     for content, words in (
         (b'{"a": 1}', "expected a JSON list"),
         (b"[1] 2", r"\[1\]: not valid JSON"),
-        (b'[1, {"b": 1, "b": 2}]', r"\[1\]: the key 'b' stands twice"),
+        (b'[1, {"b": 1, "b": 2}]', r"\[1\]: the key 'b' occurs twice"),
         (b"[" * 100_000, r"\[0\]: more than 100 lists"),
     ):
         path.write_bytes(content)

@@ -68,6 +68,9 @@ class Batch(OnDevice):
     word_padding: PaddedSequences  # of `words`
     boxes: Tensor | None = None  # (n, R, 4) float32, x1 y1 x2 y2 in 0..1, where the store has them
     graphs: Graphs | None = None
+    image_rows: Tensor | None = None  # (n,) int64 rows in `training.true_pairs.TruePairs`
+    caption_rows: Tensor | None = None  # (m,) int64, the same of captions
+    left_out: Tensor | None = None  # (n, m) bool: pairs of other images that are no negatives
 
     @property
     def region_mask(self) -> Tensor:

@@ -7,7 +7,7 @@ import unicodedata
 from html.entities import html5
 
 MAX_CHARACTERS = 2000
-"""Maximum length of a caption. Captions of the usual datasets have fewer than 500 characters."""
+"""Maximum length of a caption. Captions of the usual data sets have fewer than 500 characters."""
 
 _TAGS = (
     "a|abbr|article|b|big|blockquote|body|br|center|code|div|em|font|form|h[1-6]|head|hr|html|i"

@@ -22,7 +22,7 @@ from manymatch.batch.scene_graph import MAX_ATTRIBUTES
 
 
 @dataclass(frozen=True)
-class Item:
+class ImageItem:
     """One image of a batch with its captions.
 
     `features (n, F)`; `real (n,)` is False for the rows that are dropped; `boxes (n, 4)` or None.
@@ -40,9 +40,9 @@ def whole_item(
     features: np.ndarray,
     boxes: np.ndarray | None = None,
     captions: Sequence[NumberedCaption] = (),
-) -> Item:
+) -> ImageItem:
     """An image of whose features no row is dropped."""
-    return Item(image_id, features, np.ones(len(features), np.bool_), boxes, captions)
+    return ImageItem(image_id, features, np.ones(len(features), np.bool_), boxes, captions)
 
 
 def collate_captions(captions: Sequence[NumberedCaption]) -> Batch:
@@ -50,7 +50,7 @@ def collate_captions(captions: Sequence[NumberedCaption]) -> Batch:
     return collate([whole_item("", np.zeros((1, 1), np.float16), captions=captions)])
 
 
-def collate(items: Sequence[Item]) -> Batch:
+def collate(items: Sequence[ImageItem]) -> Batch:
     """A batch of the images and all their captions (an image may have none), in the given order."""
     captions = [caption for item in items for caption in item.captions]
     words, lengths = pad_words([caption.words for caption in captions])

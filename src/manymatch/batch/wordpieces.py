@@ -121,7 +121,7 @@ def _tokenizer_text(folder: Path) -> str:
     ids = {piece: number for number, piece in enumerate(pieces)}
     if len(ids) < len(pieces):
         twice = repeated(pieces)
-        raise DataError(f"{folder / 'vocab.txt'}: the piece {twice!a:.60} stands twice")
+        raise DataError(f"{folder / 'vocab.txt'}: the piece {twice!a:.60} occurs twice")
     tokenizer = Tokenizer(WordPiece(ids, unk_token="[UNK]"))
     tokenizer.normalizer = BertNormalizer(lowercase=bool(lowercase))
     tokenizer.pre_tokenizer = BertPreTokenizer()

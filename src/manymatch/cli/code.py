@@ -44,7 +44,7 @@ def entries_by_stage(params: Params) -> dict[str, list[str]]:
     An entry `manymatch.config.params:NAME` stands for the defaults of the stage's settings.
 
     Raises:
-        ConfigError: a dataset, preset, method, backbone or format does not exist.
+        ConfigError: a data set, preset, method, backbone or format does not exist.
     """
     from manymatch import datasets, features
     from manymatch.features import importers

@@ -1,4 +1,4 @@
-"""The stages that make the data, from a dataset's own files to shards."""
+"""The stages that make the data, from a data set's own files to shards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ commands = typer.Typer()
 
 
 def _with_seal(place: Callable[[str], Path]) -> Callable[[str], list[Path]]:
-    """The file at `place` of a dataset, and the seal beside the file."""
+    """The file at `place` of a data set, and the seal beside the file."""
 
     def paths(dataset: str) -> list[Path]:
         return [place(dataset), seal_path(place(dataset))]
@@ -31,7 +31,7 @@ def _with_seal(place: Callable[[str], Path]) -> Callable[[str], list[Path]]:
 @commands.command()
 @writes(LAYOUT.raw, reads=[])
 def download(dataset: DatasetName) -> None:
-    """Fetch or generate a dataset's own files: data/raw/DATASET."""
+    """Fetch or generate a data set's own files: data/raw/DATASET."""
     from manymatch.datasets import download as stage
 
     stage.download(dataset, project.params().source(dataset), LAYOUT.raw(dataset))
@@ -106,7 +106,7 @@ def features(
 
 
 def _captions(dataset: str) -> Path:
-    """The caption table; without it, an unknown dataset is a `ConfigError`."""
+    """The caption table; without it, an unknown data set is a `ConfigError`."""
     from manymatch import datasets
 
     table = LAYOUT.captions(dataset)

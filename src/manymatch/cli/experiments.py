@@ -43,7 +43,7 @@ def _shards(dataset: str) -> Path:
 def experiment(
     subject: Annotated[
         str,
-        typer.Argument(metavar="FILE|DATASET", help="experiments/NAME.yaml, or a dataset."),
+        typer.Argument(metavar="FILE|DATASET", help="experiments/NAME.yaml, or a data set."),
     ],
     presets: Annotated[
         list[str] | None,
@@ -64,7 +64,7 @@ def experiment(
     dataset: Annotated[
         str | None,
         typer.Option(
-            callback=check_name, help="With FILE: the dataset of the presets, instead of FILE's."
+            callback=check_name, help="With FILE: the data set of the presets, instead of FILE's."
         ),
     ] = None,
     seeds: Annotated[
@@ -109,7 +109,7 @@ def experiment(
     if file and (presets or over):
         raise ConfigError("experiment: a FILE names its presets. Leave out PRESET and --over")
     if dataset and not file:
-        raise ConfigError("--dataset: the first argument is the dataset. Leave out --dataset")
+        raise ConfigError("--dataset: the first argument is the data set. Leave out --dataset")
     project.require_project()
     if not file:
         checked_name(subject, "experiment")

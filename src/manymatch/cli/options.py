@@ -45,7 +45,7 @@ DatasetName = Annotated[
     str,
     typer.Argument(
         callback=check_name,
-        help="A dataset: scenes, flickr8k, flickr30k, coco, cub, youcook2, msrvtt, lsmdc, "
+        help="A data set: scenes, flickr8k, flickr30k, coco, cub, youcook2, msrvtt, lsmdc, "
         "conceptual_captions, or the name that was given to 'init'.",
     ),
 ]

@@ -25,15 +25,20 @@ if TYPE_CHECKING:
 commands = typer.Typer()
 
 _BETWEEN_LOOKS = 5.0
-"""Seconds between two looks of `index --watch` at the source."""
+"""Seconds between two checks of the source by `index --watch`."""
 
 
-def _target(to: Path | None, name: str | None) -> Path:
+def _target(source: Path | None, model: str | None, to: Path | None, name: str | None) -> Path:
     """The index that a command writes: the folder `--to`, or that of an index of params.yaml."""
-    if (to is None) == (name is None):
+    given = {"SOURCE": source, "--model MODEL": model, "--to FOLDER": to}
+    missing = [option for option, value in given.items() if value is None]
+    if name is None and missing:
         raise ConfigError(
-            "give SOURCE, --model and --to, or else --name with the name of an index in params.yaml"
+            f"missing: {', '.join(missing)}. Add what is missing, or give --name alone with the "
+            "name of an index in params.yaml"
         )
+    if name is not None and len(missing) < len(given):
+        raise ConfigError("--name: params.yaml gives SOURCE, --model and --to. Leave them out")
     return to or (LAYOUT.indexes / str(name)).resolve()
 
 
@@ -85,15 +90,17 @@ def index(
     from manymatch.search.index.sources import source_of
 
     if part and watch:
-        raise ConfigError("--watch: a part is made once. Give the option without --part.")
+        raise ConfigError("--watch cannot be combined with --part. Remove one of the two options.")
     if part and table:
-        raise ConfigError("--table: a part holds no facts. Give the table without --part.")
-    to = _target(to, name)
-    if name is not None and source is model is None:
+        raise ConfigError(
+            "--table cannot be combined with --part. Give the table to the command that joins the "
+            "parts."
+        )
+    to = _target(source, model, to, name)
+    if name is not None:
         listed = project.params().index(name)
         source, model = Path(listed.source), str(LAYOUT.models / listed.model)
-    elif name is not None or source is None or model is None:
-        raise ConfigError("give all of SOURCE, --model and --to, or --name alone")
+    assert source is not None and model is not None
     items = source_of(source, split)
     loaded = load(model, device)
     parts = Parts(_parts(to), None if part is None else Part.read(part))
@@ -126,7 +133,7 @@ def _states(source: Source) -> list[tuple[str, int, int]] | None:
 
 
 def _parts(index: Path) -> Path:
-    """The folder of the parts: beside the parts of the stages if the index is a stage's output.
+    """The folder of the parts. The parts of a stage's index lie with the parts of other stages.
 
     Args:
         index: a path without links.
@@ -257,7 +264,9 @@ def serve(
     if shard_of and (shards or len(indexes) > 1):
         raise ConfigError("--shard-of: expected one folder. Serve each shard by its own command.")
     if model and shards:
-        raise ConfigError("--model: the services of the shards have their model. Leave the option.")
+        raise ConfigError(
+            "--model cannot be combined with --shards. Each service of a shard has its own model."
+        )
     from manymatch.search.service.server import serve as run
 
     run(indexes, host, port, rate, shards, shard_of, model)

@@ -75,10 +75,10 @@ def preset_path(presets: Path, dataset: str, name: str) -> Path:
     path = folder / f"{checked_name(name, 'preset')}.yaml"
     if not folder.is_dir():
         folders = [folder.name for folder in presets.glob("*/")]
-        raise ConfigError(f"{path}: no presets for dataset '{dataset}'{nearest(dataset, folders)}")
+        raise ConfigError(f"{path}: no presets for data set '{dataset}'{nearest(dataset, folders)}")
     if not path.is_file():
         known = [file.stem for file in folder.glob("*.yaml")]
-        raise ConfigError(f"{path}: no such preset for dataset '{dataset}'{nearest(name, known)}")
+        raise ConfigError(f"{path}: no such preset for data set '{dataset}'{nearest(name, known)}")
     return path
 
 

@@ -57,7 +57,7 @@ class Extraction(Strict):
     """One backbone's extraction. `weights`: a local file or folder, for backbones that bring none.
 
     `regions`: the fewest and the most regions that a detector keeps of an image; one number is the
-    most. `published`: the datasets whose features are imported instead.
+    most. `published`: the data sets whose features are imported instead.
 
     `kind`: the backbone; null: the one that is called like the extraction. Of `kind: hf`, `model`
     is a folder or NAME@REVISION on the hub. `grid`: cells in a row; `layer`: -1 is the last one;
@@ -202,7 +202,7 @@ class Params(Strict):
     """By DATASET-PRESET."""
     ensembles: Annotated[tuple[Ensemble, ...], AfterValidator(_different)] = ()
     experiments: dict[Name, Name] = Field(default_factory=dict)
-    """The dataset of each file in `experiments/`, which is named without `.yaml`."""
+    """The data set of each file in `experiments/`, which is named without `.yaml`."""
     indexes: dict[Name, Indexed] = Field(default_factory=dict)
     """The indexes in `data/indexes`, by name."""
     sources: dict[str, dict[str, Any]]
@@ -213,7 +213,7 @@ class Params(Strict):
     evaluation: Evaluation = Evaluation()
 
     def source(self, dataset: str) -> dict[str, Any]:
-        """The settings of a dataset's sources."""
+        """The settings of a data set's sources."""
         return _entry(self.sources, dataset, "sources")
 
     def extraction_of(self, features: str) -> Extraction:

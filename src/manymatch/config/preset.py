@@ -54,16 +54,16 @@ def _rising(epochs: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class CheckpointEvery(Strict):
-    """After an epoch a checkpoint is written if so many epochs and minutes have passed since the
-    last one. The last epoch of a training always has one."""
+    """The least number of epochs and minutes between two checkpoints. The last epoch of a training
+    always has a checkpoint."""
 
     epochs: Count = 1
     minutes: NonNegative = 0.0
 
 
 def _is_default(value: str | bool | CheckpointEvery) -> bool:
-    """Whether a preset leaves the key out of its file, as presets before this key do."""
-    return value in ("auto", "dvclive", "float32", CheckpointEvery())
+    """Whether a preset file omits the key. Files that are older than the key omit it too."""
+    return value in ("auto", "batch", "dvclive", "float32", CheckpointEvery())
 
 
 class Optimizer(Strict):
@@ -137,7 +137,7 @@ class Training(Strict):
 
     epochs: Count = 30
     images_per_batch: Annotated[int, Field(ge=2)] = 64
-    """At least 2: a single image has no other images' captions to be told from."""
+    """At least 2, because a single image has no captions of other images as negatives."""
     captions_per_image: Count | None = None
     """Captions that are drawn for each image in an epoch; null: all captions."""
     accumulate: Count = 1
@@ -172,21 +172,26 @@ class Training(Strict):
     """The numbers in which devices exchange gradients; bfloat16 halves the bytes."""
     shared_statistics: Annotated[bool, Field(exclude_if=operator.not_)] = False
     """Whether the batch norms of a CNN use the statistics of all devices together. The papers' code
-    used those of each GPU. All other batch norms use those of all devices."""
+    used the statistics of each GPU. All other batch norms use those of all devices."""
     features_in: Literal["auto", "shards", "memory", "device"] = "auto"
     """Where the training split's features are between epochs. The results are the same.
 
     `shards`: on the disk; worker processes read and decode them in each epoch.
-    `memory`: in memory that the processes of a host share, 2 bytes a number: Flickr30K's regions
-    take 4.3 GB, COCO's 16.7 GB. `device`: the same on each GPU, which nothing is copied to.
+    `memory`: in memory that the processes of a host share, with 2 bytes for each number.
+    Flickr30K's regions take 4.3 GB, COCO's 16.7 GB. `device`: in the memory of each GPU, so that no
+    step copies features to a GPU.
     `auto`: on the device if a quarter of the GPU's free memory is enough; else in memory if a
     quarter of what the host has free is enough; else in shards.
     """
+    negatives: Annotated[Literal["batch", "oracle"], Field(exclude_if=_is_default)] = "batch"
+    """Which captions are negatives of an image. `batch`: those of all other images of the batch.
+    `oracle`: without those that are true of the image by the data set's judgments. `scenes` has
+    judgments of training images. The setting measures what false negatives cost."""
     logger: Annotated[Logger, Field(exclude_if=_is_default)] = "dvclive"
     """The library that writes the curves. All but `csv` belong to an extra: `pipeline` for dvclive,
     else the extra of the same name."""
     checkpoint_every: Annotated[CheckpointEvery, Field(exclude_if=_is_default)] = CheckpointEvery()
-    """How often a training writes what a killed training resumes from."""
+    """How often a training writes a checkpoint, from which a killed training resumes."""
     patience: Count | None = None
     """Number of epochs without a better validation rsum after which training stops."""
 
@@ -194,9 +199,9 @@ class Training(Strict):
 class WarmStart(Strict):
     """The trained model from which training starts (the source), and the parts that do not fit.
 
-    Every parameter and buffer of the source must have a counterpart of equal shape in the method,
-    and every parameter and buffer of the method one in the source, except for those named here.
-    Word vectors are matched by word.
+    Every parameter and buffer of the source must have a counterpart of equal shape in the method.
+    Every parameter and buffer of the method must have a counterpart in the source. The parts that
+    are named here are excepted. Word vectors are matched by word.
 
     `params.yaml` names such a preset with its source under `warm_starts`, not under `presets`,
     because a stage of a DVC matrix cannot wait for another stage of the matrix. `dvc repro` then

@@ -1,8 +1,8 @@
-"""The datasets by name.
+"""The data sets by name.
 
-To add a dataset, write a module or package `manymatch.datasets.NAME` with a subclass of
-`manymatch.datasets.base.Dataset`, and add one line to `DATASETS`. A dataset's module is imported
-only when the dataset is used.
+To add a data set, write a module or package `manymatch.datasets.NAME` with a subclass of
+`manymatch.datasets.base.Dataset`, and add one line to `DATASETS`. A data set's module is imported
+only when the data set is used.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ DATASETS = {
     "conceptual_captions": "ConceptualCaptions",
     "own": "Own",
 }
-"""Name of the dataset -> class in the module of this name, or MODULE:CLASS. `own` is a kind: its
-datasets have names of their own. So have further generated datasets of the kind `scenes`."""
+"""Name of the data set -> class in the module of this name, or MODULE:CLASS. `own` is a kind: its
+data sets have names of their own. So have further generated data sets of the kind `scenes`."""
 
 
 def entry_point(name: str) -> str:
-    """Return MODULE:CLASS of the dataset `name`, which may be one of another installed package.
+    """Return MODULE:CLASS of the data set `name`, which may be one of another installed package.
 
     Raises:
-        ConfigError: no dataset has this name; the message names the nearest one.
+        ConfigError: no data set has this name; the message names the nearest one.
     """
     own = {key: _place(key) for key in DATASETS}
-    return registered("datasets", name, own, "dataset")
+    return registered("datasets", name, own, "data set")
 
 
 def _place(name: str) -> str:
@@ -47,7 +47,7 @@ def _place(name: str) -> str:
 
 
 def dataset(name: str) -> Dataset:
-    """Return the dataset called `name`; its module is imported only now."""
+    """Return the data set called `name`; its module is imported only now."""
     module, attribute = entry_point(name).split(":")
     cls: type[Dataset] = getattr(import_module(module), attribute)
     return cls()
@@ -59,6 +59,6 @@ def kind(name: str, settings: Mapping[str, Any]) -> str:
 
 
 def check_settings(name: str, settings: Mapping[str, Any]) -> Strict:
-    """Validate `sources.NAME` of params.yaml against the settings of dataset `name`."""
+    """Validate `sources.NAME` of params.yaml against the settings of data set `name`."""
     model = dataset(kind(name, settings)).settings_model
     return validate(model, dict(settings), f"params.yaml: sources.{name}")

@@ -1,4 +1,4 @@
-"""What every dataset provides: files under `data/raw/NAME`, and the rows of its caption table."""
+"""What every data set provides: files under `data/raw/NAME`, and the rows of its caption table."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ CAPTION_PARSER = b"parser"
 """The caption table's metadata: the spaCy model of captions in another language than English."""
 
 RELEVANCE = pa.schema([("image_id", pa.string()), ("caption_id", pa.string())])
-"""`data/captions/NAME.relevance.parquet`: the positives of the validation and test splits beyond
-each image's own captions. The schema's metadata has the key `complete`: "true" if the table lists
-every positive (scenes); "false" if only a sample of pairs was judged, so that only queries with an
-additional positive are scored."""
+"""`data/captions/NAME.relevance.parquet`: the positives of each split beyond each image's own
+captions. Those of the training split are read by `training.negatives: oracle` alone. The schema's
+metadata has the key `complete`: "true" if the table lists every positive (scenes); "false" if only
+a sample of pairs was judged, so that only queries with an additional positive are scored."""
 JUDGED = RELEVANCE.append(pa.field("relevant", pa.bool_()))
 """A relevance table that also has pairs which people judged false (`relevant` is false)."""
 
@@ -125,7 +125,7 @@ def missing_file(key: str, path: str | None, what: str) -> Need | None:
 
 
 class Dataset(ABC):
-    """One dataset. `manymatch.datasets.DATASETS` lists all datasets by name."""
+    """One data set. `manymatch.datasets.DATASETS` lists all data sets by name."""
 
     settings_model: ClassVar[type[Strict]]
     """The model of `sources.NAME` in params.yaml."""

@@ -1,4 +1,4 @@
-"""The stage `captions`: write a dataset's checked caption table, vocabulary and judged pairs."""
+"""The stage `captions`: write a data set's checked caption table, vocabulary and judged pairs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def write_captions(
     minimum_count: int,
     kind: str | None = None,
 ) -> None:
-    """Write the caption table, vocabulary and judged pairs of dataset `name`, with files in `raw`.
+    """Write the caption table, vocabulary and judged pairs of data set `name`, with files in `raw`.
 
     `kind`: which of `datasets.DATASETS` reads the files, if not the one of this name.
     The vocabulary keeps words that occur at least `minimum_count` times in training captions.
@@ -106,7 +106,7 @@ class Ledger:
         for split, purpose in (("train", "training"), ("validation", "validation")):
             if split not in images:
                 raise DataError(
-                    f"{name}: no captions of {purpose} images. Check the dataset's splits"
+                    f"{name}: no captions of {purpose} images. Check the data set's splits"
                 )
 
     def pair_fault(self, image_id: str, caption_id: str) -> str | None:
@@ -118,8 +118,8 @@ class Ledger:
             return f"no caption '{caption_id}' in the caption table"
         if own_image == image_id:
             return f"'{caption_id}' is an own caption of image '{image_id}'"
-        if split == "train" or split != self._images[own_image]:
-            return f"'{image_id}' and '{caption_id}' are not in the same evaluated split"
+        if split != self._images[own_image]:
+            return f"'{image_id}' and '{caption_id}' are not in the same split"
         return None
 
     def summary(self) -> str:
@@ -161,7 +161,7 @@ def _row_fault(row: Caption) -> str | None:
         return f"unknown split '{row.split}' (known: {', '.join(SPLITS)})"
     file, path = row.file, PurePosixPath(row.file)
     if not path.parts or path.is_absolute() or ".." in path.parts or not file.isprintable():
-        return f"file name {shown(file)} leaves the dataset's folder or has unprintable characters"
+        return f"file name {shown(file)} leaves the data set's folder or has unprintable characters"
     return caption_fault(row.caption)
 
 

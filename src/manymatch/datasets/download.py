@@ -1,4 +1,4 @@
-"""The stage `download`: put a dataset's files under `data/raw/NAME`, all of them or none."""
+"""The stage `download`: put a data set's files under `data/raw/NAME`, all of them or none."""
 
 from __future__ import annotations
 

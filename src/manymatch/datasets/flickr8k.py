@@ -69,7 +69,7 @@ class Flickr8kSettings(SourceSettings):
         if self.folder is None and None in (self.images, self.captions):
             raise ConfigError(
                 "params.yaml: sources.flickr8k: no source of images or captions. Set 'folder' to a "
-                "folder with the dataset's files, or set 'images' and 'captions'"
+                "folder with the data set's files, or set 'images' and 'captions'"
             )
         return self
 

@@ -32,7 +32,7 @@ class ImageFolder(Strict):
     folder: str | None = None
     """Absolute path of the user's folder, whose images were not copied. Null: the raw folder."""
     absent: bool = False
-    """The dataset is used without images, with published features."""
+    """The data set is used without images, with published features."""
     only_present: bool = False
     """The caption table leaves out images whose image file is missing."""
 
@@ -42,7 +42,7 @@ class ImageFolder(Strict):
 
 
 def read_image_folder(raw: Path) -> ImageFolder:
-    """Return where the images of the dataset under `raw` are."""
+    """Return where the images of the data set under `raw` are."""
     record = raw / _RECORD
     if not record.is_file():
         return ImageFolder()
@@ -81,7 +81,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Image:
-    """An image with its captions, as read from a dataset's files.
+    """An image with its captions, as read from a data set's files.
 
     `file` is the image's usual file name, without folders. `id` defaults to the stem of `file`, and
     the id of caption k to `FILE#k`.
@@ -111,7 +111,7 @@ def caption_rows(
 
     Args:
         key: an image and an image file belong together if `key` is equal for both file names.
-        clean: the caption of a text.
+        clean: a function that returns the caption for a raw text.
 
     Raises:
         DataError: two different image files have the same key.
@@ -152,7 +152,7 @@ def settle_images(images: Iterable[Path] | None, raw: Path, only_present: bool) 
     are.
 
     Archives are unpacked. A single folder is used in place: its images are not copied, and DVC does
-    not track them. If `images` is None, the dataset is used without images.
+    not track them. If `images` is None, the data set is used without images.
     """
     sources = None if images is None else list(images)
     if sources is None:

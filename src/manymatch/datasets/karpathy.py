@@ -33,7 +33,7 @@ PUBLISHED = Source(
 )
 """The files of all three data sets."""
 _SHORT_NAME = "dataset.json"
-"""The name of the file in archives of a single dataset, such as `coco.zip`."""
+"""The name of the file in archives of a single data set, such as `coco.zip`."""
 
 
 def read_karpathy(path: Path, identified: bool = False) -> Iterator[Image]:

@@ -89,7 +89,7 @@ class Scenes(Dataset):
             yield Caption(image_id, row["caption_id"], split, text, file, where=where)
 
     def relevance(self, raw: Path) -> Relevance:
-        """Return all positives of the validation and test splits beyond own captions, exactly."""
+        """Return all positives of each split beyond own captions, exactly."""
         return Relevance(list(_extra_pairs(raw)), complete=True)
 
 
@@ -210,7 +210,7 @@ def _file(image_id: str) -> str:
 def _extra_pairs(raw: Path) -> Iterator[tuple[str, str]]:
     scenes = [row for _, row in read_rows(raw / SCENES, "image_id", "split")]
     captions = [row for _, row in read_rows(raw / CAPTIONS, "image_id", "caption_id")]
-    for split in ("validation", "test"):
+    for split in SPLITS:
         graphs = [row for row in scenes if row["split"] == split]
         images = [row["image_id"] for row in graphs]
         inside = set(images)

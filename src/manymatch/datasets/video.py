@@ -98,7 +98,7 @@ class Youcook2Settings(SourceSettings):
     """`sources.youcook2` of params.yaml: `annotations`, or both `train` and `test`."""
 
     annotations: Source | None = None
-    """`youcookii_annotations_trainval.json`, the dataset's own file."""
+    """`youcookii_annotations_trainval.json`, the data set's own file."""
     train: Source | None = None
     """HowTo100M's `youcook_train.pkl`, which also holds features."""
     test: Source | None = None

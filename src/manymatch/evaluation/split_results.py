@@ -99,10 +99,10 @@ def rank_split(
 def measure(ranked: RankedSplit, judgments: Judgments, dataset: str) -> dict[str, Any]:
     """`i2t`, `t2i` and `rsum` of the ranking, `multi` if pairs besides the positives are judged,
     and the numbers of the data set's other protocols (`suite`)."""
-    return own_and_judged(ranked, judgments) | suite.dataset_metrics(dataset, ranked)
+    return pair_metrics(ranked, judgments) | suite.dataset_metrics(dataset, ranked)
 
 
-def own_and_judged(ranked: RankedSplit, judgments: Judgments) -> dict[str, Any]:
+def pair_metrics(ranked: RankedSplit, judgments: Judgments) -> dict[str, Any]:
     """`i2t`, `t2i` and `rsum`, and `multi` if there are judgments."""
     values = recall_of(ranked.ranking)
     if judgments:

@@ -143,7 +143,7 @@ def train_preset(
     """
     from manymatch.training.train import train
 
-    model = folder / "model"
+    model, relevance = folder / "model", layout.relevance(dataset)
     if not model.exists():
         train(
             preset,
@@ -154,6 +154,7 @@ def train_preset(
             folder / "checkpoints",
             layout.models,
             end_of_epoch=end_of_epoch,
+            relevance=relevance if relevance.is_file() else None,
         )
     return model
 

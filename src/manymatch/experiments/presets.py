@@ -79,7 +79,7 @@ class PresetPlan(Plan):
         no_preset = self.preset is not None and preset is None and PRESET not in self.set
         if no_preset or (self.points and not points):
             raise ConfigError(
-                f"{where}: no preset for dataset '{self.dataset}'. Choose a dataset of the file "
+                f"{where}: no preset for data set '{self.dataset}'. Choose a data set of the file "
                 f"({', '.join(datasets(self))}) or name a preset with --set preset=NAME"
             )
         published = {} if changed else self.published

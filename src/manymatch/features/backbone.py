@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from manymatch.config.params import Extraction
 from manymatch.features.image_list import Located, Picture
-from manymatch.features.layout import Kind
+from manymatch.features.layout import FeatureType
 from manymatch.networks.backbones.normalised import Normalised
 from manymatch.util.images import read_crops
 
@@ -30,7 +30,7 @@ class Sources:
     """What a backbone is built from."""
 
     raw: Path
-    """The dataset's raw folder."""
+    """The data set's raw folder."""
     weights: str | None
     """A local file, folder or hub name. None: the backbone's default."""
     regions: tuple[int, int] = (36, 36)
@@ -47,9 +47,9 @@ class Backbone(ABC):
     """
 
     full_size = False
-    """Whether `read` needs a picture in its full size: a second crop would cut off more."""
+    """Whether `read` needs the picture in its full size. A second crop would cut off more."""
     finds_boxes = False
-    """Whether `boxes` does not know the boxes."""
+    """Whether the backbone detects the boxes of an image. If not, `boxes` returns known boxes."""
     most_crops = 1
     """The most crops of an image."""
     resample = Image.Resampling.BICUBIC
@@ -65,9 +65,10 @@ class Backbone(ABC):
         preprocessing: str,
         weights_sha256: str | None = None,
     ) -> None:
-        """`weights_sha256`: the hash of the weights' file; None: that of their names and values."""
+        """`weights_sha256`: the hash of the weights' file. With None, the hash covers the names and
+        values of all weights."""
         self.network = None if network is None else network.eval().requires_grad_(False)
-        self.dtype: Kind = "uint8" if network is None else "float16"
+        self.dtype: FeatureType = "uint8" if network is None else "float16"
         self.size = size
         self.width = width
         self.max_regions = max_regions
@@ -165,7 +166,7 @@ class RegionBackbone(Backbone):
 
 
 class LocatingBackbone(RegionBackbone):
-    """A `RegionBackbone` that finds the boxes of an image itself, before `read`."""
+    """A `RegionBackbone` that detects the boxes of an image before `read`."""
 
     finds_boxes = True
 
@@ -197,7 +198,7 @@ def grid_boxes(cells: int) -> NDArray[np.float32]:
 
 
 def _digest(network: nn.Module) -> str:
-    """SHA-256 of all parameters and buffers, sorted by name, whatever file they come from."""
+    """SHA-256 of all parameters and buffers, sorted by name. The file's format does not count."""
     digest = hashlib.sha256()
     for name, value in sorted(network.state_dict().items()):
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
@@ -208,12 +209,12 @@ def _digest(network: nn.Module) -> str:
 class Detector(ABC):
     """Converts an image of any size into at most `max_regions` regions with boxes."""
 
-    dtype: Kind = "float16"
+    dtype: FeatureType = "float16"
     finds_boxes = True
     slow_on_gpu: str | None = None
-    """A line for the user of a GPU: what is missing for full speed. None: nothing."""
+    """A message for the user of a GPU that says what is missing for full speed. None: nothing."""
     network: nn.Module
-    """In evaluation, without gradients."""
+    """The network in evaluation mode, without gradients."""
     width: int
     max_regions: int
     weights_sha256: str

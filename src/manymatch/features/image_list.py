@@ -50,7 +50,7 @@ def list_images(captions: Path, raw: Path, features: str = "FEATURES") -> list[I
     for image_id, file in read_columns(captions, ("image_id", "file")):
         if files.setdefault(image_id, file) != file:
             raise DataError(
-                f"{captions}: image '{image_id}': two files, {files[image_id]} and {file}"
+                f"{captions}: image '{image_id}' has two files, {files[image_id]} and {file}"
             )
     folder = read_image_folder(raw)
     if folder.absent:

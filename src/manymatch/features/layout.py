@@ -33,8 +33,8 @@ FORMAT, VERSION = "manymatch-features", "2"
 AGAIN = ". Run the stage 'features' again"
 _LIBRARY = ("v110", "v110")
 """A fixed version of the format, so that equal content gives equal bytes."""
-Kind = Literal["float16", "float32", "uint8"]
-FEATURES: dict[Kind, np.dtype[Any]] = {
+FeatureType = Literal["float16", "float32", "uint8"]
+FEATURES: dict[FeatureType, np.dtype[Any]] = {
     "float16": np.dtype("<f2"),
     "float32": np.dtype("<f4"),
     "uint8": np.dtype("u1"),
@@ -45,7 +45,7 @@ CHECKSUM_BYTES = 4
 
 @dataclass(frozen=True)
 class Layout:
-    """What a store holds besides its rows."""
+    """The contents of a store besides its rows."""
 
     image_ids: list[str]
     max_regions: int
@@ -64,15 +64,15 @@ def checksum(data: bytes | memoryview) -> bytes:
     words = np.frombuffer(data, np.uint8)
     if len(words) % 2:
         words = np.append(words, np.uint8(0))
-    pair = words.view("<u2").astype(np.float64) @ _weights(len(words) // 2)
+    pair = words.view("<u2").astype(np.float64) @ _checksum_factors(len(words) // 2)
     # HDF5 adds carries to the low bits, which leaves 65535 in the place of 0, but for a sum of 0.
     low, high = (total and (total - 1) % 65535 + 1 for total in map(int, pair))
     return low.to_bytes(2, "big") + high.to_bytes(2, "big")
 
 
 @lru_cache(maxsize=8)
-def _weights(count: int) -> NDArray[np.float64]:
-    """(count, 2): the weights of the words in the two sums."""
+def _checksum_factors(count: int) -> NDArray[np.float64]:
+    """Return the factors (count, 2) of the 16-bit words in the two checksum sums."""
     return np.stack([np.ones(count), np.arange(count, 0, -1, dtype=np.float64)], axis=1)
 
 
@@ -92,7 +92,7 @@ def all_finite(values: NDArray[Any]) -> bool:
 
 
 def check_ids(path: Path, image_ids: Sequence[str]) -> None:
-    """Refuse to write a store to `path` unless the ids are distinct and HDF5 can hold them."""
+    """Raise a `DataError` for `path` unless the ids are distinct and HDF5 can store them."""
     if not image_ids:
         raise DataError(f"{path}: there are no images to write features of")
     image_id, count = Counter(image_ids).most_common(1)[0]
@@ -139,7 +139,7 @@ def _fixed_string(values: Sequence[bytes]) -> np.dtype[Any]:
 def _create_dataset(
     file: h5py.File, name: str, shape: tuple[int, ...], chunk: tuple[int, ...], dtype: np.dtype[Any]
 ) -> None:
-    """Create a dataset whose chunks get their places in the file now."""
+    """Create a dataset. Its chunks get their places in the file at once."""
     settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     settings.set_chunk(chunk)
     settings.set_fletcher32()
@@ -152,7 +152,7 @@ def _create_dataset(
 def has_row_checksums(dataset: h5py.Dataset) -> bool:
     """Whether each row is a chunk with a checksum and without compression, as `create` makes them.
 
-    Other programs may write other chunks, or none.
+    Other programs may write other chunks, or no chunks.
     """
     if dataset.chunks != (1, *dataset.shape[1:]) or not dataset.fletcher32:
         return False
@@ -161,7 +161,7 @@ def has_row_checksums(dataset: h5py.Dataset) -> bool:
 
 
 def chunk_places(file: h5py.File, name: str) -> NDArray[np.int64]:
-    """(n,) the place in the file of each chunk of a dataset, by row."""
+    """Return the offsets (n,) of the chunks of a dataset in the file, by row."""
     dataset = file[name]
     places = np.zeros(dataset.id.get_num_chunks(), np.int64)
 
@@ -173,7 +173,7 @@ def chunk_places(file: h5py.File, name: str) -> NDArray[np.int64]:
 
 
 def inspect(file: h5py.File, path: Path) -> Layout:
-    """The layout of an opened store. A `DataError` names `path` if the file is no store."""
+    """The layout of an opened store. A `DataError` names `path` if the file is not a store."""
     attributes: dict[str, str] = {}
     for name in file.attrs:
         if not _is_fixed_string(file.attrs.get_id(name).dtype):

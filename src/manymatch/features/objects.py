@@ -27,7 +27,7 @@ def build(name: str, sources: Sources) -> ObjectBackbone:
     """Return the backbone for the boxes in `sources.raw`.
 
     Raises:
-        DataError: the dataset has no boxes.
+        DataError: the data set has no boxes.
     """
     settings = Extraction(kind="lite0", size=SIZE)
     inner = lite.build("lite0", replace(sources, settings=settings))
@@ -44,7 +44,7 @@ class ObjectBackbone(RegionBackbone):
     def boxes(self, image_id: str) -> NDArray[np.float32]:
         if image_id not in self._boxes:
             raise DataError(
-                f"boxes.parquet: no boxes of image '{image_id}'. Download the dataset again"
+                f"boxes.parquet: no boxes of image '{image_id}'. Download the data set again"
             )
         return self._boxes[image_id]
 
@@ -53,10 +53,10 @@ def read_boxes(path: Path) -> dict[str, NDArray[np.float32]]:
     """Return the boxes (k, 4) of each image, x1 y1 x2 y2 in 0..1, by image_id."""
     if not path.is_file():
         others = ", ".join(sorted(set(BACKBONES) - {"objects"}))
-        raise DataError(f"{path}: this dataset has no boxes, which 'objects' needs. Use {others}")
-    table = read_table(path, _BOXES, "Download the dataset again.").to_pydict()
+        raise DataError(f"{path}: this data set has no boxes, which 'objects' needs. Use {others}")
+    table = read_table(path, _BOXES, "Download the data set again.").to_pydict()
     if not table["image_id"]:
-        raise DataError(f"{path}: the table is empty. Download the dataset again")
+        raise DataError(f"{path}: the table is empty. Download the data set again")
     arrays: dict[str, NDArray[np.float32]] = {}
     for image_id, boxes in zip(table["image_id"], table["boxes"], strict=True):
         try:

@@ -58,7 +58,7 @@ class FeatureWriter:
         *,
         max_regions: int,
         width: int,
-        dtype: layout.Kind = "float16",
+        dtype: layout.FeatureType = "float16",
         boxes: bool = False,
         attributes: Mapping[str, str] | None = None,
         fingerprint: str | None = None,

@@ -25,6 +25,20 @@ def positive_scores(scores: Tensor, image_index: Tensor) -> Tensor:
     return scores.gather(0, image_index[None]).squeeze(0)
 
 
+def without(scores: Tensor, left_out: Tensor | None, value: float) -> Tensor:
+    """`scores` with `value` where `left_out`, which has their shape; None: no pair is left out."""
+    return scores if left_out is None else scores.masked_fill(left_out, value)
+
+
+def either(positive: Tensor, left_out: Tensor | None) -> Tensor:
+    """The pairs that are no negatives: the positives and those that are left out."""
+    return positive if left_out is None else positive | left_out
+
+
+def transposed(left_out: Tensor | None) -> Tensor | None:
+    return None if left_out is None else left_out.T
+
+
 def mean(terms: Tensor) -> Tensor:
     """The mean of all `terms`; 0, as a part of the graph, if there are no terms."""
     return terms.mean() if terms.numel() else terms.sum()
@@ -40,7 +54,9 @@ def sum_of_means(terms: Tensor, sides: Sequence[Tensor]) -> Tensor:
     return sum(others, first)
 
 
-def info_nce(scores: Tensor, image_index: Tensor, temperature: float) -> Tensor:
+def info_nce(
+    scores: Tensor, image_index: Tensor, temperature: float, left_out: Tensor | None = None
+) -> Tensor:
     """Cross-entropy of each positive pair against its negatives, both directions added.
 
     With `z = scores / temperature` and i the image of caption j, the mean over all captions j of
@@ -53,6 +69,7 @@ def info_nce(scores: Tensor, image_index: Tensor, temperature: float) -> Tensor:
         scores: `(n, m)`, images by captions.
         image_index: `(m,)` row of each caption's image.
         temperature: > 0.
+        left_out: `(n, m)` bool; pairs of other images that are no negatives either.
 
     Relations:
         `entity_contrastive` takes any positives and averages over each anchor first.
@@ -64,15 +81,15 @@ def info_nce(scores: Tensor, image_index: Tensor, temperature: float) -> Tensor:
     if not len(image_index):
         return scores.sum()  # 0, and part of the graph
     positive = positive_pairs(scores, image_index)
-    logits = scores / temperature
-    text_terms = contrastive_terms(logits, positive)
-    image_terms = contrastive_terms(logits.T, positive.T).T
+    logits, passed = scores / temperature, either(positive, left_out)
+    text_terms = contrastive_terms(logits, passed)
+    image_terms = contrastive_terms(logits.T, passed.T).T
     directions = text_terms, image_terms
     own_texts, own_images = (positive_scores(terms, image_index) for terms in directions)
     return own_texts.mean() + own_images.mean()
 
 
-def sigmoid_pairs(logits: Tensor, image_index: Tensor) -> Tensor:
+def sigmoid_pairs(logits: Tensor, image_index: Tensor, left_out: Tensor | None = None) -> Tensor:
     """Each pair of an image and a caption is classified alone: true or false.
 
     The sum over all images k and captions j of `-log sigmoid(z(k, j))` if j is a caption of k, else
@@ -81,6 +98,7 @@ def sigmoid_pairs(logits: Tensor, image_index: Tensor) -> Tensor:
     Args:
         logits: `(n, m)`, images by captions: a learned scale times scores, plus a learned bias.
         image_index: `(m,)` row of each caption's image.
+        left_out: `(n, m)` bool; pairs of other images that add nothing.
 
     Relations:
         `info_nce` normalises over the candidates of the batch; here no pair depends on another.
@@ -91,10 +109,12 @@ def sigmoid_pairs(logits: Tensor, image_index: Tensor) -> Tensor:
     """
     positive = positive_pairs(logits, image_index)
     terms = torch.nn.functional.softplus(torch.where(positive, -logits, logits))
-    return terms.sum() / max(len(image_index), 1)
+    return without(terms, left_out, 0.0).sum() / max(len(image_index), 1)
 
 
-def entity_contrastive(scores: Tensor, positive: Tensor, temperature: float) -> Tensor:
+def entity_contrastive(
+    scores: Tensor, positive: Tensor, temperature: float, left_out: Tensor | None = None
+) -> Tensor:
     """Supervised contrastive loss of images and concepts (captions and entities).
 
     The mean over images of the mean over the image's positives of
@@ -105,6 +125,7 @@ def entity_contrastive(scores: Tensor, positive: Tensor, temperature: float) -> 
         scores: `(n, C)` images by concepts.
         positive: `(n, C)` bool; a row or a column without any True counts as 0 in its mean.
         temperature: > 0; 0.01 in CORA.
+        left_out: `(n, C)` bool; pairs that are neither positives nor negatives.
 
     Relations:
         With captions alone, equally many of each image, this loss is `info_nce`. The mean over
@@ -115,12 +136,12 @@ def entity_contrastive(scores: Tensor, positive: Tensor, temperature: float) -> 
         Pham et al., CORA, CVPR 2024, L_CON; Khosla et al., Supervised Contrastive Learning,
         NeurIPS 2020, eq. 2.
     """
-    logits = scores / temperature
-    return _anchored(logits, positive) + _anchored(logits.T, positive.T)
+    logits, passed = scores / temperature, either(positive, left_out)
+    return _anchored(logits, positive, passed) + _anchored(logits.T, positive.T, passed.T)
 
 
-def _anchored(logits: Tensor, positive: Tensor) -> Tensor:
-    terms = contrastive_terms(logits, positive).masked_fill(~positive, 0.0)
+def _anchored(logits: Tensor, positive: Tensor, passed: Tensor) -> Tensor:
+    terms = contrastive_terms(logits, passed).masked_fill(~positive, 0.0)
     return mean(terms.sum(1) / positive.sum(1).clamp(min=1))
 
 

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
 
-from manymatch.losses.contrastive import contrastive_terms, mean
+from manymatch.losses.contrastive import contrastive_terms, mean, without
 
 
-def soft_contrastive(logits: Tensor, match: Tensor) -> Tensor:
+def soft_contrastive(logits: Tensor, match: Tensor, left_out: Tensor | None = None) -> Tensor:
     """The mean over all pairs of `-log p` for a match and `-log(1 - p)` otherwise.
 
     `p = mean_s sigmoid(logits_s)` over the pair's samples. The loss is computed from log
@@ -20,6 +20,7 @@ def soft_contrastive(logits: Tensor, match: Tensor) -> Tensor:
     Args:
         logits: `(n, m, S)` of S samples of each pair; in PCME `-a ||x_s - y_s|| + b`.
         match: `(n, m)` bool.
+        left_out: `(n, m)` bool; pairs that add 0 to the sum. The divisor stays `n m`.
 
     Relations:
         `soft_match` lets the candidates of a query share one probability; here every pair has
@@ -30,7 +31,7 @@ def soft_contrastive(logits: Tensor, match: Tensor) -> Tensor:
         eq. 2 to 4; Oh et al., Hedged Instance Embedding, ICLR 2019.
     """
     right = logits.where(match[:, :, None], -logits)
-    return -mean(log_mean_probability(right))
+    return -mean(without(log_mean_probability(right), left_out, 0.0))
 
 
 def log_mean_probability(logits: Tensor) -> Tensor:
@@ -38,12 +39,13 @@ def log_mean_probability(logits: Tensor) -> Tensor:
     return logsigmoid(logits).logsumexp(-1) - math.log(logits.shape[-1])
 
 
-def match_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+def match_entropy(logits: Tensor, labels: Tensor, left_out: Tensor | None = None) -> Tensor:
     """The mean over all pairs of `-y log p - (1 - y) log(1 - p)` with `p = sigmoid(logit)`.
 
     Args:
         logits: `(n, m)`; in PCME++ `-a d + b` of the closed-form distance d.
         labels: `(n, m)`, the y in [0, 1].
+        left_out: `(n, m)` bool; pairs that add 0 to the sum. The divisor stays `n m`.
 
     Relations:
         `soft_contrastive` has several samples of a pair, and labels of 0 and 1 alone.
@@ -51,7 +53,8 @@ def match_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     References:
         Chun, Improved Probabilistic Image-Text Representations (PCME++), ICLR 2024, eq. 2.
     """
-    return mean(binary_cross_entropy_with_logits(logits, labels, reduction="none"))
+    terms = binary_cross_entropy_with_logits(logits, labels, reduction="none")
+    return mean(without(terms, left_out, 0.0))
 
 
 def pseudo_positives(logits: Tensor, labels: Tensor) -> Tensor:
@@ -83,7 +86,7 @@ def pseudo_positives(logits: Tensor, labels: Tensor) -> Tensor:
     return share * largest + (1 - share) * labels
 
 
-def soft_match(logits: Tensor, match: Tensor) -> Tensor:
+def soft_match(logits: Tensor, match: Tensor, left_out: Tensor | None = None) -> Tensor:
     """The mean over all pairs of `-log P_qc` for a match and `-log(1 - P_qc)` otherwise.
 
     With `e = exp(logits)`, `P_qc = e_qc / (e_qc + sum over the non-matches of q)` for a match, so
@@ -94,6 +97,8 @@ def soft_match(logits: Tensor, match: Tensor) -> Tensor:
     Args:
         logits: `(q, c)`: MSRM's `-tau d2(q, c)` for L_d, `lambda cos(mu_q, U_c)` for L_h.
         match: `(q, c)` bool; all captions of an image are its matches.
+        left_out: `(q, c)` bool; candidates of a query that count in no sum. The divisor of the
+            mean stays `q c`.
 
     Relations:
         The terms of matches are those of `info_nce`. Unlike `info_nce`, this loss repels each
@@ -105,8 +110,11 @@ def soft_match(logits: Tensor, match: Tensor) -> Tensor:
     """
     if not logits.numel():
         return mean(logits)
+    # The floor is finite, because the gradient of a logsumexp over -inf alone is NaN.
+    logits = without(logits, left_out, torch.finfo(logits.dtype).min / 4)
     not_matching = _log_complement(logits, logits.log_softmax(1))
-    return torch.where(match, contrastive_terms(logits, match), -not_matching).mean()
+    terms = torch.where(match, contrastive_terms(logits, match), -not_matching)
+    return without(terms, left_out, 0.0).mean()
 
 
 def _log_complement(logits: Tensor, log_p: Tensor) -> Tensor:

@@ -7,7 +7,13 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from manymatch.losses.contrastive import mean, positive_pairs, positive_scores
+from manymatch.losses.contrastive import (
+    either,
+    mean,
+    positive_pairs,
+    positive_scores,
+    without,
+)
 
 Mining = Literal["hardest", "all", "mean"]
 
@@ -18,7 +24,11 @@ def mining_of_epoch(epoch: int, all_negatives_epochs: int, first: Mining = "all"
 
 
 def triplet(
-    scores: Tensor, image_index: Tensor, margin: float, mining: Mining = "hardest"
+    scores: Tensor,
+    image_index: Tensor,
+    margin: float,
+    mining: Mining = "hardest",
+    left_out: Tensor | None = None,
 ) -> Tensor:
     """The score of a positive pair should exceed the score of every negative pair by `margin`.
 
@@ -34,6 +44,7 @@ def triplet(
         margin: the papers' alpha or delta.
         mining: `reduce`: "hardest" is the maximum (VSE++'s MH, DivE eq. 9), "all" the sum (SH),
             "mean" the mean over the negatives of the caption in this direction (HowTo100M).
+        left_out: `(n, m)` bool; pairs of other images that are no negatives either.
 
     Raises:
         ValueError: `mining` is none of these.
@@ -50,14 +61,14 @@ def triplet(
     if not len(image_index):
         return scores.sum()  # 0, and part of the graph
     positive = positive_scores(scores, image_index)
-    negatives = scores.scatter(0, image_index[None], -torch.inf)
+    negatives = without(scores.scatter(0, image_index[None], -torch.inf), left_out, -torch.inf)
     if mining == "hardest":
         texts, images = negatives.amax(1).index_select(0, image_index), negatives.amax(0)
         return _hinge(texts - positive, margin).mean() + _hinge(images - positive, margin).mean()
     texts, images = negatives[image_index] - positive[:, None], negatives - positive
     text_terms, image_terms = _hinge(texts, margin).sum(1), _hinge(images, margin).sum(0)
     if mining == "mean":
-        wrong = ~positive_pairs(scores, image_index)
+        wrong = ~either(positive_pairs(scores, image_index), left_out)
         text_terms = text_terms / wrong.sum(1).clamp_min(1)[image_index]
         image_terms = image_terms / wrong.sum(0).clamp_min(1)
     return text_terms.mean() + image_terms.mean()

@@ -180,6 +180,7 @@ class CORA(Method):
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         settings, image_index, entities = self.settings, batch.image_index, texts.parts()
+        left_out = batch.left_out
         caption = entities["entity_caption"]
         entity_image = image_index[caption]
         concepts = torch.cat([texts.vectors, entities["entities"][:, None]])
@@ -188,12 +189,18 @@ class CORA(Method):
         positive_entities = entity_positives(
             entity_image, entities["entity_names"], entities["entity_attributes"], len(images)
         )
+        # An entity of a caption that is true of an image is true of the image, too.
+        concepts_left_out = (
+            None
+            if left_out is None
+            else torch.cat([left_out, left_out[:, caption] & ~positive_entities], 1)
+        )
 
         return weighted(
             self.warm_up,
             hardest=(
                 settings.hardest_weight,
-                lambda: triplet(scores, image_index, settings.margin),
+                lambda: triplet(scores, image_index, settings.margin, left_out=left_out),
             ),
             contrastive=(
                 settings.contrastive_weight,
@@ -201,6 +208,7 @@ class CORA(Method):
                     all_scores,
                     torch.cat([positive_pairs(scores, image_index), positive_entities], 1),
                     settings.temperature,
+                    concepts_left_out,
                 ),
             ),
             specificity=(
@@ -214,7 +222,7 @@ class CORA(Method):
             ),
             captions=(
                 settings.caption_weight,
-                lambda: info_nce(scores, image_index, settings.temperature),
+                lambda: info_nce(scores, image_index, settings.temperature, left_out),
             ),
         )
 

@@ -7,9 +7,11 @@ Slot attention lets K learned slots compete for the local features over T passes
 slot is added to the global feature: a set of K elements. Two sets are compared by smooth-Chamfer
 similarity, which gives every pair of elements a gradient, and the nearest pairs the largest.
 
-The loss is the sum of the triplet loss with hardest negatives, the maximum mean discrepancy between
-the two modalities' elements, and a diversity term that keeps the slots of a set apart.
-`SetMethod.matching_terms` gives all terms but the diversity.
+The loss is a weighted sum: the triplet loss with hardest negatives, the maximum mean discrepancy
+between the two modalities' elements, and a diversity term that keeps the slots of a set apart.
+`SetMethodSettings` has the weights, and `SetMethod.matching_terms` gives all terms but the
+diversity. The presets of `scenes` and `flickr8k` have InfoNCE (`contrastive_weight`) in place of
+the triplet loss (`triplet_weight: 0`).
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class DivE(SetMethod):
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         x, y = images.parts(), texts.parts()
-        return self.matching_terms(images, texts, batch.image_index) | weighted(
+        return self.matching_terms(images, texts, batch) | weighted(
             diversity=(
                 self.settings.diversity_weight,
                 lambda: slot_diversity(x["slots"], y["slots"]),

@@ -63,7 +63,7 @@ class MaxMatch(SetMethod):
         vectors, scale = (x["vectors"], y["vectors"]), settings.scale
         global_pairs = zip(vectors, (x["globals"], y["globals"]), strict=True)
 
-        return self.matching_terms(images, texts, batch.image_index) | weighted(
+        return self.matching_terms(images, texts, batch) | weighted(
             global_discriminative=(
                 settings.global_weight,
                 lambda: (

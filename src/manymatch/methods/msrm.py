@@ -25,7 +25,7 @@ from manymatch.batch.batch import Batch
 from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import NonNegative, Positive
-from manymatch.losses.contrastive import positive_pairs
+from manymatch.losses.contrastive import positive_pairs, transposed
 from manymatch.losses.probabilistic import soft_match
 from manymatch.methods.shared.gaussian_tower import (
     GaussianSettings,
@@ -127,13 +127,17 @@ class MSRM(Method):
         return ProductForm(cosine_query, lambda items: items.part("candidate")[:, None])
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        match = positive_pairs(images.vectors, batch.image_index)
-        image_queries = self._direction(images, texts, match)
-        text_queries = self._direction(texts, images, match.T)
+        match, left_out = positive_pairs(images.vectors, batch.image_index), batch.left_out
+        image_queries = self._direction(images, texts, match, left_out)
+        text_queries = self._direction(texts, images, match.T, transposed(left_out))
         return {name: term + text_queries[name] for name, term in image_queries.items()}
 
     def _direction(
-        self, queries: Embeddings, candidates: Embeddings, match: Tensor
+        self,
+        queries: Embeddings,
+        candidates: Embeddings,
+        match: Tensor,
+        left_out: Tensor | None,
     ) -> dict[str, Tensor]:
         settings = self.settings
         points = candidates.vectors[:, 0]
@@ -142,10 +146,11 @@ class MSRM(Method):
             queries.vectors[:, 0],
             queries.part("log_variance"),
         )
-        terms = {"distance": settings.distance_weight * soft_match(-self.tau() * d2, match)}
+        by_distance = soft_match(-self.tau() * d2, match, left_out)
+        terms = {"distance": settings.distance_weight * by_distance}
         if settings.hypergraph_weight:
             logits = self.hypergraph(queries.vectors[:, 0], points, d2, match)
-            terms["hypergraph"] = settings.hypergraph_weight * soft_match(logits, match)
+            terms["hypergraph"] = settings.hypergraph_weight * soft_match(logits, match, left_out)
         return terms
 
 

@@ -112,10 +112,11 @@ class PCME(Method):
         image_samples = samples(*gaussian(images), self._noise(images))
         text_samples = samples(*gaussian(texts), self._noise(texts))
         match = positive_pairs(image_samples, batch.image_index)
+        pairs = (match,) if batch.left_out is None else (match, batch.left_out)
         n_terms = 2 * match.numel()
 
-        def probabilities(rows: Tensor, match: Tensor) -> Tensor:
-            return soft_contrastive(self._logits(rows, text_samples), match)[None]
+        def probabilities(rows: Tensor, *pairs: Tensor) -> Tensor:
+            return soft_contrastive(self._logits(rows, text_samples), *pairs)[None]
 
         def spread() -> Tensor:
             """The uniformity of random samples without replacement."""
@@ -123,7 +124,7 @@ class PCME(Method):
             order = torch.randperm(len(every), device=every.device)
             return uniformity(every[order[:_SAMPLES_COMPARED]])
 
-        return {"match": share_rows(probabilities, image_samples, match).mean()} | weighted(
+        return {"match": share_rows(probabilities, image_samples, *pairs).mean()} | weighted(
             kl=(self.settings.kl_weight / n_terms, lambda: _kl(images) + _kl(texts)),
             uniformity=(self.settings.uniformity_weight / n_terms, spread),
         )

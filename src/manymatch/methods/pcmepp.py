@@ -27,7 +27,7 @@ from manymatch.batch.shared_rows import share_rows
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import NonNegative, Positive, Probability
 from manymatch.config.strict import Grouped
-from manymatch.losses.contrastive import positive_pairs
+from manymatch.losses.contrastive import positive_pairs, transposed
 from manymatch.losses.probabilistic import match_entropy, pseudo_positives
 from manymatch.methods.shared.embeddings import UNSCORED
 from manymatch.methods.shared.gaussian_tower import PositiveScalar, gaussian
@@ -138,14 +138,16 @@ class PCMEPP(Method):
         )
         logits = self.shift - self.scale() * distances
         labels = self._labels(images, batch.image_index).to(logits.dtype)
+        left_out = _left_out(images, batch.left_out)
 
         def with_pseudo_positives() -> Tensor:
-            of_images = match_entropy(logits, pseudo_positives(logits, labels))
-            return of_images + match_entropy(logits.T, pseudo_positives(logits.T, labels.T))
+            of_images = match_entropy(logits, pseudo_positives(logits, labels), left_out)
+            of_texts = pseudo_positives(logits.T, labels.T)
+            return of_images + match_entropy(logits.T, of_texts, transposed(left_out))
 
         # Both directions have the same matching loss, hence the 2.
         return weighted(
-            match=(2.0, lambda: match_entropy(logits, labels)),
+            match=(2.0, lambda: match_entropy(logits, labels, left_out)),
             pseudo=(settings.pseudo_weight, with_pseudo_positives),
             vib=(settings.vib_weight, lambda: _vib(images) + _vib(texts)),
         )
@@ -217,6 +219,15 @@ def mixed(features: Tensor, mask: Tensor, rate: float, alpha: float) -> tuple[Te
     weight = weight.where((is_mixed < rate) & mask & mask.flip(0), 1.0)
     share = (weight * mask).sum(1) / mask.sum(1)
     return torch.lerp(features.flip(0), features, weight[:, :, None].to(features.dtype)), share
+
+
+def _left_out(images: Embeddings, left_out: Tensor | None) -> Tensor | None:
+    """A caption is left out of the pairs of a mixed image if it is left out of one of the two
+    images."""
+    if left_out is None or not isinstance(images, MixedEmbeddings):
+        return left_out
+    rows = torch.arange(len(images), device=left_out.device)
+    return left_out | left_out.index_select(0, rows + images.part("partner"))
 
 
 def _vib(embeddings: Embeddings) -> Tensor:

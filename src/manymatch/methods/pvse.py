@@ -47,7 +47,7 @@ class PVSE(SetMethod):
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         x, y = images.parts(), texts.parts()
-        return self.matching_terms(images, texts, batch.image_index) | weighted(
+        return self.matching_terms(images, texts, batch) | weighted(
             diversity=(
                 self.settings.diversity_weight,
                 lambda: gram_diversity(x["slots"], y["slots"]),

@@ -74,7 +74,7 @@ class SwAMP(Method):
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         # An embedding is so long that the cosines take more than the exchange of their rows.
         scores = share_rows(lambda rows: cosine(rows, texts.vectors), images.vectors)
-        contrastive = self.matching.terms(scores, batch.image_index)
+        contrastive = self.matching.terms(scores, batch.image_index, batch.left_out)
         # A pair is a caption and its image: an image with five captions is in five pairs.
         pairs = images.vectors[batch.image_index, 0], texts.vectors[:, 0]
         return objective(contrastive, self.labels, *pairs)

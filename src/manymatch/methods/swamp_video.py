@@ -85,7 +85,7 @@ class SwAMPVideo(Method):
     def vocabulary(
         cls, settings: SwAMPVideoSettings, words: Vocabulary, captions: Iterable[str]
     ) -> Vocabulary:
-        return words.extended(captions) if settings.word_vectors == "word2vec" else words
+        return words.with_words_of(captions) if settings.word_vectors == "word2vec" else words
 
     def encode_images(self, batch: Batch) -> Embeddings:
         clips = self.pool(batch.features, batch.region_padding)[:, 0]
@@ -96,9 +96,8 @@ class SwAMPVideo(Method):
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         settings, scores = self.settings, self.score(images, texts)
-        contrastive = {
-            "triplet": triplet(scores, batch.image_index, settings.margin, settings.negatives)
-        }
+        known = batch.image_index, settings.margin, settings.negatives, batch.left_out
+        contrastive = {"triplet": triplet(scores, *known)}
         # A pair is a caption and its clip: a clip with five captions is in five pairs.
         pairs = images.vectors[batch.image_index, 0], texts.vectors[:, 0]
         return objective(contrastive, self.labels, *pairs, settings.contrastive)

@@ -66,7 +66,8 @@ class VSEInfinity(Method):
         return self._pooled(self.pool_words, self.text(batch.words, batch.word_padding))
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        return self.matching.terms(self.score(images, texts), batch.image_index)
+        scores = self.score(images, texts)
+        return self.matching.terms(scores, batch.image_index, batch.left_out)
 
     def start_epoch(self, epoch: int) -> None:
         self.matching.start_epoch(epoch)

@@ -65,7 +65,8 @@ class VSEPP(Method):
         self.matching = Matching(settings)
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
-        return self.matching.terms(self.score(images, texts), batch.image_index)
+        scores = self.score(images, texts)
+        return self.matching.terms(scores, batch.image_index, batch.left_out)
 
     def start_epoch(self, epoch: int) -> None:
         self.matching.start_epoch(epoch)

@@ -4,7 +4,7 @@ model.safetensors  the weights, and the name of their method
 preset.json        the resolved preset
 vocabulary.json    the words or wordpieces, in the order of their ids
 model.json         feature width, the hashes of the other files, and the epoch of the weights:
-                   `methods.facts`
+                   `model.facts`
 README.md          the model card, which may be edited
 SEAL.json          the seal of all files but the card
 """

@@ -1,7 +1,7 @@
 """HowTo100M's published model (Miech et al., ICCV 2019) as a trained model for warm starts.
 
-The published model has no word vectors, which are word2vec's. The vocabulary has the special words
-alone.
+The published model contains no word vectors, because the authors used word2vec. The vocabulary
+contains only the special words.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAMES = {
     "GU_video.cg.fc": "image_unit.gate",
 }
 _UNUSED = "batch_norm"
-"""A module of every unit that the released code never runs."""
+"""A module of every unit. The released code never runs this module."""
 
 
 def import_howto100m(path: Path, folder: Path) -> None:
@@ -58,7 +58,7 @@ def import_howto100m(path: Path, folder: Path) -> None:
 
 
 def _renamed(path: Path, published: object) -> dict[str, Tensor]:
-    """The parameters under this project's names: all of them, and no others."""
+    """The parameters under the names of this project. Missing or further ones are an error."""
     if not isinstance(published, Mapping):
         raise CheckpointError(f"{path}: not the parameters of a model by name")
     state: dict[str, Tensor] = {}

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from manymatch.batch.batch import Batch
 from manymatch.batch.caption_text import caption_fault
-from manymatch.batch.collate import Item, collate, collate_captions
+from manymatch.batch.collate import ImageItem, collate, collate_captions
 from manymatch.batch.numbering import CaptionEntry, Numbering
 from manymatch.batch.scene_graph import NO_GRAPH
 from manymatch.methods.shared.embeddings import Embeddings
@@ -28,8 +28,8 @@ from manymatch.model.checkpoint import HASHES, copy_model, load_model
 from manymatch.model.embed import check_finite, inference
 from manymatch.model.explanation import explanation
 from manymatch.model.facts import FACTS, facts
-from manymatch.model.pictures import AnyPicture, Pictures, batches_of, refuse_single
-from manymatch.model.places import found, uploaded
+from manymatch.model.pictures import AnyPicture, PictureFeatures, batches_of, refuse_single
+from manymatch.model.places import resolve_model, upload_model
 from manymatch.model.scores import check_asking, check_pair, numbers_of, score_all_pairs
 from manymatch.networks.device import pick_device
 from manymatch.util.arguments import checked
@@ -63,7 +63,7 @@ def load(
         ConfigError: this machine does not have the device, or an argument has another type.
     """
     weights = None if image_weights is None else str(image_weights)
-    return Model(found(str(model)), pick_device(device), weights, regions)
+    return Model(resolve_model(str(model)), pick_device(device), weights, regions)
 
 
 class Model:
@@ -95,7 +95,7 @@ class Model:
                 f"{folder / FACTS}: the image features or the parser are missing, because an older "
                 "version wrote the shards or the model. Write the shards and train the model again."
             )
-        self._pictures = Pictures(self.preset.features, extraction, device, weights, regions)
+        self._pictures = PictureFeatures(self.preset.features, extraction, device, weights, regions)
         self._numbering = Numbering(self.vocabulary)
 
     def __repr__(self) -> str:
@@ -127,13 +127,13 @@ class Model:
             items = track(items, "images", len(images) if isinstance(images, Sized) else None)
         return self.encode_items(items, batch_size)
 
-    def encode_items(self, items: Iterable[Item], batch_size: int = 64) -> Embeddings:
+    def encode_items(self, items: Iterable[ImageItem], batch_size: int = 64) -> Embeddings:
         """Embed n pictures whose image features are known, as `encode_images` embeds pictures.
 
         Raises:
             DataError: there are no items.
         """
-        batches = (collate(batch) for batch in batches_of(items, batch_size, Item))
+        batches = (collate(batch) for batch in batches_of(items, batch_size, ImageItem))
         return self._embedded(self.method.encode_images, batches, "images")
 
     def picture_reader(self) -> Callable[[Path], Image.Image]:
@@ -193,7 +193,7 @@ class Model:
         Args:
             images, texts: what `encode_images` and `encode_texts` gave, or `Embeddings(vectors)`
                 of arrays from elsewhere, which have no `origin` to be compared with this model.
-            query: the side that asks. The scores of the two directions differ for few methods.
+            query: the side of the query. The scores of the two directions differ for few methods.
 
         Raises:
             DataError: embeddings of another model or side, of different sizes, or not finite.
@@ -202,8 +202,8 @@ class Model:
         check_asking(query)
         method = self.method
         check_pair(images, texts, method, self.identity)
-        rank = (method.t2i_score if query == "text" else None) or method.score
-        return score_all_pairs(partial(self._block, rank), images, texts)
+        ranking_score = (method.t2i_score if query == "text" else None) or method.score
+        return score_all_pairs(partial(self._block, ranking_score), images, texts)
 
     def precision(
         self, scores: ArrayLike, query: Literal["text", "image"] = "text"
@@ -216,7 +216,7 @@ class Model:
 
         Args:
             scores: scores of any shape.
-            query: the side that asks.
+            query: the side of the query.
 
         Raises:
             DataError, ConfigError: the scores are no numbers, or an unknown side asks.
@@ -242,9 +242,9 @@ class Model:
         with inference(method, self.device):
             images = method.encode_images(collate([item]).to(self.device)).to("cpu")
             texts = method.encode_texts(self._text_batch([entry]).to(self.device)).to("cpu")
-        rank = method.t2i_score or method.score
+        ranking_score = method.t2i_score or method.score
         return explanation(
-            partial(self._block, rank), images, texts, item.boxes, entry, self.vocabulary
+            partial(self._block, ranking_score), images, texts, item.boxes, entry, self.vocabulary
         )
 
     @checked
@@ -267,7 +267,7 @@ class Model:
 
         The account is the one of `hf auth login`, or of the variable HF_TOKEN.
         """
-        return uploaded(self._folder, name, private)
+        return upload_model(self._folder, name, private)
 
     @cached_property
     def _parser(self) -> Language:
@@ -275,9 +275,9 @@ class Model:
 
         return load_model(self.facts["parser"])
 
-    def _block(self, rank: Score, images: Embeddings, texts: Embeddings) -> Tensor:
+    def _block(self, ranking_score: Score, images: Embeddings, texts: Embeddings) -> Tensor:
         with inference(self.method, self.device):
-            return rank(images.to(self.device), texts.to(self.device)).float().cpu()
+            return ranking_score(images.to(self.device), texts.to(self.device)).float().cpu()
 
     def _text_batch(self, entries: list[CaptionEntry]) -> Batch:
         return collate_captions([self._numbering.caption(entry) for entry in entries])

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from manymatch.batch.collate import Item, whole_item
+from manymatch.batch.collate import ImageItem, whole_item
 from manymatch.config.params import Extraction
 from manymatch.config.strict import validate
 from manymatch.features import build_backbone, entry_point
@@ -32,13 +32,13 @@ AnyPicture = str | Path | Image.Image | NDArray[Any]
 _PICTURES_AT_ONCE = 32
 _SETTINGS = ("model", "output", "grid", "layer", "size", "geometry")
 _DETECTION = ("detector", "score", "nms", "regions")
-"""The settings among the facts of an extraction. Before those of a region's backbone stands
+"""The settings among the facts of an extraction. Those of a region's backbone have the prefix
 "backbone."."""
 _Item = TypeVar("_Item")
 
 
 @dataclass
-class Pictures:
+class PictureFeatures:
     """Extracts the image features of a trained model.
 
     Attributes:
@@ -57,7 +57,7 @@ class Pictures:
     weights: str | None
     regions: tuple[int, int]
 
-    def items(self, images: Iterable[AnyPicture]) -> Iterator[Item]:
+    def items(self, images: Iterable[AnyPicture]) -> Iterator[ImageItem]:
         """The pictures as items of a batch without captions, in the given order.
 
         Raises:
@@ -86,7 +86,7 @@ class Pictures:
 
     @cached_property
     def _extractor(self) -> Extractor | Detection:
-        """The backbone, which must be the one that the model was trained with."""
+        """The backbone of the training. Another backbone is an error."""
         trained = self.extraction
         name = trained.get("backbone", self.features)
         unknown = ConfigError(
@@ -140,10 +140,10 @@ class Pictures:
 
 
 def refuse_single(items: Any) -> None:
-    """Refuse one item in place of several: its letters or rows would be taken for items.
+    """Refuse a single item, because its letters or rows would count as items.
 
     Raises:
-        DataError: `items` is a text, a path, a PIL image or the array of one picture, or no list.
+        DataError: `items` is a text, a path, a PIL image, the array of one picture, or not a list.
     """
     shape = getattr(items, "shape", (0,))  # also of tensors, and of tables, which give their names
     if isinstance(items, Mapping | Set) or (not isinstance(items, Iterable) and shape == (0,)):
@@ -157,8 +157,8 @@ def batches_of(items: Iterable[_Item], size: int, kind: type = object) -> Iterat
     """The items in lists of `size`; the last list may be shorter.
 
     Raises:
-        ConfigError: `size` is no number of at least 1.
-        DataError: `items` is a single one, or one is not of the class `kind`.
+        ConfigError: `size` is not an integer of at least 1.
+        DataError: `items` is a single item, or an item is not of the class `kind`.
     """
     refuse_single(items)
     if not isinstance(size, Integral) or size < 1:

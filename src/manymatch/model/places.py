@@ -19,20 +19,20 @@ def packaged() -> dict[str, Path]:
     return {path.parent.name: path.parent for path in sorted(_PACKAGED.glob(f"*/{FACTS}"))}
 
 
-def found(name: str) -> Path:
+def resolve_model(name: str) -> Path:
     """The folder of the model `name`: a folder, a packaged model, or a name on the hub.
 
     Raises:
         CheckpointError: there is no such model, or the hub does not answer.
     """
-    return Path(name) if Path(name).is_dir() else packaged().get(name) or fetched(name)
+    return Path(name) if Path(name).is_dir() else packaged().get(name) or download_model(name)
 
 
-def fetched(name: str, *, local_files_only: bool = False) -> Path:
+def download_model(name: str, *, local_files_only: bool = False) -> Path:
     """The folder of the model `name` on the hub, copied to this machine.
 
     Args:
-        local_files_only: whether only a copy that is here already counts.
+        local_files_only: whether only a copy on this machine counts.
 
     Raises:
         CheckpointError: there is no such model, or the hub does not answer.
@@ -61,23 +61,23 @@ def fetched(name: str, *, local_files_only: bool = False) -> Path:
     return Path(folder)
 
 
-def downloaded(name: str) -> Path | None:
-    """The folder of a packaged model, or of a model on the hub that is on this machine already."""
+def local_copy(name: str) -> Path | None:
+    """The folder of a packaged model, or of a hub model in the cache of this machine; else None."""
     if name in packaged():
         return packaged()[name]
     with suppress(CheckpointError):
-        return fetched(name, local_files_only=True)
+        return download_model(name, local_files_only=True)
     return None
 
 
-def uploaded(folder: Path, name: str, private: bool) -> str:
+def upload_model(folder: Path, name: str, private: bool) -> str:
     """Upload the model in `folder` to the hub as `name`; return its address.
 
     Raises:
-        CheckpointError: the name is none, or the hub refuses the model or does not answer.
+        CheckpointError: the name is not valid, or the hub refuses the model or does not answer.
     """
     if not _NAME.fullmatch(name) or "@" in name:
-        raise CheckpointError(f"{name}: no name on the hub. Write OWNER/MODEL.")
+        raise CheckpointError(f"{name}: not a name on the hub. Write OWNER/MODEL.")
     from huggingface_hub import HfApi
 
     from manymatch.model.checkpoint import FILES

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.methods.shared.method import Method
-from manymatch.methods.shared.set_method import SetMethod
 from manymatch.model.answer import Side
 from manymatch.model.blocks import CAPTIONS_PER_BLOCK, IMAGES_PER_BLOCK
 from manymatch.model.embed import check_finite
@@ -24,9 +23,9 @@ from manymatch.util.errors import ConfigError, DataError
 def score_all_pairs(
     block: Callable[[Embeddings, Embeddings], Tensor], images: Embeddings, texts: Embeddings
 ) -> Tensor:
-    """`(n_images, n_texts)`, put together of the scores of blocks.
+    """The scores `(n_images, n_texts)`, computed in blocks.
 
-    Two sides of float64 are scored in float64, all others in float32.
+    Scores are float64 if both sides are float64, and float32 otherwise.
     """
     if {images.vectors.dtype, texts.vectors.dtype} != {torch.float64}:
         images, texts = images.float(), texts.float()
@@ -46,8 +45,8 @@ def check_origin(embeddings: Embeddings, model: str, side: Side | None = None) -
         model: `Model.identity`.
 
     Raises:
-        DataError: these are no embeddings, or those of another model or side. Embeddings without
-            an origin pass.
+        DataError: the argument is not of the class `Embeddings`, or its origin is another model or
+            side. Embeddings without an origin are accepted.
     """
     if not isinstance(embeddings, Embeddings):
         raise DataError(
@@ -58,7 +57,7 @@ def check_origin(embeddings: Embeddings, model: str, side: Side | None = None) -
     if origin is None:
         return
     if not isinstance(origin, tuple) or len(origin) != 2:
-        raise DataError(f"embeddings with the origin {origin!r:.60}. Leave the origin as it is")
+        raise DataError(f"the origin {origin!r:.60} is not valid. Use the embeddings unchanged")
     own_side, own_model = origin
     if side is not None and own_side != side:
         raise DataError(f"embeddings of {own_side} where those of {side} belong. Swap them")
@@ -67,9 +66,12 @@ def check_origin(embeddings: Embeddings, model: str, side: Side | None = None) -
 
 
 def check_pair(images: Embeddings, texts: Embeddings, method: Method, model: str) -> None:
-    """Refuse embeddings that have no score by `model`, which has the `method`: those of another
-    model or of the other side, of different sizes, or with numbers that are not finite. Each is a
-    `DataError`."""
+    """Refuse embeddings that `model`, which has the `method`, cannot score.
+
+    Raises:
+        DataError: embeddings of another model or of the other side, of different sizes, or with
+            numbers that are not finite.
+    """
     sides: tuple[tuple[Side, Embeddings], ...] = ("images", images), ("texts", texts)
     for side, embeddings in sides:
         check_origin(embeddings, model, side)
@@ -84,9 +86,9 @@ def check_pair(images: Embeddings, texts: Embeddings, method: Method, model: str
 
 
 def check_elements(method: Method, embeddings: Embeddings) -> None:
-    """Refuse several vectors of an item where the method gives one: a `DataError`."""
+    """Raise a `DataError` for several vectors of an item if the method gives one vector."""
     elements = embeddings.vectors.shape[1]
-    if not isinstance(method, SetMethod) and elements != 1:
+    if not method.embeds_sets and elements != 1:
         raise DataError(f"{elements} vectors of each item: the method gives one vector")
 
 
@@ -115,7 +117,7 @@ def _check_numbers(name: str, embeddings: Embeddings) -> None:
 
 
 def numbers_of(values: ArrayLike, name: str) -> NDArray[Any]:
-    """The `values` as an array; a `DataError` that names them if they are no numbers."""
+    """The `values` as an array. A `DataError` contains `name` if the values are not numbers."""
     try:
         numbers = np.asarray(values)
     except (TypeError, ValueError, RuntimeError):  # lists of unequal length, tensors in training
@@ -126,6 +128,6 @@ def numbers_of(values: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def check_asking(query: object) -> None:
-    """Refuse an unknown side that asks: a `ConfigError`."""
+    """Raise a `ConfigError` for an unknown side of the query."""
     if not isinstance(query, str) or query not in ("text", "image"):
-        raise ConfigError(f"query = {query!r}: the side that asks is 'text' or 'image'.")
+        raise ConfigError(f"query = {query!r}: expected 'text' or 'image', the side of the query.")

@@ -40,7 +40,8 @@ class Estimate:
     @classmethod
     def score_estimate(cls, values: Sequence[float]) -> Estimate:
         """The estimate of scores over seeds, where more is better. A seed whose score is below half
-        of the best seed's has collapsed. Values below 0 are no scores, and none collapses."""
+        of the best seed's has collapsed. Values below 0 are not scores. They never count as
+        collapsed."""
         estimate, best = cls.of(values), max(values)
         sound = [value for value in values if value >= best / 2]
         if min(values) < 0 or len(sound) == len(values):
@@ -107,7 +108,7 @@ class Queries:
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean by which one side is ahead of the other, and how sure the mean is.
+    """The mean difference of two sides and its uncertainty.
 
     `variance` is that of the mean (None: a side has a single seed), and `seed_variance` the part
     that more seeds would reduce. `freedom` are Student's degrees of freedom of the `seed_variance`.
@@ -193,7 +194,7 @@ class Difference:
 
     def seeds_to_decide(self, comparisons: int = 1) -> int | None:
         """The least number of seeds, from 2 on, with which this mean and these spreads would be
-        significant among so many comparisons; None if no number up to 100 is enough."""
+        significant among so many comparisons; None if 100 seeds are not enough."""
         if self.variance is None:
             return None
         query_variance = self.variance - self.seed_variance
@@ -222,10 +223,10 @@ def resampled(
 ) -> Array:
     """The difference of two sides `(draws,)` in a hierarchical bootstrap: seeds, then images.
 
-    A draw has n - 1 of the n seeds of a side (Rao and Wu, 1988: with n the variance of few seeds
-    would be too small by (n - 1) / n), the same seeds of both sides if these are `paired`, and as
-    many images as there are. All runs share the drawn images with all their captions, because all
-    runs rank the same images.
+    A draw takes n - 1 of the n seeds of a side, because with n seeds the variance of few seeds
+    would be too small by (n - 1) / n (Rao and Wu, 1988). If the sides are `paired`, both have the
+    same drawn seeds. A draw takes as many images as there are, with all their captions. All runs
+    share the drawn images, because all runs rank the same images.
     """
     rng = np.random.default_rng(0)
     counts = side[0].counts
@@ -269,7 +270,7 @@ def verdicts(differences: Sequence[Difference]) -> list[Verdict]:
 
 
 def best_value(values: Iterable[float | None], lower_is_better: bool = False) -> float | None:
-    """The best value, if there is more than one to choose from."""
+    """The best of at least two values; None for fewer values."""
     present = [value for value in values if value is not None]
     if len(present) < 2:
         return None

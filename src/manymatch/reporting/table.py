@@ -22,7 +22,7 @@ class Block:
 
 
 class Heading(Block):
-    """A heading inside a section. `style` is the number of a line style, whose key stands first."""
+    """A heading inside a section. The legend key of the line style `style` is drawn before it."""
 
     text: str
     small: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Annotated, ClassVar, Generic, Literal, TypeVar
+from typing import Annotated, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from pydantic import AfterValidator, model_validator
 
@@ -16,6 +16,36 @@ Mark = Literal["own", "true", "wrong", "unjudged"]
 `unjudged`: any other pair, which may be true."""
 
 _Value = TypeVar("_Value")
+
+
+class Metric(NamedTuple):
+    """How a metric is shown."""
+
+    label: str
+    digits: int | None = 1
+    """Decimals; None: as many as the number has."""
+    lower_is_better: bool = False
+
+
+METRICS = {
+    "r1": Metric("R@1"),
+    "r5": Metric("R@5"),
+    "r10": Metric("R@10"),
+    "medr": Metric("MedR", digits=None, lower_is_better=True),
+    "map_at_r": Metric("mAP@R"),
+    "r_precision": Metric("R-P"),
+    "others": Metric("R-P of others"),
+    "map": Metric("mAP"),
+    "map_at_200": Metric("mAP@200"),
+    "p_at_200": Metric("P@200"),
+}
+"""The metrics by the last part of their names in `Record.numbers`, in the order of tables."""
+
+
+def metric(key: str) -> Metric:
+    """How the number `key` of `Record.numbers` is shown, such as "coco_1k.i2t.r1"."""
+    name = key.rpartition(".")[2]
+    return METRICS.get(name, Metric(name))
 
 
 class BothWays(Record, Generic[_Value]):

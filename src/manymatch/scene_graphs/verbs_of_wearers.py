@@ -18,8 +18,9 @@ _OF_PERSONS = frozenset({"clad", "dressed", "seated", "surrounded"})
 
 
 def _part_is_in_state(tree: Tree, token: int) -> None:
-    """In "a girl with her arms spread out jumps" the arms are spread out, and the girl jumps.
+    """Attach the participle to a part of the wearer, and the verb to the wearer.
 
+    Example: in "a girl with her arms spread out jumps" the arms are spread out, and the girl jumps.
     The parser takes the participle for the girl's verb, and the verb for an object or adverb.
     """
     part = token - 1
@@ -55,7 +56,11 @@ def _part_is_in_state(tree: Tree, token: int) -> None:
 
 
 def _colour_before_participle(tree: Tree, token: int) -> None:
-    """In "girl in red jumping up" the girl is in red, and jumps; but "in black running shoes"."""
+    """Attach a participle after a colour to the wearer, and not to the colour.
+
+    Example: in "girl in red jumping up" the girl is in red and jumps. A participle before a noun is
+    unchanged, as in "in black running shoes".
+    """
     first = token - 1
     if first < 2 or tree.words[first] not in COLOURS or not is_participle(tree.words[token]):
         return
@@ -82,10 +87,11 @@ def _colour_before_participle(tree: Tree, token: int) -> None:
 
 
 def verb_after_clothes(tree: Tree, token: int) -> None:
-    """In "a man in green climbs a rock" and "a man in a tie leans on a car" the man acts.
+    """Make a word after clothes the verb of the wearer.
 
-    The caption has no other finite verb, and the word is an action or has an object. A bare form
-    ("two men in white play") needs several subjects.
+    Examples: "a man in green climbs a rock", "a man in a tie leans on a car". The caption has no
+    other finite verb, and the word is an action or has an object. A bare form ("two men in white
+    play") needs several subjects.
     """
     worn, tag, lemma = token - 1, tree.tags[token], tree.lemmas[token]
     if tag not in {"NN", "NNS"} or worn < 1 or "VB" not in tree.kinds[token] or lemma in WORN:
@@ -137,7 +143,7 @@ def _is_part(tree: Tree, noun: int) -> bool:
 
 
 def _moves(tree: Tree, part: int, participle: int) -> bool:
-    """Return whether the part does it: a tongue hangs, but no mouth sits."""
+    """Return whether the part itself can act so: a tongue hangs, but a mouth does not sit."""
     return tree.lemmas[part] in BODY and tree.words[participle] in BODILY
 
 

@@ -1,4 +1,4 @@
-"""Generator of the dataset `scenes`: images of everyday things with exact ground truth.
+"""Generator of the data set `scenes`: images of everyday things with exact ground truth.
 
     kinds                    the kinds of objects and the words for everything
     world                    boxes, blueprints, scenes, and all relations that are true of the boxes

@@ -1,4 +1,4 @@
-"""From a stored image to an item of a batch: its captions are drawn, numbered and augmented."""
+"""Convert a stored image to an item of a batch: draw, number and augment its captions."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from manymatch.batch.collate import Item
+from manymatch.batch.collate import ImageItem
 from manymatch.batch.numbering import NumberedCaption, NumberedGraph, Numbering, Phrase
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Augmentation
 from manymatch.shards.sample import Sample
 
 _numbering = lru_cache(maxsize=1)(Numbering)
-"""The phrases of one epoch are known in the next."""
+"""The cache keeps the numbered phrases of an epoch for the next epoch."""
 
 
 class Preparation:
     """Draws `captions_per_image` captions (None: all) and augments the image and the captions.
 
-    All draws of an image come from `random(key)`: they depend only on (seed, epoch, image).
+    All draws of an image come from `generator_for(key)`: they depend only on (seed, epoch, image).
     """
 
     def __init__(
@@ -44,15 +44,15 @@ class Preparation:
         )
         self._shuffle = shuffle
 
-    def random(self, key: str) -> Random:
-        """The source of the draws of the image with this key."""
+    def generator_for(self, key: str) -> Random:
+        """The random generator for the draws of the image with this key."""
         return Random(f"{self._shuffle} {key}")
 
-    def __call__(self, sample: Sample, rng: Random) -> Item:
-        """The item of an image whose captions are drawn already."""
+    def __call__(self, sample: Sample, rng: Random) -> ImageItem:
+        """The item of an image with drawn captions."""
         whole_words = bool(self._augmentation.word_drop)
         captions = [self._numbering.caption(entry, whole_words) for entry in sample.captions]
-        return Item(
+        return ImageItem(
             image_id=sample.image_id,
             features=sample.features,
             real=real_regions(len(sample.features), self._augmentation.region_drop, rng),
@@ -61,7 +61,7 @@ class Preparation:
         )
 
     def draw(self, entries: Sequence[Any], rng: Random) -> Sequence[Any]:
-        """The drawn captions of all captions of an image."""
+        """Draw captions from all captions of an image."""
         count = self._captions_per_image
         if count is None or count >= len(entries):
             return entries
@@ -73,7 +73,7 @@ MASKED, REPLACED = 0.5, 0.1
 other selected words are deleted."""
 
 
-def spared(count: int, probability: float, rng: Random) -> list[bool]:
+def keep_flags(count: int, probability: float, rng: Random) -> list[bool]:
     """A boolean mask with `count` entries; at least one entry is true."""
     flags = [rng.random() >= probability for _ in range(count)]
     if count and not any(flags):
@@ -84,9 +84,11 @@ def spared(count: int, probability: float, rng: Random) -> list[bool]:
 def real_regions(count: int, probability: float, rng: Random) -> np.ndarray:
     """The mask (n,) of the regions that are not dropped; at least one stays.
 
-    A dropped region keeps its row, because the row tells its position.
+    A dropped region keeps its row, because the row determines the position of the region.
     """
-    return np.array(spared(count, probability, rng)) if probability else np.ones(count, dtype=bool)
+    return (
+        np.array(keep_flags(count, probability, rng)) if probability else np.ones(count, dtype=bool)
+    )
 
 
 class CaptionAugmenter:
@@ -121,7 +123,7 @@ class CaptionAugmenter:
             _drop(graph.attributes, self._settings.attribute_drop, rng),
             _drop(graph.relations, self._settings.relation_drop, rng),
         )
-        return NumberedCaption(caption.id, words, self._hit_phrases(graph, rng))
+        return NumberedCaption(caption.id, words, self._augment_phrases(graph, rng))
 
     def _drop_words(self, caption: NumberedCaption, rng: Random) -> Phrase:
         words = caption.words
@@ -129,15 +131,15 @@ class CaptionAugmenter:
             return words
         ends = itertools.accumulate(caption.sizes or (1,) * len(words), initial=0)
         whole = [words[start:stop] for start, stop in itertools.pairwise(ends)]
-        flags = spared(len(whole), self._settings.word_drop, rng)
+        flags = keep_flags(len(whole), self._settings.word_drop, rng)
         parts = [
-            word if stays else self._hit(len(word), rng)
+            word if stays else self._replacement(len(word), rng)
             for word, stays in zip(whole, flags, strict=True)
         ]
         return tuple(itertools.chain.from_iterable(parts))
 
-    def _hit(self, pieces: int, rng: Random) -> Phrase:
-        """The replacement of a selected word of so many pieces: as many masks or random pieces, or
+    def _replacement(self, pieces: int, rng: Random) -> Phrase:
+        """The replacement of a selected word: for each of its pieces a mask or a random piece, or
         nothing."""
         fate = rng.random()
         if fate < MASKED:
@@ -156,22 +158,24 @@ class CaptionAugmenter:
             del remaining[rng.randrange(len(remaining))]
         return tuple(remaining)
 
-    def _hit_phrases(self, graph: NumberedGraph, rng: Random) -> NumberedGraph:
+    def _augment_phrases(self, graph: NumberedGraph, rng: Random) -> NumberedGraph:
         """Mask and delete words of all phrases of a caption. Names and name ids stay the same."""
         if not (self._settings.phrase_word_mask or self._settings.phrase_word_delete):
             return graph
         return NumberedGraph(
-            objects=[self._hit_words(phrase, rng) for phrase in graph.objects],
+            objects=[self._augment_phrase(phrase, rng) for phrase in graph.objects],
             names=graph.names,
             attributes=[
-                (row, self._hit_words(phrase, rng), name) for row, phrase, name in graph.attributes
+                (row, self._augment_phrase(phrase, rng), name)
+                for row, phrase, name in graph.attributes
             ],
             relations=[
-                (row, self._hit_words(phrase, rng), other) for row, phrase, other in graph.relations
+                (row, self._augment_phrase(phrase, rng), other)
+                for row, phrase, other in graph.relations
             ],
         )
 
-    def _hit_words(self, phrase: Phrase, rng: Random) -> Phrase:
+    def _augment_phrase(self, phrase: Phrase, rng: Random) -> Phrase:
         """The phrase with every word kept, masked or deleted. At least one word is left."""
         masked = self._settings.phrase_word_mask
         deleted = masked + self._settings.phrase_word_delete
@@ -185,7 +189,7 @@ class CaptionAugmenter:
 
 
 def _drop(items: list, probability: float, rng: Random) -> list:
-    """`items` without the dropped ones; none may be left."""
+    """`items` without the dropped items. The result may be empty."""
     return [item for item in items if rng.random() >= probability] if probability else items
 
 
@@ -193,7 +197,7 @@ def drop_objects(graph: NumberedGraph, probability: float, rng: Random) -> Numbe
     """The graph without the dropped objects, their attributes and their relations."""
     if not probability:
         return graph
-    flags = spared(len(graph.objects), probability, rng)
+    flags = keep_flags(len(graph.objects), probability, rng)
     rows = [*itertools.accumulate(flags, initial=0)]  # new number of each object that stays
     return NumberedGraph(
         objects=list(itertools.compress(graph.objects, flags)),

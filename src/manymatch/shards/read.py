@@ -34,6 +34,7 @@ __all__ = [
     "batches",
     "caption_texts",
     "classes_of",
+    "image_ids",
     "read_index",
     "samples",
 ]
@@ -69,6 +70,11 @@ def caption_texts(folder: Path) -> Iterator[str]:
     for split in read_index(folder).splits:
         for raw in _raw_samples(folder, split, {JSON}):
             yield from labels_of(raw, f"{folder} ({split})")[2]
+
+
+def image_ids(folder: Path, split: str) -> list[str]:
+    """The ids of the images of a split, in table order."""
+    return [labels_of(raw, f"{folder} ({split})")[0] for raw in _raw_samples(folder, split, {JSON})]
 
 
 def classes_of(folder: Path, split: str) -> np.ndarray:
@@ -216,7 +222,7 @@ class Batches(IterableDataset[Batch]):
         items = []
         width = self.index.width if self.held is None else 0  # held samples have no features
         for raw in samples:
-            rng = self.prepare.random(raw["__key__"].decode())
+            rng = self.prepare.generator_for(raw["__key__"].decode())
             draw = partial(self.prepare.draw, rng=rng)
             sample = decode(raw, width, self.where, self.index.dtype, draw, self.graphs)
             items.append(self.prepare(sample, rng))

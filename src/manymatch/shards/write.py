@@ -68,7 +68,7 @@ def write_shards(
     images = distinct(captions, "image_id")
     with FeatureStore(store) as features:
         rows = _rows(images, captions, features.image_ids, store)
-        pictures = Pictures(raw)
+        pictures = PictureFiles(raw)
         shards = _Shards(captions, graphs, features, rows, pictures, images_per_shard, thumbnail)
 
         identity = functools.cache(shards.identity)
@@ -93,14 +93,14 @@ class _Shards:
     features: FeatureStore
     rows: dict[str, int]
     """Row of the feature store by image id."""
-    pictures: Pictures
+    pictures: PictureFiles
     images_per_shard: int
     thumbnail: int
 
     def identity(self) -> str:
-        """Hash of everything that decides the shards; all parts have the same.
+        """The hash of everything that determines the shards. All parts have the same hash.
 
-        Pictures count with their size only, because they decide nothing but the thumbnails.
+        Only the size of a picture counts, because a picture changes nothing but the thumbnail.
         """
         pictures = map(self.pictures.path, distinct(self.captions, "file"))
         return identity_of(
@@ -140,7 +140,7 @@ class _Shards:
             ]
 
     def _sample(self, number: int, image: Image, rows: Rows, at: int) -> Sample:
-        """The sample of an image whose features are `at` this place in `rows`."""
+        """The sample of an image. `at` is the place of its features in `rows`."""
         features, counts, boxes = rows
         return Sample(
             key=f"{number:08d}",
@@ -167,7 +167,7 @@ class _Shards:
         )
 
 
-class Pictures:
+class PictureFiles:
     """The picture files of a raw folder."""
 
     def __init__(self, raw: Path) -> None:
@@ -217,7 +217,7 @@ def join(parts: Sequence[Path], folder: Path) -> None:
 
 
 def _joined(splits: Sequence[Split]) -> Split:
-    """One entry of the index from the entries of the parts, with the shards in order again."""
+    """Join the entries of the parts to one entry of the index, with the shards in order."""
     columns = (zip(part.shards, part.shard_images, strict=True) for part in splits)
     shards = sorted(itertools.chain.from_iterable(columns))
     return Split(

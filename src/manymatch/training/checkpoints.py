@@ -68,7 +68,7 @@ class History:
 def fingerprint(
     preset: Preset, shards: Path, vocabulary: Path, machine: str, start: str = ""
 ) -> dict[str, str]:
-    """The hashes of all that a training depends on. A run resumes only with equal hashes.
+    """The hashes of everything that a training depends on. A run resumes only if they are equal.
 
     Args:
         preset: the whole preset.
@@ -95,7 +95,7 @@ class Checkpoints:
     fingerprint: dict[str, str]
     name: str
     hashes: dict[str, str] = field(default_factory=dict)
-    """SHA-256 by name, of the files that this process wrote or compared."""
+    """File name -> SHA-256 of each file that this process wrote or compared."""
 
     def state(self, epochs: int) -> Path:
         """The file with the state after so many epochs."""
@@ -150,8 +150,8 @@ class Checkpoints:
         """
         path = self._best(epoch)
         if not has_sha256(path, self.hashes[path.name]):
-            fault = "damaged or removed while training. Run 'train' again: an earlier checkpoint"
-            raise CheckpointError(f"{path}: {fault} is used")
+            fault = "the file was damaged or removed during training. Run 'train' again; the run"
+            raise CheckpointError(f"{path}: {fault} continues from an earlier checkpoint")
         load_weights(path, method, self.name)
 
     def write(
@@ -164,7 +164,7 @@ class Checkpoints:
         """Write the checkpoint after the epochs of `history`.
 
         Args:
-            before: the number of epochs of the checkpoint before, which is kept; 0: there is none.
+            before: the epochs of the previous checkpoint, which is kept; 0: there is none.
             save_state: writes the state.
             best: the best weights, if they are not those of the checkpoint before.
         """
@@ -205,14 +205,14 @@ class Checkpoints:
 
 
 class Writer:
-    """Writes the checkpoints of a running training from copies, in a thread, so that the training
-    goes on. One checkpoint is written at a time.
+    """Writes the checkpoints of a running training from copies. A thread writes one checkpoint at a
+    time, so that the training continues meanwhile.
 
     The block of a `with` statement ends when everything is written. An error of the thread is
     raised by the next checkpoint, or at the end of the block.
 
     Args:
-        checkpoints: the place. The training has resumed from its last checkpoint.
+        checkpoints: the folder of the checkpoints. The training has resumed from the last one.
         every: how often checkpoints are written.
         epochs: the number of epochs of the last checkpoint, 0 without one.
     """
@@ -236,7 +236,7 @@ class Writer:
         return self._checkpoints.state(self._last)
 
     def late(self) -> bool:
-        """Whether the minutes since the last checkpoint are over."""
+        """Whether a checkpoint is due by the minutes since the last one."""
         return time.monotonic() - self._time >= 60 * self._every.minutes
 
     def keep(self, method: Method) -> None:
@@ -287,7 +287,7 @@ class Writer:
 
 
 def _host_copy(value: Any) -> Any:
-    """A copy of a state in the memory of the host, pinned and without waiting for a GPU."""
+    """Copy a state to pinned memory of the host. The copy does not wait for the GPU."""
     if isinstance(value, Tensor):
         if value.device.type == "cpu":
             return value.detach().clone()

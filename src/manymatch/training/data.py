@@ -26,6 +26,7 @@ from manymatch.scene_graphs.verbs import GraphReader
 from manymatch.shards.memory import FeatureMemory
 from manymatch.shards.read import Batches, Loader, batches, classes_of, read_index
 from manymatch.training.helpers import first_process
+from manymatch.training.true_pairs import TruePairs
 from manymatch.util.errors import ConfigError
 from manymatch.util.prefetch import map_ahead
 from manymatch.util.progress import say
@@ -40,10 +41,15 @@ SHARED = hasattr(os, "memfd_create")
 
 @dataclass(frozen=True)
 class Data:
-    """The data of a training: a folder of shards, and the vocabulary that numbers captions."""
+    """The data of a training: a folder of shards, and the vocabulary that numbers captions.
+
+    Attributes:
+        true_pairs: what the losses leave out with `training.negatives: oracle`.
+    """
 
     shards: Path
     vocabulary: AnyVocabulary
+    true_pairs: TruePairs | None = None
 
 
 class TrainingBatches:
@@ -93,7 +99,7 @@ class TrainingBatches:
             )
 
         self.epoch = 0
-        self._memory, self._parts = memory, training.accumulate
+        self._memory, self._parts, self._true_pairs = memory, training.accumulate, data.true_pairs
         self._length = -(-len(epoch_batches(0)) // training.accumulate)
         gpu = self._device.type != "cpu"
         self._loader = Loader(epoch_batches, _workers(here) if gpu else 0, pin_memory=gpu)
@@ -113,7 +119,12 @@ class TrainingBatches:
         Beside a GPU a thread fills and copies the next part. The copy has a stream of its own, so
         that the GPU computes in the meantime.
         """
-        fill = self._memory.fill if self._memory else lambda batch: batch
+        memory, true_pairs = self._memory, self._true_pairs
+
+        def fill(batch: Batch) -> Batch:
+            batch = memory.fill(batch) if memory else batch
+            return true_pairs.numbered(batch) if true_pairs else batch
+
         stream = self._loader.epoch(self.epoch)
         if self._device.type == "cpu":
             for batch in stream:

@@ -79,24 +79,27 @@ def _kept_statistics(method: nn.Module) -> Iterator[None]:
 
 
 def gather(
-    images: Embeddings, texts: Embeddings, image_index: Tensor
-) -> tuple[Embeddings, Embeddings, Tensor]:
-    """Embeddings and `image_index (m,)` of all processes, one after another by rank.
+    images: Embeddings, texts: Embeddings, image_index: Tensor, *others: Tensor
+) -> tuple[Any, ...]:
+    """Embeddings, `image_index (m,)` and any other tensors of all processes, one after another by
+    rank.
 
     Row counts may differ between processes. Row numbers, in `image_index` and in the index parts
     of flat parts, become those of the whole batch.
     """
     if world_size() == 1:
-        return images, texts, image_index
-    parts = [*images.parts().values(), *texts.parts().values(), image_index]
+        return images, texts, image_index, *others
+    parts = [*others, *images.parts().values(), *texts.parts().values(), image_index]
     shapes = _shapes(parts)
     whole = _Gather.apply(shapes, *parts)
     rows = [[shape[0] for shape in part_shapes] for part_shapes in zip(*shapes, strict=True)]
-    count = len(images.parts())
+    first = len(others)
+    middle = first + len(images.parts())
     return (
-        _joined(images, whole[:count], rows[:count]),
-        _joined(texts, whole[count:-1], rows[count:-1]),
-        _count_on(whole[-1], rows[-1], rows[0]),
+        _joined(images, whole[first:middle], rows[first:middle]),
+        _joined(texts, whole[middle:-1], rows[middle:-1]),
+        _count_on(whole[-1], rows[-1], rows[first]),
+        *whole[:first],
     )
 
 

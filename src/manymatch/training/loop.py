@@ -33,6 +33,7 @@ from manymatch.training.optimizer import (
     set_learning_rates,
     thaw,
 )
+from manymatch.training.true_pairs import TruePairs
 from manymatch.training.validation import validate
 from manymatch.util.errors import DivergenceError
 from manymatch.util.progress import say, track
@@ -45,9 +46,9 @@ class Losses(nn.Module):
     """A method from a batch to the terms of its loss, in one forward pass, as the strategies of
     several devices need it."""
 
-    def __init__(self, method: Method) -> None:
+    def __init__(self, method: Method, true_pairs: TruePairs | None = None) -> None:
         super().__init__()
-        self.method = method
+        self.method, self.true_pairs = method, true_pairs
 
     def forward(self, parts: tuple[Batch, ...]) -> dict[str, Tensor]:
         """The terms `()` of the loss of the whole batch.
@@ -57,8 +58,13 @@ class Losses(nn.Module):
         """
         images, texts, image_index = encoded(self.method, parts)
         with torch.autocast(image_index.device.type, enabled=False):
-            images, texts, image_index = gather(images.float(), texts.float(), image_index)
-            return self.method.loss(images, texts, replace(parts[0], image_index=image_index))
+            rows = self.true_pairs.rows(parts) if self.true_pairs else ()
+            images, texts, image_index, *rows_of_all = gather(
+                images.float(), texts.float(), image_index, *rows
+            )
+            left_out = self.true_pairs.among(*rows_of_all) if self.true_pairs else None
+            batch = replace(parts[0], image_index=image_index, left_out=left_out)
+            return self.method.loss(images, texts, batch)
 
 
 def fit(
@@ -102,7 +108,7 @@ def fit(
     evaluated = average.method if average else method
     compile_parts(method, training.compile, device, training.epochs * steps, world)
     optimizer: Any = make_optimizer(method, training, fused=machine.precision != "16-mixed")
-    losses, optimizer = fabric.setup(Losses(method), optimizer)
+    losses, optimizer = fabric.setup(Losses(method, data.true_pairs), optimizer)
     state = {"losses": losses, "optimizer": optimizer}
     if average:
         state["average"] = average

@@ -10,13 +10,13 @@ from manymatch.batch.pieces import Pieces
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.preset import Preset
-from manymatch.methods import build_method, vocabulary_of
+from manymatch.methods import build_method, method_class, vocabulary_of
 from manymatch.methods.shared.method import Method
 from manymatch.model.checkpoint import TRAINED_IN, save_model
 from manymatch.networks.device import tf32
 from manymatch.networks.encoders.cnn import CNN
 from manymatch.results.machine import Clock, record
-from manymatch.shards.read import Index, caption_texts, read_index
+from manymatch.shards.read import Index, caption_texts, image_ids, read_index
 from manymatch.training.checkpoints import RSUM, Checkpoints, Writer, fingerprint
 from manymatch.training.curves import Curves
 from manymatch.training.data import Data, ValidationBatches
@@ -24,9 +24,11 @@ from manymatch.training.helpers import first_process, helped
 from manymatch.training.loop import AfterEpoch, fit, reseed
 from manymatch.training.machine import choose_machine, description
 from manymatch.training.run_context import deterministic, end_with_torchrun, memory_faults, quiet
+from manymatch.training.true_pairs import TruePairs
 from manymatch.training.validation import precision_by_score, validate
 from manymatch.training.warm_start import Source, find_source
 from manymatch.util.errors import ConfigError
+from manymatch.util.files import sha256
 from manymatch.util.progress import say
 
 
@@ -58,7 +60,8 @@ def train(
         models: the folder of the preset's `warm_start.model`.
         usage: file for the time and memory of the training (`results.machine`); None: no file.
         end_of_epoch: see `AfterEpoch`.
-        relevance: the data set's judgments, for the shares of right results at scores.
+        relevance: the data set's judgments, for the shares of right results at scores, and for
+            `training.negatives: oracle`.
 
     Raises:
         ConfigError, DataError: preset and data do not fit, or training diverges.
@@ -74,10 +77,12 @@ def train(
     )
     if first_process() and isinstance(words, Pieces):
         _say_cut_captions(words, shards)
-    data = Data(shards, words)
+    data = Data(shards, words, _true_pairs(preset, shards, relevance))
     source = find_source(preset, models)
     start = source.sha256 if source else ""
     inputs = fingerprint(preset, shards, vocabulary, repr(machine), start)
+    if data.true_pairs and relevance:
+        inputs["relevance"] = sha256(relevance)
     store = Checkpoints(checkpoints, inputs, preset.method)
     history, fault = store.find()
     resumed = bool(history.rows)
@@ -108,7 +113,9 @@ def train(
         # A run that was killed between the last epoch and the model is already trained.
         elif not history.ended(preset.training.epochs, preset.training.patience):
             places = shards, vocabulary, model, curves, checkpoints, models
-            help_here = partial(train, preset, *places, end_of_epoch=end_of_epoch)
+            help_here = partial(
+                train, preset, *places, end_of_epoch=end_of_epoch, relevance=relevance
+            )
             trained = copy.deepcopy(method) if machine.sharded else method
             writer = Writer(store, preset.training.checkpoint_every, len(history.rows))
             with memory_faults(), helped(machine.devices, help_here), writer:
@@ -140,6 +147,16 @@ def train(
     say(f"{model}: {epoch}, validation rsum {rsum:.1f}")
     if usage is not None:
         record(usage, "train", clock.usage(str(device), resumed))
+
+
+def _true_pairs(preset: Preset, shards: Path, relevance: Path | None) -> TruePairs | None:
+    if preset.training.negatives == "batch" or not method_class(preset.method).learns:
+        return None
+    if relevance is None:
+        raise ConfigError(
+            "training.negatives: oracle: there is no relevance table. Run the stage 'captions'."
+        )
+    return TruePairs(relevance, image_ids(shards, "train"))
 
 
 def _say_cut_captions(pieces: Pieces, shards: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the validation split says about a method: its recalls, and how far to trust a score."""
+"""Measures on the validation split: the recalls of a method, and its precision at each score."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEPTH = 100
 
 
 def validate(
-    method: Method, batches: ValidationBatches, device: torch.device, rank: int = 0
+    method: Method, batches: ValidationBatches, device: torch.device, process_rank: int = 0
 ) -> dict[str, float]:
     """Recalls of the whole validation split in percent: `i2t_r1` ... `t2i_r10`, and `rsum`.
 
@@ -32,11 +32,11 @@ def validate(
         method: on `device`.
         batches: the split, or the part of this process.
         device: where `method` is.
-        rank: number of this process among those that call this function together. Only the first
-            one gets recalls.
+        process_rank: number of this process among those that call this function together. Only the
+            first process gets recalls.
     """
-    split = _embedded(method, batches, device, rank)
-    if rank:
+    split = _embedded(method, batches, device, process_rank)
+    if process_rank:
         return {}
     with inference(method, device):  # MaxMatch has another score in training
         values = recall(
@@ -53,7 +53,7 @@ def precision_by_score(
     device: torch.device,
     relevance: Path | None = None,
 ) -> dict[str, Any]:
-    """How far to trust a score: the facts `precision` and `precision_of` of a model.
+    """The precision at each score: the facts `precision` and `precision_of` of a model.
 
     `precision` has the keys `image` and `text` (the query's side). Each value holds ascending
     scores and the precision in 0..1 at each score, which never decreases. Between two scores the
@@ -105,11 +105,11 @@ def _curve(scores: torch.Tensor, right: torch.Tensor) -> list[list[float]]:
 
 
 def _embedded(
-    method: Method, batches: ValidationBatches, device: torch.device, rank: int = 0
+    method: Method, batches: ValidationBatches, device: torch.device, process_rank: int = 0
 ) -> Embedded:
-    """The embedded split. If the processes share the batches, all have the embeddings of the whole
-    split, but the ids of their part alone."""
-    title = "" if rank else "validation (batches)"
+    """The embedded split. If the processes share the batches, each process has the embeddings of
+    the whole split and the ids of its own part."""
+    title = "" if process_rank else "validation (batches)"
     split = embed(method, track(batches, title, len(batches), passing=True), device)
     if not batches.shared:
         return split

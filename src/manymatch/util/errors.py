@@ -83,7 +83,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def repeated(names: Iterable[str]) -> str | None:
-    """The first name that stands twice, or None. Files from elsewhere may hold a million names."""
+    """The first name that occurs twice, or None. Files from elsewhere may hold a million names."""
     seen = set[str]()
     for name in names:
         if name in seen:

@@ -36,7 +36,7 @@ def unique_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(members)
     if len(value) < len(members):
         twice = repeated(key for key, _ in members) or ""
-        raise ValueError(f"the key {twice[:60]!a} stands twice in one object")
+        raise ValueError(f"the key {twice[:60]!a} occurs twice in one object")
     return value
 
 

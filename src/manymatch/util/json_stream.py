@@ -181,7 +181,7 @@ def _value(event: str, value: Any, events: Iterator[Event], depth: int) -> Any:
         if event == "end_map":
             break
         if key in members:
-            raise _Refused(f"the key {key[:60]!a} stands twice in one object")
+            raise _Refused(f"the key {key[:60]!a} occurs twice in one object")
         members[key] = _value(*next(events), events, depth + 1)
     return members
 

@@ -13,11 +13,12 @@ readers can be plain readers of Parquet, HDF5 and JSON.
 
 `open_sealed` compares the sizes of all files, and the hashes of the files up to `WHOLE_BYTES`. A
 process computes a hash once, as long as the size and the time of change of the file stay the same.
-Shards of COCO have 17 GB, so a larger file is compared when its reader calls `Seal.check`.
+COCO's shards have 17 GB, so the content of a larger file is compared when its reader calls
+`Seal.check`.
 
-A seal tells damage, not lies: the author of a folder from elsewhere writes the seal, too. A seal
-holds no time and no code, so that equal content gives equal bytes: DVC then reruns nothing that
-follows. `dvc.lock` knows the code and the inputs of a stage.
+A seal detects damage, but no forgery, because the author of a folder from elsewhere writes the seal
+too. A seal contains no time and no code, so that equal content gives equal bytes. Then DVC reruns
+no later stage. `dvc.lock` contains the hashes of the code and the inputs of a stage.
 """
 
 from __future__ import annotations
@@ -74,7 +75,10 @@ class Seal:
         if name not in self.hashes:
             raise DataError(f"{path}: not in the seal. {self.remedy}")
         if _hash(path, self.state(name)) != self.hashes[name]:
-            raise DataError(f"{path}: damaged or edited: not the sealed content. {self.remedy}")
+            raise DataError(
+                f"{path}: the content differs from the seal. The file was damaged or edited. "
+                f"{self.remedy}"
+            )
         return path
 
     def check_all(self) -> None:
@@ -122,7 +126,7 @@ def sealed(
     Args:
         target: an earlier file or folder of this name is replaced.
         loose: names of files in the folder that people may edit, such as a model card.
-        known: SHA-256 of files that the block knows already; the block may add to the mapping.
+        known: SHA-256 of files whose hash is known; the block may add to the mapping.
 
     Raises:
         StorageError: the disk is full, or the place cannot be written.
@@ -188,7 +192,7 @@ def check_if_sealed(path: Path, remedy: str) -> None:
     """Compare a file with the seal beside it, if there is a seal: a user's own file has none.
 
     Raises:
-        DataError: the file has a seal, and another content.
+        DataError: the content differs from the seal.
     """
     if path.is_file() and beside(path, ENDING).is_file():
         open_sealed(path, remedy).check()

@@ -143,7 +143,7 @@ FAULTS: list[tuple[Damage, str]] = [
     ),
     (
         text('{"file_name":"bird1.jpg","caption":"a","caption":"b"}', "metadata.jsonl"),
-        "jsonl:1: .*'caption' stands twice",
+        "jsonl:1: .*'caption' occurs twice",
     ),
     (
         text('{"images": [{"id": NaN}], "annotations": []}', "captions_train.json"),
@@ -191,7 +191,7 @@ FAULTS: list[tuple[Damage, str]] = [
     ),
     (
         text('{"images": [{"id": 1, "id": 2}], "annotations": []}', "birds.json"),
-        r"birds.json: at or after images\[0\]: the key 'id' stands twice",
+        r"birds.json: at or after images\[0\]: the key 'id' occurs twice",
     ),
     *(
         (

@@ -14,7 +14,7 @@ from PIL import Image
 
 from manymatch.datasets.own.files import duplicate_groups, signature
 from manymatch.datasets.own.splits import crossing, draw
-from manymatch.shards.write import Pictures
+from manymatch.shards.write import PictureFiles
 from manymatch.util.errors import DataError
 from manymatch.util.images import read_image, upright_rgb
 
@@ -81,7 +81,7 @@ def test_a_picture_is_read_as_people_see_it(
 ) -> None:
     expected = np.asarray(write(tmp_path / "picture.png"))
     np.testing.assert_array_equal(read_image(tmp_path / "picture.png"), expected)
-    thumbnail = Pictures(tmp_path).thumbnail("picture.png", 96)
+    thumbnail = PictureFiles(tmp_path).thumbnail("picture.png", 96)
     assert thumbnail is not None
     (tmp_path / "small.jpg").write_bytes(thumbnail)
     difference = np.abs(read_image(tmp_path / "small.jpg").astype(int) - expected)
@@ -100,7 +100,7 @@ def test_thumbnails_of_hostile_files_are_refused(
 ) -> None:
     (tmp_path / "picture.jpg").write_bytes(content)
     with pytest.raises(DataError, match=words):
-        Pictures(tmp_path).thumbnail("picture.jpg", 96)
+        PictureFiles(tmp_path).thumbnail("picture.jpg", 96)
 
 
 def test_an_ordinary_picture_is_not_changed() -> None:

@@ -84,9 +84,11 @@ def test_pictures_are_indexed_and_found(
         (index(album, "--model", "models/scenes/cor"), "models/scenes/cor: no such folder"),
         (["serve", "--shards", "http://a", "--model", "x"], "--model"),
         (index(album, "--part", "1/2", "--table", "a.csv"), "--table"),
-        (["index", "pictures", "--to", "b.index"], "give all of SOURCE, --model and --to"),
-        (["index", "pictures", "--model", "m"], "give SOURCE, --model and --to, or else --name"),
-        (index(album, "--name", "mine"), "or else --name"),
+        (["index", "pictures", "--to", "b.index"], "missing: --model MODEL. "),
+        (["index", "pictures", "--model", "m"], "missing: --to FOLDER. "),
+        (["index"], "missing: SOURCE, --model MODEL, --to FOLDER. "),
+        (index(album, "--name", "mine"), "--name: params.yaml gives SOURCE"),
+        (index(album, "--part", "1/2", "--watch"), "--watch"),
         (["search", "a.index", ""], "after 'a.index': the value is empty"),
         (["serve", "a.index", "link", "--shard-of", "x"], "--shard-of: expected one folder"),
         (["serve", "--shards", "http://a", "--shard-of", "x"], "--shard-of"),
@@ -114,7 +116,7 @@ def test_an_index_of_the_settings_is_made_by_its_name(
     )
     assert not Path("made").exists()
     assert "did you mean 'mine'" in fails("index --name mime", monkeypatch, capfd)
-    assert "or --name alone" in fails("index pics --name mine", monkeypatch, capfd)
+    assert "params.yaml gives SOURCE" in fails("index pics --name mine", monkeypatch, capfd)
 
 
 def test_a_page_without_a_temporary_folder_is_refused_before_the_search(

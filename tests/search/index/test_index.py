@@ -19,7 +19,7 @@ from made_indexes import made_index
 
 from manymatch import Index
 from manymatch.evaluation.ensemble import reranked
-from manymatch.model.places import fetched
+from manymatch.model.places import download_model
 from manymatch.search.index.sources import PictureFolder
 from manymatch.util.errors import CheckpointError, ConfigError, DataError
 
@@ -156,7 +156,7 @@ def test_an_index_asks_no_hub_by_itself(album: Album, monkeypatch: pytest.Monkey
             Index.open(album.target).search("two dogs")
     for name in ("models/scenes/cora", "./cora", "../a/b", "cora", "/a/b", "~/b"):
         with pytest.raises(CheckpointError, match="no such folder"):
-            fetched(name)
+            download_model(name)
     allowed = True
     assert Index.open(album.target, "somebody/model").search("two dogs").results
     edit(album.target / "manifest.json", model="somebody/model")

@@ -1,11 +1,11 @@
 """COCO captions (Chen et al. 2015) in Karpathy's splits: 113,287 training images (with `restval`),
 5,000 validation and 5,000 test images with five captions each.
 
-Where Karpathy's file has more than five captions, the first five are used, which the arrays of
-caption ids and SCAN's files also hold. The ids of images and captions are COCO's own, as in ECCV
-Caption and CxC. A `*_precomp` folder has no caption ids: a caption is then IMAGE#k. Labels are the
-categories of the image's instances. Images are in the order of Karpathy's file, so that consecutive
-thousands of the test split are the five folds of the 1K protocol.
+If Karpathy's file has more than five captions of an image, the first five are used. The arrays of
+caption ids and SCAN's files contain the same five captions. The ids of images and captions are
+COCO's own, as in ECCV Caption and CxC. A `*_precomp` folder has no caption ids: a caption is then
+IMAGE#k. Labels are the categories of the image's instances. Images are in the order of Karpathy's
+file, so that consecutive thousands of the test split are the five folds of the 1K protocol.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Coco(PublishedDataset):
     }
 
     def collect(self, gatherer: Gatherer, settings: CocoSettings, raw: Path) -> None:
-        """Put the captions under `raw`, and the images or a record of where they are.
+        """Put the captions under `raw`, with the images or a record of their place.
 
         The captions come first, so that a fault in them is reported before the long download.
         """
@@ -251,9 +251,9 @@ def _whole_annotations(kind: str) -> Check:
 
 
 def _collect_categories(gatherer: Gatherer, raw: Path) -> None:
-    """Keep the categories of each image, which is all that is used of the instances.
+    """Keep only the categories of each image. Nothing else of the instances is used.
 
-    If the captions are on this machine and the web does not provide the instances, the dataset is
+    If the captions are on this machine and the web does not provide the instances, the data set is
     collected without labels.
     """
     try:

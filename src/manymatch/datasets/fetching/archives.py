@@ -31,7 +31,7 @@ MAX_MEMBERS = 1_000_000
 MAX_EXPANSION = 100
 """How many times its own size an archive may unpack to. Photographs reach 1, text about 10."""
 _SMALL = 16 * 2**20
-"""Bytes that every archive may unpack to, however small it is."""
+"""The number of bytes that an archive of any size may unpack to."""
 _LONGEST_NAME, _LONGEST_PATH = 255, 1024
 _LONGEST_HEADER = 2**18
 """Bytes. `tarfile` keeps several hundred headers of one member in memory, then gives up."""
@@ -48,7 +48,7 @@ _LINK, _NO_FILE = "it is a link", "it is neither a file nor a folder"
 
 @dataclass(frozen=True)
 class Member:
-    """A file or folder in an archive. `fault`: why this kind of member is refused, if it is."""
+    """A file or folder in an archive. `fault`: why this kind is refused; None: it is accepted."""
 
     name: str
     size: int
@@ -93,9 +93,10 @@ def opened_archive(archive: Path) -> Iterator[Iterator[Member]]:
 class _TarStream:
     """The bytes of a tar file, for checks that `tarfile` does not make.
 
-    `tarfile` reads extended headers into memory, whatever length they claim, and lets the keys of
-    short records reach to the end of a header, which takes gigabytes: `read` refuses both.
-    `tarfile` accepts a file that is cut off after a member: `last` reveals it.
+    `tarfile` trusts the stated header length. A forged header can fill the memory, so `read`
+    refuses it. `read` also refuses a short record whose key reaches to the end of the header,
+    because `tarfile` would copy gigabytes. `tarfile` accepts a file that is cut off after a member:
+    `last` reveals it.
     """
 
     def __init__(self, stream: BinaryIO | gzip.GzipFile) -> None:

@@ -186,9 +186,9 @@ class SourceSettings(Strict):
 
 
 class ImageSettings(SourceSettings):
-    """Settings of a dataset whose images may be absent or incomplete."""
+    """Settings of a data set whose images may be absent or incomplete."""
 
     without_images: bool = False
-    """Use the dataset without images, with published features."""
+    """Use the data set without images, with published features."""
     only_present: bool = False
     """Leave out images whose image file is missing."""

@@ -28,7 +28,7 @@ from manymatch.evaluation.split_results import (
     EvaluationOptions,
     SplitResults,
     measure,
-    own_and_judged,
+    pair_metrics,
     write,
 )
 from manymatch.methods.shared.method import Embeddings
@@ -75,7 +75,7 @@ def score(
     if dataset not in known and not protocols:
         # A misspelt name must not leave out the data set's protocols silently.
         raise ConfigError(
-            f"no dataset '{dataset}'{nearest(dataset, known)}. For captions of your own name "
+            f"no data set '{dataset}'{nearest(dataset, known)}. For captions of your own name "
             f"the protocols too: --protocol {suite.PAIRS} for ranks only."
         )
     table = read_split(captions, split)
@@ -86,7 +86,7 @@ def score(
     ranking = rank(similarity, *embedded.gallery, EvaluationOptions.depth)
     ranked = RankedSplit(embedded, similarity, None, ranking, table.labels)
     if protocols:
-        values = own_and_judged(ranked, judgments) | suite.protocol_metrics(protocols, ranked)
+        values = pair_metrics(ranked, judgments) | suite.protocol_metrics(protocols, ranked)
     else:
         values = measure(ranked, judgments, dataset)
     result = SplitResults(ranked, rounded(values), {}, judgments)

@@ -1,5 +1,7 @@
-"""Precision at R and R@1 if all items with a common property are positives: too many to list. CUB's
-retrieval of the right class is scored so, and COCO's plausible matches.
+"""Precision at R and R@1 for data sets in which a common property makes items positive.
+
+Such positives are too many for a list. CUB's retrieval by class and COCO's plausible matches are
+scored by this module.
 
 R is the number of a query's positives in the gallery.
 """
@@ -54,7 +56,7 @@ Each query has a positive."""
 
 
 def both_ways(split: RankedSplit, included: Tensor, relevant: Relevant) -> dict[str, Tensor]:
-    """`precision_and_first` of `i2t` and `t2i` if the images decide whether two items match.
+    """Compute `precision_and_first` for both directions. The images alone define the matches.
 
     Args:
         included: `(n,)` mask of the images that count, as queries and as items, with their
@@ -108,12 +110,15 @@ def precision_and_first(
     for query_rows, all_scores in whole_rows(score, queries, gallery, queries_included):
         scores = all_scores[:, items.to(all_scores.device)]
         ordered = scores.sort(1, descending=True).values
-        kinds = [_query_metrics(scores, ordered, mask) for mask in relevant(query_rows, items)]
+        kinds = [
+            _precision_and_first_of_queries(scores, ordered, mask)
+            for mask in relevant(query_rows, items)
+        ]
         parts.append(torch.stack(kinds))
     return 100 * torch.cat(parts, 1).mean(1)
 
 
-def _query_metrics(scores: Tensor, ordered: Tensor, relevant: Tensor) -> Tensor:
+def _precision_and_first_of_queries(scores: Tensor, ordered: Tensor, relevant: Tensor) -> Tensor:
     """`(q, 2)` from `scores (q, g)`, the same scores in descending order, and the mask `relevant`.
 
     The items with at least the score of the R-th item compete for the first R places. Irrelevant

@@ -12,7 +12,7 @@ from torch import Tensor
 CUTS = (1, 5, 10)
 
 _DIGITS = 2
-"""Decimals of a metric: one query of a thousand changes a recall by 0.1."""
+"""Decimals of a metric. One query of a thousand changes a recall by 0.1."""
 
 
 def recall_metrics(ranks: Tensor) -> dict[str, float]:
@@ -30,7 +30,7 @@ def rsum(*directions: dict[str, float]) -> float:
 
 
 def rounded(values: Any) -> Any:
-    """A metric, or nested metrics, as files hold them."""
+    """The metrics rounded to two decimals, as result files store them."""
     if isinstance(values, dict):
         return {name: rounded(value) for name, value in values.items()}
     if isinstance(values, list):
@@ -57,16 +57,19 @@ def multi_match_metrics(parts: Iterable[RelevantRanks]) -> dict[str, float]:
     References:
         Chun et al., ECCV Caption, ECCV 2022, section 4.2.
     """
-    values = torch.cat([_query_metrics(part) for part in parts])
+    values = torch.cat([_multi_match_of_queries(part) for part in parts])
     values = 100 * values.mean(0)
     return dict(zip(("map_at_r", "r_precision", "r1"), values.tolist(), strict=True))
 
 
 def ambiguity(parts: Sequence[RelevantRanks]) -> dict[str, list[float]]:
-    """mAP@R in percent of the queries with 1, with 2 to 3, with 4 to 7 ... positives: the `least`
-    number of positives, the number of `queries` and `map_at_r` of each group with a query."""
+    """mAP@R in percent by the number of positives of a query: 1, 2 to 3, 4 to 7 and so on.
+
+    Returns the `least` number of positives, the number of `queries` and `map_at_r` of each group
+    that has a query.
+    """
     counts = torch.cat([part.counts for part in parts])
-    precision = torch.cat([_query_metrics(part)[:, 0] for part in parts])
+    precision = torch.cat([_multi_match_of_queries(part)[:, 0] for part in parts])
     exponents = counts.double().frexp().exponent - 1
     groups = {
         2**exponent: precision[exponents == exponent] for exponent in exponents.unique().tolist()
@@ -78,7 +81,7 @@ def ambiguity(parts: Sequence[RelevantRanks]) -> dict[str, list[float]]:
     }
 
 
-def _query_metrics(part: RelevantRanks) -> Tensor:
+def _multi_match_of_queries(part: RelevantRanks) -> Tensor:
     """mAP@R, R-P and R@1 of each query `(q, 3)`, float64 in 0..1."""
     counts = part.counts[:, None].double()
     position = torch.arange(1, part.ranks.shape[1] + 1, device=part.ranks.device)

@@ -19,7 +19,7 @@ from manymatch.model.blocks import Block, Score, blocks_by_image, checked, holdi
 from manymatch.util.progress import track
 
 Mixture = Callable[[Sequence[Tensor]], Sequence[Tensor]]
-"""From several scores `(n, m)` of a block to the score that ranks, or to one for each direction."""
+"""A function that mixes several scores `(n, m)` of a block into one score, or one a direction."""
 
 
 class Top:
@@ -124,7 +124,10 @@ def rank_each(
     blocks = blocks_by_image(image_index.cpu(), len(images))
     image_index = image_index.to(images.vectors.device)
     device, sizes = image_index.device, (len(images), len(texts))
-    ways = [(_Way(*sizes, depth, device), _Way(*sizes[::-1], depth, device)) for _ in mixtures]
+    ways = [
+        (_DirectionState(*sizes, depth, device), _DirectionState(*sizes[::-1], depth, device))
+        for _ in mixtures
+    ]
     # The diagonal is first: it holds the annotated pairs, against which all others are compared.
     order = [(block, block) for block in blocks]
     order += [(first, second) for first in blocks for second in blocks if first is not second]
@@ -179,7 +182,7 @@ def _annotated(image_index: Tensor, images: slice, texts: slice) -> tuple[Tensor
     return image_index[texts] - images.start, columns
 
 
-class _Way:
+class _DirectionState:
     """The ranks and best items of one direction's queries, over the blocks so far."""
 
     def __init__(self, queries: int, items: int, depth: int, device: torch.device) -> None:
@@ -204,8 +207,8 @@ class _Way:
     def _add_annotated(
         self, queries: slice, scores: Tensor, annotated: tuple[Tensor, ...]
     ) -> Tensor:
-        """Keep the best score of the annotated pairs, and return the scores with NaN, which is
-        never >=, in place of the annotated pairs."""
+        """Keep the best score of the annotated pairs. In the returned scores, NaN replaces the
+        annotated pairs, because NaN is never >= a score."""
         self.best_annotated = holding(self.best_annotated, scores)
         values = scores[annotated].to(self.best_annotated.dtype)
         self.best_annotated[queries].scatter_reduce_(0, annotated[0], values, "amax")

@@ -150,7 +150,9 @@ def _passes(method: Method, images: Sequence[Sample], vocabulary: AnyVocabulary)
     device = next(method.parameters()).device
     with inference(method, device):
         return method.image_passes(
-            collate([prepare(image, prepare.random(image.key)) for image in images]).to(device)
+            collate([prepare(image, prepare.generator_for(image.key)) for image in images]).to(
+                device
+            )
         )
 
 

@@ -77,13 +77,16 @@ class Matching(nn.Module):
         """Choose the negatives of the epoch (0-based); called before each training epoch."""
         self.mining = mining_of_epoch(epoch, self.settings.all_negatives_epochs)
 
-    def terms(self, scores: Tensor, image_index: Tensor) -> dict[str, Tensor]:
+    def terms(
+        self, scores: Tensor, image_index: Tensor, left_out: Tensor | None = None
+    ) -> dict[str, Tensor]:
         """The named term of `scores (n, m)`, a mean over the m captions; `image_index
-        (m,)` is the row of each caption's image."""
+        (m,)` is the row of each caption's image, `left_out (n, m)` says which pairs are neither
+        positives nor negatives."""
         settings = self.settings
         if settings.objective == "info_nce":
-            return {"info_nce": info_nce(scores, image_index, settings.temperature)}
+            return {"info_nce": info_nce(scores, image_index, settings.temperature, left_out)}
         if settings.objective == "sigmoid":
             logits = scores * self.log_scale.exp() + self.bias
-            return {"sigmoid": sigmoid_pairs(logits, image_index)}
-        return {"triplet": triplet(scores, image_index, settings.margin, self.mining)}
+            return {"sigmoid": sigmoid_pairs(logits, image_index, left_out)}
+        return {"triplet": triplet(scores, image_index, settings.margin, self.mining, left_out)}

@@ -41,6 +41,9 @@ class Method(nn.Module, ABC):
     """Whether the method reads captions as scene graphs. Then a new caption must be parsed, and
     batches contain graphs."""
 
+    embeds_sets: ClassVar[bool] = False
+    """Whether an item may have several vectors (K > 1)."""
+
     read_graph: GraphReader | None = None
     """What the method makes of a parsed graph; None where the method reads no graphs."""
 

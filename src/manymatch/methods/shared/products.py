@@ -21,7 +21,7 @@ from manymatch.similarities.set_similarity import SetSimilarity
 from manymatch.util.errors import DataError
 
 ROUNDED = 2.0**-20
-"""More than the relative rounding error of a few operations in float32."""
+"""An upper bound of the relative rounding error of a few operations in float32."""
 _LARGEST_EXPONENT = 80.0
 """exp(80) is finite in float32, and so is a sum of a thousand such terms."""
 
@@ -37,8 +37,8 @@ class ProductQuery:
 
     Attributes:
         vectors: `(L, D)` float64.
-        reduce: bounds of the products to bounds of the scores.
-        magnitude: a bound of the absolute value of all numbers on the way from products to scores.
+        reduce: a function that converts bounds of the products into bounds of the scores.
+        magnitude: a bound of the absolute values of all intermediate numbers of the score.
     """
 
     vectors: Tensor
@@ -56,10 +56,12 @@ class ProductForm:
     """How the score of a method reads the items of a gallery and a query.
 
     Attributes:
-        ask: a query, which is one item in float64, and the largest norm of a gallery's vector to
-            the `ProductQuery`.
-        rows: items to the vectors `(n, K, D)` of the products, in the type of the embeddings.
-        offsets: items to `(n, K)`, which is added to the products of a vector; None: nothing.
+        ask: a function `(query, longest) -> ProductQuery`. The query is one item in float64, and
+            `longest` is the largest norm of the gallery's vectors.
+        rows: a function that returns the vectors `(n, K, D)` of the products for items, in the type
+            of the embeddings.
+        offsets: a function that returns `(n, K)` for items. The numbers are added to the products
+            of a vector. None: nothing is added.
     """
 
     ask: Callable[[Embeddings, float], ProductQuery]
@@ -68,7 +70,7 @@ class ProductForm:
 
     @property
     def reads_vectors_alone(self) -> bool:
-        """Whether the score reads nothing of an item but products of the embeddings' vectors."""
+        """Whether the score reads only products of the embeddings' vectors of an item."""
         return self.rows is item_vectors and self.offsets is None
 
 
@@ -148,8 +150,8 @@ def _smooth_chamfer(alpha: float, bounded: bool, products: Tensor, mask: Tensor 
 
 @cache
 def _margins(rows: int, columns: int) -> Tensor:
-    """`(rows + columns, rows * columns)`: the sums of a matrix along its rows and its columns, as
-    one product, which reads the numbers once."""
+    """`(rows + columns, rows * columns)`: a matrix that sums along rows and columns. One product
+    with this matrix gives all sums and reads the numbers once."""
     row, column = torch.eye(rows), torch.eye(columns)
     to_rows, to_columns = row.repeat_interleave(columns, 1), column.repeat(1, rows)
     return torch.cat([to_rows, to_columns])
@@ -160,8 +162,8 @@ def _match_probability(shift: float, products: Tensor, mask: Tensor | None) -> T
 
 
 def _top_match(most: int | None, products: Tensor, mask: Tensor | None) -> Tensor:
-    """The mean of `exp(c) - 1` over the `most` largest products; None: over as many as the smaller
-    set has elements. No assignment has a larger mean."""
+    """The mean of `exp(c) - 1` over the `most` largest products. With None, `most` is the
+    number of elements of the smaller set. No assignment has a larger mean."""
     n_item, n_query = products.shape[:2]
     gains = largest_planes(products.flatten(0, 1), most or min(n_item, n_query)).exp()
     if mask is None or most:

@@ -102,6 +102,7 @@ class SetMethod(Method):
     """Encoders, set modules and a similarity; a method adds its losses."""
 
     Settings: ClassVar[type[SetMethodSettings]]
+    embeds_sets = True
 
     def __init__(
         self, settings: SetMethodSettings, vocabulary: AnyVocabulary, feature_width: int
@@ -144,17 +145,14 @@ class SetMethod(Method):
         self.mining = mining_of_epoch(epoch, self.settings.all_negatives_epochs, first="mean")
 
     def matching_terms(
-        self, images: Embeddings, texts: Embeddings, image_index: Tensor
+        self, images: Embeddings, texts: Embeddings, batch: Batch
     ) -> dict[str, Tensor]:
         """The terms that draw positive pairs together: triplet loss, MMD and InfoNCE.
-
-        Args:
-            image_index: `(m,)` row of each caption's image.
 
         Raises:
             ValueError: sets are padded. `score` reads the masks, but the losses within sets do not.
         """
-        settings = self.settings
+        settings, image_index, left_out = self.settings, batch.image_index, batch.left_out
         if any(side.mask is not None and not side.mask.all() for side in (images, texts)):
             raise ValueError(
                 "the losses of set methods take sets of one size, but a mask leaves elements out"
@@ -164,12 +162,12 @@ class SetMethod(Method):
         return weighted(
             triplet=(
                 settings.triplet_weight,
-                lambda: triplet(scores, image_index, settings.margin, self.mining),
+                lambda: triplet(scores, image_index, settings.margin, self.mining, left_out),
             ),
             mmd=(settings.mmd_weight, lambda: mmd(x, y, squared=settings.squared_mmd)),
             contrastive=(
                 settings.contrastive_weight,
-                lambda: info_nce(scores, image_index, settings.temperature),
+                lambda: info_nce(scores, image_index, settings.temperature, left_out),
             ),
         )
 

@@ -191,7 +191,7 @@ class TextTower(TokenEncoder):
         weights_sha256: the hash of the model's weights; None: a trained model holds the weights.
 
     Raises:
-        ConfigError: the model projects no texts, or `vocabulary` belongs to another encoder.
+        ConfigError: the model has no text projection, or `vocabulary` belongs to another encoder.
     """
 
     def __init__(self, vocabulary: AnyVocabulary) -> None:
@@ -199,8 +199,8 @@ class TextTower(TokenEncoder):
         network, identity = text_network(pieces)
         if not hasattr(network, "get_text_features"):
             raise ConfigError(
-                f"{pieces.pretrained or 'the model'}: it projects no texts. Name a two-tower "
-                "model, such as a CLIP or a SigLIP"
+                f"{pieces.pretrained or 'the text model'}: the model has no text projection. Name "
+                "a two-tower model, such as a CLIP or a SigLIP"
             )
         keep_text_tower(network)
         super().__init__(network.requires_grad_(False), pieces, 0, frozen=True)

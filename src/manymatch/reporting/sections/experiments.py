@@ -21,6 +21,7 @@ from manymatch.reporting.published import tables_beside
 from manymatch.reporting.table import Block, Cell, Column, Folded, Grid, Heading, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.experiments import Experiment, ExperimentPoint, value_text
+from manymatch.results.retrieval import metric
 from manymatch.results.runs import WAYS
 from manymatch.results.sets import COLLAPSED
 
@@ -52,10 +53,10 @@ MEASURES = [
     Measure("rsum", "rsum"),
     Measure(_SOUND, f"rsum {TRAINED_TITLE}", ranked=False),
     Measure(_INTERVAL, "95% interval", ranked=False),
-    *(Measure(f"{way}.r1", "R@1", shown) for way, shown in WAYS.items()),
+    *(Measure(f"{way}.r1", metric("r1").label, shown) for way, shown in WAYS.items()),
     *(
-        Measure(f"multi.{way}.{key}", label, shown)
-        for key, label in (("map_at_r", "mAP@R"), ("r_precision", "R-P"))
+        Measure(f"multi.{way}.{key}", metric(key).label, shown)
+        for key in ("map_at_r", "r_precision")
         for way, shown in WAYS.items()
     ),
     *(
@@ -93,7 +94,9 @@ def table(experiment: Experiment) -> Table:
     if not experiment.compares_methods:
         measures = [measure for measure in measures if measure.key != _INTERVAL]
     best = {
-        measure: best_value(value.mean if value else None for value in values)
+        measure: best_value(
+            (value.mean if value else None for value in values), metric(measure.key).lower_is_better
+        )
         for measure in measures
         for values in [[estimate(point, measure.key) for point in points]]
     }

@@ -15,6 +15,7 @@ from manymatch.reporting.sections import published
 from manymatch.reporting.table import Block, Cell, Column, Heading, Note, Table, Terms
 from manymatch.results.all_results import AllResults
 from manymatch.results.metrics import Metrics
+from manymatch.results.retrieval import metric
 from manymatch.results.runs import WAYS, Kind, Run
 
 MEANING = {
@@ -36,18 +37,18 @@ KINDS: dict[Kind, str] = {
 METRICS = {
     "rsum": Column("rsum", "Both ways"),
     **{
-        f"{way}.{key}": Column(published.METRIC_LABELS[key], group)
+        f"{way}.{key}": Column(metric(key).label, group)
         for way, group in published.WAY_LABELS.items()
         for key in ("r1", "r5", "r10", "medr")
     },
     **{
-        f"multi.{way}.{key}": Column(published.METRIC_LABELS[key], f"Multi-match, {group}")
+        f"multi.{way}.{key}": Column(metric(key).label, f"Multi-match, {group}")
         for way, group in WAYS.items()
         for key in ("map_at_r", "r_precision")
     },
     "coco_1k.rsum": Column("rsum", "1K"),
     **{
-        f"classes.{setting}.{way}.{key}": Column(f"{published.METRIC_LABELS[key]}, {arrow}", group)
+        f"classes.{setting}.{way}.{key}": Column(f"{metric(key).label}, {arrow}", group)
         for setting, group in (("all_classes", "All classes"), ("zero_shot", "Zero-shot classes"))
         for way, arrow in (("i2t", "i → t"), ("t2i", "t → i"))
         for key in ("r_precision", "r1")
@@ -94,7 +95,7 @@ def _table(runs: list[Run], styles: dict[str, int], compact: bool) -> Table:
         columns = [(key, replace(METRICS[key], group=group)) for group, key in pairs]
     numbers = [run.metrics.numbers() for run in runs]
     best = {
-        key: best_value([row.get(key) for row in numbers], lower_is_better=key.endswith("medr"))
+        key: best_value([row.get(key) for row in numbers], metric(key).lower_is_better)
         for key, _ in columns
     }
     rows = []
@@ -114,8 +115,9 @@ def _table(runs: list[Run], styles: dict[str, int], compact: bool) -> Table:
 
 
 def number_text(key: str, value: float) -> str:
-    """Percentages with one decimal, ranks as short as possible."""
-    return f"{value:g}" if key.endswith("medr") else f"{value:.1f}"
+    """The number `key` with the decimals of its metric."""
+    digits = metric(key).digits
+    return f"{value:g}" if digits is None else f"{value:.{digits}f}"
 
 
 def blocks(runs: Sequence[Run]) -> list[Block]:
@@ -140,7 +142,7 @@ def both_ways(metrics: Metrics) -> Table:
         if parts[0] == "sets" or parts[-1] == "meanr":
             continue
         way = next((part for part in parts if part in published.WAY_LABELS), "")
-        labels = [published.METRIC_LABELS.get(part, part) for part in parts if part != way]
+        labels = [metric(part).label for part in parts if part != way]
         name = " ".join(labels)
         names[name] = None
         rows[way][name] = Cell(number_text(key, value), value)

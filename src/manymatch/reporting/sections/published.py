@@ -13,6 +13,7 @@ from manymatch.reporting.page import Section
 from manymatch.reporting.published import PublishedResult, published_results
 from manymatch.reporting.table import Block, Cell, Column, Folded, Grid, Heading, Note, Table
 from manymatch.results.all_results import AllResults
+from manymatch.results.retrieval import METRICS, metric
 from manymatch.results.runs import WAYS, Run
 
 MARKS = ("reproduced", "small-scale", "external")
@@ -28,18 +29,6 @@ _TITLES = {
     ("youcook2", "test"): "YouCook2",
     ("msrvtt", "test"): "MSR-VTT, JSFusion's 1,000 test clips",
     ("lsmdc", "test"): "LSMDC, 1,000 test clips",
-}
-METRIC_LABELS = {
-    "r1": "R@1",
-    "r5": "R@5",
-    "r10": "R@10",
-    "medr": "MedR",
-    "map_at_r": "mAP@R",
-    "r_precision": "R-P",
-    "others": "R-P of others",
-    "map": "mAP",
-    "map_at_200": "mAP@200",
-    "p_at_200": "P@200",
 }
 WAY_LABELS: dict[str, str] = {way: name.capitalize() for way, name in WAYS.items()}
 
@@ -87,7 +76,7 @@ def _comparison(
     for key in keys:
         parts = key.split(".")
         group = next((shown for way, shown in WAY_LABELS.items() if way in parts), "")
-        label = "PMRP" if parts[0] == "pmrp" else METRIC_LABELS.get(parts[-1], parts[-1])
+        label = "PMRP" if parts[0] == "pmrp" else metric(key).label
         columns.append(Column(label, group))
     known = [run for run in runs if run.metrics.numbers().keys() & set(keys)]
     ours = {mark: [run for run in known if run.provenance.setting == mark] for mark in MARKS}
@@ -105,7 +94,7 @@ def _order(key: str) -> tuple[bool, str, int]:
     """The sum first, then images to texts before texts to images, recalls before other metrics."""
     parts = key.split(".")
     way = next((way for way in WAY_LABELS if way in parts), "")
-    return "rsum" not in parts, way, [*METRIC_LABELS, parts[-1]].index(parts[-1])
+    return "rsum" not in parts, way, [*METRICS, parts[-1]].index(parts[-1])
 
 
 def _alike(results: Iterable[PublishedResult]) -> list[list[PublishedResult]]:

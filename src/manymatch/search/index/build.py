@@ -1,7 +1,8 @@
 """Making an index, or bringing an index up to date: only what is new or changed is embedded.
 
-Embedded items are written to parts, folders beside the index, which outlive a killed run. The index
-is put together of the rows of the earlier index and of the parts, and replaced as a whole.
+Embedded items are written to parts, which are folders beside the index. Parts remain after a kill.
+The new index consists of rows of the earlier index and of the parts, and replaces the earlier index
+as a whole.
 """
 
 from __future__ import annotations
@@ -177,7 +178,9 @@ def _earlier(source: Source, model: Model, target: Path) -> tuple[Stored | None,
     if not (target / NAME).is_file():
         raise StorageError(f"{target}: exists and is not an index. Choose another folder")
     if source.path.resolve().is_relative_to(target.resolve()):
-        raise StorageError(f"{target}: holds the source, and would be replaced. Choose another")
+        raise StorageError(
+            f"{target}: the folder contains the source. Choose another folder for the index"
+        )
     try:
         seal = seal_of(target)
         Manifest.read(seal).check_model(model, target)
@@ -228,9 +231,9 @@ def _known_rows(
 ) -> dict[str, Row]:
     """The rows of the items that are embedded already, by path.
 
-    An item is known if its path and the state of its file are, or else if its content is. An item
-    in a part must also have the same path: then the items that are left do not depend on where a
-    run was killed.
+    An item is known if its path and the state of its file are known, or if its content is known. An
+    item in a part must also have the same path. So the remaining items do not depend on the moment
+    at which a run was killed.
     """
     path_rows: dict[str, tuple[Entry, Row]] = {}
     content_rows: dict[tuple[str | None, str], Row] = {}
@@ -262,8 +265,8 @@ def _known_rows(
 def _embedded(
     source: Source, model: Model, entries: list[Entry], parts: UnfinishedParts
 ) -> Iterator[Stored]:
-    """Embed the items that can be read, part by part, and say which cannot. Each content is
-    dropped when it is encoded."""
+    """Embed the readable items part by part, and report the others. The content of an item is
+    dropped after encoding."""
     if not entries:
         return
     block: list[Entry] = []
@@ -286,7 +289,7 @@ def _embedded(
 
 
 def _current(entry: Entry, row: Row, times: bool = True) -> Entry:
-    """The item with the hash of the content that was embedded, and its time of change or none."""
+    """The item with the hash of its embedded content, and with its time of change or None."""
     stored, number = row
     changed = entry.mtime_ns if times else 0
     return replace(entry, sha256=stored.entries[number].sha256, mtime_ns=changed)

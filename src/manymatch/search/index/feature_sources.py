@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from manymatch.batch.collate import Item, whole_item
+from manymatch.batch.collate import ImageItem, whole_item
 from manymatch.features.store import FeatureStore
 from manymatch.search.index.manifest import REMEDY
 from manymatch.search.index.sources import Entry, Loaded, Source
@@ -73,7 +73,7 @@ class StoreFile(_Features):
             item = self._item(entry)
             yield Entry(entry.path, mtime_ns=entry.mtime_ns, sha256=_hash(item)), item
 
-    def _item(self, entry: Entry) -> Item:
+    def _item(self, entry: Entry) -> ImageItem:
         features, counts, boxes = self._store.read([self._rows[entry.path]])
         count = int(counts[0])
         return whole_item(
@@ -133,7 +133,7 @@ class ShardFolder(_Features):
         return sample.thumbnail
 
 
-def _hash(item: Item) -> str:
+def _hash(item: ImageItem) -> str:
     """The hash of features and boxes."""
     digest = hashlib.sha256(f"{item.features.shape}".encode() + item.features.tobytes())
     if item.boxes is not None:

@@ -53,7 +53,7 @@ class Manifest(Record):
         """The manifest of the index with this seal.
 
         Raises:
-            DataError: the manifest is damaged, or of no index.
+            DataError: the manifest is damaged, or does not belong to an index.
         """
         path = seal.check(NAME)
         try:
@@ -117,7 +117,7 @@ def check_codes(seal: Seal) -> None:
     """Compare the codes of the index with the seal, once per process.
 
     Raises:
-        DataError: a file is damaged or missing, or there is a further file of codes.
+        DataError: a file is damaged or missing, or the folder contains an unsealed file of codes.
     """
     found = {f"{CODES}/{path.name}" for path in (seal.path / CODES).glob("*")}
     for name in sorted(found | {name for name in seal.hashes if name.startswith(f"{CODES}/")}):
@@ -133,7 +133,7 @@ def relative(path: str, folder: Path) -> str:
 
 
 def model_identity(model: Model) -> dict[str, str]:
-    """What decides the embeddings of a model."""
+    """The facts of a model that decide its embeddings."""
     facts = model.facts
     return {
         "method": model.preset.method,

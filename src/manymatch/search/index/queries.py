@@ -16,7 +16,7 @@ from manymatch.batch.parallel_map import single_core
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Side
 from manymatch.model.model import Model, load
-from manymatch.model.places import downloaded
+from manymatch.model.places import local_copy
 from manymatch.search.index.manifest import CODES, Manifest, check_codes, seal_of
 from manymatch.search.index.stored import Stored
 from manymatch.search.scan.codes import Codes
@@ -79,7 +79,7 @@ def loaded(
     Args:
         seal: the seal that was read before `stored` was opened.
         given: the model; None: the one that the index names. The author of an index chooses the
-            name, so nothing is downloaded by it.
+            name, so nothing is local_copy by it.
         beta: as for `Index.open`.
 
     Raises:
@@ -91,7 +91,7 @@ def loaded(
     if given is None:
         own = folder / manifest.model
         with suppress(OSError):  # a name that no file can have
-            given = own if own.is_dir() else downloaded(manifest.model)
+            given = own if own.is_dir() else local_copy(manifest.model)
     if given is None:
         raise CheckpointError(
             f"{folder}: the index names the model '{manifest.model}', which is not there. Name the "
