@@ -19,7 +19,7 @@ from manymatch.datasets.base import CAPTIONS, JUDGED
 from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.protocols.relevance import Judgments, judged_besides, read_judgments
 from manymatch.evaluation.ranking.ranks import rank
-from manymatch.evaluation.split_results import SplitResults, own_and_judged, write
+from manymatch.evaluation.split_results import SplitResults, pair_metrics, write
 from manymatch.evaluation.votes import majority, read_votes
 from manymatch.methods.shared.embeddings import Embeddings
 
@@ -88,7 +88,7 @@ def evaluate(layout: Layout) -> None:
     """Write the results of both methods."""
     for name, split in splits().items():
         judged = judgments(layout)
-        values = own_and_judged(split, judged)
+        values = pair_metrics(split, judged)
         origin = {"dataset": DATASET, "preset": name, "method": "maxmatch", "split": "test"}
         rest = {"seed": 0, "features": "lite0", "setting": "small-scale"}
         results = SplitResults(split, values, {}, judged)

@@ -19,7 +19,7 @@ _RATE = 500
 """Requests a second, as `serve` allows them."""
 Explored = Annotated[
     str | None,
-    typer.Argument(callback=check_name, help="A dataset; by default the first of params.yaml."),
+    typer.Argument(callback=check_name, help="A data set; by default the first of params.yaml."),
 ]
 
 

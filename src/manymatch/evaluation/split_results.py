@@ -149,8 +149,8 @@ def map_points(embedded: Embedded) -> dict[str, np.ndarray | None]:
     vectors -= vectors.mean(0)
     with torch.inference_mode(False), torch.random.fork_rng():
         torch.manual_seed(0)  # of the start of the iteration
-        rank = min(8, *vectors.shape)
-        _, _, axes = torch.pca_lowrank(vectors.clone(), rank, center=False, niter=6)
+        size = min(8, *vectors.shape)
+        _, _, axes = torch.pca_lowrank(vectors.clone(), size, center=False, niter=6)
     axes = axes[:, :2]
     signs = axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()
     points = (vectors @ (axes * signs)).cpu().numpy()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, NamedTuple
@@ -258,12 +259,11 @@ class Explorer:
 
     def warm(self) -> None:
         """Read what filters and sorts need, once, so that no later request waits for the files."""
-        if self.is_warm or not self._warming.acquire(blocking=False):
-            return
-        for way in self.methods[next(iter(self.methods))].ways:
-            for name in self.methods:
-                self.best_ranks(name, way)
-        self.objects, self._tokens, self.is_warm = self.objects, self._tokens, True
+        with self._warming:
+            if not self.is_warm:
+                for way, name in product(("i2t", "t2i"), self.methods):
+                    self.best_ranks(name, way)
+                self.objects, self._tokens, self.is_warm = self.objects, self._tokens, True
 
     is_warm = False
 

@@ -207,7 +207,7 @@ def hubs(explorer: Explorer, way: Direction) -> tuple[np.ndarray, dict[str, np.n
 
 
 def hub_rows(
-    explorer: Explorer, way: Direction, rows: np.ndarray, counts: dict[str, np.ndarray]
+    explorer: Explorer, way: Direction, counts: dict[str, np.ndarray], rows: np.ndarray
 ) -> list[Row]:
     """Items as rows of a table, with the number of first tens of each method that have the item."""
     found = items(explorer, way, rows)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -94,12 +96,12 @@ def queries(explorer: Explored, asked: Annotated[Filter, Query()]) -> Response:
     except KeyError as error:
         raise HTTPException(422, f"no method, mark or column {error}") from None
     if asked.export:
-        return _file(lists.queries(explorer, asked.way, rows), asked.export, "queries")
-    shown = lists.queries(explorer, asked.way, _part(rows, asked))
-    methods = lists.summary(explorer, asked.way, rows)
-    facts = {"total": len(rows), "warm": explorer.is_warm, "bounds": lists.BOUNDS}
-    warming = BackgroundTask(explorer.warm)  # after the first page, which it would slow down
-    return _json(facts | {"methods": methods, "rows": shown}, warming)
+        explorer.warm()  # so that all columns are there
+    methods = None if asked.export else lists.summary(explorer, asked.way, rows)
+    facts = {"methods": methods, "warm": explorer.is_warm, "bounds": lists.BOUNDS}
+    found = _list(asked, rows, partial(lists.queries, explorer, asked.way), "queries", facts)
+    found.background = BackgroundTask(explorer.warm)  # after the first page, which is then sooner
+    return found
 
 
 @router.get("/query")
@@ -136,10 +138,7 @@ def explain(
 def unjudged(explorer: Explored, asked: Annotated[PairList, Query()]) -> Response:
     """The pairs that methods agree on and that nobody judged."""
     pairs, places = open_pairs.unjudged(explorer, asked.way, asked.k, asked.annotator, asked.kind)
-    if asked.export:
-        return _file(open_pairs.pair_rows(explorer, pairs, places), asked.export, "unjudged")
-    shown = open_pairs.pair_rows(explorer, pairs, _part(places, asked))
-    return _json({"total": len(places), "rows": shown})
+    return _list(asked, places, partial(open_pairs.pair_rows, explorer, pairs), "unjudged", {})
 
 
 @router.get("/judgments")
@@ -172,10 +171,8 @@ async def judge(request: Request, explorer: Explored) -> Response:
 def hubs(explorer: Explored, asked: Annotated[Listed, Query()]) -> Response:
     """The items in the most first tens."""
     rows, counts = lists.hubs(explorer, asked.way)
-    if asked.export:
-        return _file(lists.hub_rows(explorer, asked.way, rows, counts), asked.export, "hubs")
-    shown = lists.hub_rows(explorer, asked.way, _part(rows, asked), counts)
-    return _json({"total": len(rows), "methods": lists.unevenness(counts), "rows": shown})
+    facts = {"methods": lists.unevenness(counts)}
+    return _list(asked, rows, partial(lists.hub_rows, explorer, asked.way, counts), "hubs", facts)
 
 
 @router.get("/map")
@@ -234,12 +231,22 @@ def _check(explorer: Explorer, way: Direction, row: int) -> None:
         raise HTTPException(404, f"no row {row}; there are {len(explorer.ids[way]):,}")
 
 
-def _part(rows: np.ndarray, asked: Listed) -> np.ndarray:
-    return rows[asked.page * asked.size :][: asked.size]
+def _list(
+    asked: Listed,
+    rows: np.ndarray,
+    table: Callable[[np.ndarray], list[lists.Row]],
+    name: str,
+    facts: dict[str, Any],
+) -> Response:
+    """A page of a list with further facts, or all of its rows as a file."""
+    if asked.export:
+        return _file(table(rows), asked.export, name)
+    shown = rows[asked.page * asked.size :][: asked.size]
+    return _json({"total": len(rows), "rows": table(shown)} | facts)
 
 
-def _json(values: Any, background: BackgroundTask | None = None) -> Response:
-    return Response(orjson.dumps(values), media_type="application/json", background=background)
+def _json(values: Any) -> Response:
+    return Response(orjson.dumps(values), media_type="application/json")
 
 
 def _file(rows: Any, kind: Literal["csv", "json"], name: str) -> Response:

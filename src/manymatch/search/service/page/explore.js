@@ -130,7 +130,7 @@ const rankCell = (row, name) => {
 const showQueries = async (place) => {
   const asked = filters();
   const found = await json(asks("queries", { ...asked, page: param("page", "0"), size: SIZE }));
-  if (!found.warm) setTimeout(() => RENDER[param("view")] || show(), 800); // The files are still read.
+  if (!found.warm) setTimeout(() => RENDER[param("view")] || document.activeElement?.id === "word" || show(), 800); // The files are still read.
   const names = methodNames();
   const objects = found.rows.some((row) => "objects" in row);
   const head = [sorted("row", asked.way === "t2i" ? "Caption" : "Image"), ...names.map((name) => sorted(`rank:${name}`, name)),
