@@ -25,8 +25,13 @@ def test_a_pair_is_what_most_annotators_say():
 
 @pytest.mark.parametrize(
     ("one", "other", "pairs", "kappa"),
-    [("yny", "yny", 3, 1.0), ("yn-", "ny-", 2, -1.0), ("yyy", "yyy", 3, None), ("yyn", "yny", 3, -0.5)],
-)  # fmt: skip
+    [
+        ("yny", "yny", 3, 1.0),
+        ("yn-", "ny-", 2, -1.0),
+        ("yyy", "yyy", 3, None),
+        ("yyn", "yny", 3, -0.5),
+    ],
+)
 def test_kappa(one, other, pairs, kappa):
     (found,) = agreements(votes(ann=one, bob=other))
     assert found.pairs == pairs and found.kappa == (

@@ -25,7 +25,7 @@ from manymatch.datasets.base import caption_columns
 from manymatch.evaluation.votes import Votes, majority, read_votes, record
 from manymatch.model.answer import Explanation
 from manymatch.results.ranked import Ranked
-from manymatch.results.runs import Direction
+from manymatch.results.runs import WAYS, Direction
 from manymatch.search.explore.evaluated import read_methods
 from manymatch.util.errors import DataError
 from manymatch.util.parquet_file import table_faults
@@ -34,8 +34,6 @@ from manymatch.util.progress import say
 MARKS = ("own", "true", "wrong", "unjudged")
 """`results.retrieval.Mark` by number."""
 OWN, TRUE, WRONG, UNJUDGED = range(4)
-_MOST_MODELS = 3
-"""Models in memory; the one that was loaded first is dropped."""
 BOUNDS = (1, 5, 10, 20, 50, 100)
 """The last ranks of the bars of the histogram; one more bar has all larger ranks."""
 
@@ -261,7 +259,7 @@ class Explorer:
         """Read what filters and sorts need, once, so that no later request waits for the files."""
         with self._warming:
             if not self.is_warm:
-                for way, name in product(("i2t", "t2i"), self.methods):
+                for way, name in product(WAYS, self.methods):
                     self.best_ranks(name, way)
                 self.objects, self._tokens, self.is_warm = self.objects, self._tokens, True
 
@@ -289,8 +287,6 @@ class Explorer:
 
                 say(f"loading {folder}")
                 self._models[method] = load(folder)
-                if len(self._models) > _MOST_MODELS:
-                    del self._models[next(iter(self._models))]
             found: Explanation = self._models[method].explain(picture, text)
             return found
 

@@ -160,7 +160,6 @@ def items(explorer: Explorer, way: Direction, rows: np.ndarray) -> list[Row]:
 
 def query(explorer: Explorer, way: Direction, row: int, count: int) -> Row:
     """One query: the first items of each method, and each true item with its rank by method."""
-    image_row = row if way == "i2t" else int(explorer.image_of[row])
     everything = np.arange(len(explorer.ids["t2i" if way == "i2t" else "i2t"]))
     same = np.full(len(everything), row)
     marks = explorer.marks(*explorer.pairs(way, same, everything))
@@ -184,7 +183,7 @@ def query(explorer: Explorer, way: Direction, row: int, count: int) -> Row:
             one |= {"score": round(score, 4), "mark": MARKS[marks[one["row"]]]}
         rank = int(method.ways[way].ranks[row])
         columns.append({"name": name, "rank": rank, "depth": len(best), "items": shown})
-    captions = np.flatnonzero(explorer.image_of == image_row) if way == "i2t" else np.array([row])
+    captions = np.flatnonzero(explorer.image_of == row) if way == "i2t" else np.array([row])
     return {
         "row": row,
         "id": explorer.ids[way][row],
@@ -217,8 +216,8 @@ def hub_rows(
 
 
 def unevenness(counts: dict[str, np.ndarray]) -> list[Row]:
-    """How uneven the counts of each method are: their skewness, the largest and the mean count, and
-    the share in percent of items in no first ten.
+    """How uneven the counts of each method are: their skewness, the largest count, and the share in
+    percent of items in no first ten.
 
     References:
         Radovanovic et al., Hubs in Space, JMLR 2010: the skewness of N_k.
@@ -227,17 +226,6 @@ def unevenness(counts: dict[str, np.ndarray]) -> list[Row]:
     for name, own in counts.items():
         spread, deviation = own - own.mean(), float(own.std())
         skewness = float((spread**3).mean()) / deviation**3 if deviation else 0.0
-        sizes = {"most": int(own.max()), "mean": round(float(own.mean()), 2)}
-        found.append({"name": name, "skewness": round(skewness, 2), **sizes})
-        found[-1]["never"] = _percent(own == 0)
+        facts = {"most": int(own.max()), "never": _percent(own == 0)}
+        found.append({"name": name, "skewness": round(skewness, 2), **facts})
     return found
-
-
-def votes(explorer: Explorer) -> list[Row]:
-    """All judgments that were made here, as rows of their table."""
-    return [
-        {"image_id": pair[0], "caption_id": pair[1], "relevant": vote.relevant}
-        | {"annotator": name, "time": vote.time}
-        for name, own in explorer.votes.items()
-        for pair, vote in own.items()
-    ]

@@ -10,7 +10,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import PurePath
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -22,13 +22,14 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Scope
 
 import manymatch
-from manymatch.search.explore.explorer import Explorer
-from manymatch.search.service import explore
 from manymatch.search.service.any_index import AnyIndex
 from manymatch.search.service.guard import Guard, Rate, refusal
 from manymatch.search.service.routes import Fault, fault_of, router
 from manymatch.search.service.served_index import ServedIndex
 from manymatch.util.errors import ConfigError, ManyMatchError
+
+if TYPE_CHECKING:
+    from manymatch.search.explore.explorer import Explorer
 
 _SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 60)
 """The bounds of the histogram of requests' times."""
@@ -92,6 +93,8 @@ def application(
     _add_errors(app)
     pages = {"/": "index.html"} if indexes else {}
     if explorer:
+        from manymatch.search.service import explore  # which imports NumPy
+
         app.state.explorer = explorer
         app.include_router(explore.router)
         pages |= {"/explore": "explore.html"}

@@ -142,9 +142,12 @@ def unjudged(explorer: Explored, asked: Annotated[PairList, Query()]) -> Respons
 
 
 @router.get("/judgments")
-def judgments(explorer: Explored, export: Literal["csv", "json"] = "csv") -> Response:
-    """All judgments that were made here."""
-    return _file(lists.votes(explorer), export, "judgments")
+def judgments(explorer: Explored) -> Response:
+    """The file of all judgments that were made here; a file without rows if there are none."""
+    path = explorer.layout.votes(explorer.dataset)
+    headers = {"content-disposition": 'attachment; filename="judgments.csv"'}
+    data = read_regular(path) if path.is_file() else b""
+    return Response(data, media_type="text/csv; charset=utf-8", headers=headers)
 
 
 @router.post("/judgments")

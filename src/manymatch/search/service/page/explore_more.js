@@ -67,7 +67,7 @@ export const showPairs = async (place) => {
     make("div", { class: "pairs" }, found.rows.map(pairCard)), pager(found.total, SIZE, "unjudged", asked),
     make("h3", {}, "Judgments"), make("div", { id: "agreement" }, agreement()),
     make("p", { class: "note" }, "They are in ", make("code", {}, `judgments/${about.dataset}.csv`), ". The next evaluation counts a pair as true or false as most annotators say. ",
-      make("a", { href: asks("judgments", { export: "csv" }), download: "" }, "Save as CSV")));
+      make("a", { href: "/explore/judgments", download: "" }, "Save as CSV")));
   document.querySelector(".pair")?.focus({ preventScroll: true });
 };
 
@@ -120,8 +120,8 @@ export const showSpace = async (place) => {
     make("span", { class: "legend" }, dot("image", "images"), dot("caption", "captions")), make("span", { class: "note" }, "the two largest principal components; ", ["csv", "json"].flatMap((kind) => [make("a", { href: asks("map", { method, export: kind }), download: "" }, kind.toUpperCase()), " "]))),
   make("div", { class: "space" }, await mapOf(method, tell), told),
   make("h2", {}, `Hubs: ${word} in too many first tens`),
-  table(["Method", "skewness", "in no first ten", "most", "mean"].map((text, i) => make("th", { scope: "col", class: i ? "" : "first" }, text)),
-    found.methods.map((one) => make("tr", {}, make("th", { scope: "row", class: "first" }, one.name), make("td", {}, one.skewness.toFixed(2)), make("td", {}, `${one.never.toFixed(1)}%`), make("td", {}, one.most), make("td", {}, one.mean.toFixed(1)))), { class: "sheet-table facts-table", "aria-label": "Hubs of each method" }),
+  table(["Method", "skewness", "in no first ten", "most"].map((text, i) => make("th", { scope: "col", class: i ? "" : "first" }, text)),
+    found.methods.map((one) => make("tr", {}, make("th", { scope: "row", class: "first" }, one.name), make("td", {}, one.skewness.toFixed(2)), make("td", {}, `${one.never.toFixed(1)}%`), make("td", {}, one.most))), { class: "sheet-table facts-table", "aria-label": "Hubs of each method" }),
   table([make("th", { scope: "col", class: "first" }, word === "images" ? "Image" : "Caption"), names.map((name) => make("th", { scope: "col" }, name))],
     found.rows.map((row) => make("tr", {}, make("td", { class: "first" }, opens(row)), names.map((name) => make("td", {}, row[`tens_${name}`].toLocaleString("en"))))), { "aria-label": "First tens that have the item" }),
   pager(found.total, SIZE, "hubs", asked));
