@@ -29,6 +29,9 @@ from manymatch.util.regular_file import read_regular
 
 _MOST_JSON = 64 * 1024
 router = APIRouter(prefix="/explore")
+Form = Literal["csv", "json"]
+Row = Annotated[int, Query(ge=0)]
+Count = Annotated[int, Query(ge=1, le=100)]
 
 
 class Listed(BaseModel):
@@ -39,7 +42,7 @@ class Listed(BaseModel):
     way: Direction = Field("t2i", description="t2i: captions ask; i2t: images ask")
     page: int = Field(0, ge=0, le=10**6)
     size: int = Field(50, ge=1, le=200, description="rows of a page")
-    export: Literal["csv", "json"] | None = Field(None, description="all rows as a file")
+    export: Form | None = Field(None, description="all rows as a file")
 
 
 class Filter(Listed):
@@ -106,11 +109,7 @@ def queries(explorer: Explored, asked: Annotated[Filter, Query()]) -> Response:
 
 @router.get("/query")
 def query(
-    explorer: Explored,
-    row: Annotated[int, Query(ge=0)],
-    way: Direction = "t2i",
-    k: Annotated[int, Query(ge=1, le=100)] = 10,
-    export: Literal["json"] | None = None,
+    explorer: Explored, row: Row, way: Direction = "t2i", k: Count = 10, export: bool = False
 ) -> Response:
     """One query: the first items of each method, and the rank of each true item."""
     _check(explorer, way, row)
@@ -119,12 +118,7 @@ def query(
 
 
 @router.get("/explain")
-def explain(
-    explorer: Explored,
-    method: str,
-    image: Annotated[int, Query(ge=0)],
-    caption: Annotated[int, Query(ge=0)],
-) -> Response:
+def explain(explorer: Explored, method: str, image: Row, caption: Row) -> Response:
     """Why an image and a caption have their score. The first request loads the method's model."""
     _check(explorer, "i2t", image)
     _check(explorer, "t2i", caption)
@@ -179,17 +173,15 @@ def hubs(explorer: Explored, asked: Annotated[Listed, Query()]) -> Response:
 
 
 @router.get("/map")
-def places(
-    explorer: Explored, method: str, export: Literal["csv", "json"] | None = None
-) -> Response:
+def places(explorer: Explored, method: str, export: Form | None = None) -> Response:
     """The images and then the captions on the plane of a model's two largest principal components:
     pairs of unsigned 16-bit numbers, which span the plane."""
     if method not in explorer.methods:
         raise HTTPException(422, f"no method '{method}'")
     sides = [explorer.methods[method].ways[way].points for way in ("i2t", "t2i")]
-    if sides[0] is None or sides[1] is None:
+    if any(side is None for side in sides):
         raise HTTPException(404, f"{method}: scores without embeddings have no map")
-    points = np.concatenate([sides[0], sides[1]])
+    points = np.concatenate(sides)
     if export:
         ids = [*explorer.ids["i2t"], *explorer.ids["t2i"]]
         named = zip(ids, points.tolist(), strict=True)
@@ -200,9 +192,7 @@ def places(
 
 
 @router.get("/item")
-def item(
-    explorer: Explored, side: Literal["image", "caption"], row: Annotated[int, Query(ge=0)]
-) -> Response:
+def item(explorer: Explored, side: Literal["image", "caption"], row: Row) -> Response:
     """A caption, or an image with its first caption: id, text, and the row of the image."""
     way: Direction = "i2t" if side == "image" else "t2i"
     _check(explorer, way, row)
@@ -216,8 +206,7 @@ def picture(explorer: Explored, row: int, small: bool = False) -> Response:
     """The file of an image, or with `small` a JPEG of at most 320 x 320 pixels."""
     _check(explorer, "i2t", row)
     data = _picture(explorer, row)
-    if small:
-        return Response(thumbnail(data), media_type="image/jpeg", headers=PRIVATE)
+    data = thumbnail(data) if small else data
     return Response(data, media_type=media_type(data), headers=PRIVATE)
 
 
@@ -252,7 +241,7 @@ def _json(values: Any) -> Response:
     return Response(orjson.dumps(values), media_type="application/json")
 
 
-def _file(rows: Any, kind: Literal["csv", "json"], name: str) -> Response:
+def _file(rows: Any, kind: Form, name: str) -> Response:
     """Rows as a file that the browser saves."""
     headers = {"content-disposition": f'attachment; filename="{name}.{kind}"'}
     if kind == "json":

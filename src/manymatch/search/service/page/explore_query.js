@@ -7,7 +7,10 @@ import { reasons } from "/page/why.js";
 
 const isTrue = (name) => name === "own" || name === "true";
 
-const tile = (item, rank) => make("li", {}, make("div", { class: `tile ${item.mark}${way() === "t2i" ? " picture" : ""}`, "data-row": item.row, title: `${item.id}: ${item.text}` },
+/** A link to an item as a query of the other direction. */
+const asQuery = (item, attributes, ...children) => link({ view: "query", way: way() === "t2i" ? "i2t" : null, row: item.row, why: null }, attributes, children);
+
+const tile = (item, rank) => make("li", {}, asQuery(item, { class: `tile ${item.mark}${way() === "t2i" ? " picture" : ""}`, "data-row": item.row, title: `${item.id}: ${item.text}` },
   way() === "t2i" && thumb(item.row), make("span", { class: "says" }, item.text),
   make("span", { class: "numbers" }, make("b", {}, String(rank)), " ", mark(item.mark), make("small", {}, item.score.toFixed(3)))));
 
@@ -33,7 +36,7 @@ const positives = (found) => {
   const depth = Math.min(...found.methods.map((one) => one.depth));
   const cell = (one, name) => make("td", { class: one.ranks[name] === 1 ? "one-true" : "" }, one.ranks[name]?.toLocaleString("en") ?? `> ${depth}`);
   return table([make("th", { class: "first", scope: "col" }, "True item"), make("th", { scope: "col" }, "mark"), names.map((name) => make("th", { scope: "col" }, name))],
-    found.positives.map((one) => make("tr", {}, make("td", { class: "first" }, make("span", {}, way() === "t2i" ? one.id : one.text)), make("td", {}, mark(one.mark)), names.map((name) => cell(one, name)))),
+    found.positives.map((one) => make("tr", {}, make("td", { class: "first" }, asQuery(one, {}, way() === "t2i" && thumb(one.row), make("span", {}, one.text))), make("td", {}, mark(one.mark)), names.map((name) => cell(one, name)))),
     { "aria-label": "Ranks of the true items" });
 };
 
@@ -74,7 +77,7 @@ export const showQuery = async (place) => {
   const step = (by, label, text) => found.row + by >= 0 && link({ row: found.row + by, why: null }, { "aria-label": label, title: label, class: "plain" }, text);
   const head = make("div", { class: "asked" }, picture, make("div", {},
     make("p", { class: "note" }, link({ view: null, row: null, why: null }, {}, "← All queries"), ` ${found.id}`), make("h1", {}, first), others.map((text) => make("p", { class: "text" }, text)),
-    make("p", { class: "pager" }, step(-1, "Previous query", "←"), step(1, "Next query", "→"), make("span", { class: "end" }, make("a", { href: asks("query", { way: way(), row: found.row, k: 100, export: "json" }), download: "" }, "Save as JSON")))));
+    make("p", { class: "pager" }, step(-1, "Previous query", "←"), step(1, "Next query", "→"), make("span", { class: "end" }, make("a", { href: asks("query", { way: way(), row: found.row, k: 100, export: true }), download: "" }, "Save as JSON")))));
   const grid = make("div", { class: "methods" }, found.methods.map(column));
   const light = (row) => { for (const one of grid.querySelectorAll("[data-row]")) one.classList.toggle("lit", one.dataset.row === row); };
   grid.addEventListener("pointerover", (event) => light(event.target.closest?.(".tile")?.dataset.row));
