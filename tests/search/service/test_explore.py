@@ -75,6 +75,8 @@ def test_numbers_are_those_of_the_metrics_files(explored: TestClient, layout: La
             recalls = getattr(metrics, way)
             for cut in ("r1", "r5", "r10"):
                 assert found[name][cut] == getattr(recalls, cut)
+            first = [one["judged"] == 1 for one in naive(way, name)]
+            assert found[name]["judged_r1"] == round(100 * float(np.mean(first)), 2)
             assert sum(found[name]["histogram"]) == len(INDEX if way == "t2i" else IMAGE_IDS)
 
 

@@ -179,9 +179,10 @@ def places(explorer: Explored, method: str, export: Form | None = None) -> Respo
     if method not in explorer.methods:
         raise HTTPException(422, f"no method '{method}'")
     sides = [explorer.methods[method].ways[way].points for way in ("i2t", "t2i")]
-    if any(side is None for side in sides):
+    known = [side for side in sides if side is not None]
+    if not known:
         raise HTTPException(404, f"{method}: scores without embeddings have no map")
-    points = np.concatenate(sides)
+    points = np.concatenate(known)
     if export:
         ids = [*explorer.ids["i2t"], *explorer.ids["t2i"]]
         named = zip(ids, points.tolist(), strict=True)
