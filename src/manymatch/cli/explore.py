@@ -46,10 +46,10 @@ def explore(
 @commands.command()
 @writes(lambda to: to)
 def export(
-    dataset: Explored,
     to: Annotated[
         Path, typer.Option(metavar="FILE", resolve_path=True, help="The table to write (.parquet).")
     ],
+    dataset: Explored = None,
     vectors: Annotated[
         list[str] | None,
         typer.Option(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import command_line
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -335,3 +336,21 @@ def test_faults_of_the_project_are_one_line(layout: Layout, tmp_path: Path) -> N
     (copy.run(DATASET, "sets") / "t2i.parquet").write_bytes(b"PAR1")
     with pytest.raises(DataError, match=r"t2i\.parquet"):
         Explorer(copy, DATASET)
+
+
+def test_the_commands(
+    layout: Layout,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(layout.root)
+    target = tmp_path / "all.parquet"
+    command_line.run(f"export --to {target}", monkeypatch)
+    assert pq.read_metadata(target).num_rows == 32
+    for command, words in (
+        ("explore other --port 0 --no-browser", "no results to explore"),
+        (f"export tiny --to {tmp_path / 'x.parquet'} --vectors table", "no trained model"),
+    ):
+        assert words in command_line.fails(command, monkeypatch, capfd)
+    assert sorted(tmp_path.iterdir()) == [target]

@@ -56,7 +56,7 @@ export const showPairs = async (place) => {
   const annotator = localStorage.getItem(NAME) ?? "";
   const asked = { way: way(), k: param("k", "1"), kind: param("kind", "new"), annotator };
   const found = await json(asks("unjudged", { ...asked, page: param("page", "0"), size: SIZE }));
-  const name = make("input", { id: "annotator", value: annotator, maxlength: 60, placeholder: "your-name", autocomplete: "off", onchange: ({ target }) => { localStorage.setItem(NAME, target.value.trim()); go({}, true); } });
+  const name = make("input", { id: "annotator", value: annotator, maxlength: 60, placeholder: "your-name", title: "Letters, digits and . _ -", autocomplete: "off", onchange: ({ target }) => { localStorage.setItem(NAME, target.value.trim()); go({}, true); } });
   place(make("h2", {}, "Does the caption fit the picture?"),
     make("p", { class: "note" }, about.complete ? "Every true pair of this data set is known, so there is nothing to judge."
       : "Pairs that methods rank first and that nobody judged: what most methods agree on comes first, then high scores."),
