@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
+import yaml
 from complete_results import EVIL
 from made_scores import consecutive_index, ranked_split
 
@@ -57,7 +58,8 @@ def make_explored(root: Path, pictures: Sequence[Path]) -> Layout:
     named = [dict(zip(JUDGED.names, row, strict=True)) for row in judged]
     pq.write_table(pa.Table.from_pylist(named, JUDGED), layout.relevance(DATASET))
     evaluate(layout)
-    (root / "params.yaml").write_text("datasets: [tiny]\n")
+    lists = {"datasets": [DATASET], "presets": [], "features": [], "sources": {}, "extraction": {}}
+    layout.params.write_text(yaml.safe_dump(lists))
     return layout
 
 
