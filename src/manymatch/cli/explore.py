@@ -47,16 +47,12 @@ def explore(
 @writes(lambda to: to)
 def export(
     to: Annotated[
-        Path, typer.Option(metavar="FILE", resolve_path=True, help="The table to write (.parquet).")
+        Path, typer.Option(metavar="FILE", resolve_path=True, help="The new table (.parquet).")
     ],
     dataset: Explored = None,
     vectors: Annotated[
         list[str] | None,
-        typer.Option(
-            callback=check_names,
-            metavar="PRESET",
-            help="Add the embeddings of this trained model; repeatable.",
-        ),
+        typer.Option(callback=check_names, metavar="PRESET", help="Add embeddings; repeatable."),
     ] = None,
 ) -> None:
     """Write all images and captions with ranks, scores and the map as one table.

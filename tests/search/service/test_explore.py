@@ -315,7 +315,7 @@ def test_the_export_is_one_table(layout: Layout, tmp_path: Path) -> None:
     assert [row["id"] for row in rows] == [*IMAGE_IDS, *CAPTION_IDS]
     assert [row["rank_sets"] for row in rows[8:]] == [one["rank"] for one in naive("t2i", "sets")]
     first = splits()["table"].ranking.i2t.items[:, 0].tolist()
-    assert [row["first_table"] for row in rows[:8]] == [CAPTION_IDS[row] for row in first]
+    assert [row["item_table"] for row in rows[:8]] == [CAPTION_IDS[row] for row in first]
     assert Path(rows[0]["image"]).is_file() and rows[8]["x_sets"] != rows[9]["x_sets"]
 
 

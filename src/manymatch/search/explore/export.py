@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from manymatch.results.runs import Direction
 from manymatch.search.explore.explorer import Explorer
-from manymatch.search.explore.lists import texts
+from manymatch.search.explore.lists import queries
 from manymatch.util import files
 from manymatch.util.errors import ConfigError, nearest
 
@@ -19,8 +19,8 @@ from manymatch.util.errors import ConfigError, nearest
 def write_export(explorer: Explorer, path: Path, vectors: Sequence[str]) -> int:
     """Write a row for each image and then for each caption, and return the number of rows.
 
-    The columns are `kind`, `id`, `text`, `image` (its file), and for each method `rank_METHOD`,
-    `first_METHOD` (the id of the first item), `score_METHOD` (the first item's score), and
+    The columns are `kind`, `image` (its file), those of `lists.queries`, and for each method
+    `item_METHOD` (the id of the first item), `score_METHOD` (the first item's score), and
     `x_METHOD` and `y_METHOD`. Each method of `vectors` embeds the split anew and gives
     `vector_METHOD`; a set is the mean of its elements.
 
@@ -34,12 +34,13 @@ def write_export(explorer: Explorer, path: Path, vectors: Sequence[str]) -> int:
         ):
             known = nearest(name, explorer.methods)
             raise ConfigError(f"--vectors: '{name}' is no trained model of these results{known}")
+    explorer.warm()
     sides = [_side(explorer, way) for way in ("i2t", "t2i")]
     for name in vectors:
         for side, part in zip(sides, _vectors(explorer, name), strict=True):
             ends = np.arange(len(part) + 1, dtype=np.int32) * part.shape[1]
             side[f"vector_{name}"] = pa.ListArray.from_arrays(ends, part.ravel())
-    table = pa.concat_tables([pa.table(side) for side in sides])
+    table = pa.concat_tables([pa.table(side) for side in sides], promote_options="permissive")
     with files.replacing(path) as partial:
         pq.write_table(table, partial)
     return len(table)
@@ -49,26 +50,24 @@ def _side(explorer: Explorer, way: Direction) -> dict[str, pa.Array]:
     """The columns of the images (`i2t`) or of the captions."""
     rows = np.arange(len(explorer.ids[way]))
     images = rows if way == "i2t" else explorer.image_of
-    paths = [str(explorer.image_file(row)) for row in images.tolist()]
     found = {
         "kind": pa.array(["image" if way == "i2t" else "caption"] * len(rows)),
-        "id": pa.array(explorer.ids[way]),
-        "text": pa.array(texts(explorer, way, rows)),
-        "image": pa.array(paths),
+        "image": pa.array([str(explorer.image_file(row)) for row in images.tolist()]),
     }
+    table = queries(explorer, way, rows).drop_columns("row")
+    found |= dict(zip(table.column_names, table.columns, strict=True))
     items = pa.array(explorer.ids["t2i" if way == "i2t" else "i2t"])
     for name, method in explorer.methods.items():
         ranked = method.ways[way]
         points = np.full((len(rows), 2), np.nan) if ranked.points is None else ranked.points
-        found[f"rank_{name}"] = pa.array(ranked.ranks)
-        found[f"first_{name}"] = items.take(pa.array(ranked.items[:, 0]))
+        found[f"item_{name}"] = items.take(pa.array(ranked.items[:, 0]))
         found[f"score_{name}"] = pa.array(ranked.scores[:, 0])
         for axis, values in zip("xy", points.astype(np.float32).T, strict=True):
             found[f"{axis}_{name}"] = pa.array(values)
     return found
 
 
-def _vectors(explorer: Explorer, name: str) -> tuple[np.ndarray, np.ndarray]:
+def _vectors(explorer: Explorer, name: str) -> list[np.ndarray]:
     """The embeddings of the split's images and captions by a trained model."""
     from manymatch.evaluation.embedded_model import embed_split
     from manymatch.evaluation.split_results import set_means
@@ -78,5 +77,4 @@ def _vectors(explorer: Explorer, name: str) -> tuple[np.ndarray, np.ndarray]:
     shards = explorer.layout.shards(explorer.dataset, features)
     folder = explorer.layout.model(explorer.dataset, name)
     embedded = embed_split(folder, shards, explorer.split, pick_device()).embedded
-    images, texts = (set_means(side).cpu().numpy() for side in (embedded.images, embedded.texts))
-    return images, texts
+    return [set_means(side).cpu().numpy() for side in (embedded.images, embedded.texts)]

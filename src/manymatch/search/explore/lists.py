@@ -117,8 +117,8 @@ def _percent(hits: np.ndarray) -> float | None:
     return round(100 * float(hits.mean()), 2) if len(hits) else None
 
 
-def queries(explorer: Explorer, way: Direction, rows: np.ndarray) -> list[Row]:
-    """Queries as rows of a table.
+def queries(explorer: Explorer, way: Direction, rows: np.ndarray) -> pa.Table:
+    """Queries as a table.
 
     When the explorer is warm, `first_METHOD` is the mark of the first item, and `judged_METHOD` the
     rank of the best annotated or judged true item (None: beyond the kept depth).
@@ -140,7 +140,7 @@ def queries(explorer: Explorer, way: Direction, rows: np.ndarray) -> list[Row]:
             columns[f"first_{name}"] = [MARKS[mark] for mark in marks.tolist()]
             best, depth = explorer.best_ranks(name, way)[rows].tolist(), ranked.items.shape[1]
             columns[f"judged_{name}"] = [rank if rank <= depth else None for rank in best]
-    return pa.table(columns).to_pylist()
+    return pa.table(columns)
 
 
 def texts(explorer: Explorer, way: Direction, rows: np.ndarray) -> list[str]:
@@ -207,12 +207,12 @@ def hubs(explorer: Explorer, way: Direction) -> tuple[np.ndarray, dict[str, np.n
 
 def hub_rows(
     explorer: Explorer, way: Direction, counts: dict[str, np.ndarray], rows: np.ndarray
-) -> list[Row]:
-    """Items as rows of a table, with the number of first tens of each method that have the item."""
-    found = items(explorer, way, rows)
-    for one in found:
-        one |= {f"tens_{name}": int(own[one["row"]]) for name, own in counts.items()}
-    return found
+) -> pa.Table:
+    """Items as a table, with the number of first tens of each method that have the item."""
+    table = pa.Table.from_pylist(items(explorer, way, rows))
+    for name, own in counts.items():
+        table = table.append_column(f"tens_{name}", pa.array(own[rows]))
+    return table
 
 
 def unevenness(counts: dict[str, np.ndarray]) -> list[Row]:

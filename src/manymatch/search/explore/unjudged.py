@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from manymatch.results.runs import Direction
 from manymatch.search.explore.explorer import UNJUDGED, Explorer
-from manymatch.search.explore.lists import Row, texts
+from manymatch.search.explore.lists import texts
 
 Kind = Literal["new", "second"]
 
@@ -62,8 +62,8 @@ def unjudged(
     return pairs, np.flatnonzero(open_pairs & ~np.isin(keys, np.concatenate([own, others])))
 
 
-def pair_rows(explorer: Explorer, pairs: Agreed, places: np.ndarray) -> list[Row]:
-    """Pairs as rows of a table."""
+def pair_rows(explorer: Explorer, pairs: Agreed, places: np.ndarray) -> pa.Table:
+    """Pairs as a table."""
     images, captions = pairs.images[places], pairs.captions[places]
     columns: dict[str, Sequence[Any]] = {
         "image": images.tolist(),
@@ -74,4 +74,4 @@ def pair_rows(explorer: Explorer, pairs: Agreed, places: np.ndarray) -> list[Row
         "methods": pairs.agree[places].tolist(),
         "share": pairs.share[places].round(4).tolist(),
     }
-    return pa.table(columns).to_pylist()
+    return pa.table(columns)

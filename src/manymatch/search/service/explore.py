@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import orjson
+import pyarrow as pa
+import pyarrow.csv as pa_csv
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.background import BackgroundTask
@@ -114,7 +114,7 @@ def query(
     """One query: the first items of each method, and the rank of each true item."""
     _check(explorer, way, row)
     found = lists.query(explorer, way, row, k)
-    return _file(found, "json", "query") if export else _json(found)
+    return _json(found, "query.json" if export else None)
 
 
 @router.get("/explain")
@@ -141,7 +141,7 @@ def judgments(explorer: Explored) -> Response:
     path = explorer.layout.votes(explorer.dataset)
     headers = {"content-disposition": 'attachment; filename="judgments.csv"'}
     data = read_regular(path) if path.is_file() else b""
-    return Response(data, media_type="text/csv; charset=utf-8", headers=headers)
+    return Response(data, media_type="text/csv", headers=headers)
 
 
 @router.post("/judgments")
@@ -159,8 +159,7 @@ async def judge(request: Request, explorer: Explored) -> Response:
         raise HTTPException(422, fault_of(error)) from None
     _check(explorer, "i2t", vote.image)
     _check(explorer, "t2i", vote.caption)
-    values = vote.image, vote.caption, vote.relevant, vote.annotator
-    await run_in_threadpool(explorer.vote, *values)
+    await run_in_threadpool(explorer.vote, **dict(vote))
     return _json(await run_in_threadpool(lists.about, explorer))
 
 
@@ -185,8 +184,8 @@ def places(explorer: Explored, method: str, export: Form | None = None) -> Respo
     points = np.concatenate(known)
     if export:
         ids = [*explorer.ids["i2t"], *explorer.ids["t2i"]]
-        named = zip(ids, points.tolist(), strict=True)
-        return _file([{"id": name, "x": x, "y": y} for name, (x, y) in named], export, "map")
+        x, y = points.T
+        return _file(pa.table({"id": ids, "x": x, "y": y}), export, "map")
     low, high = points.min(0), points.max(0)
     scaled = (points - low) / np.maximum(high - low, 1e-12) * (2**16 - 1)
     return Response(scaled.astype("<u2").tobytes(), media_type="application/octet-stream")
@@ -227,7 +226,7 @@ def _check(explorer: Explorer, way: Direction, row: int) -> None:
 def _list(
     asked: Listed,
     rows: np.ndarray,
-    table: Callable[[np.ndarray], list[lists.Row]],
+    table: Callable[[np.ndarray], pa.Table],
     name: str,
     facts: dict[str, Any],
 ) -> Response:
@@ -235,21 +234,20 @@ def _list(
     if asked.export:
         return _file(table(rows), asked.export, name)
     shown = rows[asked.page * asked.size :][: asked.size]
-    return _json({"total": len(rows), "rows": table(shown)} | facts)
+    return _json({"total": len(rows), "rows": table(shown).to_pylist()} | facts)
 
 
-def _json(values: Any) -> Response:
-    return Response(orjson.dumps(values), media_type="application/json")
+def _json(values: Any, file: str | None = None) -> Response:
+    """JSON, which the browser saves under the name `file` if there is one."""
+    headers = {"content-disposition": f'attachment; filename="{file}"'} if file else None
+    return Response(orjson.dumps(values), media_type="application/json", headers=headers)
 
 
-def _file(rows: Any, kind: Form, name: str) -> Response:
-    """Rows as a file that the browser saves."""
-    headers = {"content-disposition": f'attachment; filename="{name}.{kind}"'}
+def _file(table: pa.Table, kind: Form, name: str) -> Response:
+    """A table as a file that the browser saves."""
     if kind == "json":
-        return Response(orjson.dumps(rows), media_type="application/json", headers=headers)
-    text = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+        return _json(table.to_pylist(), f"{name}.json")
+    stream = pa.BufferOutputStream()
+    pa_csv.write_csv(table, stream)
+    headers = {"content-disposition": f'attachment; filename="{name}.csv"'}
+    return Response(stream.getvalue().to_pybytes(), media_type="text/csv", headers=headers)
