@@ -25,7 +25,7 @@ class Method:
 
 
 def read_methods(layout: Layout, dataset: str) -> Iterable[Method]:
-    """The results with the split and the queries of the best one, best first."""
+    """The results with the queries of the best one, best first."""
     names = sorted(path.stem for path in (layout.reports / "results" / dataset).glob("*.json"))
     found = []
     for name in names:
@@ -41,11 +41,7 @@ def read_methods(layout: Layout, dataset: str) -> Iterable[Method]:
     found.sort(key=lambda method: (-method.metrics.rsum, method.name))
     first = found[0]
     for method in found:
-        same = (
-            all(ranked.ids.equals(first.ways[way].ids) for way, ranked in method.ways.items())
-            and method.provenance.split == first.provenance.split
-        )
-        if same:
+        if all(ranked.ids.equals(first.ways[way].ids) for way, ranked in method.ways.items()):
             yield method
         else:
             say(f"left out: {method.name} has other queries than {first.name}")

@@ -29,8 +29,7 @@ def about(explorer: Explorer) -> Row:
         "judged": {"true": int(judged.true.sum()), "wrong": int((~judged.true).sum())},
         "complete": explorer.complete,
         "methods": [
-            {"name": name, "method": method.provenance.method, "rsum": method.metrics.rsum}
-            | {"map": method.ways["i2t"].points is not None}
+            {"name": name, "map": method.ways["i2t"].points is not None}
             for name, method in explorer.methods.items()
         ],
         "annotators": {name: len(own) for name, own in explorer.votes.items()},
