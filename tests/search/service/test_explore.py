@@ -5,12 +5,9 @@ from __future__ import annotations
 
 import csv
 import io
-import shutil
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import command_line
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -25,7 +22,6 @@ from made_explored import (
     TEXTS,
     TRUE,
     judgments,
-    make_explored,
     splits,
 )
 from starlette.testclient import TestClient
@@ -34,32 +30,9 @@ from manymatch.config.layout import Layout
 from manymatch.results.metrics import Metrics
 from manymatch.search.explore.explorer import Explorer
 from manymatch.search.explore.export import write_export
-from manymatch.search.service.app import application
-from manymatch.util.errors import DataError
-
-from .conftest import ADDRESS
 
 WAYS = ("t2i", "i2t")
 METHODS = ("sets", "table")
-
-
-@pytest.fixture(scope="module")
-def layout(
-    pictures: list[Path], make_model: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
-) -> Layout:
-    layout = make_explored(tmp_path_factory.mktemp("explored"), pictures)
-    shutil.copytree(make_model("maxmatch"), layout.model(DATASET, "sets"))
-    return layout
-
-
-@pytest.fixture
-def explored(layout: Layout, tmp_path: Path) -> Iterator[TestClient]:
-    """A client of the explorer, whose judgments are gone after the test."""
-    app = application([], rate=1e6, explorer=Explorer(layout, DATASET))
-    with TestClient(app, ADDRESS, raise_server_exceptions=False) as client:
-        client.get("/explore/queries")  # reads what further answers show
-        yield client
-    shutil.rmtree(layout.votes(DATASET).parent, ignore_errors=True)
 
 
 def ask(client: TestClient, path: str, **values: Any) -> Any:
@@ -221,57 +194,6 @@ def test_judgments_are_further_positives_and_annotators_are_compared(
     assert ask(explored, "about")["judged"]["true"] == before + 1
 
 
-@pytest.mark.parametrize(
-    ("change", "headers", "status"),
-    [
-        ({}, {"origin": "http://evil.example"}, 403),
-        ({}, {"content-type": "text/plain"}, 415),
-        ({"image": 99}, {}, 404),
-        ({"annotator": "../x"}, {}, 422),
-        ({"annotator": ""}, {}, 422),
-        ({"relevant": "perhaps"}, {}, 422),
-        ({"more": 1}, {}, 422),
-    ],
-)
-def test_a_faulty_judgment_writes_nothing(
-    explored: TestClient,
-    layout: Layout,
-    change: dict[str, Any],
-    headers: dict[str, str],
-    status: int,
-) -> None:
-    body = {"image": 0, "caption": 5, "relevant": True, "annotator": "ann"} | change
-    answer = explored.post("/explore/judgments", json=body, headers=headers)
-    assert answer.status_code == status and answer.json().keys() == {"error"}
-    assert not layout.votes(DATASET).exists()
-
-
-def test_a_page_of_this_address_may_judge(explored: TestClient) -> None:
-    body = {"image": 0, "caption": 5, "relevant": True, "annotator": "ann"}
-    answer = explored.post("/explore/judgments", json=body, headers={"origin": ADDRESS})
-    assert answer.status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("queries?sort=nothing", 422),
-        ("queries?sort=rank:x", 422),
-        ("queries?right=x", 422),
-        ("queries?first=x:sets", 422),
-        ("queries?size=1000", 422),
-        ("query?row=99", 404),
-        ("query?row=-1", 422),
-        ("images/99", 404),
-        ("map?method=table", 404),
-        ("explain?method=table&image=0&caption=0", 400),
-    ],
-)
-def test_a_faulty_request_has_one_line(explored: TestClient, path: str, status: int) -> None:
-    answer = explored.get(f"/explore/{path}")
-    assert answer.status_code == status and answer.json().keys() == {"error"}
-
-
 def test_pictures_and_explanations(explored: TestClient, layout: Layout) -> None:
     whole = explored.get("/explore/images/1")
     assert whole.content == (layout.raw(DATASET) / "1.png").read_bytes()
@@ -317,40 +239,3 @@ def test_the_export_is_one_table(layout: Layout, tmp_path: Path) -> None:
     first = splits()["table"].ranking.i2t.items[:, 0].tolist()
     assert [row["item_table"] for row in rows[:8]] == [CAPTION_IDS[row] for row in first]
     assert Path(rows[0]["image"]).is_file() and rows[8]["x_sets"] != rows[9]["x_sets"]
-
-
-def test_faults_of_the_project_are_one_line(layout: Layout, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no results to explore"):
-        Explorer(layout, "other")
-    shutil.copytree(layout.root, tmp_path / "copy")
-    copy = Layout(tmp_path / "copy")
-    table = pq.read_table(copy.captions(DATASET))
-    pq.write_table(table.slice(0, 5), copy.captions(DATASET))
-    with pytest.raises(DataError, match=r"tiny\.parquet.*Evaluate"):
-        Explorer(copy, DATASET)
-    shutil.copy(layout.captions(DATASET), copy.captions(DATASET))
-    copy.votes(DATASET).parent.mkdir()
-    copy.votes(DATASET).write_text("image_id,caption_id,relevant\na,b,perhaps\n")
-    with pytest.raises(DataError, match=r"tiny\.csv.*line 2"):
-        Explorer(copy, DATASET)
-    (copy.run(DATASET, "sets") / "t2i.parquet").write_bytes(b"PAR1")
-    with pytest.raises(DataError, match=r"t2i\.parquet"):
-        Explorer(copy, DATASET)
-
-
-def test_the_commands(
-    layout: Layout,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(layout.root)
-    target = tmp_path / "all.parquet"
-    command_line.run(f"export --to {target}", monkeypatch)
-    assert pq.read_metadata(target).num_rows == 32
-    for command, words in (
-        ("explore other --port 0 --no-browser", "no results to explore"),
-        (f"export tiny --to {tmp_path / 'x.parquet'} --vectors table", "no trained model"),
-    ):
-        assert words in command_line.fails(command, monkeypatch, capfd)
-    assert sorted(tmp_path.iterdir()) == [target]
