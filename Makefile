@@ -8,7 +8,7 @@ SHELL := /bin/bash
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro serve stop test quick long-tests gpu-check lint types readme freeze clean
+.PHONY: help setup repro serve stop test quick long-tests gpu-check lint types docs readme freeze clean
 
 help:  ## print this
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,11 @@ lint: $(READY)  ## check style and format
 types: $(READY)  ## check types
 	mypy
 
+docs: $(READY)  ## make a site of the documentation in site/
+	python -m pip install --quiet $(PIP_ARGS) -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 mkdocs build --quiet
+	@echo "site/index.html; with a search: python -m http.server -d site"
+
 readme: $(READY)  ## put the results into docs/results.md and README.md
 	manymatch readme
 
@@ -75,5 +80,5 @@ freeze: $(READY)  ## write constraints.txt from the environment
 	   | grep -vE '^(pip|setuptools|triton|nvidia-(cu|nccl|nv)[a-z0-9-]*)==' | LC_ALL=C sort -f; } > constraints.txt
 
 clean:  ## remove the environment and everything that the pipeline made
-	rm -rf $(VENV) data/* models/* reports/index.html reports/pages reports/leaderboard.{md,tex} \
+	rm -rf $(VENV) site data/* models/* reports/index.html reports/pages reports/leaderboard.{md,tex} \
 		reports/curves reports/runs reports/plots reports/machine reports/service dvc_plots

@@ -80,7 +80,8 @@ def run(
     except BaseException:
         threading.Thread(target=_end_group, args=(process.pid,), daemon=True).start()
         for line in lines(process.stdout.fileno()):
-            tell(line)
+            if not line.startswith("ERROR: "):  # DVC calls each end before the end a failure
+                tell(line)
         raise
     finally:
         over.set()

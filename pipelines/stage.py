@@ -7,6 +7,7 @@ only how Prefect's functions call each other. A defect of this package keeps its
 from __future__ import annotations
 
 import logging
+import os
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -22,12 +23,14 @@ from prefect.states import Completed, Failed
 
 from manymatch.cli import killed_dvc
 from manymatch.cli.deployment_names import PROGRESS
-from manymatch.util.errors import ManyMatchError
+from manymatch.util.errors import ConfigError, ManyMatchError
 from pipelines import process, sharing
 from pipelines.graph import is_unchanged
 
 NETWORK = frozenset({"download"})
 """The kinds of stages that fetch from a network."""
+RETRIES, _MOST_RETRIES = "MANYMATCH_RETRIES", 100
+"""The environment variable with the number of times that a failed stage is tried again."""
 _SHOWN = 12
 """Number of output lines in the message of a failed stage."""
 _BUSY = re.compile(r"^\s+\(PID (\d+)\): ")
@@ -142,5 +145,17 @@ network_stage = stage.with_options(
 
 
 def task_of(kind: str) -> Task[[str, dict[str, str], bool], State]:
-    """The task for a stage of that kind; only downloads are tried again."""
-    return network_stage if kind in NETWORK else stage
+    """The task for a stage of that kind. Downloads are tried again, and other stages as often as
+    the worker's environment says.
+
+    Raises:
+        ConfigError: the variable does not hold a small whole number.
+    """
+    if kind in NETWORK:
+        return network_stage
+    text = os.environ.get(RETRIES, "0")
+    if not text.isdecimal() or int(text) > _MOST_RETRIES:
+        raise ConfigError(f"{RETRIES}={text}: expected a whole number from 0 to {_MOST_RETRIES}")
+    if not int(text):
+        return stage
+    return stage.with_options(retries=int(text), retry_delay_seconds=sharing.RETRY_DELAYS[0])

@@ -25,7 +25,7 @@ OTHERS = {
     *("overrides", "over", "as_json", "seeds", "jobs", "processes", "device", "keep", "extend"),
     *("accept_stale", "trials", "hours", "count", "where", "least", "beta", "open_page", "seed"),
     *("host", "port", "rate", "shards", "text", "form", "language", "allow", "only_settings"),
-    *("browser", "pictures", "watch"),
+    *("browser", "pictures", "watch", "compare", "encoding"),
     *("only", "similarity", "protocol"),  # names that are looked up in a list of our own
     # A user's own files.
     *("file", "subject", "scores", "images", "texts", "image_ids", "caption_ids", "captions"),

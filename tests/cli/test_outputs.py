@@ -33,6 +33,8 @@ ARGUMENTS = {
     "features": "lite0",
     "presets": ["cora", "vsepp"],
     "name": None,
+    "source": Path("photos"),
+    "model": "models/scenes/cora",
     "to": Path("data/indexes/${key}"),
 }
 

@@ -3,6 +3,7 @@ settings, the programs take their commands."""
 
 import json
 import re
+import runpy
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -39,11 +40,13 @@ ROOT = Path(__file__).parents[2]
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
 COMMANDS = [
     (name, command)
-    for name in ("experiments", "explorer", "probes", "protocols", "search", "scaling")
+    for name in ("index", "experiments", "explorer", "probes", "protocols", "search", "scaling")
     for command in re.findall(r"^(?:    )?manymatch (.+)$", PAGES[name], re.MULTILINE)
 ]
 DEPLOYMENTS = {entry["name"]: entry for entry in deployments(ROOT)["deployments"]}
-OF_SERVICE = re.findall(r"^    (make|prefect) (.+)$", PAGES["orchestration"], re.MULTILINE)
+OF_SERVICE = re.findall(
+    r"^    (make|prefect) (.+)$", PAGES["orchestration"] + PAGES["index"], re.MULTILINE
+)
 
 
 def blocks(page, language):
@@ -137,11 +140,7 @@ def test_published_files_have_mirrors(name):
     assert sources and all(source.mirrors for source in sources)
 
 
-PRESETS = sorted(  # but those that `tune` writes
-    path
-    for path in {path.resolve() for path in (ROOT / "presets").glob("*/*.yaml")}
-    if not path.stem.endswith("_tuned")
-)
+PRESETS = sorted({path.resolve() for path in (ROOT / "presets").glob("*/*.yaml")})
 
 
 def row(method):
@@ -177,8 +176,8 @@ def test_every_preset_has_a_head_and_is_linked_in_the_section_of_its_method():
 
 
 def test_the_targets_are_those_of_the_makefile():
-    targets = [words for program, words in OF_SERVICE if program == "make"]
-    assert targets == ["serve", "stop"]
+    targets = {words for program, words in OF_SERVICE if program == "make"}
+    assert targets == {"repro", "serve", "stop"}
     for target in targets:
         assert f"\n{target}: " in (ROOT / "Makefile").read_text()
 
@@ -229,3 +228,14 @@ def test_variables_deployments_and_files_are_known():
         assert (ROOT / name).is_file()
     for name in re.findall(r"`((?:Dockerfile|\w+\.(?:json|yaml)))`", page):
         assert (ROOT / "deploy" / name).is_file() or (ROOT / name).is_file()
+
+
+def test_the_site_has_pages_that_exist_and_no_link_to_files_outside_of_it():
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    doors = [page for door in nav[1:] for pages in door.values() for page in pages]
+    assert len(nav) == 4 and len({*doors}) == len(doors) > 15
+    assert {Path(page).stem for page in ["index.md", *doors]} <= PAGES.keys()
+    hooks = runpy.run_path(str(ROOT / "docs" / "site_hooks.py"))
+    text = hooks["on_page_markdown"](PAGES["experiments"])
+    assert "](../" in PAGES["experiments"] and "](../" not in text
+    assert "default-src 'self'" in hooks["on_post_page"]("<html><head></head></html>")

@@ -82,7 +82,7 @@ def test_writes_what_the_report_reads_each_time_the_same(run):
     assert (record.preset, record.split, record.seed) == ("untrained", "test", 7)
     assert (record.images, record.captions) == (8, 24)
     shown = Samples.model_validate_json((run.out / "run" / "samples.json").read_text())
-    assert len(shown.images) == len(shown.captions) == 3
+    assert all(3 <= len(queries) <= 6 for queries in (shown.images, shown.captions))
     for name, queries in (("i2t", 8), ("t2i", 24)):
         lines = (run.out / "run" / f"{name}.trec").read_text().splitlines()
         assert len(lines) == 5 * queries

@@ -10,7 +10,7 @@ from manymatch.batch.scene_graph import SceneGraph
 from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.ranking.ranks import Direction, Ranking
-from manymatch.evaluation.samples import draw_queries, sample_queries
+from manymatch.evaluation.samples import draw_queries, sample_queries, worst_queries
 from manymatch.shards.sample import Sample
 
 INDEX = torch.tensor([0, 0, 1, 2])
@@ -36,8 +36,8 @@ def _ranking():
     i2t = torch.tensor([[1, 2, 3], [3, 2, 0], [0, 1, 2]])
     t2i = torch.tensor([[0, 1], [1, 0], [0, 1], [2, 0]])
     return Ranking(
-        Direction(torch.ones(3), i2t, torch.tensor([0.9, 0.5, 0.123456]).expand(3, 3)),
-        Direction(torch.ones(4), t2i, torch.tensor([0.9, 0.5]).expand(4, 2)),
+        Direction(torch.tensor([1, 2, 1]), i2t, torch.tensor([0.9, 0.5, 0.123456]).expand(3, 3)),
+        Direction(torch.tensor([1, 2, 9, 1]), t2i, torch.tensor([0.9, 0.5]).expand(4, 2)),
     )
 
 
@@ -86,6 +86,27 @@ def test_where_images_have_labels_answers_have_their_zeta():
     assert without_label.to_json()["zeta"] is None  # "no label" is written, unlike "not COCO"
 
 
+def test_the_hardest_queries_of_the_split_join_the_drawn_ones():
+    samples = _samples(1)
+    assert [(query.id, query.rank) for query in samples.captions][-1] == ("b0", 9)
+    assert [(query.id, query.rank) for query in samples.images][-1] == ("b", 2)
+    assert len(samples.captions) <= 2 and len(_samples(0).captions) == 0
+
+
 def test_drawn_queries_depend_on_the_seed_alone():
     assert _samples(2) == _samples(2)
     assert len({str(draw_queries(9, 9, 2, seed)) for seed in range(9)}) > 1
+
+
+def test_the_worst_captions_come_first_with_their_own_images():
+    ranking = _ranking()
+    t2i = Direction(torch.tensor([2, 1, 3, 3]), ranking.t2i.items, ranking.t2i.scores)
+    judged = Judgments(torch.tensor([[0, 2], [1, 1]]), True)
+    worst = worst_queries(Ranking(ranking.i2t, t2i), INDEX, judged, _stored, 3).captions
+    assert [(query.id, query.rank, query.image_id) for query in worst] == [
+        ("b0", 3, "b"),
+        ("c0", 3, "c"),
+        ("a0", 2, "a"),
+    ]
+    assert [item.mark for item in worst[0].retrieved] == ["true", "own"]
+    assert worst[1].thumbnail is None and worst[2].thumbnail

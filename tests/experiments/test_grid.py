@@ -44,17 +44,6 @@ def test_a_key_is_of_the_model_unless_the_preset_has_it_and_changes_no_other_poi
         assert small.model["word_size"] == 4
 
 
-def test_a_tuned_preset_stands_for_the_preset_where_it_exists(checkout):
-    tuned = checkout.layout.tuned_preset("tiny", "vsepp")
-    read = yaml.safe_load(preset_path(checkout.layout.presets, "tiny", "vsepp").read_text())
-    tuned.write_text(yaml.safe_dump({**read, "model": {**read["model"], "size": 6}}))
-    over = {"preset": ["vsepp", "cora"]}
-    for expected, tune in ((6, True), (8, False)):
-        plan = checkout.plan(preset=None, over=over, tuned=tune)
-        presets = [preset_of(checkout.layout, plan, point, seed=0) for point in points(plan)]
-        assert [preset.model["size"] for preset in presets] == [expected, 8]
-
-
 def test_options_are_yaml_and_the_same_as_a_file(checkout, tmp_path):
     value = {
         "dataset": "tiny",

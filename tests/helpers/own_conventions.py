@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from own_forms import Birds, Settings, tar_of
+from PIL import Image
 
 Write = Callable[[Birds], Settings]
 FORMS: dict[str, Write] = {}
@@ -202,4 +203,27 @@ def rare_endings(birds: Birds) -> Settings:
         captions[name] = texts
     birds.captions = captions
     birds.table(birds.photos / "metadata.csv")
+    return {}
+
+
+@form
+def excel_unicode_text(birds: Birds) -> Settings:
+    birds.table(birds.photos / "captions.txt", delimiter="\t", encoding="utf-16")
+    return {}
+
+
+@form
+def old_windows_table(birds: Birds) -> Settings:
+    birds.table(birds.photos / "captions.csv", delimiter=";", encoding="cp1252")
+    return {"encoding": "cp1252"}
+
+
+@form
+def modern_pictures(birds: Birds) -> Settings:
+    birds.table(birds.photos / "captions.csv")
+    path = birds.photos / "bird7.jpg"
+    Image.open(path).save(path.with_suffix(".avif"))
+    path.unlink()
+    table = birds.photos / "captions.csv"
+    table.write_text(table.read_text().replace("bird7.jpg", "bird7.avif"))
     return {}

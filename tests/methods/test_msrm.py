@@ -197,11 +197,7 @@ def test_it_needs_a_loss_that_matches():
         check_model("msrm", {"distance_weight": 0.0, "hypergraph_weight": 0.0})
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in PRESETS if not path.stem.endswith("_tuned")],
-    ids=lambda path: f"{path.parent.name}-{path.stem}",
-)
+@pytest.mark.parametrize("path", PRESETS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_non_match_is_as_far_from_a_hyperedge_as_in_the_paper(path):
     """Larger variances make distances smaller; alpha makes up for them."""
     settings = check_model("msrm", read_preset(path).model)

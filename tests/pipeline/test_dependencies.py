@@ -22,6 +22,8 @@ RUNS = {
     "presets": ["vsepp", "cora", "dive"],
     "features": ["lite0", "butd"],
     "ensembles": ["vsepp+cora"],
+    "probes": {"scenes-cora": {"dataset": "scenes", "preset": "cora"}},
+    "clusters": {"scenes-cora": {"dataset": "scenes", "preset": "cora"}},
     "experiments": {"dive-alpha": "scenes"},
     "indexes": {"pictures": {"source": "data/raw/scenes/images", "model": "scenes/cora"}},
 }
@@ -30,7 +32,8 @@ TRAIN = {f"train/{model}" for model in MODELS}
 EVALUATE = {f"evaluate/{model}" for model in MODELS}
 ENSEMBLE = {f"ensemble/{dataset}/vsepp+cora" for dataset in RUNS["datasets"]}
 INDEX = {"index/pictures"}
-LEARNING = TRAIN | EVALUATE | ENSEMBLE | {"experiment/dive-alpha"}
+PROBED = {"probe/scenes/cora", "clusters/scenes/cora"}
+LEARNING = TRAIN | EVALUATE | ENSEMBLE | PROBED | {"experiment/dive-alpha"}
 
 
 def append(text: str) -> Callable[[str], str]:
@@ -68,7 +71,11 @@ CAPTIONS = {"captions/scenes", "captions/flickr30k"}
 SETS = "\nEPSILON = 1.0\n\n\ndef smooth_chamfer(images, texts, alpha): ...\n"
 EDITS: list[tuple[str, Change, set[str]]] = [
     ("__init__.py", replace('__version__ = "', '__version__ = "9'), EVALUATE | ENSEMBLE),
-    ("config/preset.py", replace("lr: Positive = 5e-4", "lr: Positive = 6e-4"), LEARNING | INDEX),
+    (
+        "config/preset.py",
+        replace("lr: Positive = 5e-4", "lr: Positive = 6e-4"),
+        LEARNING | INDEX | {"report"},
+    ),
     (
         "config/params.py",
         replace("minimum_count: Count = 1", "minimum_count: Count = 2"),
@@ -82,7 +89,7 @@ EDITS: list[tuple[str, Change, set[str]]] = [
         DIVE | EXPERIMENT,
     ),
     ("losses/distributions.py", append("\ndef mmd(x, y, squared=False): ...\n"), DIVE | EXPERIMENT),
-    ("evaluation/protocols/class_matches.py", NEGATED, RESULTS),
+    ("evaluation/protocols/class_matches.py", NEGATED, RESULTS | PROBED),
     ("reporting/templates/page.html", append("<hr>"), {"report"}),
     ("reporting/published_costs.csv", append("a,b\n"), {"report"}),
     ("datasets/fetching/transfer.py", NEGATED, {"download/flickr30k", "captions/flickr30k"}),

@@ -140,16 +140,18 @@ def test_ensembles_experiments_and_warm_starts_have_own_stages(
     (presets / "after.yaml").write_text(yaml.safe_dump(preset))
     after = {"dataset": "scenes", "preset": "after", "model": "scenes/vsepp"}
     committed.edit("params.yaml", {"ensembles": ["vsepp+cora"], "experiments": {"width": "scenes"}})
-    committed.edit("params.yaml", {"warm_starts": {"scenes-after": after}})
+    probed = {"scenes-cora": {"dataset": "scenes", "preset": "cora"}}
+    committed.edit("params.yaml", {"warm_starts": {"scenes-after": after}, "probes": probed})
     committed.run("manymatch", "check")
     ran = stages_run(committed.run("dvc", "repro"))
-    alone = {"experiment@width", "ensemble@scenes-vsepp+cora"}
+    alone = {"experiment@width", "ensemble@scenes-vsepp+cora", "probe@scenes-cora"}
     warm = ["warm_train@scenes-after", "warm_evaluate@scenes-after"]
     assert set(ran) == {"code", *alone, *warm, "report"} and ran[-1] == "report"
     assert ran.index(warm[0]) < ran.index(warm[1])
     reports = committed.folder / "reports"
     assert (reports / "metrics" / "scenes" / "vsepp+cora.json").is_file()
     assert len(json.loads((reports / "experiments/scenes/width.json").read_text())["points"]) == 1
+    assert "Image to entity" in (reports / "pages" / "scenes-probes.html").read_text()
     board = (reports / "leaderboard.md").read_text()
     assert "vsepp+cora | small-scale, ensemble" in board and "| after |" in board
     assert stages_run(committed.run("dvc", "repro")) == []

@@ -99,10 +99,17 @@ def test_only_shared_outputs_are_pushed_and_the_run_has_said_whether(
     assert pushed == (["first"] if shared else [])
 
 
-def test_downloads_are_tried_again_and_training_is_not() -> None:
+def test_downloads_are_tried_again_and_other_stages_as_the_setting_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     delays = task_of("download").retry_delay_seconds
     assert task_of("download").retries == len(delays) == 3 and delays == sorted(set(delays))
     assert task_of("train").retries == 0
+    monkeypatch.setenv("MANYMATCH_RETRIES", "2")
+    assert task_of("train").retries == 2
+    monkeypatch.setenv("MANYMATCH_RETRIES", "often")
+    with pytest.raises(ConfigError, match="MANYMATCH_RETRIES=often: expected a whole number"):
+        task_of("train")
 
 
 def test_the_head_of_a_table_is_progress_and_no_line_of_dvc(

@@ -32,6 +32,18 @@ def test_both_pages_get_their_part_between_the_markers_and_again(tmp_path):
             assert path.read_text() == expected
 
 
+def test_the_readme_has_six_columns_and_their_explanation(tmp_path):
+    wide = BOARD.replace("| Method |\n| --- |\n| dive |", "| a | b | c | d | e | f | g |")
+    wide = wide.replace(
+        "R@1 is in percent.", "R@1 is in percent. Log variance: images. Best in bold."
+    )
+    readme, results, board = write(tmp_path, board=wide)
+    update_pages(readme, results, board)
+    text = readme.read_text()
+    assert "| a | b | c | d | e | f |\n" in text and "percent. Best in bold." in text
+    assert "| f | g |" in results.read_text()
+
+
 def test_a_table_without_an_explaining_line_ends_before_the_next_caption(tmp_path):
     readme, results, board = write(tmp_path, board=BOARD.replace("R@1 is in percent.\n\n", ""))
     update_pages(readme, results, board)

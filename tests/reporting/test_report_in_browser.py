@@ -70,14 +70,26 @@ def test_every_page_opens_silently_offline_and_fits(page, complete, width):
 
 
 def test_the_leaderboard_fits_and_is_sorted_by_a_click(page, complete):
-    page.open(complete / "index.html")
-    board = "document.querySelector('#flickr8k-leaderboard .scroll')"
+    page.open(complete / "pages" / "flickr8k-results.html")
+    board = "document.querySelector('#leaderboard .scroll')"
     assert page.value(f"{board}.scrollWidth <= {board}.clientWidth")
     names = f"[...{board}.querySelectorAll('tbody th')].map(head => head.textContent.trim())"
     assert page.value(names) == ["cora", "vsepp"]
     for order in (["cora", "vsepp"], ["vsepp", "cora"]):  # descending, then ascending
         page.value(f"{board}.querySelector('thead button').click()")
         assert page.value(names) == order
+
+
+def test_a_wide_table_scrolls_beside_its_first_column(page, complete):
+    page.open(complete / "pages" / "scenes-results.html", 400)
+    board = "document.querySelector('#leaderboard .scroll')"
+    assert page.value(f"{board}.scrollWidth > {board}.clientWidth + 100")
+    left = f"{board}.querySelector('tbody th').getBoundingClientRect().left"
+    before = page.value(left)
+    assert page.value(f"({board}.scrollLeft = 500, {left})") == before
+    assert page.value(f"{board}.querySelector('tbody td').getBoundingClientRect().left") < before
+    marks = "getComputedStyle(document.querySelector('#leaderboard button'), '::after').content"
+    assert "↕" in page.value(marks)
 
 
 def test_the_facts_of_the_machine_stand_below_the_provenance(page, complete):

@@ -1,11 +1,15 @@
-"""One more kind of result and its section in a copy of the package."""
+"""One more kind of result and its section in a copy of the package, and what chance gives."""
 
 import os
 import shutil
 import subprocess
 import sys
+from math import comb
 
+import pytest
 from report_pages import plans_of
+
+from manymatch.reporting.sections.own_data import chance
 
 RESULT = '''"""Sizes of models."""
 
@@ -55,3 +59,13 @@ def test_a_kind_of_result_and_its_section_are_two_new_files(reports, root):
     page = (reports / "pages" / "own-names.html").read_text()
     assert '<p class="note">cora: 7 parameters</p>' in page
     assert 'href="pages/own-names.html"' in (reports / "index.html").read_text()
+
+
+@pytest.mark.parametrize(("images", "captions"), [(16, 80), (3, 3), (300, 1500)])
+def test_chance_is_the_share_of_orders_with_a_true_item_in_front(images, captions):
+    own = captions // images
+    shown = chance(images, captions)
+    for depth, i2t, t2i in zip((1, 5, 10), shown["i2t"], shown["t2i"], strict=True):
+        missed = comb(captions - own, depth) / comb(captions, depth) if depth <= captions else 0
+        assert i2t == pytest.approx(100 * (1 - missed))
+        assert t2i == pytest.approx(100 * min(1, depth / images))

@@ -79,6 +79,7 @@ def plan(dataset: DatasetName, preset: PresetName) -> None:
     settings = project.preset(dataset, preset)
     alone = {"datasets": [dataset], "presets": [preset], "features": [settings.features]}
     others: dict[str, Any] = {"warm_starts": {}, "indexes": {}, "ensembles": [], "experiments": {}}
+    others |= {"probes": {}, "clusters": {}}
     params = project.params().model_copy(update=alone | others)
     training = settings.training
     batch = f"batches of {training.images_per_batch} images"
@@ -135,7 +136,10 @@ def _checks(params: Params) -> Iterator[Callable[[], object]]:
         yield partial(_check_warm_start, params, key, started)
     for ensemble in params.ensembles:
         for dataset in params.datasets:
-            yield partial(_check_ensemble, params, dataset, ensemble)
+            yield partial(_check_trained, params, "ensembles", dataset, ensemble)
+    for key in ("probes", "clusters"):
+        for model in getattr(params, key).values():
+            yield partial(_check_trained, params, key, model.dataset, model.preset)
     for index in params.indexes.values():
         dataset, _, name = index.model.partition("/")
         yield partial(project.preset, dataset, name)
@@ -161,12 +165,12 @@ def _check_features(params: Params, name: str) -> None:
         features.entry_points(name, settings)
 
 
-def _check_ensemble(params: Params, dataset: str, ensemble: str) -> None:
+def _check_trained(params: Params, key: str, dataset: str, ensemble: str) -> None:
     warm = {start.preset for start in params.warm_starts.values() if start.dataset == dataset}
     for member in ensemble.split("+"):
         if member not in {*params.presets, *warm} and not LAYOUT.model(dataset, member).is_dir():
             raise ConfigError(
-                f"params.yaml: ensembles: no stage trains '{member}' of '{ensemble}' on {dataset}"
+                f"params.yaml: {key}: no stage trains '{member}' of '{ensemble}' on {dataset}"
                 f"{nearest(member, [*params.presets, *warm])}"
             )
 

@@ -82,6 +82,13 @@ def entries_by_stage(params: Params) -> dict[str, list[str]]:
             methods = [_method(dataset, member) for member in ensemble.split("+")]
             entries = ["manymatch.evaluation.ensemble", *evaluation, *methods]
             stages[f"ensemble/{dataset}/{ensemble}"] = entries
+    for stage, models, module in (
+        ("probe", params.probes, "manymatch.experiments.probes.all_probes"),
+        ("clusters", params.clusters, "manymatch.experiments.swamp_classes"),
+    ):
+        for model in models.values():
+            entries = [module, *protocol_modules(), _method(model.dataset, model.preset)]
+            stages[f"{stage}/{model.dataset}/{model.preset}"] = entries
     for name, dataset in params.experiments.items():
         presets = sorted((LAYOUT.presets / dataset).glob("*.yaml"))
         stages[f"experiment/{name}"] = [

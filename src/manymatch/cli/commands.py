@@ -30,6 +30,7 @@ from manymatch.cli import (
     models,
     project,
     search,
+    versions,
 )
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
@@ -67,7 +68,7 @@ def report() -> None:
     from manymatch.reporting import report as stage
 
     project.require_project()
-    stage.report(LAYOUT.reports, LAYOUT.plans)
+    stage.report(LAYOUT.reports, LAYOUT.plans, LAYOUT.presets)
     say(f"{LAYOUT.reports / 'index.html'}: the report; 'manymatch results' prints the table")
 
 
@@ -126,7 +127,7 @@ def version() -> None:
 
 
 _PANELS = {
-    "Use a model": "demo models index search serve",
+    "Use a model": "demo index search serve",
     "Train and compare": "init backbone check plan train evaluate results explore export "
     "experiment tune ensemble rerank ids score probe clusters efficiency study",
     "Stages of the pipeline": "code download captions features scene-graphs shards report",
@@ -147,6 +148,7 @@ def _add_commands() -> None:
         for name in names.split():
             found[name].rich_help_panel = panel
             app.registered_commands.append(found.pop(name))
+    app.add_typer(versions.commands, name="models", rich_help_panel="Use a model")
     assert not found, f"commands of no group: {', '.join(found)}"
 
 

@@ -157,11 +157,13 @@ def tune(
     jobs: Jobs = None,
     device: Device = "auto",
 ) -> None:
-    """Search a preset's settings: presets/DATASET/PRESET_tuned.yaml.
+    """Search a preset's settings: reports/tuning/DATASET/PRESET.yaml.
 
     experiments/spaces/DATASET.yaml says what is searched. The validation split
     decides; the test split is not read. Every preset has the same budget. All
     trials are in reports/tuning/DATASET/PRESET.json.
+
+    Copy PRESET.yaml over presets/DATASET/PRESET.yaml to train with its settings.
 
     After an interrupt, or with more --trials or --hours, the same command goes on.
     """

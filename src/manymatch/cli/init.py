@@ -6,22 +6,28 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from manymatch.cli import project
-from manymatch.cli.backbone import HEADER, Backbone, add_extraction, read_backbone
+from manymatch.cli.backbone import add_extraction, read_backbone
+from manymatch.cli.compare import best_of
 from manymatch.cli.options import check_name
 from manymatch.cli.outputs import writes
+from manymatch.cli.own_presets import (
+    BEST_ON_PHOTOGRAPHS,
+    FEATURES,
+    epochs,
+    preset_names,
+    write_preset,
+)
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import Params
-from manymatch.config.preset import Preset, read_preset
-from manymatch.methods import METHODS
 from manymatch.util.errors import ConfigError
-from manymatch.util.files import write_text, write_through
+from manymatch.util.files import write_through
 from manymatch.util.progress import say
 
 if TYPE_CHECKING:
@@ -29,19 +35,6 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
-TEMPLATES = "flickr8k"
-"""The data set of photographs whose presets are adapted: 6,000 training pictures."""
-BEST_ON_PHOTOGRAPHS = ("vsepp", "pcme", "dive", "vse_infinity", "pvse", "maxmatch")
-"""The methods in the order of their rsum on Flickr8k (docs/results.md, flickr8k-study)."""
-_SEEN = 96_000
-"""Pictures that training sees, counted once an epoch, in Flickr8k's presets."""
-_EPOCHS = 30
-"""The maximum number of epochs of a small data set."""
-_LARGE = 500_000
-"""The maximum for `_SEEN` of a large data set, unless three epochs are more."""
-_FEW_CAPTIONS = 4_000
-"""Training captions below which the vectors are half as long."""
-_FEATURES = "lite0"
 _SECONDS = {"features": 0.03, "scene graphs": 0.002, "shards": 0.004, "an epoch of a model": 0.01}
 """Seconds of one core for each picture, caption, picture, and training picture."""
 
@@ -64,6 +57,10 @@ def init(
         str | None,
         typer.Option("--format", help="table, beside, coco, karpathy, tars; else recognised."),
     ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(help="Of a table, such as cp1252. Default: UTF-8, or UTF-16 by its mark."),
+    ] = None,
     language: Annotated[str, typer.Option(help="The captions' language, such as en or de.")] = "en",
     allow: Annotated[float, typer.Option(help="Share of unusable pictures or captions.")] = 0.01,
     split: Annotated[
@@ -74,7 +71,14 @@ def init(
     features: Annotated[
         str,
         typer.Option(callback=check_name, help="lite0, or a backbone of presets/backbones.yaml."),
-    ] = _FEATURES,
+    ] = FEATURES,
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare",
+            help="Then train three methods briefly, and say which is best on the validation split.",
+        ),
+    ] = False,
 ) -> None:
     """Check your own pictures and captions, and write their settings and presets.
 
@@ -94,7 +98,7 @@ def init(
             "Choose another name"
         )
     params.check_names_with(name, features)
-    model = None if features == _FEATURES else read_backbone(features)
+    model = None if features == FEATURES else read_backbone(features)
     names = preset_names(LAYOUT.presets, params.presets)
     given: dict[str, Any] = {
         "images": str(images),
@@ -102,6 +106,7 @@ def init(
         "format": form,
         "file": file,
         "text": text,
+        "encoding": encoding,
         "split": split,
         "seed": seed or None,
         "allow": allow if allow != OwnSettings.model_fields["allow"].default else None,
@@ -138,7 +143,11 @@ def init(
             changes[key] = [*getattr(params, key), entry]
     write_through(LAYOUT.params, edited(LAYOUT.params, changes))
     say(f"{LAYOUT.params}: {', '.join(changes)}")
-    _say_what_next(name, params, names, collection, sizes)
+    first = None
+    if compare:
+        candidates = [one for one in BEST_ON_PHOTOGRAPHS if one in names]
+        first = best_of(name, candidates, epochs(train), features)
+    _say_what_next(name, params, names, collection, sizes, first)
 
 
 def _parser(language: str) -> str | None:
@@ -175,9 +184,18 @@ def _sizes(collection: Collection) -> Counter[str]:
 
 
 def _say_what_next(
-    name: str, params: Params, presets: Sequence[str], collection: Collection, sizes: Counter[str]
+    name: str,
+    params: Params,
+    presets: Sequence[str],
+    collection: Collection,
+    sizes: Counter[str],
+    best: str | None,
 ) -> None:
-    """Say how long the stages take, and the commands that train and search."""
+    """Say how long the stages take, and the commands that train and search.
+
+    Args:
+        best: the preset that a comparison found; None: what is best on photographs.
+    """
     cores = os.cpu_count() or 1
     counts = (sizes["pictures"], sizes["captions"], sizes["pictures"])
     data = sum(a * b for a, b in zip(counts, _SECONDS.values(), strict=False)) / cores
@@ -197,12 +215,13 @@ def _say_what_next(
     say(f"train the models of all 'presets' on {datasets}: dvc repro")
 
     known = [one for one in (*BEST_ON_PHOTOGRAPHS, *trained, *presets) if one in presets]
-    method = next((preset for preset in known if preset in trained), known[0])
+    method = best or next((preset for preset in known if preset in trained), known[0])
+    why = "the best of the comparison" if best else "a good first choice for photographs"
     form, raw = collection.form, LAYOUT.raw(name) / "images"
     folder = shlex.quote(str(form.folder if collection.keeps_pictures else raw))
     if method not in trained:
         say(f"add {method} to 'presets' in {LAYOUT.params}")
-    say(f"train one model and search with it ({method} is a good first choice for photographs):")
+    say(f"train one model and search with it ({method} is {why}):")
     say(f"  dvc repro evaluate@{name}-{method}")
     say(f"  manymatch index {folder} --model models/{name}/{method} --to data/indexes/{name}")
     say(f"  manymatch search data/indexes/{name} 'a red bird'")
@@ -210,60 +229,3 @@ def _say_what_next(
 
 def _time(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{max(1, seconds):.0f} seconds"
-
-
-def preset_names(presets: Path, wanted: Iterable[str]) -> list[str]:
-    """Return the methods with a preset to adapt, then the presets among `wanted` with one.
-
-    Raises:
-        ConfigError: there are no presets to adapt.
-    """
-    known = {path.stem for path in (presets / TEMPLATES).glob("*.yaml")}
-    if not known:
-        raise ConfigError(f"{presets / TEMPLATES}: no presets to adapt. Restore them from git")
-    return [name for name in dict.fromkeys((*METHODS, *wanted)) if name in known]
-
-
-def epochs(pictures: int) -> int:
-    """Return the number of epochs for a number of training pictures."""
-    if pictures * 10 > _LARGE:
-        return max(3, _LARGE // pictures)
-    return min(_EPOCHS, max(10, _SEEN // max(1, pictures)))
-
-
-def write_preset(
-    presets: Path,
-    dataset: str,
-    name: str,
-    sizes: tuple[int, int],
-    features: str = _FEATURES,
-    backbone: Backbone | None = None,
-) -> Preset:
-    """Write `presets/DATASET/NAME.yaml`, fitted to the numbers of training pictures and captions.
-
-    An existing preset is kept. With a `backbone` the preset reads its `features`, and its text
-    model if the method has one.
-    """
-    pictures, captions = sizes
-    from manymatch.config.edit import edited
-
-    source, target = presets / TEMPLATES / f"{name}.yaml", presets / dataset / f"{name}.yaml"
-    if not target.exists():
-        changes: dict[str, object] = {"training.epochs": epochs(pictures)}
-        preset = read_preset(source)
-        model = preset.model
-        if captions < _FEW_CAPTIONS and "size" in model:
-            changes["model.size"] = model["size"] // 2
-        if "n_classes" in model:
-            changes["model.n_classes"] = min(model["n_classes"], max(10, pictures // 6))
-        if backbone:
-            changes |= {"features": features} | backbone.texts(preset, narrow=True)
-        header = (
-            f"# {name} on {dataset}: {pictures:,} training pictures with {captions:,} captions.\n"
-            f"#\n#   dvc repro evaluate@{dataset}-{name}\n#\n"
-            f"# The command works if 'presets' in params.yaml lists {name}.\n"
-            f"# Made by `manymatch init` from presets/{TEMPLATES}/{name}.yaml, which says what "
-            f"differs from the paper.\n# Changed: {', '.join(changes)}.\n"
-        )
-        write_text(target, HEADER.sub(header, edited(source, changes)))
-    return read_preset(target)

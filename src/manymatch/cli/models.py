@@ -19,47 +19,12 @@ from manymatch.cli.options import (
 )
 from manymatch.cli.outputs import result_files, show_result, writes
 from manymatch.cli.project import LAYOUT
-from manymatch.util.errors import CheckpointError
 from manymatch.util.parts import Parts
-from manymatch.util.progress import say
 
 commands = typer.Typer()
 
 _DEMO_PICTURES, _DEMO_RATE = 300, 500
 """Drawn pictures, and requests a second as `serve` allows them."""
-
-
-@commands.command("models")
-def list_models() -> None:
-    """List the models of this package and the models that were trained here."""
-    from manymatch.model.facts import FACTS, facts
-    from manymatch.model.places import packaged
-    from manymatch.reporting.table import Cell, Column, Table
-    from manymatch.reporting.terminal import show
-
-    trained = {str(path.parent): path.parent for path in sorted(LAYOUT.models.glob(f"*/*/{FACTS}"))}
-    rows = []
-    for name, folder in (packaged() | trained).items():
-        try:
-            known = facts(folder)
-        except CheckpointError as error:  # one damaged model hides no other
-            say(str(error))
-            continue
-        rows.append(
-            [
-                Cell(name),
-                Cell(known["method"]),
-                Cell(known.get("dataset") or ""),
-                Cell((known.get("extraction") or {}).get("backbone", "")),
-                Cell.number(known.get("rsum")),
-                Cell.number(sum(file.stat().st_size for file in folder.iterdir()) / 1e6),
-            ]
-        )
-    texts = (
-        Column(title, numeric=False) for title in ("model", "method", "trained on", "pictures")
-    )
-    columns = [*texts, Column("validation rsum"), Column("MB")]
-    show([Table("Models", columns, rows)])
 
 
 def _model(dataset: str, preset: str, name: str | None) -> list[Path]:

@@ -30,14 +30,16 @@ _BETWEEN_LOOKS = 5.0
 
 def _target(source: Path | None, model: str | None, to: Path | None, name: str | None) -> Path:
     """The index that a command writes: the folder `--to`, or that of an index of params.yaml."""
-    given = {"SOURCE": source, "--model MODEL": model, "--to FOLDER": to}
+    given: dict[str, object] = {"SOURCE": source, "--model MODEL": model, "--to FOLDER": to}
+    if LAYOUT.production.is_file():  # the version in production is the default
+        given["--model MODEL"] = model or ""
     missing = [option for option, value in given.items() if value is None]
     if name is None and missing:
         raise ConfigError(
             f"missing: {', '.join(missing)}. Add what is missing, or give --name alone with the "
             "name of an index in params.yaml"
         )
-    if name is not None and len(missing) < len(given):
+    if name is not None and (source, model, to) != (None, None, None):
         raise ConfigError("--name: params.yaml gives SOURCE, --model and --to. Leave them out")
     return to or (LAYOUT.indexes / str(name)).resolve()
 
@@ -56,7 +58,8 @@ def index(
         str | None,
         typer.Option(
             metavar="MODEL",
-            help="A folder, such as models/scenes/cora, or a name of 'manymatch models'.",
+            help="A folder, such as models/scenes/cora, a name of 'manymatch models', or a data "
+            "set, for its version in production. Default: the only version in production.",
         ),
     ] = None,
     to: Annotated[
@@ -85,7 +88,9 @@ def index(
     ] = False,
 ) -> None:
     """Index pictures or captions. Only new and changed items are embedded. Resumable."""
+    from manymatch.model.facts import FACTS
     from manymatch.model.model import load
+    from manymatch.model.versions import in_production
     from manymatch.search.index import build as stage
     from manymatch.search.index.sources import source_of
 
@@ -100,24 +105,38 @@ def index(
     if name is not None:
         listed = project.params().index(name)
         source, model = Path(listed.source), str(LAYOUT.models / listed.model)
-    assert source is not None and model is not None
+    assert source is not None
+    promoted = None if model and Path(model, FACTS).is_file() else in_production(LAYOUT, model)
+    if promoted is None and model is None:
+        raise ConfigError("missing: --model MODEL. Several data sets have a version in production")
     items = source_of(source, split)
-    loaded = load(model, device)
+    loaded = load(promoted or str(model), device)
     parts = Parts(_parts(to), None if part is None else Part.read(part))
     if parts.wanted:
         stage.build_part(items, loaded, parts)
     else:
         times = not to.is_relative_to(LAYOUT.indexes.resolve())  # else an output of DVC
-        build = partial(stage.build, items, loaded, to, model, table, parts=parts, times=times)
+        build = partial(
+            stage.build,
+            items,
+            target=to,
+            table=table,
+            parts=parts,
+            times=times,
+            any_model=promoted is not None,
+        )
         seen, fault = _states(items), ""
-        say(f"{to}: {build()}")
+        say(f"{to}: {build(model=loaded, model_path=str(promoted or model))}")
         while watch:
             time.sleep(_BETWEEN_LOOKS)
-            if (now := _states(items)) == seen:
-                continue
-            seen = now
             try:
-                say(f"{to}: {build()}")
+                latest = in_production(LAYOUT, model) if promoted else None
+                if (now := _states(items)) == seen and latest == promoted:
+                    continue
+                seen = now
+                if latest != promoted:
+                    loaded, promoted = load(str(latest), device), latest
+                say(f"{to}: {build(model=loaded, model_path=str(promoted or model))}")
             except ManyMatchError as error:
                 if str(error) != fault:
                     fault = str(error)

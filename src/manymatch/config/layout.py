@@ -96,6 +96,11 @@ class Layout:
         return self.root / "data" / "parts" / output.relative_to(self.root / "data")
 
     @property
+    def production(self) -> Path:
+        """The versions of models that were promoted (`model.versions`)."""
+        return self.root / "production.json"
+
+    @property
     def models(self) -> Path:
         return self.root / "models"
 
@@ -146,8 +151,8 @@ class Layout:
         return self.reports / "tuning" / dataset / f"{preset}.json"
 
     def tuned_preset(self, dataset: str, preset: str) -> Path:
-        """The preset with the best settings that `tune` found."""
-        return self.presets / dataset / f"{preset}_tuned.yaml"
+        """The preset with the best settings that `tune` found, to be copied over the preset."""
+        return self.tuning(dataset, preset).with_suffix(".yaml")
 
     def efficiency(self, dataset: str) -> Path:
         return self.reports / "efficiency" / f"{dataset}.json"

@@ -91,7 +91,13 @@ def method_names() -> tuple[str, ...]:
 @cache
 def method_titles() -> dict[str, str]:
     """Method -> the `title` of its class, which is what the papers call the method."""
-    return {name: _title(_folder() / f"{name}.py") for name in method_names()}
+    return _stated("title")
+
+
+@cache
+def method_papers() -> dict[str, str]:
+    """Method -> the `paper` of its class: authors, place and year."""
+    return _stated("paper")
 
 
 def _folder() -> Path:
@@ -100,9 +106,11 @@ def _folder() -> Path:
     return Path(spec.origin).parent / "methods"
 
 
-def _title(path: Path) -> str:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == "title":
-            title: str = ast.literal_eval(node.value)
-            return title
-    raise LookupError(f"{path}: no title")
+def _stated(attribute: str) -> dict[str, str]:
+    """Method -> the text that its class gives an attribute."""
+    return {
+        name: ast.literal_eval(node.value)
+        for name in method_names()
+        for node in ast.walk(ast.parse((_folder() / f"{name}.py").read_text(encoding="utf-8")))
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == attribute
+    }

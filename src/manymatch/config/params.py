@@ -161,11 +161,16 @@ class Evaluation(Strict):
     elements: Elements = Elements()
 
 
-class WarmStarted(Strict):
-    """A preset that starts from the trained `model`, DATASET/PRESET."""
+class TrainedModel(Strict):
+    """The model of a preset."""
 
     dataset: Name
     preset: Name
+
+
+class WarmStarted(TrainedModel):
+    """A preset that starts from the trained `model`, DATASET/PRESET."""
+
     model: ModelPath
 
 
@@ -202,6 +207,10 @@ class Params(Strict):
     warm_starts: dict[str, WarmStarted] = Field(default_factory=dict)
     """By DATASET-PRESET."""
     ensembles: Annotated[tuple[Ensemble, ...], AfterValidator(_different)] = ()
+    probes: dict[str, TrainedModel] = Field(default_factory=dict)
+    """The models that are probed, by DATASET-PRESET."""
+    clusters: dict[str, TrainedModel] = Field(default_factory=dict)
+    """The SwAMP models whose classes are described, by DATASET-PRESET."""
     experiments: dict[Name, Name] = Field(default_factory=dict)
     """The data set of each file in `experiments/`, which is named without `.yaml`."""
     indexes: dict[Name, Indexed] = Field(default_factory=dict)

@@ -156,7 +156,7 @@ def _write(settings: ScenesSettings, raw: Path) -> None:
     ):
         parallel = total >= _MIN_IMAGES_FOR_PROCESSES
         drawn = _mapped(partial(_draw, settings, raw), jobs, parallel)
-        for rows in track(drawn, "scenes: drawing", total=len(jobs)):
+        for rows in track(drawn, "scenes: drawing (groups of images)", total=len(jobs)):
             boxes.write_table(pa.Table.from_pylist([row["boxes"] for row in rows], BOX_SCHEMA))
             for row in rows:
                 print(json.dumps(row["scene"]), file=scenes)
@@ -218,7 +218,7 @@ def _extra_pairs(raw: Path) -> Iterator[tuple[str, str]]:
         starts = range(0, len(split_rows), _CAPTIONS_PER_JOB)
         jobs = [split_rows[start : start + _CAPTIONS_PER_JOB] for start in starts]
         results = _mapped(partial(_true_pairs, raw, graphs), jobs, len(jobs) > 1)
-        tracked = track(results, f"scenes: truth of {split}", len(jobs))
+        tracked = track(results, f"scenes: truth of {split} (groups of captions)", len(jobs))
         for job, pairs in zip(jobs, tracked, strict=True):
             for row, number in pairs:
                 if images[row] != job[number]["image_id"]:

@@ -13,7 +13,7 @@ from manymatch.batch.wordpieces import AnyVocabulary
 from manymatch.config.galleries import is_whole
 from manymatch.config.preset import Preset, Setting
 from manymatch.evaluation.protocols import protocol_modules
-from manymatch.methods import entry_point
+from manymatch.methods import entry_point, method_class
 from manymatch.methods.shared.method import Method
 from manymatch.model.checkpoint import WEIGHTS_HASH, load_model
 from manymatch.model.embed import Embedded, embed
@@ -47,7 +47,8 @@ class EmbeddedModel:
 
         `data_sha256` is the hash of the shards' seal, which holds the hash of every shard.
         `warm_start_sha256` is the hash of the model that training started from, None if there is
-        none. `code_sha256` is the hash of the code that `stage`, the module that ranks, the
+        none. `resolved` is the preset, and `defaults` are the method's settings where a preset is
+        silent. `code_sha256` is the hash of the code that `stage`, the module that ranks, the
         method and the protocols can reach.
         """
         preset, trained = self.preset, facts(self.folder)
@@ -58,6 +59,9 @@ class EmbeddedModel:
             "features": preset.features,
             "setting": setting_of(preset, self.index),
             "resolved": _empty_lists_as_null(preset.model_dump(mode="json")),
+            "defaults": _empty_lists_as_null(
+                method_class(preset.method).Settings.model_construct().model_dump(mode="json")
+            ),
             # `load_model` has compared this hash with the file.
             "checkpoint_sha256": trained[WEIGHTS_HASH],
             "warm_start_sha256": trained.get("warm_start_sha256"),
@@ -85,7 +89,9 @@ def embed_split(folder: Path, shards: Path, split: str, device: torch.device) ->
             "the features of its training, or train it again."
         )
     stream = batches(shards, split, vocabulary, _IMAGES_PER_BATCH, graphs=method.read_graph)
-    embedded = embed(method.to(device), track(stream, f"embed {split}", len(stream)), device)
+    embedded = embed(
+        method.to(device), track(stream, f"embed {split} (batches)", len(stream)), device
+    )
     return EmbeddedModel(folder, shards, method, preset, vocabulary, index, embedded)
 
 

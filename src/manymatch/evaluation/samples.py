@@ -24,11 +24,16 @@ from manymatch.results.retrieval import (
     RetrievedCaption,
     RetrievedImage,
     Samples,
+    WorstQueries,
+    WorstQuery,
 )
 from manymatch.shards.sample import Sample
 
 ITEMS_PER_QUERY = 10
 """Retrieved items shown for each query."""
+
+HARDEST = 5
+"""Queries of each kind with the worst ranks that join the random ones."""
 
 Stored = Callable[[Sequence[int]], Iterable[Sample]]
 """Reads images from the shards, by their rows in ascending order."""
@@ -61,12 +66,17 @@ def sample_queries(
     count: int,
     labels: Labels | None = None,
 ) -> Samples:
-    """Draw queries (`draw_queries`) and collect the items that the model ranked first.
+    """Draw queries (`draw_queries`), add the hardest ones of the whole split, and collect the items
+    that the model ranked first.
 
     With `labels` each item has its `zeta`: the number of labels in which its image differs from
     the query's image (MSRM, CVPR 2023, figure 3).
     """
-    images, captions = draw_queries(len(ranking.i2t.items), len(ranking.t2i.items), count)
+    drawn = draw_queries(len(ranking.i2t.items), len(ranking.t2i.items), count)
+    images, captions = (
+        list(dict.fromkeys([*rows, *_hardest(way, min(count, HARDEST))]))
+        for rows, way in zip(drawn, (ranking.i2t, ranking.t2i), strict=True)
+    )
     rows = (
         torch.tensor(images, dtype=torch.int64),
         image_index[ranking.i2t.items[images, :ITEMS_PER_QUERY]],
@@ -80,6 +90,7 @@ def sample_queries(
                 image_id=gallery.images[row].image_id,
                 thumbnail=thumbnail(gallery.images[row]),
                 captions=[caption.text for caption in gallery.images[row].captions],
+                rank=int(ranking.i2t.ranks[row]),
                 retrieved=[
                     gallery.retrieved_caption(row, caption, score)
                     for caption, score in _best(ranking.i2t, row)
@@ -91,6 +102,7 @@ def sample_queries(
             CaptionQuery(
                 caption_id=entry.id,
                 caption=entry.text,
+                rank=int(ranking.t2i.ranks[row]),
                 graph=Graph.model_validate(entry.graph.to_dict()),
                 retrieved=[
                     gallery.retrieved_image(image, row, score)
@@ -99,6 +111,33 @@ def sample_queries(
             )
             for row, entry in zip(captions, map(gallery.caption, captions), strict=True)
         ],
+    )
+
+
+def worst_queries(
+    ranking: Ranking, image_index: Tensor, judgments: Judgments, stored: Stored, count: int
+) -> WorstQueries:
+    """Collect the `count` captions whose own images rank last, from the worst one on."""
+    ranks = ranking.t2i.ranks
+    captions = ranks.argsort(descending=True, stable=True)[:count]
+    rows = image_index[captions], ranking.t2i.items[captions, :ITEMS_PER_QUERY]
+    gallery = Gallery.read(rows, image_index, judgments, stored)
+    return WorstQueries(
+        captions=[
+            WorstQuery(
+                caption_id=entry.id,
+                caption=entry.text,
+                rank=int(ranks[row]),
+                image_id=own.image_id,
+                thumbnail=thumbnail(own),
+                retrieved=[
+                    gallery.retrieved_image(image, row, score)
+                    for image, score in _best(ranking.t2i, row)
+                ],
+            )
+            for row in captions.tolist()
+            for entry, own in [(gallery.caption(row), gallery.images[int(image_index[row])])]
+        ]
     )
 
 
@@ -167,6 +206,11 @@ class Gallery:
 def thumbnail(image: Sample) -> str | None:
     """The image's thumbnail in base64, as result files hold it."""
     return base64.b64encode(image.thumbnail).decode("ascii") if image.thumbnail else None
+
+
+def _hardest(direction: Direction, count: int) -> list[int]:
+    """The queries with the worst ranks, the worst first."""
+    return direction.ranks.argsort(descending=True, stable=True)[:count].tolist()
 
 
 def _best(direction: Direction, query: int) -> list[tuple[int, float]]:

@@ -23,7 +23,7 @@ from manymatch.evaluation.protocols.relevance import (
 )
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.evaluation.ranking.ranks import Direction, rank
-from manymatch.evaluation.samples import Stored, sample_queries
+from manymatch.evaluation.samples import Stored, sample_queries, worst_queries
 from manymatch.evaluation.votes import majority, read_votes
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.blocks import Score
@@ -43,6 +43,7 @@ class EvaluationOptions:
         captions: the caption table, whose labels some protocols need; None leaves them out.
         depth: number of ranks that the run files keep of each query.
         samples: number of queries of each kind in `samples.json`.
+        worst: number of captions in `worst.json`; 0: no such file.
         votes: the pairs that people judged in the explorer (`evaluation.votes`), which may be
             missing.
     """
@@ -52,6 +53,7 @@ class EvaluationOptions:
     split: str = "test"
     depth: int = 100
     samples: int = 12
+    worst: int = 0
     votes: Path | None = None
 
 
@@ -92,8 +94,11 @@ def rank_split(
         options.samples,
         labels=labels if by_labels else None,
     )
-    values = measure(ranked, judgments, dataset)
-    return SplitResults(ranked, values, {"samples": queries}, judgments)
+    shown: dict[str, Result] = {"samples": queries}
+    if options.worst:
+        worst = worst_queries(ranking, embedded.image_index, judgments, stored, options.worst)
+        shown["worst"] = worst
+    return SplitResults(ranked, measure(ranked, judgments, dataset), shown, judgments)
 
 
 def measure(ranked: RankedSplit, judgments: Judgments, dataset: str) -> dict[str, Any]:

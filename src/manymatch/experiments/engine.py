@@ -96,6 +96,8 @@ def _numbers_of_all(experiment: Experiment[Any, Any], runs: Sequence[Run]) -> di
     say(f"{experiment.name}: {len(different)} runs, {len(finished)} of them finished before")
     if not missing:
         return finished
+    expected = [experiment.expected_seconds(run.settings) for run in missing]
+    known = [seconds for seconds in expected if seconds]
     done = finish_all(
         partial(finish, experiment=experiment),
         missing,
@@ -105,6 +107,7 @@ def _numbers_of_all(experiment: Experiment[Any, Any], runs: Sequence[Run]) -> di
         jobs=options.jobs,
         gpus=gpus_of(options.device) if "--device" in experiment.options_of_kind else [],
         one_a_core=experiment.one_run_a_core,
+        expected=sum(known) * len(missing) / len(known) if known else None,
     )
     return finished | {run.folder: numbers for run, numbers in done}
 
@@ -193,6 +196,10 @@ class Experiment(ABC, Generic[PlanOfKind, RunSettings]):
             folder: belongs to this run alone. It may hold what an interrupted attempt of the same
                 run with the same code left, e.g. checkpoints.
         """
+
+    def expected_seconds(self, settings: RunSettings) -> float | None:
+        """How long earlier runs let expect that a run takes; None: there are none."""
+        return None
 
     @abstractmethod
     def headline(self, numbers: Numbers) -> str:

@@ -145,6 +145,8 @@ class Options:
     """Whether results that other source code made count as finished."""
     extend: bool = False
     """Whether the runs in files of results count as finished."""
+    split: str | None = None
+    """The split that models are evaluated on. None: that of params.yaml."""
 
 
 DEFAULTS = Options()

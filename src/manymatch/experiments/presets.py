@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from statistics import median
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -47,9 +48,6 @@ class PresetPlan(Plan):
     preset: Name | dict[Name, Name] | None = None
     """The preset that is varied: one for all data sets or one for each data set. None if every
     point names a preset. The setting `preset` of a point has the same two forms."""
-    tuned: bool = False
-    """Whether a point is trained from PRESET_tuned, the preset that `tune` wrote, if that preset
-    exists."""
     elements: Elements = Elements()
     """Selections of set elements that are evaluated besides each element alone, as in `evaluation`
     of params.yaml: `images: [[1, 3, 4]]` leaves out element 2 of 4."""
@@ -123,7 +121,7 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
     @cached_property
     def split(self) -> str:
         """The split that the models are evaluated on."""
-        return read_params(self.layout.params).evaluation.split
+        return self.options.split or read_params(self.layout.params).evaluation.split
 
     def settings(self, point: Point, seed: int) -> Preset:
         return preset_of(self.layout, self.plan, point, seed)
@@ -156,11 +154,18 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
                 made["sources"],
                 {key: made[key] for key in made if key != "seed"},
             )
+            for point in self._recorded_points()
+            for made in point["runs"]
+            if (origin := made.get("origin")) in origins
+        ]
+
+    def _recorded_points(self) -> list[dict[str, Any]]:
+        """The points of all files of results on the data set."""
+        return [
+            point
             for path in results.Experiment.paths(self.layout.reports)
             if path.parent.name == self.plan.dataset
             for point in results.Experiment.read(path).to_json()["points"]
-            for made in point["runs"]
-            if (origin := made.get("origin")) in origins
         ]
 
     def _origin(self, settings: Preset) -> str:
@@ -181,6 +186,16 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
             settings, layout, dataset, self.split, folder, trained, elements
         )
         return {**numbers, "sources": self.code(settings), "origin": self._origin(settings)}
+
+    def expected_seconds(self, settings: Preset) -> float | None:
+        rates = [
+            made["seconds"] / made["epochs"]
+            for point in self._recorded_points()
+            if point.get("resolved", {}).get("method") == settings.method
+            for made in point["runs"]
+            if made.get("seconds") and made.get("epochs")
+        ]
+        return median(rates) * settings.training.epochs if rates else None
 
     def headline(self, numbers: Numbers) -> str:
         seconds = f", trained in {numbers['seconds']:.0f} s" if numbers["seconds"] else ""
@@ -224,8 +239,6 @@ def preset_of(layout: Layout, plan: PresetPlan, point: Point, seed: int) -> Pres
     settings = {**plan.set, **point.settings}
     name: Any = settings.get(PRESET, plan.preset)
     path = preset_path(layout.presets, plan.dataset, name)
-    if plan.tuned and layout.tuned_preset(plan.dataset, name).is_file():
-        path = layout.tuned_preset(plan.dataset, name)
     stated = read_preset(path)
     method = str(settings.get("method", stated.method))
     overrides = full_keys(plan.set, method) | full_keys(point.settings, method)

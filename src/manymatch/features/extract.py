@@ -106,7 +106,7 @@ def _fill(
     ) as writer:
         rows = writer.rows_left()
         features = run(images[row] for row in rows)
-        name = f"features {extractor.name} ({extractor.device.type})"
+        name = f"features {extractor.name} on {extractor.device.type} (images)"
         for row, (_, vectors, boxes) in zip(rows, track(features, name, len(rows)), strict=True):
             writer.write(row, vectors, boxes)
 

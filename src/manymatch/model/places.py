@@ -6,7 +6,9 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
+from manymatch.config.layout import Layout
 from manymatch.model.facts import FACTS
+from manymatch.model.versions import in_production
 from manymatch.util.errors import CheckpointError, first_line
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
@@ -20,11 +22,15 @@ def packaged() -> dict[str, Path]:
 
 
 def resolve_model(name: str) -> Path:
-    """The folder of the model `name`: a folder, a packaged model, or a name on the hub.
+    """The folder of the model `name`: a folder, the version in production of a data set, a packaged
+    model, or a name on the hub.
 
     Raises:
         CheckpointError: there is no such model, or the hub does not answer.
+        StorageError: DVC cannot give the weights of the version in production.
     """
+    if not Path(name, FACTS).is_file() and (folder := in_production(Layout(), name)):
+        return folder  # a folder of the data set's name may hold its pictures
     return Path(name) if Path(name).is_dir() else packaged().get(name) or download_model(name)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from manymatch.reporting.estimates import Estimate
-from manymatch.reporting.table import Block
+from manymatch.reporting.table import Block, Cell
 from manymatch.results.runs import Run
 
 STYLES = 10
@@ -153,22 +153,22 @@ class Chart(Block):
 
 @dataclass(frozen=True)
 class Dot:
-    """A row of a dot chart: the mean and the ends of its range, in percent from the left."""
+    """A row of a dot chart: for each value the mean and the ends of its range, in percent from the
+    left. A row without values is the heading of the rows below."""
 
-    label: str
-    full_label: str
+    name: Cell
     text: str
-    at: float
-    low: float
-    high: float
+    marks: list[list[float]]
 
 
 class DotChart(Block):
-    """One row for each category over a common scale, which need not begin at zero."""
+    """One row for each category over a common scale, which need not begin at zero. `legend` names
+    the values of a row if there are several."""
 
     title: str
     dots: list[Dot]
     ticks: list[Tick]
+    legend: Sequence[str] = ()
 
 
 def line_chart(
@@ -195,20 +195,26 @@ def line_chart(
 
 
 def dot_charts(
-    title: str, rows: Sequence[tuple[str, str, Estimate]], digits: int = 1
+    title: str,
+    rows: Sequence[tuple[Cell, Sequence[Estimate]]],
+    digits: int = 1,
+    legend: Sequence[str] = (),
 ) -> list[DotChart]:
-    """The chart of rows of (label, full label, estimate); none without a row."""
-    if not rows:
+    """The chart of rows of names and estimates; none without an estimate."""
+    ends = [end for _, values in rows for value in values for end in _ends(value)]
+    if not ends:
         return []
-    axis = LinearAxis([end for *_, estimate in rows for end in _ends(estimate)])
+    axis = LinearAxis(ends)
     dots = [
         Dot(
-            label, full_label, value.text(digits), *(round(axis.at(end), 2) for end in _ends(value))
+            name,
+            " / ".join(value.text(digits) for value in values),
+            [[round(axis.at(end), 2) for end in _ends(value)] for value in values],
         )
-        for label, full_label, value in rows
+        for name, values in rows
     ]
     ticks = axis.ticks()
-    return [DotChart(title, dots, [ticks[0], ticks[-1]])]
+    return [DotChart(title, dots, [ticks[0], ticks[-1]], legend)]
 
 
 def _ends(value: Estimate) -> tuple[float, float, float]:

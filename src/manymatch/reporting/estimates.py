@@ -6,7 +6,8 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import lru_cache
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -218,6 +219,15 @@ class Difference:
         return f"{self.mean:+.{digits}f} (95% interval {low:.{digits}f} to {high:.{digits}f})"
 
 
+@lru_cache(maxsize=1)
+def _drawn_images(images: int, draws: int) -> tuple[Array, Mapping[str, Any]]:
+    """How often each image is in each draw `(images, draws)`, and the state of the random numbers
+    thereafter. All comparisons on one gallery have the same draws."""
+    rng = np.random.default_rng(0)
+    weights = rng.multinomial(images, [1 / images] * images, draws).T.astype(float)
+    return weights, rng.bit_generator.state
+
+
 def resampled(
     side: Sequence[Queries], other: Sequence[Queries], paired: bool, draws: int = _DRAWS
 ) -> Array:
@@ -230,8 +240,7 @@ def resampled(
     """
     rng = np.random.default_rng(0)
     counts = side[0].counts
-    images = counts.shape[1]
-    weights = rng.multinomial(images, [1 / images] * images, draws).T.astype(float)
+    weights, rng.bit_generator.state = _drawn_images(counts.shape[1], draws)
     totals = counts @ weights
     shares = None
     means = []

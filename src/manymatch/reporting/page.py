@@ -23,6 +23,8 @@ from manymatch.results.costs import Costs
 from manymatch.results.experiments import Experiment
 from manymatch.results.metrics import Provenance
 
+FRONT = "Overview"
+
 Texts = Callable[[AllResults], Sequence[str]]
 
 
@@ -31,14 +33,13 @@ class Section:
     """A section of a page. A module in the folder `sections` lists its own in `SECTIONS`.
 
     Attributes:
-        page: the title of the page.
+        page: the title of the page; `FRONT`: the first page, which has all data sets.
         anchor: the address of the section on the page.
         place: a number by which sections are ordered; pages are ordered by their first section.
         title: the heading.
         view: the blocks of the section for the results on a data set; none: nothing to show.
         kinds: the results that the section shows, besides the evaluated models.
         link: the short name that links to the section, if that is not the title.
-        overview: whether the section stands on the first page, too.
         markdown: the texts that the section adds to `leaderboard.md`.
         latex: the texts that the section adds to `leaderboard.tex`.
     """
@@ -50,7 +51,6 @@ class Section:
     view: Callable[[AllResults], Sequence[Block]]
     kinds: tuple[type[Result], ...] = ()
     link: str = ""
-    overview: bool = False
     markdown: Texts | None = None
     latex: Texts | None = None
 
@@ -63,6 +63,19 @@ class Section:
 def gallery(result: Experiment | Costs | Provenance) -> str:
     """What was ranked: "test: 300 images, 1,500 captions"."""
     return f"{result.split}: {result.images:,} images, {result.captions:,} captions"
+
+
+def page_address(dataset: str, title: str, anchor: str = "") -> str:
+    """The address of a page or of one of its anchors, below the folder of the report. The part
+    after the last "-" of the file's name tells the pages of a data set apart from all others."""
+    words = title.lower().split()
+    name = "-".join([dataset, *words]) if dataset else "_".join(words)
+    return f"pages/{name}.html" + (f"#{anchor}" if anchor else "")
+
+
+def method_address(dataset: str, name: str) -> str:
+    """Where the report tells of a method, below the folder of the report."""
+    return page_address(dataset, "Methods", f"run-{name}")
 
 
 def section_modules() -> list[str]:
@@ -118,7 +131,6 @@ def render(results: AllResults) -> dict[str, str]:
     pages = _pages(results)
     context: dict[str, Any] = {
         "pages": pages,
-        "data": _data_line(results),
         # Both files belong to the package, and are the only text that a page shows unescaped.
         "style": Markup(style),
         "script": Markup(script),
@@ -145,19 +157,16 @@ def _pages(results: AllResults) -> list[Page]:
     a section are left out."""
     overview: Views = {}
     for dataset in results.datasets:
-        sections = [section for section in all_sections() if section.overview]
+        sections = [section for section in all_sections() if section.page == FRONT]
         for anchor, view in _views(sections, results.on_dataset(dataset), dataset).items():
             overview[f"{dataset}-{anchor}"] = view
-    pages = [Page("index.html", "Overview", "", overview)]
+    pages = [Page("index.html", FRONT, "", overview)]
     for dataset in [*results.datasets, ""]:
         selected = results.on_dataset(dataset) if dataset else results
         shown = [section for section in all_sections() if section.general == (not dataset)]
-        for title in dict.fromkeys(section.page for section in all_sections()):
-            # The part after the last "-" tells the pages of a data set apart from all others.
-            words = title.lower().split()
-            name = "-".join([dataset, *words]) if dataset else "_".join(words)
+        for title in dict.fromkeys(one.page for one in all_sections() if one.page != FRONT):
             if views := _views([section for section in shown if section.page == title], selected):
-                pages.append(Page(f"pages/{name}.html", title, dataset, views))
+                pages.append(Page(page_address(dataset, title), title, dataset, views))
     return pages
 
 
@@ -165,16 +174,3 @@ def _views(sections: Iterable[Section], results: AllResults, dataset: str = "") 
     """The sections that have something to show."""
     views = {section.anchor: (dataset, section, section.view(results)) for section in sections}
     return {anchor: view for anchor, view in views.items() if view[-1]}
-
-
-def _data_line(results: AllResults) -> str:
-    """The data sets with their sizes: "scenes (test: 300 images, 1,500 captions)"."""
-    parts = []
-    for dataset in results.datasets:
-        selected = results.on_dataset(dataset)
-        galleries = "; ".join(dict.fromkeys(gallery(run.provenance) for run in selected.runs))
-        experiments = selected.current(Experiment)
-        if not galleries and experiments:
-            galleries = gallery(experiments[0])
-        parts.append(f"{dataset} ({galleries})" if galleries else dataset)
-    return "; ".join(parts)

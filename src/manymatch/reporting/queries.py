@@ -67,11 +67,12 @@ class Answer:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The first answers of one method; `small` sums them up."""
+    """The first answers of one method, which stands at `href`; `small` sums them up."""
 
     title: str
     small: str
     answers: Sequence[Answer]
+    href: str = ""
 
 
 class Rankings(Block):

@@ -10,6 +10,8 @@ from manymatch.util.errors import DataError
 START, END = "<!-- results -->", "<!-- /results -->"
 README_TABLE = "scenes-study"
 """The experiment whose table README.md shows."""
+_COLUMNS = 6
+"""The columns that README.md shows; docs/results.md has all."""
 
 
 def update_pages(readme: Path, results: Path, leaderboard_md: Path) -> None:
@@ -33,16 +35,24 @@ def update_pages(readme: Path, results: Path, leaderboard_md: Path) -> None:
 
 
 def readme_block(board: str, path: Path) -> str:
-    """The part of the leaderboard that README.md shows: the caption of `README_TABLE`, the table,
-    and the line that explains the columns."""
+    """The part of the leaderboard that README.md shows: the caption of `README_TABLE`, the first
+    columns of the table, and the line that explains the columns."""
     _, caption, rest = board.strip().partition(f"**{README_TABLE}** (")
     if not caption:
         raise DataError(
             f"{path}: the table of the experiment '{README_TABLE}' is missing. "
             f"Run the experiment on 'scenes', then 'manymatch report'"
         )
-    paragraphs = f"{caption}{rest}".split("\n\n")[:3]
-    return "\n\n".join(part for i, part in enumerate(paragraphs) if not i or part[:2] != "**")
+    head, table, *others = f"{caption}{rest}".split("\n\n")[:3]
+    cells = (line.strip("| ").split(" | ")[:_COLUMNS] for line in table.splitlines())
+    lines = [f"| {' | '.join(row)} |" for row in cells]
+    # The sentence that explains the other columns goes with them.
+    explained = [
+        ". ".join(text for text in part.split(". ") if not text.startswith("Log variance"))
+        for part in others
+        if part[:2] != "**"
+    ]
+    return "\n\n".join([head, "\n".join(lines), *explained])
 
 
 def _text(path: Path, remedy: str) -> str:

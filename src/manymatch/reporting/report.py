@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
+from manymatch.config.preset import Preset, read_preset
 from manymatch.reporting import page
 from manymatch.reporting.dvc_plots import curve_tables
 from manymatch.reporting.page import all_sections
@@ -19,14 +21,14 @@ from manymatch.util.progress import working
 _LATEX_HEAD = "% The tables need the package booktabs: \\usepackage{booktabs}"
 
 
-def report(reports: Path, plans: Path) -> list[Run]:
+def report(reports: Path, plans: Path, presets: Path | None = None) -> list[Run]:
     """Write `index.html`, `pages/*.html`, `leaderboard.{csv,md,tex}`, and what DVC draws,
     `plots/**/*.tsv`, in the folder `reports`.
 
-    Reads all result files of the folder, and the claims in the folder `plans` of experiments;
-    curves and run files may be missing. The outputs are the same on every machine. What differs
-    from run to run (date, revision, time, memory) is written to `machine/machine.js`, which the
-    pages load if the file exists.
+    Reads all result files of the folder, the claims in the folder `plans` of experiments, and the
+    published settings in the folder `presets`; curves and run files may be missing. The outputs are
+    the same on every machine. What differs from run to run (date, revision, time, memory) is
+    written to `machine/machine.js`, which the pages load if the file exists.
 
     Returns:
         The results of the leaderboard.
@@ -36,7 +38,7 @@ def report(reports: Path, plans: Path) -> list[Run]:
             file. Earlier outputs then stay as they were.
         ConfigError: a claim is wrong; as for a malformed file.
     """
-    results = read(reports, plans)
+    results = replace(read(reports, plans), published=_published(presets) if presets else {})
     with working("draw the pages"):
         pages = page.render(results)
     sections = all_sections()
@@ -67,6 +69,16 @@ def report(reports: Path, plans: Path) -> list[Run]:
         for name, text in curve_tables(results.runs).items():
             files.write_text(folder / name, text)
     return results.runs
+
+
+def _published(presets: Path) -> dict[str, Preset]:
+    """The presets with the settings of papers, by their files."""
+    paths = [
+        path
+        for path in sorted(presets.glob("*/*.yaml"))
+        if "\nsetting: reproduced\n" in path.read_text(encoding="utf-8")
+    ]
+    return {f"presets/{path.parent.name}/{path.name}": read_preset(path) for path in paths}
 
 
 def read(reports: Path, plans: Path) -> AllResults:

@@ -36,16 +36,30 @@ class Note(Block):
     text: str
 
 
-class Terms(Block):
-    """Labels as the tables show them, each with its meaning."""
+class Prose(Block):
+    """Paragraphs, each of cells that stand one after the other; a cell with an address is a link.
+    With `large` they are what a page found."""
 
-    pairs: Sequence[tuple[str, str]]
+    paragraphs: Sequence[Sequence[Cell]]
+    large: bool = False
 
 
-class Bullets(Block):
-    """A list of sentences."""
+@dataclass(frozen=True)
+class Card:
+    """What a page shows of one method: its score, a few lines, and the path of a curve in a square
+    of 1000 x 1000."""
 
-    items: Sequence[str]
+    name: Cell
+    score: str
+    lines: Sequence[str]
+    curve: str = ""
+
+
+class Cards(Block):
+    """Cards side by side; `score` says what their scores are."""
+
+    score: str
+    cards: Sequence[Card]
 
 
 class Code(Block):
@@ -122,6 +136,7 @@ class Column:
     unit: str = ""
     numeric: bool = True
     style: int | None = None
+    href: str = ""
 
     @property
     def heading(self) -> str:
@@ -168,6 +183,16 @@ class Table(Block):
             columns=[self.columns[index] for index in kept],
             rows=[[row[index] for index in kept] for row in self.rows],
         )
+
+    def divided(self, *starts: str) -> list[Table]:
+        """The table without the columns whose group or title begins with one of `starts`; then
+        these columns, with the rows that have a value there. Each has the first column."""
+        heads = [column.group or column.title for column in self.columns]
+        apart = [i for i, head in enumerate(heads) if i and head.startswith(starts)]
+        others = self._select([0, *apart])
+        rows = [row for row in others.rows if any(cell.plain != "-" for cell in row[1:])]
+        first = self._select(i for i in range(len(heads)) if i not in apart)
+        return [first, *([replace(others, rows=rows)] if rows else [])]
 
     def merged(self) -> tuple[list[Column], list[list[str]]]:
         """Columns and texts, with the columns of a group as one: "1.0 / 2.0"."""

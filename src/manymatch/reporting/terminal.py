@@ -12,7 +12,7 @@ from rich import table as rich_table
 from rich.console import Console
 from rich.text import Text
 
-from manymatch.reporting.table import Block, Bullets, Heading, Note, Table
+from manymatch.reporting.table import Block, Heading, Note, Prose, Table
 from manymatch.util.errors import printable
 
 _GAP = 2
@@ -36,9 +36,9 @@ def show(blocks: Sequence[Block], written: Path | None = None) -> None:
             console.print(Text("\n").append(_text(block.text, "bold")).append(small))
         elif isinstance(block, Note):
             console.print(Text("\n").append(_text(block.text)))
-        elif isinstance(block, Bullets):
-            for item in block.items:
-                console.print(_text(f"- {item}"))
+        elif isinstance(block, Prose):
+            for cells in block.paragraphs:
+                console.print(_text(f"- {''.join(cell.text for cell in cells)}"))
         elif isinstance(block, Table):
             if block.caption:
                 console.print(Text("\n").append(_text(block.title)))

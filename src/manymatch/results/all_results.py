@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from statistics import fmean
 from typing import TypeVar
 
+from manymatch.config.preset import Preset
 from manymatch.results.base import Result
 from manymatch.results.experiments import Claims, Experiment, read_claims
 from manymatch.results.runs import Run, read_runs
@@ -28,6 +30,8 @@ class AllResults:
     runs: list[Run]
     kinds: Mapping[type[Result], Sequence[Result]] = field(default_factory=dict)
     claims: Mapping[str, Claims] = field(default_factory=dict)
+    published: Mapping[str, Preset] = field(default_factory=dict)
+    """The presets with the settings of papers, by their files."""
 
     @classmethod
     def read(cls, reports: Path, plans: Path, kinds: Iterable[type[Result]] = ()) -> AllResults:
@@ -54,6 +58,22 @@ class AllResults:
     def outdated(self, kind: type[Kind]) -> list[Kind]:
         """The results of a kind that another model made than the evaluated one of the same name."""
         return [result for result in self._of(kind) if self._is_outdated(result)]
+
+    @property
+    def comparisons(self) -> list[Experiment]:
+        """The experiments that compare whole methods."""
+        return [one for one in self.current(Experiment) if one.compares_methods]
+
+    @property
+    def broadest(self) -> Experiment | None:
+        """The comparison of methods with most runs; of equal ones that with the best mean rsum."""
+        rsums = [
+            [run.metrics.rsum for point in one.points for run in point.runs]
+            for one in self.comparisons
+        ]
+        pairs = zip(rsums, self.comparisons, strict=True)
+        best = max(pairs, key=lambda pair: (len(pair[0]), fmean(pair[0])), default=None)
+        return best and best[1]
 
     @property
     def judged(self) -> bool:

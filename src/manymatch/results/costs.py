@@ -57,6 +57,8 @@ class Cost(Record):
     name: str
     method: str
     setting: Literal["small-scale", "reproduced"] | None
+    checkpoint_sha256: str | None = None
+    """The hash of the model; older files lack it."""
     elements: Count
     size: Count
     parameters: Count

@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import Annotated, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from manymatch.results.base import Record, Result
 
@@ -186,10 +186,12 @@ class Graph(Record):
 
 
 class ImageQuery(OfImage):
-    """An image, its captions, and the captions that the model ranked first."""
+    """An image, its captions, the `rank` of the first of these (older files lack it), and the
+    captions that the model ranked first."""
 
     thumbnail: Thumbnail | None
     captions: list[str]
+    rank: int | None = None
     retrieved: list[RetrievedCaption]
 
     @property
@@ -198,18 +200,43 @@ class ImageQuery(OfImage):
 
 
 class CaptionQuery(OfCaption):
-    """A caption, its scene graph, and the images that the model ranked first."""
+    """A caption, its scene graph, the `rank` of its image (older files lack it), and the images
+    that the model ranked first."""
 
     caption: str
+    rank: int | None = None
     graph: Graph | None
     retrieved: list[RetrievedImage]
 
+    @property
+    def label(self) -> str:
+        return self.caption
+
 
 class Samples(Result):
-    """Random queries of both kinds."""
+    """Queries of both kinds: random ones, then those that this model ranks worst."""
 
     path: ClassVar[str] = "runs/{dataset}/{preset}/samples.json"
     remedy: ClassVar[str] = "Run 'manymatch evaluate {dataset} {preset}' again."
 
     images: list[ImageQuery]
     captions: list[CaptionQuery]
+
+
+class WorstQuery(OfCaption):
+    """A caption whose own image ranks low: the rank, from 1, the image, and what ranks first."""
+
+    caption: str
+    rank: Annotated[int, Field(ge=1)]
+    image_id: str
+    thumbnail: Thumbnail | None
+    retrieved: list[RetrievedImage]
+
+
+class WorstQueries(Result):
+    """The captions of a data set of one's own whose images rank last."""
+
+    path: ClassVar[str] = "runs/{dataset}/{preset}/worst.json"
+    remedy: ClassVar[str] = Samples.remedy
+
+    captions: list[WorstQuery]

@@ -53,13 +53,15 @@ def track(
 @contextlib.contextmanager
 def working(description: str) -> Iterator[None]:
     """Say after ten seconds, then at most every minute, that a step that cannot be counted goes
-    on."""
-    ended, lines = threading.Event(), Lines(description)
+    on. While a thread is in a step inside another one, only the inner step is named."""
+    ended, lines, steps = threading.Event(), Lines(description), _steps_of_thread()
+    steps.append(lines)
 
     def report() -> None:
         pause = _SECONDS_BETWEEN_LINES
         while not ended.wait(pause):
-            say(f"{description}: {lines.seconds:.0f} s")
+            if steps[-1:] == [lines]:
+                say(f"{description}: {lines.seconds:.0f} s")
             pause = min(2 * pause, 6 * _SECONDS_BETWEEN_LINES)
 
     thread = threading.Thread(target=report, daemon=True)
@@ -69,6 +71,16 @@ def working(description: str) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
+        steps.remove(lines)
+
+
+_here = threading.local()
+
+
+def _steps_of_thread() -> list[Lines]:
+    """The steps that cannot be counted and that the present thread is in, the inner one last."""
+    steps: list[Lines] = _here.__dict__.setdefault("steps", [])
+    return steps
 
 
 class Lines:

@@ -17,11 +17,11 @@ from manymatch.util.errors import ConfigError, DataError, SourceError
 
 PICTURES = (
     *(".jpg", ".jpeg", ".jpe", ".jfif"),
-    *(".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"),
+    *(".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif"),
 )
 """Endings of the pictures that `images` reads, which loads NumPy."""
 UNREADABLE = (
-    *(".heic", ".heif", ".avif", ".jxl", ".jp2", ".svg", ".psd"),
+    *(".heic", ".heif", ".jxl", ".jp2", ".svg", ".psd"),
     *(".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2"),
 )
 """Endings of pictures that `images` does not read. They are named where they are found."""

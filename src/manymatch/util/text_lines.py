@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,37 +15,53 @@ _LONGEST = 2**20
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file that are not blank, with their numbers from 1, without line ends.
+def numbered_lines(path: Path, encoding: str | None = None) -> Iterator[tuple[int, str]]:
+    """The lines of a text file that are not blank, with their numbers from 1, without line ends.
 
     A file with the suffix .gz is decompressed. A byte order mark is skipped.
 
+    Args:
+        encoding: as Python names encodings. None: UTF-16 if the file begins with its mark, else
+            UTF-8.
+
     Raises:
-        DataError: the file is damaged or not UTF-8, or has a line of a million bytes.
+        DataError: the file is damaged or not in the encoding, or has a line of a million bytes.
     """
-    for number, line in enumerate(_raw_lines(path), start=1):
-        if len(line) == _LONGEST:
+    for number, line in enumerate(_raw_lines(path, encoding), start=1):
+        if len(line) >= _LONGEST:
             raise DataError(
                 f"{path}:{number}: a line of a million bytes. Check that this is a text file"
             )
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
-            encoding = "UTF-16" if line.startswith(_UTF16) else "CP1252"
             raise DataError(
                 f"{path}:{number}: byte 0x{line[error.start]:02x} at column {error.start + 1} is "
                 "not UTF-8. Save the file as UTF-8 (Excel calls this CSV UTF-8), or convert the "
-                f"file: iconv -f {encoding} -t UTF-8 OLD > NEW"
+                "file: iconv -f CP1252 -t UTF-8 OLD > NEW"
             ) from None
         if text.strip():
             yield number, text
 
 
-def _raw_lines(path: Path) -> Iterator[bytes]:
+def _raw_lines(path: Path, encoding: str | None) -> Iterator[bytes]:
+    """The lines as bytes in UTF-8, or in what a file without a known encoding holds."""
     with open_regular(path) as file:
         stream = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
         try:
-            yield from iter(lambda: stream.readline(_LONGEST), b"")
+            if encoding is None:
+                encoding = "utf-16" if stream.read(2) in _UTF16 else None
+                stream.seek(0)
+            if encoding is None:
+                yield from iter(lambda: stream.readline(_LONGEST), b"")
+            else:
+                text = io.TextIOWrapper(stream, encoding, newline="\n")
+                for line in iter(lambda: text.readline(_LONGEST), ""):
+                    yield line.encode()
+        except UnicodeError as error:
+            raise DataError(
+                f"{path}: not {encoding}: {error}. Name the file's encoding by --encoding"
+            ) from None
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise DataError(
                 f"{path}: damaged or cut off ({error}). Download the file again"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from manymatch.config.strict import Strict
 from manymatch.datasets.image_files import image_files
@@ -44,6 +44,14 @@ _Text = Annotated[str, Field(min_length=1)]
 """An empty text would be taken for null."""
 
 
+def _known_encoding(name: str) -> str:
+    try:
+        "".encode(name)
+    except LookupError:
+        raise ValueError(f"'{name}' is no encoding of text. Write one such as cp1252") from None
+    return name
+
+
 class OwnSettings(Strict):
     """`sources.NAME` of params.yaml for a data set of one's own, as `manymatch init` writes it."""
 
@@ -58,6 +66,8 @@ class OwnSettings(Strict):
     """The column of the pictures' files; null: those whose name says so."""
     text: tuple[_Text, ...] | None = None
     """The columns of captions; null: those whose name says so."""
+    encoding: Annotated[_Text, AfterValidator(_known_encoding)] | None = None
+    """The encoding of a table, such as cp1252; null: UTF-8, or UTF-16 with its mark."""
     split: tuple[_Text, ...] = ()
     """The column of splits, or lists of files such as `train.txt`."""
     seed: Annotated[int, Field(ge=0)] = 0
@@ -79,7 +89,7 @@ class OwnSettings(Strict):
     def columns(self) -> Columns:
         """The columns that the user names."""
         column = None if self.lists or not self.split else self.split[0]
-        return Columns(self.text, column, self.file)
+        return Columns(self.text, column, self.file, self.encoding)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,8 @@ _FILES = tuple(
         "file[ _-]?path",  # in Karpathy's tables the folder of `filename`
         "path|(image|img)([ _-]?(name|path))?",
         "(photo|picture|pic|foto|bild|imagen)([ _-]?(file|name|path|datei))?|(bild)?datei(name)?"
-        "|fichier|archivo|arquivo|immagine",
+        "|fichier|archivo|arquivo|immagine|bestand|afbeelding|plik|obraz|файл|изображение|文件名?"
+        "|图片|图像|ファイル名?|画像",
         "jpe?g|png|webp",  # the pictures themselves, as img2dataset writes them
     )
 )
@@ -50,7 +51,8 @@ _TEXTS = tuple(
         "description",
         "comment",
         "(bild)?beschreibung(en)?|(bild)?unterschrift(en)?|l[eé]gende|descripci[oó]n|descri[cç][aã]o"
-        "|descrizione|didascalia",
+        "|descrizione|didascalia|beschrijving|onderschrift|opis|podpis|описание|подпись|描述|说明"
+        "|説明|キャプション",
         "alt([ _-]?text)?|title|titel",
     )
 )

@@ -56,6 +56,8 @@ class Columns:
     text: Sequence[str] | None = None
     split: str | None = None
     file: str | None = None
+    encoding: str | None = None
+    """The encoding of tables that are text (`util.text_lines`)."""
 
     @property
     def given(self) -> dict[str, str]:
@@ -183,18 +185,18 @@ def _rows(path: Path, columns: Columns) -> Iterator[Row]:
         for number, cells in enumerate(foreign_rows(path), start=1):
             yield f"{path}: row {number}", cells, None
     elif ending in (".json", ".jsonl"):
-        yield from _json_rows(path)
+        yield from _json_rows(path, columns.encoding)
     else:
         yield from _delimited_rows(path, columns)
 
 
-def _json_rows(path: Path) -> Iterator[Row]:
+def _json_rows(path: Path, encoding: str | None) -> Iterator[Row]:
     """The objects of a JSON list or of JSON lines."""
     rows: Iterator[tuple[str, Any]]
     if path.suffix.lower() == ".json":
         rows = ((f"{path}: [{n}]", row) for n, row in enumerate(list_elements(path)))
     else:
-        rows = ((f"{path}:{n}", line) for n, line in numbered_lines(path))
+        rows = ((f"{path}:{n}", line) for n, line in numbered_lines(path, encoding))
     for where, row in rows:
         if path.suffix.lower() == ".jsonl":
             try:
@@ -229,7 +231,7 @@ def _delimited_rows(path: Path, columns: Columns) -> Iterator[Row]:
 
     def lines() -> Iterator[str]:
         nonlocal at
-        for number, text in numbered_lines(path):
+        for number, text in numbered_lines(path, columns.encoding):
             at = number
             yield f"{text}\n"
 

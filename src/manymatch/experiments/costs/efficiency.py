@@ -36,8 +36,9 @@ from manymatch.experiments.costs.timing import (
 from manymatch.methods import method_class
 from manymatch.methods.shared.method import Embeddings
 from manymatch.model.blocks import Score
-from manymatch.model.checkpoint import load_model
+from manymatch.model.checkpoint import WEIGHTS_HASH, load_model
 from manymatch.model.embed import Embedded, embed
+from manymatch.model.facts import facts
 from manymatch.networks.device import pick_device
 from manymatch.results.costs import Cost, Costs, QueryCost, StepCost, TestCost
 from manymatch.results.machine import git_revision
@@ -97,7 +98,9 @@ def measure(
         trained = embed_split(model, shards, split, device)
         graphs = parse if trained.method.reads_graphs else None
         with working(f"measure {model.name}"):
-            costs.append(cost_of(trained, split, graphs, GALLERIES, device))
+            cost = cost_of(trained, split, graphs, GALLERIES, device)
+        made_by = {"checkpoint_sha256": facts(model)[WEIGHTS_HASH]}
+        costs.append(cost.model_copy(update=made_by))
         _report(costs[-1])
     size = min(cost.size for cost in costs)
     with working("measure SCAN's cross-attention"):

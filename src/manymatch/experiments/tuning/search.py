@@ -185,8 +185,16 @@ class Search:
             (self.dataset, other),
             (self.dataset, self.label),
         ]
-        tuned = [self.layout.tuned_preset(data, name) for data, name in searched if data and name]
-        best = [read_preset(path) for path in tuned if path.is_file()]
+        best = [
+            read_preset(path)
+            for data, name in searched
+            if data and name
+            for path in (
+                self.layout.tuned_preset(data, name),
+                self.layout.presets / data / f"{name}.yaml",
+            )
+            if path.is_file()
+        ]
         return [self._parameters(preset) for preset in (self.preset({}), *best)]
 
     def _parameters(self, preset: Preset) -> dict[str, Any]:

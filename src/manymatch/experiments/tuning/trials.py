@@ -44,7 +44,6 @@ from manymatch.util.locks import locked
 
 RANDOM_TRIALS = 4
 """Trials before the sampler learns from them. Optuna's ten are most of a small budget."""
-_MARK = "# Written by 'manymatch tune"
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def tune(
 
     Returns:
         The results of each preset, which are also written to `reports/tuning/DATASET/PRESET.json`.
-        The best settings are written to `presets/DATASET/PRESET_tuned.yaml`.
+        The best settings are written as a preset to `reports/tuning/DATASET/PRESET.yaml`.
 
     Raises:
         ConfigError, DataError: the space, a preset or the data cannot be used. Nothing has run.
@@ -84,12 +83,6 @@ def tune(
     if budget.hours is not None and not math.isfinite(budget.hours):
         raise ConfigError("--hours: expected a number. Leave the option out to allow any hours")
     searches = [Search.of(layout, dataset, name) for name in presets]
-    for search in searches:
-        tuned = layout.tuned_preset(dataset, search.label)
-        if tuned.is_file() and not tuned.read_text(encoding="utf-8").startswith(_MARK):
-            raise ConfigError(
-                f"{tuned}: 'tune' did not write this file and does not replace it. Rename the file"
-            )
     left = {search.label: budget.trials - _begin(search) for search in searches}
     rounds = range(budget.trials)
     trials = [search for number in rounds for search in searches if number < left[search.label]]
@@ -259,12 +252,8 @@ def _write(search: Search, budget: Budget) -> Tuning:
     tuned = layout.tuned_preset(dataset, name)
     seeds = f", the mean of {len(best.repeats)} seeds" if best.repeats else ""
     head = f"""\
-{_MARK} {dataset} {name}'. The next run of the command writes the file anew.
-#
-#   dvc repro evaluate@{dataset}-{tuned.stem}
-#
-# The preset {name} with the settings of trial {result.best + 1} of {len(result.trials)}.
-# The trial had the best rsum of the validation split, {result.rsum:.1f}{seeds}.
+# Found by 'manymatch tune {dataset} {name}': trial {result.best + 1} of {len(result.trials)}.
+# It has the best rsum of the validation split, {result.rsum:.1f}{seeds}.
 # All trials: reports/tuning/{dataset}/{name}.json
 """
     values = stated.model_dump(mode="json", exclude_unset=True)

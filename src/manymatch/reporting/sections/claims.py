@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 from manymatch.reporting.estimates import (
     TRAINED_TITLE,
@@ -16,7 +17,7 @@ from manymatch.reporting.estimates import (
     Verdict,
     verdicts,
 )
-from manymatch.reporting.page import Section
+from manymatch.reporting.page import Section, page_address
 from manymatch.reporting.table import Block, Cell, Column, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.experiments import Claims, Experiment, ExperimentPoint, ExperimentRun, Metric
@@ -77,9 +78,10 @@ class Side:
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim in one quantity."""
+    """A claim in one quantity, by the points of an experiment."""
 
     claim: str
+    experiment: str
     quantity: Quantity
     better: Side
     other: Side
@@ -120,15 +122,15 @@ def check(experiments: Iterable[Experiment], claims: Mapping[str, Claims]) -> li
         for text, claim in claims.get(experiment.name, {}).items():
             for quantity in map(QUANTITIES.__getitem__, claim.metrics):
                 better, other = (
-                    _best([points.get(label) for label in labels], quantity)
+                    best_side([points.get(label) for label in labels], quantity)
                     for labels in (claim.better, claim.other)
                 )
                 if better and other:
-                    findings.append(Finding(text, quantity, better, other))
+                    findings.append(Finding(text, experiment.name, quantity, better, other))
     return findings
 
 
-def _best(points: Sequence[ExperimentPoint | None], quantity: Quantity) -> Side | None:
+def best_side(points: Sequence[ExperimentPoint | None], quantity: Quantity) -> Side | None:
     """The best point of a side. None unless all points of the side are known: the best of some is
     not the best of all."""
     sides = []
@@ -146,28 +148,32 @@ def _best(points: Sequence[ExperimentPoint | None], quantity: Quantity) -> Side 
 def table(dataset: str, findings: Sequence[Finding]) -> Table:
     """One row for each finding."""
     heads = (
-        *("Claim", "In", "Claimed better", "Against", "Difference", "Effect size"),
-        *("Verdict", "Seeds that would decide"),
+        *("Claim", "Verdict", "In", "Difference", "Claimed better", "Against"),
+        *("Effect size", "Seeds that would decide"),
     )
     return Table(
         f"Do the papers' claims hold on {dataset}?",
         [Column(head, numeric=False) for head in heads],
         [
             [
-                Cell(finding.claim),
-                Cell(finding.quantity.label),
-                *map(Cell, map(finding.side_text, (finding.better, finding.other))),
-                Cell(finding.difference.text(finding.quantity.digits)),
-                Cell.number(finding.difference.effect),
+                Cell(finding.claim, href=_address(dataset, finding)),
                 Cell(badges=(verdict,)),
+                Cell(finding.quantity.label),
+                Cell(finding.difference.text(finding.quantity.digits)),
+                *map(Cell, map(finding.side_text, (finding.better, finding.other))),
+                Cell.number(finding.difference.effect),
                 Cell(seeds),
             ]
-            for finding, verdict, seeds in _decided(findings)
+            for finding, verdict, seeds in decided(findings)
         ],
     )
 
 
-def _decided(findings: Sequence[Finding]) -> Iterator[tuple[Finding, Verdict, str]]:
+def _address(dataset: str, finding: Finding) -> str:
+    return page_address(dataset, "Experiments", f"experiment-{finding.experiment}")
+
+
+def decided(findings: Sequence[Finding]) -> Iterator[tuple[Finding, Verdict, str]]:
     """Each finding with the verdict and, if that is open, the number of seeds that would decide
     (empty: a side has a single seed, whose spread nobody knows)."""
     differences = [finding.difference for finding in findings]
@@ -188,7 +194,7 @@ def to_markdown(results: AllResults) -> list[str]:
     for dataset in sorted(results.datasets):
         own = results.on_dataset(dataset)
         claims: dict[str, list[str]] = {}
-        for finding, verdict, seeds in _decided(check(own.current(Experiment), own.claims)):
+        for finding, verdict, seeds in decided(check(own.current(Experiment), own.claims)):
             note = f" (seeds that would decide: {seeds})" if seeds else ""
             sentence = f"{finding.text()}: **{verdict}**{note}"
             claims.setdefault(finding.claim, []).append(sentence)
@@ -206,6 +212,44 @@ def section(results: AllResults) -> list[Block]:
     return [table(experiments[0].dataset, findings), note] if findings else []
 
 
+_MOST_PAIRS = 6
+
+
+def differences(experiment: Experiment) -> list[Block]:
+    """The differences in rsum of all pairs of points or, if there are many, of the best point and
+    each other, with verdicts."""
+    points = sorted(
+        experiment.points, key=lambda point: -statistics.fmean(r.metrics.rsum for r in point.runs)
+    )
+    pairs = list(combinations(points, 2))
+    if len(pairs) > _MOST_PAIRS:
+        pairs = [(points[0], point) for point in points[1:]]
+    if not pairs:
+        return []
+    if len(experiment.seeds) < 2:
+        return [Note("One seed has no interval. More seeds have one: --seeds 0,1,2")]
+    known = [_difference(*pair) for pair in pairs]
+    rows = [
+        [
+            Cell(f"{one.label} - {other.label}"),
+            Cell(f"{difference.mean:+.1f}"),
+            Cell("{:.1f} to {:.1f}".format(*difference.interval) if difference.interval else ""),
+            Cell(verdict),
+        ]
+        for (one, other), difference, verdict in zip(pairs, known, verdicts(known), strict=True)
+    ]
+    heads = [Column("Difference", numeric=False), Column("rsum"), Column("95% interval")]
+    return [Table("Differences", [*heads, Column("The first is", numeric=False)], rows)]
+
+
+def _difference(one: ExperimentPoint, other: ExperimentPoint) -> Difference:
+    rsums = [{run.seed: run.metrics.rsum for run in point.runs} for point in (one, other)]
+    hits = [{run.seed: run.hits for run in point.runs if run.hits} for point in (one, other)]
+    queries = [{seed: Queries.rsum_queries(known) for seed, known in side.items()} for side in hits]
+    complete = all(len(side) == len(known) for side, known in zip(rsums, queries, strict=True))
+    return Difference.of(rsums[0], rsums[1], (queries[0], queries[1]) if complete else None)
+
+
 SECTIONS = [
     Section(
         "Experiments",
@@ -215,7 +259,6 @@ SECTIONS = [
         section,
         (Experiment,),
         link="Claims",
-        overview=True,
         markdown=to_markdown,
     )
 ]

@@ -3,12 +3,12 @@ and the time of a text query over the size of the gallery."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from manymatch.reporting.chart import Chart, LogAxis, Series, line_chart
-from manymatch.reporting.page import Section, gallery
+from manymatch.reporting.chart import STYLES, Chart, LogAxis, Series, line_chart
+from manymatch.reporting.page import Section, gallery, method_address
 from manymatch.reporting.published import PublishedCost, published_costs
-from manymatch.reporting.table import Block, Cell, Column, Grid, Heading, Note, Table
+from manymatch.reporting.table import Block, Cell, Column, Folded, Heading, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.costs import Cost, Costs, TestCost
 
@@ -36,22 +36,40 @@ PARTS_OF_QUERY = ("parse", "encode", "search", "query")
 """The parts of a text query; `query` is their sum."""
 
 
-def table(costs: Costs, beside: Sequence[PublishedCost] | None = None) -> Table:
-    """Our costs, then those of `beside` (None: all that the papers print); columns without a figure
-    are left out."""
+def table(costs: Costs, models: Mapping[str, str | None] | None = None) -> Table:
+    """Our costs; columns without a figure are left out. `models` are the hashes of the evaluated
+    models by name: a cost of another model is marked."""
     one_vector = [cost.multiply_adds for cost in costs.rows if cost.method == "vse_infinity"]
     rows = []
     for cost in costs.rows:
-        origin = Cell(badges=(cost.setting or "untrained",))
         texts = _our_texts(cost, one_vector)
-        rows.append(_row(Cell(cost.name), origin, texts, costs.hardware))
-    for entry in published_costs() if beside is None else beside:
-        origin = Cell(badges=("published",), note=source(entry))
-        hardware = entry.hardware or "not named"
-        rows.append(_row(Cell(entry.method), origin, _their_texts(entry), hardware))
-    columns = [Column("Method", numeric=False), Column("From", numeric=False), *COLUMNS.values()]
-    columns.append(Column("Hardware", numeric=False))
+        known = models or {}
+        label = "of an earlier model" if cost.checkpoint_sha256 else "model not recorded"
+        same = known.get(cost.name, cost.checkpoint_sha256) == cost.checkpoint_sha256
+        badges = () if same else (label,)
+        href = method_address(costs.dataset, cost.name) if cost.name in known else ""
+        rows.append(
+            [
+                Cell(cost.name, badges=badges, href=href),
+                *(Cell(texts.get(key, "")) for key in COLUMNS),
+            ]
+        )
+    columns = [Column("Method", numeric=False), *COLUMNS.values()]
     return Table(f"Costs on {costs.dataset}", columns, rows).filled_columns()
+
+
+def published() -> Table:
+    """What the papers print, a row for each method of a source: the figures in words."""
+    rows = []
+    for entry in published_costs():
+        known = _their_texts(entry)
+        figures = [
+            f"{COLUMNS[key].heading}: {text}" for key, text in known.items() if key in COLUMNS
+        ]
+        cells = [entry.method, source(entry), "; ".join(figures), entry.hardware or "not named"]
+        rows.append([*map(Cell, cells)])
+    heads = ("Method", "Source", "Figures", "Hardware")
+    return Table("What the papers print", [Column(head, numeric=False) for head in heads], rows)
 
 
 def source(published: PublishedCost) -> str:
@@ -59,12 +77,8 @@ def source(published: PublishedCost) -> str:
     return ", ".join(filter(None, (published.paper, published.section, published.data)))
 
 
-def _row(name: Cell, origin: Cell, texts: dict[str, str], hardware: str) -> list[Cell]:
-    return [name, origin, *(Cell(texts.get(key, "")) for key in COLUMNS), Cell(hardware)]
-
-
 def _our_texts(cost: Cost, one_vector: Sequence[int]) -> dict[str, str]:
-    parts, test = _our_parts(cost), cost.test
+    query, test = cost.query, cost.test
     texts = {
         "vectors": f"{cost.elements} {TIMES} {cost.size:,}",
         "parameters": scaled(cost.parameters),
@@ -73,8 +87,10 @@ def _our_texts(cost: Cost, one_vector: Sequence[int]) -> dict[str, str]:
         "step": number(cost.step.seconds),
         "test": _seconds(test, test.embedding + test.ranking),
         "ranking": _seconds(test, test.ranking),
-        **{name: number(parts[name][0][1]) for name in ("parse", "encode") if name in parts},
-        **{f"{k} {images}": number(ms) for k in ("search", "query") for images, ms in parts[k]},
+        "parse": "" if query.parse is None else number(query.parse),
+        "encode": number(query.encode),
+        **{f"search {images}": number(ms) for images, ms in query.search.items()},
+        **{f"query {images}": number(query.total(images)) for images in query.search},
     }
     if one_vector:
         texts["relative"] = f"{number(cost.multiply_adds / one_vector[0])} {TIMES}"
@@ -126,8 +142,7 @@ def sizes(costs: Costs) -> str:
 
 def blocks(costs: Costs) -> list[Block]:
     """Our costs for a terminal. The papers' figures are on the page alone."""
-    ours = table(costs, beside=()).without("From", "Hardware")
-    return [Heading(f"What methods cost on {costs.dataset}", sizes(costs)), ours]
+    return [Heading(f"What methods cost on {costs.dataset}", sizes(costs)), table(costs)]
 
 
 _NOTE = Note(
@@ -140,77 +155,34 @@ _NOTE = Note(
     "compared with the images. DivE counts SCAN's similarity as about 80 times its own."
 )
 
-Points = list[tuple[int, float]]
-"""Numbers of images with milliseconds."""
-
 
 def section(results: AllResults) -> list[Block]:
     blocks: list[Block] = []
     for costs in results.current(Costs):
-        ours, theirs = query_charts(costs)
         code = f", measured with revision {costs.git_revision[:8]}" if costs.git_revision else ""
         blocks += [
-            Note(f"What the methods cost on {sizes(costs)}{code}, and what the papers print."),
-            table(costs),
+            Note(f"What the methods cost on {sizes(costs)}{code}."),
+            table(costs, {run.preset: run.provenance.checkpoint_sha256 for run in results.runs}),
+            query_chart(costs),
+            Folded("Costs that the papers print", [published()]),
             _NOTE,
-            Heading("A text query over the number of images", "milliseconds, measured here"),
-            Grid(ours, "small"),
-            Heading("A text query over the number of images", "milliseconds, published"),
-            Grid(theirs, "small"),
         ]
     return blocks
 
 
-def query_charts(costs: Costs) -> tuple[list[Chart], list[Chart]]:
-    """Milliseconds over images of the methods that were measured here and of the papers' methods,
-    all charts on the same logarithmic scales."""
-    galleries = [images for cost in costs.rows for images in cost.query.search]
-    ours = {cost.name: _our_parts(cost) for cost in costs.rows}
-    theirs = {
-        f"{entry.method} ({source(entry)})": parts
-        for entry in published_costs()
-        if (parts := _their_parts(entry, min(galleries), max(galleries)))
-    }
-    lines = [line for parts in (*ours.values(), *theirs.values()) for line in parts.values()]
-    points = [point for line in lines for point in line]
-    axes = LogAxis([images for images, _ in points]), LogAxis([time for _, time in points])
-    return _charts(ours, axes), _charts(theirs, axes)
-
-
-def _our_parts(cost: Cost) -> dict[str, Points]:
-    """The points of each part of a query. Parsing and encoding do not depend on the gallery."""
-    query = cost.query
-    galleries = sorted(query.search)
-    count = len(galleries)
-    times = {} if query.parse is None else {"parse": [query.parse] * count}
-    times |= {
-        "encode": [query.encode] * count,
-        "search": [query.search[images] for images in galleries],
-        "query": [query.total(images) for images in galleries],
-    }
-    return {name: [*zip(galleries, values, strict=True)] for name, values in times.items()}
-
-
-def _their_parts(entry: PublishedCost, smallest: int, largest: int) -> dict[str, Points]:
-    parts: dict[str, Points] = {}
-    for fact in entry.facts:
-        if fact.measure in PARTS_OF_QUERY:
-            ends = dict.fromkeys(fact.galleries or (smallest, largest))
-            parts.setdefault(fact.measure, []).extend((n, 1000 * fact.value) for n in ends)
-    return parts
-
-
-def _charts(methods: dict[str, dict[str, Points]], axes: tuple[LogAxis, LogAxis]) -> list[Chart]:
-    charts = []
-    for title, parts in methods.items():
-        series = []
-        for style, name in enumerate(PARTS_OF_QUERY):
-            if points := parts.get(name):
-                ends = dict.fromkeys(number(ms, digits=2) for _, ms in (points[0], points[-1]))
-                labels = [f"{images:,} images: {number(ms)} ms" for images, ms in points]
-                series.append(Series(name, style, points, f"{' to '.join(ends)} ms", labels))
-        charts.append(line_chart(title, series, "images", x_axis=axes[0], y_axis=axes[1]))
-    return charts
+def query_chart(costs: Costs) -> Chart:
+    """Milliseconds of a text query over the images of the gallery, a line for each method."""
+    series = []
+    for position, cost in enumerate(costs.rows):
+        points = [(images, cost.query.total(images)) for images in sorted(cost.query.search)]
+        ends = dict.fromkeys(number(ms, digits=2) for _, ms in (points[0], points[-1]))
+        labels = [f"{images:,} images: {number(ms)} ms" for images, ms in points]
+        summary = f"{' to '.join(ends)} ms"
+        series.append(Series(cost.name, position % STYLES, points, summary, labels))
+    places = [point for line in series for point in line.points]
+    axes = LogAxis([images for images, _ in places]), LogAxis([time for _, time in places])
+    title = "Milliseconds of a text query"
+    return line_chart(title, series, "images", x_axis=axes[0], y_axis=axes[1])
 
 
 SECTIONS = [Section("Efficiency", "costs", 210, "Efficiency", section, (Costs,))]

@@ -16,8 +16,9 @@ from manymatch.reporting.estimates import (
     best_value,
     interval,
 )
-from manymatch.reporting.page import Section, gallery
+from manymatch.reporting.page import Section, gallery, method_address
 from manymatch.reporting.published import tables_beside
+from manymatch.reporting.sections.claims import differences
 from manymatch.reporting.table import Block, Cell, Column, Folded, Grid, Heading, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.experiments import Experiment, ExperimentPoint, value_text
@@ -44,10 +45,6 @@ class Measure:
     digits: int = 1
     collapsed: float | None = None
 
-    @property
-    def title(self) -> str:
-        return f"{self.label}, {self.way}" if self.way else self.label
-
 
 MEASURES = [
     Measure("rsum", "rsum"),
@@ -68,6 +65,9 @@ MEASURES = [
         for side, shown in (("images", "images"), ("texts", "captions"))
     ),
 ]
+
+_OF_SETS = "Log variance", "Winning elements", "rsum, "
+"""How the columns begin that only methods of sets have; these stand in a table of their own."""
 
 COLUMNS_MEANING = (
     "R@1, mAP@R and R-P are in percent; rsum is the sum of R@1, R@5 and R@10 of both directions. "
@@ -91,7 +91,8 @@ def table(experiment: Experiment) -> Table:
     """One row for each point; measures that no run has are left out. Methods have intervals."""
     points = ranked_points(experiment)
     measures = [*MEASURES, *_selected(experiment)]
-    if not experiment.compares_methods:
+    methods = experiment.compares_methods
+    if not methods:
         measures = [measure for measure in measures if measure.key != _INTERVAL]
     best = {
         measure: best_value(
@@ -100,13 +101,14 @@ def table(experiment: Experiment) -> Table:
         for measure in measures
         for values in [[estimate(point, measure.key) for point in points]]
     }
-    heads = ["Method"] if experiment.compares_methods else experiment.keys or ["Setting"]
+    heads = ["Method"] if methods else experiment.keys or ["Setting"]
     columns = [Column(head, numeric=False) for head in heads]
     columns += [Column(one.way or one.label, one.label if one.way else "") for one in best]
     rows = []
     for point in points:
         cells = [_cell(point, measure, top) for measure, top in best.items()]
-        rows.append([*map(Cell, point_names(experiment, point)), *cells])
+        href = method_address(experiment.dataset, point.label) if methods else ""
+        rows.append([*(Cell(name, href=href) for name in point_names(experiment, point)), *cells])
     return Table(experiment.name, columns, rows).filled_columns()
 
 
@@ -137,14 +139,18 @@ def estimate(point: ExperimentPoint, key: str) -> Estimate | None:
     return Estimate.score_estimate(values) if key == "rsum" else Estimate.of(values)
 
 
+def interval_text(point: ExperimentPoint) -> str:
+    """The 95% interval of the mean rsum; empty for a single seed."""
+    queries = {run.seed: Queries.rsum_queries(run.hits) for run in point.runs if run.hits}
+    ends = interval({run.seed: run.metrics.rsum for run in point.runs}, queries)
+    return f"{ends[0]:.1f} to {ends[1]:.1f}" if ends else ""
+
+
 def _cell(point: ExperimentPoint, measure: Measure, best: float | None) -> Cell:
     if measure.key == _INTERVAL:
-        queries = {run.seed: Queries.rsum_queries(run.hits) for run in point.runs if run.hits}
-        ends = interval({run.seed: run.metrics.rsum for run in point.runs}, queries)
-        return Cell(f"{ends[0]:.1f} to {ends[1]:.1f}") if ends else Cell()
+        return Cell(interval_text(point))
     if measure.key == _SOUND:
-        rsum = estimate(point, "rsum")
-        return Cell(rsum.trained_text() if rsum else "")
+        return Cell(rsum.trained_text() if (rsum := estimate(point, "rsum")) else "")
     value = estimate(point, measure.key)
     if value is None:
         return Cell()
@@ -167,7 +173,8 @@ def summary(experiment: Experiment, anchor: str = "") -> list[Block]:
     """The name, the sizes, the question and the table."""
     about = [Note(experiment.about)] if experiment.about else []
     heading = Heading(experiment.name, sizes(experiment), anchor)
-    return [heading, *about, table(experiment), *map(Note, _meaning_of_collapsed(experiment))]
+    tables = table(experiment).divided(*(_OF_SETS if experiment.compares_methods else ()))
+    return [heading, *about, *tables, *map(Note, _meaning_of_collapsed(experiment))]
 
 
 def _meaning_of_collapsed(experiment: Experiment) -> list[str]:
@@ -176,8 +183,8 @@ def _meaning_of_collapsed(experiment: Experiment) -> list[str]:
 
 
 def blocks(experiment: Experiment) -> list[Block]:
-    """The summary for a terminal, and what a paper prints of the same question."""
-    blocks = summary(experiment)
+    """The summary for a terminal, the differences, and what a paper prints of the same question."""
+    blocks = [*summary(experiment), *differences(experiment)]
     for beside in tables_beside(experiment.name):
         blocks += [Heading("published", beside.title), beside]
     return blocks
@@ -196,11 +203,6 @@ def to_markdown(experiment: Experiment) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_latex(experiment: Experiment) -> str:
-    """The table below a comment with the sizes."""
-    return f"% {experiment.name}: {sizes(experiment)}\n{table(experiment).to_latex(merge=True)}"
-
-
 _DRAWN = [one for one in MEASURES if one.key == "rsum" or one.key.endswith("map_at_r")]
 _FEWEST = 3  # values, from which on a numeric setting is drawn as a line
 
@@ -213,11 +215,6 @@ def section(results: AllResults) -> list[Block]:
     )
     blocks = [block for experiment in results.current(Experiment) for block in _blocks(experiment)]
     return [note, *blocks] if blocks else []
-
-
-def _methods(results: AllResults) -> list[Experiment]:
-    """The experiments that compare whole methods."""
-    return [one for one in results.current(Experiment) if one.compares_methods]
 
 
 def _blocks(experiment: Experiment) -> list[Block]:
@@ -249,13 +246,12 @@ def line_charts(experiment: Experiment) -> list[Chart]:
     for measure in _DRAWN:
         lines: dict[str, list[tuple[float, Estimate]]] = {}
         for point in experiment.points:
-            value = estimate(point, measure.key)
-            if value is None:
+            if (value := estimate(point, measure.key)) is None:
                 continue
             others = {name: other for name, other in point.settings.items() if name != key}
             name = ", ".join(f"{name}={value_text(other)}" for name, other in others.items())
-            points = lines.setdefault(name or experiment.preset or "", [])
-            points.append((point.settings[key], value))
+            line = lines.setdefault(name or experiment.preset or "", [])
+            line.append((point.settings[key], value))
         series = []
         for number, (name, points) in enumerate(lines.items()):
             points.sort(key=lambda pair: pair[0])
@@ -264,21 +260,24 @@ def line_charts(experiment: Experiment) -> list[Chart]:
             summary = f"best {top.text()} at {best:g}"
             series.append(Series.of_estimates(name, number % STYLES, points, labels, summary))
         if series:
-            legend = len(series) > 1
-            charts.append(line_chart(measure.title, series, key, x_axis=axis, legend=legend))
+            title, legend = ", ".join(filter(None, (measure.label, measure.way))), len(series) > 1
+            charts.append(line_chart(title, series, key, x_axis=axis, legend=legend))
     return charts
 
 
 def dot_charts(experiment: Experiment) -> list[DotChart]:
-    """A chart for each drawn measure, with a row for each point in the order of the table."""
+    """A chart of rsum and one of mAP@R in both directions, with a row for each point in the order
+    of the table."""
     charts = []
-    for measure in _DRAWN:
-        rows = [
-            (" · ".join(point_names(experiment, point)), point.label, value)
-            for point in ranked_points(experiment)
-            if (value := estimate(point, measure.key))
-        ]
-        charts += chart.dot_charts(measure.title, rows, measure.digits)
+    for title in dict.fromkeys(measure.label for measure in _DRAWN):
+        measures = [measure for measure in _DRAWN if measure.label == title]
+        rows = []
+        for point in ranked_points(experiment):
+            name = Cell(" · ".join(point_names(experiment, point)), hover=point.label)
+            values = [estimate(point, measure.key) for measure in measures]
+            rows.append((name, [value for value in values if value]))
+        ways = [measure.way for measure in measures if measure.way]
+        charts += chart.dot_charts(title, rows, measures[0].digits, ways)
     return charts
 
 
@@ -288,13 +287,14 @@ SECTIONS = [
         "methods",
         40,
         "Methods over several seeds",
-        # The tables alone; `section` has the charts.
-        lambda results: [block for one in _methods(results) for block in summary(one)],
+        lambda results: [block for one in results.comparisons for block in summary(one)],
         (Experiment,),
         link="Seeds",
-        overview=True,
-        markdown=lambda results: [*map(to_markdown, _methods(results))],
-        latex=lambda results: [*map(to_latex, _methods(results))],
+        markdown=lambda results: [*map(to_markdown, results.comparisons)],
+        latex=lambda results: [
+            f"% {one.name}: {sizes(one)}\n{table(one).to_latex(merge=True)}"
+            for one in results.comparisons
+        ],
     ),
     Section("Experiments", "experiments", 80, "Experiments", section, (Experiment,)),
 ]

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from manymatch.reporting.chart import styles
 from manymatch.reporting.estimates import best_value
-from manymatch.reporting.page import Section, gallery
+from manymatch.reporting.page import Section, gallery, method_address
 from manymatch.reporting.sections import published
-from manymatch.reporting.table import Block, Cell, Column, Heading, Note, Table, Terms
+from manymatch.reporting.table import Block, Cell, Column, Heading, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.metrics import Metrics
 from manymatch.results.retrieval import metric
@@ -100,8 +100,7 @@ def _table(runs: list[Run], styles: dict[str, int], compact: bool) -> Table:
     }
     rows = []
     for run, row in zip(runs, numbers, strict=True):
-        # The address of the run's training; results that no training made have none.
-        href = "" if run.kind else f"pages/{run.dataset}-results.html#run-{run.preset}"
+        href = method_address(run.dataset, run.preset)
         badges = (run.provenance.setting, run.kind) if run.kind else (run.provenance.setting,)
         cells = [
             Cell(number_text(key, row[key]), row[key], row[key] == top) if key in row else Cell()
@@ -208,7 +207,8 @@ def section(results: AllResults) -> list[Block]:
         return []
     sizes = "; ".join(dict.fromkeys(gallery(run.provenance) for run in runs))
     board = [table for *_, table in tables(runs)]
-    blocks: list[Block] = [Note(f"Scored on {sizes}."), *board, Terms(terms(runs))]
+    blocks: list[Block] = [Note(f"Scored on {sizes}."), *board]
+    blocks += [Note(f"{term}: {meaning}.") for term, meaning in terms(runs)]
     if not results.judged:
         note = "This data set has no judgments beyond the pairs, so there is no multi-match metric."
         blocks.append(Note(note))
@@ -222,7 +222,6 @@ SECTIONS = [
         10,
         "Leaderboard",
         section,
-        overview=True,
         markdown=lambda results: [to_markdown(results.runs)],
         latex=lambda results: [to_latex(results.runs)],
     )

@@ -21,7 +21,7 @@ from manymatch.reporting.estimates import (
 )
 from manymatch.reporting.page import Section
 from manymatch.reporting.published import published_results
-from manymatch.reporting.table import Block, Bullets, Cell, Column, Heading, Note, Table
+from manymatch.reporting.table import Block, Cell, Column, Heading, Note, Prose, Table
 from manymatch.results.over_seeds import Kind, SketchExperiment, SyntheticExperiment
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -136,7 +136,13 @@ def _blocks(
         )
     ]
     about = Note(experiment.about)
-    return [Heading(experiment.name), about, table, Note(note), Bullets(sentences)]
+    return [
+        Heading(experiment.name),
+        about,
+        table,
+        Note(note),
+        Prose([[Cell(sentence)] for sentence in sentences]),
+    ]
 
 
 def _score_estimate(by_seed: Mapping[int, float]) -> Estimate:

@@ -139,9 +139,9 @@ def entity_queries(probes: ByPreset) -> list[Block]:
         rankings = [
             Ranking(
                 preset,
-                f"{sum(e.true for e in query.entities)} right of {len(query.entities)}",
+                f"{sum(e.true for e in query.entities)} named of {len(query.entities)}",
                 [
-                    Answer("own" if e.true else "wrong", e.score, e.entity, rank=rank)
+                    Answer("own" if e.true else "unjudged", e.score, e.entity, rank=rank)
                     for rank, e in enumerate(query.entities, start=1)
                 ],
             )
@@ -151,8 +151,8 @@ def entity_queries(probes: ByPreset) -> list[Block]:
         blocks = [asked, Rankings("Entities retrieved by each method", rankings)]
         questions.append(Question(first.image_id, blocks, first.thumbnail))
     note = Note(
-        "An entity is right if the image's own captions name it. Another entity may still be in "
-        "the picture."
+        "An entity is positive if the image's own captions name it. Nobody judged the others, "
+        "which may be in the picture."
     )
     return [note, Picker("entities", "image", questions, pictures=True)] if questions else []
 

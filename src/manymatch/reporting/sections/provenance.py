@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import yaml
-
 from manymatch.reporting.chart import styles
-from manymatch.reporting.page import Section
-from manymatch.reporting.table import Block, Cell, Code, Column, Folded, MachineFacts, Table
+from manymatch.reporting.page import Section, method_address
+from manymatch.reporting.table import Block, Cell, Column, MachineFacts, Table
 from manymatch.results.all_results import AllResults
 
 _LABELS = {
@@ -27,7 +25,7 @@ _LABELS = {
     "members": "Members",
     "rerank_beta": "Re-ranking, beta",
 }
-_HIDDEN = {"dataset", "preset", "resolved"}
+_HIDDEN = {"dataset", "preset", "resolved", "defaults"}
 _MAX_LENGTH = 24
 """A longer word, such as a hash, is shortened."""
 
@@ -46,16 +44,11 @@ def section(results: AllResults) -> list[Block]:
     ]
     number = styles(runs)
     columns = [Column("Preset", numeric=False)]
-    columns += [Column(run.preset, numeric=False, style=number[run.preset]) for run in runs]
-    table = Table(f"Provenance of the results on {runs[0].dataset}", columns, rows)
-    blocks: list[Block] = [table, MachineFacts(runs[0].dataset)]
     for run in runs:
-        settings = getattr(run.provenance, "resolved", None)
-        if settings is not None and not isinstance(settings, str):
-            settings = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True).strip()
-        if settings:
-            blocks.append(Folded(f"Settings of {run.preset}", [Code(settings)]))
-    return blocks
+        href = method_address(run.dataset, run.preset)
+        columns.append(Column(run.preset, numeric=False, style=number[run.preset], href=href))
+    table = Table(f"Provenance of the results on {runs[0].dataset}", columns, rows)
+    return [table, MachineFacts(runs[0].dataset)]
 
 
 def _cell(key: str, value: Any) -> Cell:

@@ -6,7 +6,8 @@ import statistics
 from collections.abc import Sequence
 
 from manymatch.reporting.chart import LogAxis, Series, line_chart, styles
-from manymatch.reporting.page import Section
+from manymatch.reporting.page import Section, method_address, page_address
+from manymatch.reporting.sections.samples import MAX_QUERIES
 from manymatch.reporting.table import Block, Cell, Column, Grid, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.retrieval import CaptionQuery, ImageQuery
@@ -56,28 +57,33 @@ def hardest(results: AllResults) -> list[Block]:
     """The hardest images and captions, with the rank of the first positive by each run."""
     images: Sampled = [(run, run.samples.images) for run in results.runs if run.samples]
     captions: Sampled = [(run, run.samples.captions) for run in results.runs if run.samples]
+    added = any(query.rank for _, queries in (*images, *captions) for query in queries)
+    compared = "random queries" + (" and each model's hardest of the whole split" if added else "")
     note = Note(
         "The rank of the first caption or image of the query's own pair. Queries are ordered "
-        "by the mean rank of all runs. Only queries of the random sample below are compared."
+        f"by the mean rank of all runs. Compared are the sampled queries below: {compared}."
     )
     tables = _table("Image", "i2t", images), _table("Caption", "t2i", captions)
     return [note, *tables] if images else []
 
 
 def _table(title: str, way: Direction, sampled: Sampled) -> Table:
-    queries = {
-        query.id: Cell(query.label, thumbnail=query.thumbnail)
-        if isinstance(query, ImageQuery)
-        else Cell(query.caption)
-        for _, queries in sampled
-        for query in queries
-    }
+    queries: dict[str, Cell] = {}
+    for run, asked in sampled:
+        for query in asked:
+            anchor = f"{title.lower()}-{len(queries) + 1}"  # of the picker below
+            href = page_address(run.dataset, "Queries", anchor)
+            href = href if len(queries) < MAX_QUERIES else ""
+            cell = Cell(query.label, href=href, thumbnail=getattr(query, "thumbnail", None))
+            queries.setdefault(query.id, cell)
     run_ranks = [_ranks(run, way, queries) for run, queries in sampled]
     ranks = {key: [known.get(key, _UNKNOWN) for known in run_ranks] for key in queries}
     hardest = sorted(queries, key=lambda key: -statistics.fmean(rank for rank, _ in ranks[key]))
     number = styles([run for run, _ in sampled])
     columns = [Column(title, numeric=False)]
-    columns += [Column(preset, style=style) for preset, style in number.items()]
+    for run, _ in sampled:
+        href = method_address(run.dataset, run.preset)
+        columns.append(Column(run.preset, style=number[run.preset], href=href))
     rows = [
         [queries[key], *(Cell(text, rank) for rank, text in ranks[key])] for key in hardest[:_SHOWN]
     ]
@@ -87,15 +93,16 @@ def _table(title: str, way: Direction, sampled: Sampled) -> Table:
 def _ranks(
     run: Run, way: Direction, queries: Sequence[ImageQuery | CaptionQuery]
 ) -> dict[str, tuple[int, str]]:
-    """Each query's rank as number and text: from the run file, or else from the sample. If none of
-    the known answers is a positive, the number is the next rank and the text says so."""
+    """Each query's rank as number and text: from the sample, the run file, or the sampled answers.
+    If none of these is a positive, the number is the next rank and the text says so."""
+    exact = {query.id: (query.rank, str(query.rank)) for query in queries if query.rank}
     if known := run.positive_ranks[way]:
-        return {key: _rank(rank, known.depth) for key, rank in known.ranks.items()}
+        return {key: _rank(rank, known.depth) for key, rank in known.ranks.items()} | exact
     marks = {query.id: [answer.mark for answer in query.retrieved] for query in queries}
     return {
         key: _rank(own.index("own") + 1 if "own" in own else None, len(own))
         for key, own in marks.items()
-    }
+    } | exact
 
 
 def _rank(rank: int | None, depth: int) -> tuple[int, str]:

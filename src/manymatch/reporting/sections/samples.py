@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from manymatch.reporting.graph_drawing import draw
-from manymatch.reporting.page import Section
+from manymatch.reporting.page import Section, method_address
 from manymatch.reporting.queries import (
     AskedImage,
     Graph,
@@ -26,8 +26,9 @@ from manymatch.results.retrieval import (
     RetrievedCaption,
     RetrievedImage,
 )
+from manymatch.results.runs import Run
 
-MAX_QUERIES, MAX_ANSWERS = 16, 10
+MAX_QUERIES, MAX_ANSWERS = 20, 10
 """The most queries of a direction and answers of a method that a page shows."""
 
 Sampled = dict[str, dict[str, ImageQuery | CaptionQuery]]
@@ -85,18 +86,26 @@ def _rankings(
             sampled.setdefault(query.id, {})[run.preset] = query
     for queries in list(sampled.values())[:MAX_QUERIES]:
         first = next(iter(queries.values()))
-        yield first, [_ranking(run.preset, queries.get(run.preset)) for run in runs]
+        # Of a query that a run did not sample, its run file may know the rank.
+        unknown = first.model_copy(update={"retrieved": [], "rank": None})
+        yield first, [method_ranking(run, queries.get(run.preset, unknown)) for run in runs]
 
 
-def _ranking(title: str, query: ImageQuery | CaptionQuery | None) -> Ranking:
-    """The first answers of a method; None: the method did not sample this query."""
-    if query is None:
-        return Ranking(title, "not sampled by this run", [])
-    items: Sequence[RetrievedCaption | RetrievedImage] = query.retrieved[:MAX_ANSWERS]
+def method_ranking(run: Run, query: ImageQuery | CaptionQuery, count: int = MAX_ANSWERS) -> Ranking:
+    """The first answers of a method (none: the method did not sample the query), with the rank of
+    the first positive if it comes later."""
+    items: Sequence[RetrievedCaption | RetrievedImage] = query.retrieved[:count]
     answers = [answer_of(item, rank) for rank, item in enumerate(items, start=1)]
-    right, plausible = (sum(answer.mark == mark for answer in answers) for mark in ("own", "true"))
-    counts = f"{right} right" + (f", {plausible} plausible" if plausible else "")
-    return Ranking(title, f"{counts} of {len(answers)}", answers)
+    own, true = (sum(answer.mark == mark for answer in answers) for mark in ("own", "true"))
+    small = f"{own} positive" + (f", {true} judged true" if true else "") + f" of {len(answers)}"
+    small = small if answers else "not sampled by this run"
+    known = run.positive_ranks["i2t" if isinstance(query, ImageQuery) else "t2i"]
+    rank: int | str | None = query.rank
+    if known and rank is None and query.id in known.ranks:
+        rank = known.ranks[query.id] or f"{known.depth + 1} or later"
+    if rank and not own:
+        small += f"; first positive at rank {rank}"
+    return Ranking(run.preset, small, answers, method_address(run.dataset, run.preset))
 
 
 _OF_IMAGES, _OF_CAPTIONS = "Captions retrieved for an image", "Images retrieved for a caption"

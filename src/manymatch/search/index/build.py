@@ -41,7 +41,7 @@ from manymatch.search.index.stored import (
 )
 from manymatch.search.scan.code_writer import write_codes
 from manymatch.util.code_hash import code_hash
-from manymatch.util.errors import DataError, StorageError, repeated
+from manymatch.util.errors import CheckpointError, DataError, StorageError, repeated
 from manymatch.util.files import beside, replacing, write_json
 from manymatch.util.parts import Parts, identity_of
 from manymatch.util.progress import say, track
@@ -63,6 +63,7 @@ def build(
     *,
     parts: Parts,
     times: bool = True,
+    any_model: bool = False,
 ) -> Changes:
     """Write the index of `source` to the folder `target`, or bring the index up to date.
 
@@ -75,13 +76,14 @@ def build(
             index are kept.
         times: whether the index knows when files were changed, for filters and quick updates. An
             output of DVC must not know times, which differ from checkout to checkout.
+        any_model: whether an index of another model is made anew, and not refused.
 
     Raises:
         CheckpointError: the index holds embeddings of another model.
         DataError: no item of the source can be read, or the table is faulty.
         StorageError: `target` is not an index, or cannot be written.
     """
-    earlier, known = _earlier(source, model, target)
+    earlier, known = _earlier(source, model, target, any_model)
     listed = _listed(source)
     unfinished = UnfinishedParts(target, model_identity(model))
     with parts.joining(lambda part: _identity(source, model, part.of(listed))) as paths:
@@ -167,7 +169,9 @@ def _listed(source: Source) -> list[Entry]:
     return entries
 
 
-def _earlier(source: Source, model: Model, target: Path) -> tuple[Stored | None, pa.Table | None]:
+def _earlier(
+    source: Source, model: Model, target: Path, any_model: bool
+) -> tuple[Stored | None, pa.Table | None]:
     """The index that lies at `target` already, and its items, whose facts are known even if the
     embeddings are damaged."""
     old = beside(target, ".old.partial")
@@ -188,7 +192,9 @@ def _earlier(source: Source, model: Model, target: Path) -> tuple[Stored | None,
         for name in (ITEMS, *(f"{name}.npy" for name in stored.arrays)):
             seal.check(name)
         return stored, stored.items
-    except DataError as error:
+    except (DataError, CheckpointError) as error:
+        if isinstance(error, CheckpointError) and not any_model:
+            raise
         say(f"{error}: every item is embedded anew")
     with contextlib.suppress(DataError):
         return None, read_items(target)

@@ -1,0 +1,58 @@
+"""The comparison of methods that `init --compare` makes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from manymatch.cli.project import LAYOUT
+from manymatch.util.errors import ConfigError, ManyMatchError
+from manymatch.util.progress import say
+
+_COMPARED, _FEWEST_EPOCHS = 3, 5
+
+
+def best_of(name: str, presets: Sequence[str], epochs: int, features: str) -> str:
+    """Train the first three presets briefly, show how they rank the validation split, and return
+    the best.
+
+    The test split is not read.
+
+    Args:
+        name: the data set.
+        epochs: those of a whole training.
+
+    Raises:
+        ManyMatchError: a stage or a training failed.
+    """
+    from manymatch.experiments.engine import perform
+    from manymatch.experiments.grid import Options, experiment_of_options
+    from manymatch.reporting.sections import experiments
+    from manymatch.reporting.terminal import show
+    from manymatch.results.experiments import Experiment
+
+    if len(presets) < _COMPARED:
+        raise ConfigError(
+            f"--compare: presets/{name} lacks presets. Restore the templates from git"
+        )
+    stage = f"shards@{name}-{features}"
+    say(f"{name}: makes features and shards (dvc repro {stage})")
+    if subprocess.run([sys.executable, "-m", "dvc", "repro", stage]).returncode:
+        raise ManyMatchError(
+            f"--compare: 'dvc repro {stage}' failed, as its last lines say. Correct the fault, and "
+            "run the same command again"
+        )
+    brief = max(_FEWEST_EPOCHS, epochs // 4)
+    settings = {"training.epochs": brief, "training.patience": None}
+    options = Options(name, "0,1,2", settings, split="validation")
+    written = perform(experiment_of_options(presets[:_COMPARED], [], LAYOUT, options))
+    result = Experiment.read(written)
+    show(experiments.blocks(result), written)
+    best = experiments.ranked_points(result)[0].label
+    say(
+        f"{name}: {best} has the highest rsum of the validation split ({result.images:,} images) "
+        f"after {brief} epochs, the mean of three seeds. Where a difference is not decided, chance "
+        "may have chosen; longer trainings may rank differently"
+    )
+    return best

@@ -1,0 +1,52 @@
+"""`init --compare`: three methods, three seeds, the validation split alone."""
+
+import shutil
+from types import SimpleNamespace
+
+import pytest
+
+from manymatch.cli import compare
+from manymatch.results.experiments import Experiment
+from manymatch.shards.index import read_index
+from manymatch.util.errors import ManyMatchError
+
+
+@pytest.fixture
+def commands(checkout, monkeypatch):
+    """The commands that run DVC, which all succeed."""
+    called: list[list[str]] = []
+    monkeypatch.chdir(checkout.layout.root)
+    monkeypatch.setattr(compare, "_FEWEST_EPOCHS", 1)
+
+    def run(command):
+        called.append(command)
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(compare, "subprocess", SimpleNamespace(run=run))
+    return called
+
+
+def test_three_methods_are_compared_without_the_test_split(commands, checkout, worked, capfd):
+    folder = checkout.layout.presets / "tiny"
+    for name in ("pcme", "dive"):
+        shutil.copy(folder / "vsepp.yaml", folder / f"{name}.yaml")
+    shards = checkout.layout.shards("tiny", "grid")
+    for name in read_index(shards).split("test").shards:
+        (shards / name).unlink()
+    best = compare.best_of("tiny", ["vsepp", "pcme", "dive", "cora"], 4, "lite0")
+    assert commands[0][-1] == "shards@tiny-lite0" and len(worked) == 3  # equal presets run once
+    (path,) = Experiment.paths(checkout.layout.reports)
+    result = Experiment.read(path)
+    assert (result.split, result.seeds) == ("validation", [0, 1, 2])
+    assert best in ("vsepp", "pcme", "dive")
+    said = capfd.readouterr()
+    assert "95% interval" in said.out and f"{best} has the highest rsum" in said.err
+
+
+def test_a_stage_that_fails_is_one_line(commands, monkeypatch):
+    failed = SimpleNamespace(returncode=1)
+    monkeypatch.setattr(compare, "subprocess", SimpleNamespace(run=lambda _: failed))
+    with pytest.raises(ManyMatchError, match="'dvc repro shards@tiny-lite0' failed"):
+        compare.best_of("tiny", ["vsepp", "pcme", "dive"], 4, "lite0")
+    with pytest.raises(ManyMatchError, match="lacks presets"):
+        compare.best_of("tiny", ["cora"], 4, "lite0")
