@@ -96,8 +96,6 @@ def _numbers_of_all(experiment: Experiment[Any, Any], runs: Sequence[Run]) -> di
     say(f"{experiment.name}: {len(different)} runs, {len(finished)} of them finished before")
     if not missing:
         return finished
-    expected = [experiment.expected_seconds(run.settings) for run in missing]
-    known = [seconds for seconds in expected if seconds]
     done = finish_all(
         partial(finish, experiment=experiment),
         missing,
@@ -107,17 +105,16 @@ def _numbers_of_all(experiment: Experiment[Any, Any], runs: Sequence[Run]) -> di
         jobs=options.jobs,
         gpus=gpus_of(options.device) if "--device" in experiment.options_of_kind else [],
         one_a_core=experiment.one_run_a_core,
-        expected=sum(known) * len(missing) / len(known) if known else None,
+        expected=[experiment.expected_seconds(run.settings) for run in missing],
     )
     return finished | {run.folder: numbers for run, numbers in done}
 
 
 def finish(run: Run, experiment: Experiment[Any, Any]) -> Numbers:
     """The numbers of `run`, which another process may have finished meanwhile."""
-    model = ["model"] if experiment.options.keep else []
     return run.once(
         lambda: experiment.run(run.settings, run.seed, run.folder),
-        [*experiment.files_of_a_run, *model],
+        [*experiment.files_of_a_run, *(["model"] if experiment.options.keep else [])],
         experiment.options.accept_stale,
         needs_model=experiment.options.keep,
     )
@@ -190,12 +187,8 @@ class Experiment(ABC, Generic[PlanOfKind, RunSettings]):
 
     @abstractmethod
     def run(self, settings: RunSettings, seed: int, folder: Path) -> Numbers:
-        """Do one run in a worker process and return its numbers, as JSON values.
-
-        Args:
-            folder: belongs to this run alone. It may hold what an interrupted attempt of the same
-                run with the same code left, e.g. checkpoints.
-        """
+        """Do one run in a worker process and return its numbers, as JSON values. `folder` belongs
+        to this run. It may hold what an interrupted attempt with the same code left."""
 
     def expected_seconds(self, settings: RunSettings) -> float | None:
         """How long earlier runs let expect that a run takes; None: there are none."""

@@ -46,7 +46,7 @@ def finish_all(
     jobs: int | None,
     gpus: Sequence[str],
     one_a_core: bool = True,
-    expected: float | None = None,
+    expected: Sequence[float | None] = (),
 ) -> list[tuple[Item, Outcome]]:
     """Each item with `work(item)`, and a line of progress for each. An item has a `label`.
 
@@ -59,7 +59,7 @@ def finish_all(
         logs: the folder of the folders in which `work` writes `log.txt`.
         jobs: the number of processes. None: one for each GPU or, without GPUs, for each core.
         one_a_core: if false, a run without a GPU uses all cores.
-        expected: the seconds of all items one after the other, if they are known from earlier ones.
+        expected: the seconds of each item, if they are known from earlier ones.
 
     Raises:
         ManyMatchError: an item failed. All other items have been finished.
@@ -68,7 +68,9 @@ def finish_all(
         return []
     cores = (os.cpu_count() or 1) if one_a_core else 1
     workers = min(jobs or len(gpus) or cores, len(items))
-    about = f", about {expected / workers / 60:.0f} min by earlier runs" if expected else ""
+    known = [seconds for seconds in expected if seconds]
+    minutes = sum(known) / max(1, len(known)) * len(items) / workers / 60
+    about = f", about {minutes:.0f} min by earlier runs" if known else ""
     say(
         f"{what}: {workers} at a time{about}; the messages of the runs are in "
         f"{logs / '*' / 'log.txt'}"
