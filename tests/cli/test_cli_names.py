@@ -18,7 +18,7 @@ HOSTILE = [
 """Texts that are not names."""
 NAMES = {
     *("dataset", "preset", "features", "split", "name", "part"),
-    "presets",  # several names
+    *("presets", "vectors"),  # several names
 }
 """The parameters of commands that are names."""
 OTHERS = {

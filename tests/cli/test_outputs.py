@@ -24,6 +24,7 @@ WITHOUT = {
     "study": "names its successor",
     "search": "writes at most a page that the user names",
     "serve": "writes nothing",
+    "explore": "locks the file of judgments for each judgment",
     "experiment": "locks every run and its file of results",
 }
 ARGUMENTS = {

@@ -40,7 +40,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
 COMMANDS = [
     (name, command)
-    for name in ("index", "experiments", "probes", "protocols", "search", "scaling")
+    for name in ("index", "experiments", "explorer", "probes", "protocols", "search", "scaling")
     for command in re.findall(r"^(?:    )?manymatch (.+)$", PAGES[name], re.MULTILINE)
 ]
 DEPLOYMENTS = {entry["name"]: entry for entry in deployments(ROOT)["deployments"]}

@@ -22,6 +22,7 @@ from manymatch.evaluation import evaluate as stage
 from manymatch.evaluation.embedded_model import setting_of
 from manymatch.evaluation.split_results import EvaluationOptions
 from manymatch.results.metrics import Metrics, Provenance
+from manymatch.results.ranked import Ranked
 from manymatch.results.retrieval import Samples
 from manymatch.results.sets import SetDetails
 from manymatch.shards.read import read_index
@@ -87,6 +88,9 @@ def test_writes_what_the_report_reads_each_time_the_same(run):
         assert len(lines) == 5 * queries
         assert {len(line.split()) for line in lines} == {6}
         assert len({line.split()[0] for line in lines}) == queries
+        ranked = Ranked(run.out / "run" / f"{name}.parquet")
+        assert 100 * (ranked.ranks == 1).mean() == pytest.approx(values[name]["r1"], abs=0.005)
+        assert [line.split()[4] for line in lines] == [f"{x:.9g}" for x in ranked.scores.flat]
 
     files = [run.out / "metrics.json", *sorted((run.out / "run").iterdir())]
     first = [path.read_bytes() for path in files]

@@ -19,7 +19,7 @@ import yaml
 _IMAGES = {"train": 48, "validation": 16, "test": 16}
 _SMALL_MODEL = {"training.epochs": 2, "training.images_per_batch": 16}
 _CONFIGURED = ("dvc.yaml", "params.yaml", ".dvcignore", ".gitignore", "presets", "experiments")
-_COPIED = (*_CONFIGURED, "src", "README.md")
+_COPIED = (*_CONFIGURED, "judgments", "src", "README.md")
 _IN_ONE_PROCESS = """
 import shlex, sys
 from manymatch.cli.commands import app

@@ -24,6 +24,7 @@ from manymatch.cli import (
     code,
     data,
     experiments,
+    explore,
     external,
     init,
     models,
@@ -126,9 +127,9 @@ def version() -> None:
 
 
 _PANELS = {
-    "Use a model": "demo index search serve export",
-    "Train and compare": "init backbone check plan train evaluate results experiment tune ensemble "
-    "rerank ids score probe clusters efficiency study",
+    "Use a model": "demo index search serve",
+    "Train and compare": "init backbone check plan train evaluate results explore export "
+    "experiment tune ensemble rerank ids score probe clusters efficiency study",
     "Stages of the pipeline": "code download captions features scene-graphs shards report",
     "Maintenance": "import-howto100m readme plots-page version",
 }
@@ -137,7 +138,7 @@ _PANELS = {
 
 def _add_commands() -> None:
     """Give `app` the commands of all modules, in the order of `_PANELS`."""
-    modules = init, backbone, check, code, data, models, external, experiments, search
+    modules = init, backbone, check, code, data, models, external, experiments, explore, search
     found = {
         one.name or str(getattr(one.callback, "__name__", "")): one
         for group in (commands, *(module.commands for module in modules))

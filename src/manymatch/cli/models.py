@@ -52,7 +52,8 @@ def _joined_result(dataset: str, presets: list[str]) -> list[Path]:
 
 def _data(dataset: str) -> list[Path]:
     """What every evaluation of a model of `dataset` reads besides models."""
-    return [LAYOUT.shards(dataset, ""), LAYOUT.captions(dataset), LAYOUT.relevance(dataset)]
+    tables = [LAYOUT.captions(dataset), LAYOUT.relevance(dataset), LAYOUT.votes(dataset)]
+    return [LAYOUT.shards(dataset, ""), *tables]
 
 
 def _models(dataset: str) -> Path:

@@ -84,5 +84,10 @@ def evaluation_options(dataset: str, split: str | None) -> EvaluationOptions:
     settings = stated.evaluation
     own = stated.sources.get(dataset, {}).get("kind") == "own"
     return EvaluationOptions(
-        *tables, split or settings.split, settings.depth, settings.samples, _WORST if own else 0
+        *tables,
+        split or settings.split,
+        settings.depth,
+        settings.samples,
+        _WORST if own else 0,
+        LAYOUT.votes(dataset),
     )

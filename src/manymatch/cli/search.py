@@ -282,32 +282,3 @@ def serve(
     from manymatch.search.service.server import serve as run
 
     run(indexes, host, port, rate, model)
-
-
-@commands.command()
-@writes(lambda to: to)
-def export(
-    index: Annotated[str, typer.Argument(help="The folder of an index, or the URL of a table.")],
-    to: Annotated[
-        Path,
-        typer.Option(
-            metavar="FOLDER",
-            resolve_path=True,
-            help="Two Parquet files; with the ending .lance two tables of LanceDB.",
-        ),
-    ],
-    queries: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="One text a line; by default 1,000 items ask."),
-    ] = None,
-    count: Annotated[int, typer.Option("-k", min=1, help="The number of best items.")] = 10,
-    model: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER", help="The model, if it is not where the index says."),
-    ] = None,
-) -> None:
-    """Write the sets of an index with the exact best items of queries, to tune other engines."""
-    from manymatch.search.index.export import write_sets
-    from manymatch.search.index.index import Index
-
-    say(f"{to}: {write_sets(Index.open(index, model), to, queries, count)}")

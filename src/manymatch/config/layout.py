@@ -73,6 +73,10 @@ class Layout:
     def relevance(self, dataset: str) -> Path:
         return self.root / "data" / "captions" / f"{dataset}.relevance.parquet"
 
+    def votes(self, dataset: str) -> Path:
+        """The pairs that people judged in the explorer; a file of the user, no stage's output."""
+        return self.root / "judgments" / f"{dataset}.csv"
+
     def features(self, dataset: str, features: str) -> Path:
         return self.root / "data" / "features" / dataset / f"{features}.h5"
 

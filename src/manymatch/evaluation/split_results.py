@@ -9,20 +9,28 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import torch
 
 from manymatch.config.layout import ResultFiles
 from manymatch.evaluation.protocols import suite
 from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.protocols.recall import multi_match, recall_of
-from manymatch.evaluation.protocols.relevance import Judgments, read_judgments
+from manymatch.evaluation.protocols.relevance import (
+    Judgments,
+    judged_besides,
+    read_judgments,
+)
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.evaluation.ranking.ranks import Direction, rank
 from manymatch.evaluation.samples import Stored, sample_queries, worst_queries
+from manymatch.evaluation.votes import majority, read_votes
+from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
 from manymatch.results.base import Result
 from manymatch.results.metrics import Headline, Metrics, Provenance
+from manymatch.results.ranked import write_ranked
 from manymatch.util import files
 
 
@@ -36,6 +44,8 @@ class EvaluationOptions:
         depth: number of ranks that the run files keep of each query.
         samples: number of queries of each kind in `samples.json`.
         worst: number of captions in `worst.json`; 0: no such file.
+        votes: the pairs that people judged in the explorer (`evaluation.votes`), which may be
+            missing.
     """
 
     relevance: Path
@@ -44,6 +54,7 @@ class EvaluationOptions:
     depth: int = 100
     samples: int = 12
     worst: int = 0
+    votes: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +79,9 @@ def rank_split(
     images."""
     ids = embedded.image_ids, embedded.caption_ids
     judgments = read_judgments(options.relevance, *ids, embedded.image_index)
+    if options.votes:
+        voted = majority(read_votes(options.votes))
+        judgments = judged_besides(judgments, voted, *ids, embedded.image_index)
     ranking = rank(score, *embedded.gallery, options.depth, t2i_score=t2i_score)
     labels = suite.labels_for(dataset, options.captions, embedded.image_ids)
     ranked = RankedSplit(embedded, score, t2i_score, ranking, labels)
@@ -110,6 +124,12 @@ def write(written: ResultFiles, outcome: SplitResults, tag: str, origin: dict[st
         partial.mkdir()
         write_run(partial / "i2t.trec", ranking.i2t, images, captions, tag)
         write_run(partial / "t2i.trec", ranking.t2i, captions, images, tag)
+        if ranking.i2t.items.shape[1]:  # experiments keep no ranking
+            points = map_points(outcome.ranked.embedded)
+            for way, ids in (("i2t", images), ("t2i", captions)):
+                best: Direction = getattr(ranking, way)
+                values = best.ranks.numpy(), best.items.numpy(), best.scores.numpy()
+                write_ranked(partial / f"{way}.parquet", ids, *values, points[way])
         for name, result in outcome.shown.items():
             result.write(partial / f"{name}.json")
     metrics = Metrics.model_validate(rounded(outcome.values))
@@ -117,6 +137,37 @@ def write(written: ResultFiles, outcome: SplitResults, tag: str, origin: dict[st
     Headline.of(metrics).write(written.metrics)
     size = {"images": len(images), "captions": len(captions)}
     Provenance.model_validate(origin | size).write(written.provenance)
+
+
+def map_points(embedded: Embedded) -> dict[str, np.ndarray | None]:
+    """The images `i2t (n, 2)` and the captions `t2i (m, 2)` on the plane of the two largest
+    principal components of all of them. A set counts by the mean of its elements. None: row
+    numbers stand in place of embeddings, or the sides have different widths.
+
+    The sign of a component is that of its largest loading, so that a map is not mirrored by chance.
+    """
+    sides = embedded.images, embedded.texts
+    widths = {side.vectors.shape[-1] for side in sides}
+    if len(widths) > 1 or widths == {1} or not embedded.images.vectors.is_floating_point():
+        return {"i2t": None, "t2i": None}
+    vectors = torch.cat([set_means(side).float() for side in sides])
+    vectors -= vectors.mean(0)
+    with torch.inference_mode(False), torch.random.fork_rng():
+        torch.manual_seed(0)  # of the start of the iteration
+        size = min(8, *vectors.shape)
+        _, _, axes = torch.pca_lowrank(vectors.clone(), size, center=False, niter=6)
+    axes = axes[:, :2]
+    signs = axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()
+    points = (vectors @ (axes * signs)).cpu().numpy()
+    return {"i2t": points[: len(sides[0])], "t2i": points[len(sides[0]) :]}
+
+
+def set_means(side: Embeddings) -> torch.Tensor:
+    """The mean of the real elements of each set `(n, D)`."""
+    if side.mask is None:
+        return side.vectors.mean(1)
+    real = side.mask[..., None].to(side.vectors.dtype)
+    return (side.vectors * real).sum(1) / real.sum(1)
 
 
 _UNSAFE = re.compile(r"[\s%]")

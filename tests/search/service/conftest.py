@@ -13,11 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import uvicorn
+from made_explored import DATASET, make_explored
 from made_indexes import made_index
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 from waiting import ready
 
+from manymatch.config.layout import Layout
+from manymatch.search.explore.explorer import Explorer
 from manymatch.search.service.app import application
 from manymatch.search.service.guard import Connection
 from manymatch.search.service.served_index import ServedIndex
@@ -37,9 +40,11 @@ def serving(app: ASGIApp) -> Iterator[int]:
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
-    yield listener.getsockname()[1]
-    server.should_exit = True
-    thread.join()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 @pytest.fixture(scope="session")
@@ -90,3 +95,23 @@ def items(client: TestClient) -> dict[str, str]:
     """The ids of all pictures by their paths."""
     results = client.get("/search?q=dogs").json()["results"]
     return {result["path"]: result["id"] for result in results}
+
+
+@pytest.fixture(scope="session")
+def layout(
+    pictures: list[Path], make_model: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Layout:
+    """A project with results of two methods; `sets` has a trained model."""
+    layout = make_explored(tmp_path_factory.mktemp("explored"), pictures)
+    shutil.copytree(make_model("maxmatch"), layout.model(DATASET, "sets"))
+    return layout
+
+
+@pytest.fixture
+def explored(layout: Layout, tmp_path: Path) -> Iterator[TestClient]:
+    """A client of the explorer, whose judgments are gone after the test."""
+    app = application([], rate=1e6, explorer=Explorer(layout, DATASET))
+    with TestClient(app, ADDRESS, raise_server_exceptions=False) as client:
+        client.get("/explore/queries")  # reads what further answers show
+        yield client
+    shutil.rmtree(layout.votes(DATASET).parent, ignore_errors=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,3 +76,32 @@ def read_judgments(
         (table.schema.metadata or {}).get(b"complete") == b"true",
         rows(pc.and_not(known, relevant)),
     )
+
+
+def judged_besides(
+    judgments: Judgments,
+    judged: Mapping[tuple[str, str], bool],
+    image_ids: Sequence[str],
+    caption_ids: Sequence[str],
+    image_index: Tensor,
+) -> Judgments:
+    """`judgments` with further pairs (image_id, caption_id) that people judged true or false. Pairs
+    of other splits and annotated pairs are left out; what people judged here counts more than the
+    table."""
+    rows = {name: row for row, name in enumerate(image_ids)}
+    columns = {name: column for column, name in enumerate(caption_ids)}
+    found = {
+        (rows[image], columns[caption]): relevant
+        for (image, caption), relevant in judged.items()
+        if image in rows and caption in columns and image_index[columns[caption]] != rows[image]
+    }
+    if not found:
+        return judgments
+
+    def with_new(pairs: Tensor, relevant: bool) -> Tensor:
+        kept = {pair for pair in map(tuple, pairs.tolist()) if pair not in found}
+        new = {pair for pair, answer in found.items() if answer == relevant}
+        return torch.tensor(sorted(kept | new), dtype=torch.int64).view(-1, 2)
+
+    extra, judged_false = with_new(judgments.extra, True), with_new(judgments.judged_false, False)
+    return Judgments(extra, judgments.complete, judged_false)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from html import escape
 from importlib.resources import files
 from pathlib import PurePath
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import RedirectResponse
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import generate_latest
 from starlette.concurrency import run_in_threadpool
@@ -26,6 +27,9 @@ from manymatch.search.service.routes import Fault, fault_of, router
 from manymatch.search.service.served_index import ServedIndex
 from manymatch.util.errors import ConfigError, ManyMatchError
 
+if TYPE_CHECKING:
+    from manymatch.search.explore.explorer import Explorer
+
 _SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 60)
 """The bounds of the histogram of requests' times."""
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -36,6 +40,7 @@ def application(
     host: str = "127.0.0.1",
     rate: float = 500,
     useless: Callable[[], object] = lambda: None,
+    explorer: Explorer | None = None,
 ) -> ASGIApp:
     """The application, which loads the indexes when it starts.
 
@@ -43,6 +48,7 @@ def application(
         host: the address that the service listens on.
         rate: requests a second that each client may send.
         useless: called in a thread if no index can be loaded.
+        explorer: what the page `/explore` shows; None: there is no such page.
 
     Raises:
         ConfigError: two indexes have the same name.
@@ -64,7 +70,7 @@ def application(
         def watch() -> None:
             for thread in threads:
                 thread.join()
-            if not any(index.status == "ready" for index in indexes.values()):
+            if indexes and not any(index.status == "ready" for index in indexes.values()):
                 useless()
 
         Thread(target=watch, daemon=True).start()
@@ -83,14 +89,22 @@ def application(
     app.state.indexes = indexes
     app.include_router(router)
     _add_errors(app)
-    _add_page(app)
+    pages = {"/": "index.html"} if indexes else {}
+    if explorer:
+        from manymatch.search.service import explore  # which imports NumPy
+
+        app.state.explorer = explorer
+        app.include_router(explore.router)
+        pages |= {"/explore": "explore.html"}
+    _add_pages(app, pages)
 
     @app.get("/health")
     async def health() -> dict[str, object]:
         """Whether the service is ready, and the state of each index."""
         states = [index.state() for index in indexes.values()]
         known = {state["status"] for state in states}
-        status = next(name for name in ("loading", "ready", "failed") if name in known)
+        names = ("loading", "ready", "failed")
+        status = next((name for name in names if name in known), "ready")
         return {"status": status, "indexes": states}
 
     @app.post("/reload")
@@ -135,18 +149,21 @@ def _add_errors(app: FastAPI) -> None:
         return refusal(500, "a defect of the service; its terminal shows more")
 
 
-def _add_page(app: FastAPI) -> None:
-    """The files of the page, which are read once."""
+def _add_pages(app: FastAPI, pages: Mapping[str, str]) -> None:
+    """The files of the pages, which are read once. `pages`: the HTML file of each address."""
 
     def same(answer: Response) -> Response:
         return answer
 
+    addresses = {file: address for address, file in pages.items()}
     for file in (files(__package__) / "page").iterdir():
+        path = addresses.get(file.name, f"/page/{file.name}")
         if media_type := _TYPES.get(PurePath(file.name).suffix[1:]):
             kept = {"cache-control": "no-cache"}
             answer = Response(file.read_bytes(), media_type=media_type, headers=kept)
-            path = "/" if file.name == "index.html" else f"/page/{file.name}"
             app.add_api_route(path, partial(same, answer), include_in_schema=False)
+    if "/" not in pages:
+        app.add_api_route("/", lambda: RedirectResponse("/explore"), include_in_schema=False)
 
 
 def _described(api: dict[str, Any]) -> str:

@@ -25,8 +25,8 @@ _MOST_JSON = 64 * 1024
 _MOST_PICTURE = 32 * 1024**2
 _MOST_RESULTS = 1_000
 _MOST_FILTER = 1_000
-_KEPT = {"cache-control": "private, no-cache"}
-_PICTURE_HEADERS: dict[str, Any] = {
+PRIVATE = {"cache-control": "private, no-cache"}
+PICTURE_HEADERS: dict[str, Any] = {
     "response_class": Response,
     "responses": {200: {"content": {"image/*": {}}}},
 }
@@ -163,17 +163,17 @@ async def explain_by_body(request: Request, item: Annotated[ItemRequest, Query()
     return await _explained(served, item.item or "", await _picture(request, served))
 
 
-@router.get("/items/{item}/picture", **_PICTURE_HEADERS)
+@router.get("/items/{item}/picture", **PICTURE_HEADERS)
 def picture(served: RequestedIndex, item: str) -> Response:
     """The file of an item."""
     data = served.picture(item)
-    return Response(data, media_type=media_type(data), headers=_KEPT)
+    return Response(data, media_type=media_type(data), headers=PRIVATE)
 
 
-@router.get("/items/{item}/thumbnail", **_PICTURE_HEADERS)
+@router.get("/items/{item}/thumbnail", **PICTURE_HEADERS)
 def small_picture(served: RequestedIndex, item: str) -> Response:
     """The picture of an item as a JPEG of at most 320 x 320 pixels."""
-    return Response(thumbnail(served.picture(item)), media_type="image/jpeg", headers=_KEPT)
+    return Response(thumbnail(served.picture(item)), media_type="image/jpeg", headers=PRIVATE)
 
 
 @router.get("/items/{item}", **_answers(Item))

@@ -11,9 +11,13 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Thread
+from typing import TYPE_CHECKING
 
 from manymatch.util.errors import ConfigError
 from manymatch.util.progress import say
+
+if TYPE_CHECKING:
+    from manymatch.search.explore.explorer import Explorer
 
 _LONGEST_ADDRESS = 1024**2
 """Bytes of an address with headers. Longer ones end the connection; shorter ones get an answer."""
@@ -28,6 +32,7 @@ def serve(
     rate: float,
     model: str | None = None,
     show: bool = False,
+    explorer: Explorer | None = None,
 ) -> None:
     """Serve indexes on `http://host:port` until SIGINT or SIGTERM, or until none can be loaded.
 
@@ -36,6 +41,7 @@ def serve(
         rate: requests a second that each client may send.
         model: of all indexes; None: as each says.
         show: whether to open the page in a browser.
+        explorer: what the page `/explore` shows.
 
     Raises:
         SystemExit: no index can be loaded.
@@ -62,7 +68,7 @@ def serve(
 
     served = [ServedIndex.from_folder(folder, model) for folder in indexes]
     config = uvicorn.Config(
-        application(served, host, rate, end),
+        application(served, host, rate, end, explorer),
         http=Connection,
         ws="none",
         log_level="error",

@@ -1,7 +1,7 @@
 // Requests to the service that brought the page.
 
 /** The JSON of an answer. An error is one line of text. */
-const json = async (address, options = {}) => {
+export const json = async (address, options = {}) => {
   let answer;
   try {
     answer = await fetch(address, options);

@@ -1,0 +1,100 @@
+"""Exploring results in the browser, and exporting them for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from manymatch.cli import project
+from manymatch.cli.options import check_name, check_names
+from manymatch.cli.outputs import writes
+from manymatch.cli.project import LAYOUT
+from manymatch.config.names import checked_name
+from manymatch.util.errors import ConfigError
+from manymatch.util.progress import say
+
+commands = typer.Typer()
+
+_RATE = 500
+"""Requests a second, as `serve` allows them."""
+Explored = Annotated[
+    str | None,
+    typer.Argument(callback=check_name, help="A data set; by default the first of params.yaml."),
+]
+
+
+@commands.command()
+def explore(
+    dataset: Explored = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")] = 8000,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
+    ] = True,
+) -> None:
+    """Ask the results of a data set in the browser: ranks, differences, pairs nobody judged.
+
+    The page reads the files of 'dvc repro', and writes judgments to judgments/DATASET.csv.
+    """
+    from manymatch.search.explore.explorer import Explorer
+    from manymatch.search.service.server import check_ready, serve
+
+    check_ready("127.0.0.1", port)
+    explorer = Explorer(LAYOUT, dataset or project.params().datasets[0])
+    serve([], "127.0.0.1", port, _RATE, show=browser, explorer=explorer)
+
+
+@commands.command()
+@writes(lambda to: to)
+def export(
+    to: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            resolve_path=True,
+            help="The new table (.parquet); of an index a folder of tables, or with the ending "
+            ".lance a database of LanceDB.",
+        ),
+    ],
+    subject: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DATASET", help="A data set; or the folder of an index, or the URL of a table."
+        ),
+    ] = None,
+    vectors: Annotated[
+        list[str] | None,
+        typer.Option(callback=check_names, metavar="PRESET", help="Add embeddings; repeatable."),
+    ] = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Of an index: one text a line; by default items ask."),
+    ] = None,
+    count: Annotated[int, typer.Option("-k", min=1, help="Of an index: best items.")] = 10,
+    model: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Of an index: its model, if moved.")
+    ] = None,
+) -> None:
+    """Write all images and captions with ranks, scores and the map as one table.
+
+    Embedding Atlas, FiftyOne, Spotlight and pandas read the table. Of an index, write the sets with
+    the exact best items of queries, to tune other engines.
+    """
+    from manymatch.search.index.manifest import NAME, is_table
+
+    if subject and (is_table(subject) or Path(subject, NAME).is_file()):
+        from manymatch.search.index.export import write_sets
+        from manymatch.search.index.index import Index
+
+        if vectors:
+            raise ConfigError("--vectors: an index has its own embeddings. Leave the option out.")
+        say(f"{to}: {write_sets(Index.open(subject, model), to, queries, count)}")
+        return
+    if queries or model:
+        raise ConfigError(f"--queries and --model belong to an index, and {subject} is none.")
+    from manymatch.search.explore.explorer import Explorer
+    from manymatch.search.explore.export import write_export
+
+    dataset = checked_name(subject, "DATASET") if subject else project.params().datasets[0]
+    say(f"{to}: {write_export(Explorer(LAYOUT, dataset), to, vectors or ()):,} rows")

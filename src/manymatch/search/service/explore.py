@@ -1,0 +1,253 @@
+"""The requests of the explorer's page. Rows number images and captions; files leave by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
+
+from manymatch.config.names import Name
+from manymatch.model.picture_bytes import decoded, media_type, thumbnail
+from manymatch.results.runs import Direction
+from manymatch.search.explore import lists
+from manymatch.search.explore import unjudged as open_pairs
+from manymatch.search.explore.explorer import Explorer
+from manymatch.search.service.guard import read_body
+from manymatch.search.service.routes import PICTURE_HEADERS, PRIVATE, fault_of
+from manymatch.util.errors import ManyMatchError
+from manymatch.util.progress import say
+from manymatch.util.regular_file import read_regular
+
+_MOST_JSON = 64 * 1024
+router = APIRouter(prefix="/explore")
+Form = Literal["csv", "json"]
+Row = Annotated[int, Query(ge=0)]
+Count = Annotated[int, Query(ge=1, le=100)]
+
+
+class Listed(BaseModel):
+    """A list: which direction, which part, and in which form."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    way: Direction = Field("t2i", description="t2i: captions ask; i2t: images ask")
+    page: int = Field(0, ge=0, le=10**6)
+    size: int = Field(50, ge=1, le=200, description="rows of a page")
+    export: Form | None = Field(None, description="all rows as a file")
+
+
+class Filter(Listed):
+    """Conditions on queries."""
+
+    word: str = Field("", max_length=200, description="words of the caption, in this order")
+    right: list[str] = Field([], description="methods with a true item among the first `cut`")
+    wrong: list[str] = Field([], description="methods without one")
+    first: list[str] = Field([], description="MARK:METHOD, the mark of the method's first item")
+    cut: int = Field(1, ge=1, le=10**6)
+    sort: str = Field("row", description="row, positives, words, objects, spread, rank:METHOD ...")
+    descending: bool = False
+
+
+class PairList(Listed):
+    """Pairs that methods agree on."""
+
+    k: int = Field(1, ge=1, le=10, description="the first items of each query that count")
+    annotator: str = Field("", max_length=200)
+    kind: open_pairs.Kind = "new"
+
+
+class Vote(BaseModel):
+    """What an annotator says about a pair; `relevant` is null for a skipped pair."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    image: int = Field(ge=0)
+    caption: int = Field(ge=0)
+    relevant: bool | None
+    annotator: Name
+
+
+def _explorer(request: Request) -> Explorer:
+    explorer: Explorer = request.app.state.explorer
+    return explorer
+
+
+Explored = Annotated[Explorer, Depends(_explorer)]
+
+
+@router.get("/about")
+def about(explorer: Explored) -> Response:
+    """The data set, the methods, and who judged how many pairs."""
+    return _json(lists.about(explorer))
+
+
+@router.get("/queries")
+def queries(explorer: Explored, asked: Annotated[Filter, Query()]) -> Response:
+    """The queries that fulfil all conditions, and each method's recalls on all of them."""
+    conditions = asked.model_dump(exclude={"way", "page", "size", "export"})
+    try:
+        rows = lists.selected(explorer, asked.way, **conditions)
+    except KeyError as error:
+        raise HTTPException(422, f"no method, mark or column {error}") from None
+    if asked.export:
+        explorer.warm()  # so that all columns are there
+    methods = None if asked.export else lists.summary(explorer, asked.way, rows)
+    facts = {"methods": methods, "warm": explorer.is_warm, "bounds": lists.BOUNDS}
+    found = _list(asked, rows, partial(lists.queries, explorer, asked.way), "queries", facts)
+    found.background = BackgroundTask(explorer.warm)  # after the first page, which is then sooner
+    return found
+
+
+@router.get("/query")
+def query(
+    explorer: Explored, row: Row, way: Direction = "t2i", k: Count = 10, export: bool = False
+) -> Response:
+    """One query: the first items of each method, and the rank of each true item."""
+    _check(explorer, way, row)
+    found = lists.query(explorer, way, row, k)
+    return _json(found, "query.json" if export else None)
+
+
+@router.get("/explain")
+def explain(explorer: Explored, method: str, image: Row, caption: Row) -> Response:
+    """Why an image and a caption have their score. The first request loads the method's model."""
+    _check(explorer, "i2t", image)
+    _check(explorer, "t2i", caption)
+    if method not in explorer.methods:
+        raise HTTPException(422, f"no method '{method}'")
+    text = explorer.captions[caption].as_py()
+    return _json(explorer.explain(method, decoded(_picture(explorer, image)), text).model_dump())
+
+
+@router.get("/unjudged")
+def unjudged(explorer: Explored, asked: Annotated[PairList, Query()]) -> Response:
+    """The pairs that methods agree on and that nobody judged."""
+    pairs, places = open_pairs.unjudged(explorer, asked.way, asked.k, asked.annotator, asked.kind)
+    return _list(asked, places, partial(open_pairs.pair_rows, explorer, pairs), "unjudged", {})
+
+
+@router.get("/judgments")
+def judgments(explorer: Explored) -> Response:
+    """The file of all judgments that were made here; a file without rows if there are none."""
+    path = explorer.layout.votes(explorer.dataset)
+    headers = {"content-disposition": 'attachment; filename="judgments.csv"'}
+    data = read_regular(path) if path.is_file() else b""
+    return Response(data, media_type="text/csv", headers=headers)
+
+
+@router.post("/judgments")
+async def judge(request: Request, explorer: Explored) -> Response:
+    """Write a judgment to `judgments/DATASET.csv`. The body is the JSON of a `Vote`. A page of
+    another site is refused."""
+    origin = request.headers.get("origin")
+    if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
+        raise HTTPException(403, "a page of another address cannot judge")
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise HTTPException(415, "send application/json")
+    try:
+        vote = Vote.model_validate_json(await read_body(request, _MOST_JSON))
+    except ValidationError as error:
+        raise HTTPException(422, fault_of(error)) from None
+    _check(explorer, "i2t", vote.image)
+    _check(explorer, "t2i", vote.caption)
+    await run_in_threadpool(explorer.vote, **dict(vote))
+    return _json(await run_in_threadpool(lists.about, explorer))
+
+
+@router.get("/hubs")
+def hubs(explorer: Explored, asked: Annotated[Listed, Query()]) -> Response:
+    """The items in the most first tens."""
+    rows, counts = lists.hubs(explorer, asked.way)
+    facts = {"methods": lists.unevenness(counts)}
+    return _list(asked, rows, partial(lists.hub_rows, explorer, asked.way, counts), "hubs", facts)
+
+
+@router.get("/map")
+def places(explorer: Explored, method: str, export: Form | None = None) -> Response:
+    """The images and then the captions on the plane of a model's two largest principal components:
+    pairs of unsigned 16-bit numbers, which span the plane."""
+    if method not in explorer.methods:
+        raise HTTPException(422, f"no method '{method}'")
+    sides = [explorer.methods[method].ways[way].points for way in ("i2t", "t2i")]
+    known = [side for side in sides if side is not None]
+    if not known:
+        raise HTTPException(404, f"{method}: scores without embeddings have no map")
+    points = np.concatenate(known)
+    if export:
+        ids = [*explorer.ids["i2t"], *explorer.ids["t2i"]]
+        x, y = points.T
+        return _file(pa.table({"id": ids, "x": x, "y": y}), export, "map")
+    low, high = points.min(0), points.max(0)
+    scaled = (points - low) / np.maximum(high - low, 1e-12) * (2**16 - 1)
+    return Response(scaled.astype("<u2").tobytes(), media_type="application/octet-stream")
+
+
+@router.get("/item")
+def item(explorer: Explored, side: Literal["image", "caption"], row: Row) -> Response:
+    """A caption, or an image with its first caption: id, text, and the row of the image."""
+    way: Direction = "i2t" if side == "image" else "t2i"
+    _check(explorer, way, row)
+    (text,) = lists.texts(explorer, way, np.array([row]))
+    image = row if side == "image" else int(explorer.image_of[row])
+    return _json({"id": explorer.ids[way][row], "text": text, "image": image})
+
+
+@router.get("/images/{row}", **PICTURE_HEADERS)
+def picture(explorer: Explored, row: int, small: bool = False) -> Response:
+    """The file of an image, or with `small` a JPEG of at most 320 x 320 pixels."""
+    _check(explorer, "i2t", row)
+    data = _picture(explorer, row)
+    data = thumbnail(data) if small else data
+    return Response(data, media_type=media_type(data), headers=PRIVATE)
+
+
+def _picture(explorer: Explorer, row: int) -> bytes:
+    try:
+        return read_regular(explorer.image_file(row))
+    except (ManyMatchError, OSError) as error:
+        say(str(error))
+        raise HTTPException(404, "the picture is not here; the terminal says more") from None
+
+
+def _check(explorer: Explorer, way: Direction, row: int) -> None:
+    if not 0 <= row < len(explorer.ids[way]):
+        raise HTTPException(404, f"no row {row}; there are {len(explorer.ids[way]):,}")
+
+
+def _list(
+    asked: Listed,
+    rows: np.ndarray,
+    table: Callable[[np.ndarray], pa.Table],
+    name: str,
+    facts: dict[str, Any],
+) -> Response:
+    """A page of a list with further facts, or all of its rows as a file."""
+    if asked.export:
+        return _file(table(rows), asked.export, name)
+    shown = rows[asked.page * asked.size :][: asked.size]
+    return _json({"total": len(rows), "rows": table(shown).to_pylist()} | facts)
+
+
+def _json(values: Any, file: str | None = None) -> Response:
+    """JSON, which the browser saves under the name `file` if there is one."""
+    headers = {"content-disposition": f'attachment; filename="{file}"'} if file else None
+    return Response(orjson.dumps(values), media_type="application/json", headers=headers)
+
+
+def _file(table: pa.Table, kind: Form, name: str) -> Response:
+    """A table as a file that the browser saves."""
+    if kind == "json":
+        return _json(table.to_pylist(), f"{name}.json")
+    stream = pa.BufferOutputStream()
+    pa_csv.write_csv(table, stream)
+    headers = {"content-disposition": f'attachment; filename="{name}.csv"'}
+    return Response(stream.getvalue().to_pybytes(), media_type="text/csv", headers=headers)

@@ -1,0 +1,60 @@
+"""Judgments of people: what counts as true, what an evaluation reads, how annotators agree."""
+
+import pytest
+import torch
+
+from manymatch.evaluation.protocols.relevance import Judgments, judged_besides
+from manymatch.evaluation.votes import Vote, agreements, majority, read_votes, record
+
+A, B, C = ("i0", "c1"), ("i1", "c0"), ("i0", "c2")
+
+
+def votes(**answers):
+    """Votes of annotators from texts such as "yn-", one sign for each pair."""
+    meaning = {"y": True, "n": False, "-": None}
+    return {
+        name: {pair: Vote(meaning[sign], "") for pair, sign in zip((A, B, C), text, strict=True)}
+        for name, text in answers.items()
+    }
+
+
+def test_a_pair_is_what_most_annotators_say():
+    assert majority(votes(ann="yn-", bob="yy-", eve="nn-")) == {A: True, B: False}
+    assert majority(votes(ann="y--", bob="n-y")) == {C: True}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "pairs", "kappa"),
+    [
+        ("yny", "yny", 3, 1.0),
+        ("yn-", "ny-", 2, -1.0),
+        ("yyy", "yyy", 3, None),
+        ("yyn", "yny", 3, -0.5),
+    ],
+)
+def test_kappa(one, other, pairs, kappa):
+    (found,) = agreements(votes(ann=one, bob=other))
+    assert found.pairs == pairs and found.kappa == (
+        kappa if kappa is None else pytest.approx(kappa)
+    )
+
+
+def test_annotators_without_a_common_pair_have_no_agreement():
+    assert agreements(votes(ann="y--", bob="-n-")) == []
+
+
+def test_a_record_is_read_again_and_replaces_the_former_vote(tmp_path):
+    path = tmp_path / "x.csv"
+    odd = ('i,"0"', "c 1")
+    for pair, answer in ((odd, True), (B, False), (odd, None)):
+        record(path, pair, answer, "ann")
+    read = read_votes(path)
+    assert {pair: vote.relevant for pair, vote in read["ann"].items()} == {odd: None, B: False}
+
+
+def test_people_decide_against_the_table_and_not_about_annotated_pairs():
+    ids = ["i0", "i1"], ["c0", "c1", "c2"], torch.tensor([0, 1, 1])
+    table = Judgments(torch.tensor([[0, 1]]), False, torch.tensor([[0, 2]]))
+    said = {A: False, C: True, ("i0", "c0"): False, ("i9", "c0"): True}
+    judged = judged_besides(table, said, *ids)
+    assert judged.extra.tolist() == [[0, 2]] and judged.judged_false.tolist() == [[0, 1]]

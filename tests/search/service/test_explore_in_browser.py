@@ -1,0 +1,89 @@
+"""The explorer in a real browser: all views, the keyboard, hostile captions, silence, no other
+host, 400 px."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chromium import CHROMIUM
+from made_explored import DATASET, TEXTS, make_explored
+
+from manymatch.evaluation.votes import read_votes
+from manymatch.search.explore.explorer import Explorer
+from manymatch.search.service.app import application
+
+from .conftest import serving
+
+playwright = pytest.importorskip("playwright.sync_api")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
+    pytest.mark.slow,
+]
+
+
+def test_all_views_by_the_keyboard(
+    pictures: list[Path], make_model: Callable[..., Path], tmp_path: Path
+) -> None:
+    layout = make_explored(tmp_path, pictures)
+    shutil.copytree(make_model("maxmatch"), layout.model(DATASET, "sets"))
+    with (
+        serving(application([], explorer=Explorer(layout, DATASET))) as port,
+        opened(f"http://127.0.0.1:{port}") as page,
+    ):
+        page.goto("/explore")
+        caption = page.locator(".open").first
+        playwright.expect(caption).to_have_text(TEXTS[0])  # a hostile text is a text
+        playwright.expect(page.locator(".rows .mark").first).to_be_visible()  # files are read
+        page.keyboard.press("/")
+        page.keyboard.type("a red bird")
+        page.keyboard.press("Enter")
+        playwright.expect(page.locator(".open")).to_have_count(12)
+        assert "word=a+red+bird" in page.url
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        playwright.expect(page.locator("h1")).to_have_text(TEXTS[1])
+        playwright.expect(page.locator(".methods path").first).to_be_attached()
+        page.get_by_role("button", name="sets", exact=True).click()
+        playwright.expect(page.locator(".look").first).to_be_visible(timeout=60_000)
+        assert "why=sets" in page.url
+        page.keyboard.press("Escape")
+        playwright.expect(page.locator(".open")).to_have_count(12)
+        page.keyboard.press("2")
+        page.fill("#annotator", "ann")
+        with page.expect_response(lambda answer: "annotator=ann" in answer.url):
+            page.keyboard.press("Tab")
+        page.wait_for_timeout(300)  # the list is made anew
+        playwright.expect(page.locator(".pair").first).to_be_focused()
+        for key, said in (("y", "true"), ("n", "false"), ("s", "skipped")):
+            page.keyboard.press(key)
+            playwright.expect(page.locator(f".pair[data-said={said}]")).to_have_count(1)
+        answers = [vote.relevant for vote in read_votes(layout.votes(DATASET))["ann"].values()]
+        assert answers == [True, False, None]
+        page.keyboard.press("3")
+        page.locator("canvas").hover()
+        page.set_viewport_size({"width": 400, "height": 800})
+        for view in ("", "?way=i2t", "?view=query&row=1", "?view=unjudged", "?view=space"):
+            page.goto(f"/explore{view}")
+            playwright.expect(page.locator("#view")).not_to_be_empty()
+            assert page.evaluate("document.documentElement.scrollWidth") <= 400, view
+
+
+@contextmanager
+def opened(address: str) -> Iterator[Any]:
+    """A tab that may say nothing and ask no other host."""
+    complaints, requests = list[str](), list[str]()
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        tab = browser.new_page(base_url=address)
+        tab.on("console", lambda message: complaints.append(message.text))
+        tab.on("pageerror", lambda error: complaints.append(str(error)))
+        tab.on("request", lambda request: requests.append(request.url))
+        yield tab
+        browser.close()
+    assert complaints == []
+    assert all(url.startswith(address) for url in requests)
