@@ -15,7 +15,6 @@ from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import checked_url
 from manymatch.util.errors import ConfigError
-from manymatch.util.progress import say
 from manymatch.util.seal import seal_path
 
 commands = typer.Typer()
@@ -167,10 +166,7 @@ def shards(
     if to is None and (url := params.shards.urls.get(dataset)):
         if part:
             raise ConfigError(f"--part {part}: shards.urls.{dataset} names finished shards")
-        cache_bytes = int(params.shards.cache_gb * 1e9)
-        index = remote.write_head(_below(url, features), folder, cache_bytes)
-        images = sum(split.images for split in index.splits.values())
-        say(f"{folder}: {images:,} images, in shards at {url}")
+        remote.write_head(url, folder, int(params.shards.cache_gb * 1e9))
         return
     if to is not None:
         if part:
@@ -192,9 +188,4 @@ def shards(
         parts=project.parts(folder, part),
     )
     if to is not None:
-        remote.upload(folder, _below(to, features))
-
-
-def _below(url: str, features: str) -> str:
-    """The URL of the shards with `features`."""
-    return url.replace("{}", f"{features}/{{}}") if "{}" in url else f"{url.rstrip('/')}/{features}"
+        remote.upload(folder, to)

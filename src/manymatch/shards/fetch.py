@@ -16,7 +16,7 @@ import tarfile
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -45,15 +45,10 @@ _AHEAD = 2
 class _Shard:
     """An open shard; two with the same path, size and time of change are equal."""
 
-    path: str
+    path: Path
     size: int
     changed: int
     stream: BinaryIO = field(compare=False)
-
-    @classmethod
-    def opened(cls, path: str, stream: BinaryIO) -> _Shard:
-        status = os.fstat(stream.fileno())
-        return cls(path, status.st_size, status.st_mtime_ns, stream)
 
 
 def fetch(
@@ -73,20 +68,26 @@ def fetch(
     Raises:
         DataError: a shard is missing or damaged.
     """
-    wanted = sorted(positions)
+    wanted, seal = sorted(positions), open_shards(folder)
     starts = [0, *itertools.accumulate(split.shard_images[shard] for shard in shards)]
     bounds = [bisect.bisect_left(wanted, start) for start in starts]
     needed = [place for place in range(len(shards)) if bounds[place] < bounds[place + 1]]
     names = [split.shards[shards[place]] for place in needed]
-    with contextlib.closing(_open_shards(open_shards(folder), names)) as opened:
+    opened: Generator[_Shard, None, None] = (_open(seal, name) for name in names)
+    if names and remote.source(seal, names[0]):
+        opened = map_ahead(partial(_open, seal), names, _AHEAD, threads=_AHEAD)
+    with contextlib.closing(opened):
         for place, shard in zip(needed, opened, strict=True):
             start, end = starts[place], starts[place + 1]
-            with shard.stream, _damage(shard):
-                samples = _samples(shard)
-                if len(samples) != end - start:
-                    raise tarfile.ReadError(f"{len(samples)} images, not {end - start}")
-                for position in sorted(set(wanted[bounds[place] : bounds[place + 1]])):
-                    yield position, _read(shard.stream, *samples[position - start], suffixes)
+            try:
+                with shard.stream:
+                    samples = _samples(shard)
+                    if len(samples) != end - start:
+                        raise tarfile.ReadError(f"{len(samples)} images, not {end - start}")
+                    for position in sorted(set(wanted[bounds[place] : bounds[place + 1]])):
+                        yield position, _read(shard.stream, *samples[position - start], suffixes)
+            except (OSError, EOFError, tarfile.TarError) as error:
+                raise DataError(f"{shard.path}: damaged shard ({error}). {REMEDY}") from None
 
 
 def check_shards(folder: Path, split: Split) -> None:
@@ -103,29 +104,12 @@ def check_shards(folder: Path, split: Split) -> None:
             seal.check(name)
 
 
-def _open_shards(seal: Seal, names: Sequence[str]) -> Generator[_Shard, None, None]:
-    """Open shards that have the sealed content, one after another."""
-
-    def opened(name: str) -> _Shard:
-        source = remote.source(seal, name)
-        if source is None:
-            path = seal.check(name)
-            return _Shard.opened(str(path), open_regular(path))
-        return _Shard.opened(source[0], remote.open_cached(seal, name, *source))
-
-    if names and remote.source(seal, names[0]):
-        yield from map_ahead(opened, names, _AHEAD, threads=_AHEAD)
-    else:
-        yield from map(opened, names)
-
-
-@contextlib.contextmanager
-def _damage(shard: _Shard) -> Iterator[None]:
-    """Turn the faults of a shard into one line."""
-    try:
-        yield
-    except (OSError, EOFError, tarfile.TarError) as error:
-        raise DataError(f"{shard.path}: damaged shard ({error}). {REMEDY}") from None
+def _open(seal: Seal, name: str) -> _Shard:
+    """Open a shard that has the sealed content."""
+    source = remote.source(seal, name)
+    stream = remote.open_cached(seal, name, *source) if source else open_regular(seal.check(name))
+    status = os.fstat(stream.fileno())
+    return _Shard(seal.path / name, status.st_size, status.st_mtime_ns, stream)
 
 
 @lru_cache(maxsize=4096)  # COCO has 450 shards, and an epoch reads each of them

@@ -17,6 +17,7 @@ import shlex
 import subprocess
 import time
 from collections.abc import Generator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,7 +25,7 @@ from filelock import FileLock, Timeout
 
 from manymatch.config.layout import Layout
 from manymatch.datasets.fetching.http import LEAST_SPEED, WINDOW, Final, Passing, opened
-from manymatch.shards.index import INDEX, NAME, Index, open_shards, read_index
+from manymatch.shards.index import INDEX, NAME, open_shards, read_index
 from manymatch.util.errors import ConfigError, DataError, SourceError
 from manymatch.util.files import partial_path, remove, replacing, sha256, storage_errors, write_json
 from manymatch.util.json_file import read_object
@@ -43,11 +44,12 @@ _SHARD = re.compile(r"[0-9a-f]{64}-([0-9]{1,15})\.tar(\.partial)?")
 """The name of a shard in the cache: its hash and its bytes, which an unfinished one reserves."""
 
 
-def write_head(url: str, folder: Path, cache_bytes: int) -> Index:
-    """Write the seal and the index of the shards at `url` to `folder`, and note the URL.
+def write_head(url: str, folder: Path, cache_bytes: int) -> None:
+    """Write the seal and the index of shards to `folder`, and note where the shards are.
 
     Args:
-        url: the folder of the shards, or a text with `{}` in the place of a file's name.
+        url: the place above a folder with the name of `folder`, which holds the shards; a text with
+            `{}` stands for the URL of each file.
         cache_bytes: the most bytes of the cache.
 
     Raises:
@@ -55,29 +57,30 @@ def write_head(url: str, folder: Path, cache_bytes: int) -> Index:
         DataError: the files are not the head of shards.
         SourceError: the host does not give the files.
     """
-    with replacing(folder) as partial:
-        partial.mkdir()
-        _download(_address(url, NAME), partial / NAME, _HEAD_BYTES)
+    with replacing(folder) as head:
+        head.mkdir()
+        _download(_address(url, folder, NAME), head / NAME, _HEAD_BYTES)
         try:
-            seal = open_shards(partial)
-            if seal.sizes.get(INDEX, _HEAD_BYTES) >= _HEAD_BYTES:
-                raise DataError(f"{partial}: the seal names no {INDEX}, or a larger one than usual")
-            size, digest = seal.sizes[INDEX], seal.hashes[INDEX]
-            _download(_address(url, INDEX), partial / INDEX, size, digest)
-            index = read_index(partial)
+            seal = open_shards(head)
+            size = seal.sizes.get(INDEX, _HEAD_BYTES)
+            if size >= _HEAD_BYTES:
+                raise DataError(f"{head}: the seal names no {INDEX}, or one that is too large")
+            _download(_address(url, folder, INDEX), head / INDEX, size, seal.hashes[INDEX])
+            index = read_index(head)
             for split in index.splits.values():
                 for name, images in zip(split.shards, split.shard_images, strict=True):
                     if images * _LEAST_SAMPLE_BYTES > seal.sizes.get(name, 0):
-                        raise DataError(f"{partial}: the seal has no '{name}' of {images} images")
+                        raise DataError(f"{head}: the seal has no '{name}' of {images} images")
         except DataError as error:
-            raise DataError(str(error).replace(str(partial), url)) from None
-        _CACHE.mkdir(parents=True, exist_ok=True)
-        write_json(_note(partial), {"url": url, "bytes": cache_bytes})
-    return index
+            raise DataError(str(error).replace(str(head), url)) from None
+        write_json(_note(head), {"url": url, "bytes": cache_bytes})
+    images = sum(split.images for split in index.splits.values())
+    say(f"{folder}: the index of {images:,} images, whose shards are at {url}")
 
 
 def upload(folder: Path, url: str) -> None:
-    """Copy the shards in `folder` to `url`. The seal comes last: without it nobody reads the rest.
+    """Copy the shards in `folder` to a folder with its name at `url`. The seal comes last, because
+    readers need the seal first.
 
     Raises:
         ConfigError: the scheme of the URL cannot be written, or a package is missing.
@@ -88,11 +91,12 @@ def upload(folder: Path, url: str) -> None:
     index = read_index(folder)
     names = [name for split in index.splits.values() for name in split.shards]
     for name in track([*names, INDEX, NAME], f"upload to {url}"):
-        system, path = _file_system(_address(url, name))
+        address = _address(url, folder, name)
+        system, path = _file_system(address)
         try:
             system.put_file(str(folder / name), path)
         except Exception as error:  # each driver has errors of its own
-            raise SourceError(f"{_address(url, name)}: {_told(error)}. Try again") from None
+            raise SourceError(f"{address}: {_told(error)}. Run the command again") from None
 
 
 def source(seal: Seal, name: str) -> tuple[str, int] | None:
@@ -104,7 +108,7 @@ def source(seal: Seal, name: str) -> tuple[str, int] | None:
     if not note.is_file():
         return None
     content = read_object(note)
-    return _address(content["url"], name), content["bytes"]
+    return _address(content["url"], seal.path, name), content["bytes"]
 
 
 def open_cached(seal: Seal, name: str, url: str, most: int) -> BinaryIO:
@@ -132,11 +136,11 @@ def open_cached(seal: Seal, name: str, url: str, most: int) -> BinaryIO:
         with contextlib.suppress(DataError, FileNotFoundError):  # another process has fetched it
             return _open(cached, target.name)
         remove(target)
-        partial = partial_path(target)
-        _reserve(partial, size, most)
-        _download(url, partial, size, digest)
-        stream = partial.open("rb")
-        partial.replace(target)
+        unfinished = partial_path(target)
+        _reserve(unfinished, size, most)
+        _download(url, unfinished, size, digest)
+        stream = unfinished.open("rb")
+        unfinished.replace(target)
         return stream
 
 
@@ -145,10 +149,10 @@ def _note(folder: Path) -> Path:
     return _CACHE / f"{sha256(folder / NAME)}.json"
 
 
-def _address(url: str, name: str) -> str:
-    if "{}" not in url:
-        return f"{url.rstrip('/')}/{name}"
-    return url.replace("{}", shlex.quote(name) if url.startswith("pipe:") else name)
+def _address(url: str, folder: Path, name: str) -> str:
+    """The URL of a file of the shards in `folder`."""
+    file = f"{folder.name}/{name}"
+    return url.replace("{}", shlex.quote(file)) if "{}" in url else f"{url.rstrip('/')}/{file}"
 
 
 def _open(cached: Seal, name: str) -> BinaryIO:
@@ -164,55 +168,60 @@ def _lock(name: str) -> FileLock:
     return FileLock(_CACHE / f"{name[:2]}.lock.partial", fallback_to_soft=False)
 
 
-def _reserve(partial: Path, size: int, most: int) -> None:
+def _reserve(unfinished: Path, size: int, most: int) -> None:
     """Remove the shards that were used longest ago, until there is room for `size` bytes."""
     while True:
         with FileLock(_CACHE / "room.lock.partial", fallback_to_soft=False):
-            others = []
-            used = size
-            for path in _CACHE.iterdir():
-                match = _SHARD.fullmatch(path.name)
-                if match and path != partial:
-                    with contextlib.suppress(FileNotFoundError):
-                        others.append((path.stat().st_atime_ns, int(match[1]), path))
-                        used += int(match[1])
-            for _, other, path in sorted(others):
-                if used > most:
+            matches = [_SHARD.fullmatch(path.name) for path in _CACHE.iterdir()]
+            others = {_CACHE / match[0]: int(match[1]) for match in matches if match}
+            others.pop(unfinished, None)
+            excess = size - most + sum(others.values())
+            for path in sorted(others, key=_last_use):
+                if excess > 0:
                     with contextlib.suppress(Timeout), contextlib.ExitStack() as stack:
                         if path.suffix == ".partial":  # of a process that has ended, or is at work
                             stack.enter_context(_lock(path.name).acquire(blocking=False))
                         path.unlink(missing_ok=True)
-                        used -= other
-            if used <= most:
-                partial.touch()
+                        excess -= others[path]
+            if excess <= 0:
+                unfinished.touch()
                 return
         time.sleep(0.1)  # until the downloads of other processes have ended
 
 
+def _last_use(path: Path) -> int:
+    try:
+        return path.stat().st_atime_ns
+    except FileNotFoundError:  # another process has finished it
+        return time.time_ns()
+
+
 def _download(url: str, path: Path, size: int, digest: str | None = None) -> None:
-    """Fetch a file. The bytes in `path` stay if they are of a file with a known hash.
+    """Fetch a file, and go on after the bytes in `path`, if the hash of the file is known.
 
     Args:
         size: the bytes of the file, without a hash the most bytes.
     """
-    pauses, fresh = iter(_PAUSES), False
+    pauses, whole = iter(_PAUSES), False
     while True:
-        if digest is None or (path.exists() and path.stat().st_size > size):
-            remove(path)
-        start = path.stat().st_size if path.exists() else 0
-        fresh |= start == 0
+        held = path.stat().st_size if path.exists() and digest else 0
+        held = held if held <= size else 0
+        whole |= held == 0
         try:
-            if start < size:
-                _fill(url, path, start, size, exact=digest is not None)
-            if digest is None or sha256(path) == digest:
+            with path.open("r+b" if held else "wb") as stream:
+                if held < size:
+                    _fill(stream, url, held, size)
+                if digest and stream.seek(0, os.SEEK_END) < size:
+                    raise Passing(f"connection cut after {stream.tell():,} of {size:,} bytes")
+            if digest in (None, sha256(path)):
                 return
             remove(path)
-            if fresh:
+            if whole:
                 raise Final("the content differs from the seal. Write these shards again")
         except Final as fault:
             raise SourceError(f"{url}: {fault}") from None
         except Passing as fault:
-            if path.exists() and path.stat().st_size >= start + LEAST_SPEED * WINDOW:
+            if path.stat().st_size >= held + LEAST_SPEED * WINDOW:
                 pauses = iter(_PAUSES)
             pause = next(pauses, None)
             if pause is None:
@@ -221,59 +230,60 @@ def _download(url: str, path: Path, size: int, digest: str | None = None) -> Non
             time.sleep(pause)
 
 
-def _fill(url: str, path: Path, start: int, size: int, exact: bool) -> None:
-    """Append the bytes of a file from `start` on."""
+def _fill(stream: BinaryIO, url: str, start: int, size: int) -> None:
+    """Write the bytes of a file from `start` on; a host without range requests begins at 0."""
     received, since = 0, time.monotonic()
-    with path.open("ab") as stream, contextlib.closing(_read(url, start)) as blocks:
+    with contextlib.closing(_read(url, start)) as blocks:
         for position, block in blocks:
-            if not received:
-                stream.truncate(position)  # a host without range requests begins again
             if position + len(block) > size:
                 raise Final(f"the file has more than the expected {size:,} bytes")
+            stream.seek(position)
+            stream.truncate()
             stream.write(block)
             received += len(block)
             if (seconds := time.monotonic() - since) > WINDOW:
                 if received < LEAST_SPEED * seconds:
                     raise Passing(f"only {received:,} bytes in {seconds:.0f} s")
-                received, since = 1, time.monotonic()
-        stream.seek(0, os.SEEK_END)
-        if exact and stream.tell() < size:
-            raise Passing(f"connection cut after {stream.tell():,} of {size:,} bytes")
+                received, since = 0, time.monotonic()
 
 
 def _read(url: str, start: int) -> Generator[tuple[int, bytes], None, None]:
     """The blocks of a file with their positions, from `start` or from 0 on."""
-    if url.startswith(("http:", "https:")):
-        with opened(url, start, None) as answer:
-            yield from _numbered(answer.blocks, answer.start)
-    elif url.startswith("pipe:"):
-        with subprocess.Popen(
-            url.removeprefix("pipe:"), shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
-        ) as process:
-            assert process.stdout
-            try:
-                yield from _numbered(iter(lambda: process.stdout.read(_BLOCK), b""), 0)  # type: ignore[union-attr]
-                if process.wait():
-                    raise Passing(f"the command has ended with the code {process.returncode}")
-            finally:
-                process.kill()
-    else:
-        system, path = _file_system(url)
-        try:
-            with system.open(path, "rb") as stream:
-                stream.seek(start)
-                yield from _numbered(iter(lambda: stream.read(_BLOCK), b""), start)
-        except (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError) as error:
-            raise Final(f"{_told(error)}. Check the URL and the credentials") from None
-        except Exception as error:  # each driver has errors of its own
-            kind = Final if "Credentials" in type(error).__name__ else Passing
-            raise kind(_told(error)) from None
+    with contextlib.ExitStack() as stack:
+        if url.startswith(("http:", "https:")):
+            answer = stack.enter_context(opened(url, start, None))
+            start, blocks = answer.start, answer.blocks
+        elif url.startswith("pipe:"):
+            start, blocks = 0, _piped(url.removeprefix("pipe:"))
+        else:
+            blocks = _stored(url, start)
+        for block in blocks:
+            yield start, block
+            start += len(block)
 
 
-def _numbered(blocks: Iterator[bytes], position: int) -> Iterator[tuple[int, bytes]]:
-    for block in blocks:
-        yield position, block
-        position += len(block)
+def _piped(command: str) -> Iterator[bytes]:
+    """What a command of the user prints."""
+    nothing, pipe = subprocess.DEVNULL, subprocess.PIPE
+    with subprocess.Popen(command, shell=True, stdin=nothing, stdout=pipe) as process:
+        assert process.stdout is not None
+        yield from iter(partial(process.stdout.read, _BLOCK), b"")
+    if process.returncode:
+        raise Passing(f"the command has ended with the code {process.returncode}")
+
+
+def _stored(url: str, start: int) -> Iterator[bytes]:
+    """A file of a file system that fsspec knows, from `start` on."""
+    system, path = _file_system(url)
+    try:
+        with system.open(path, "rb") as stream:
+            stream.seek(start)
+            yield from iter(partial(stream.read, _BLOCK), b"")
+    except (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError) as error:
+        raise Final(f"not there or refused ({_told(error)}). Check the URL") from None
+    except Exception as error:  # each driver has errors of its own
+        kind = Final if "Credentials" in type(error).__name__ else Passing
+        raise kind(_told(error)) from None
 
 
 def _told(error: Exception) -> str:
@@ -281,15 +291,12 @@ def _told(error: Exception) -> str:
 
 
 def _file_system(url: str) -> tuple[Any, str]:
-    """The file system of a URL, by fsspec, and the path in it. Its credentials come from the
+    """The file system of a URL, by fsspec, and the path in it. The credentials come from the
     environment."""
     from fsspec.core import url_to_fs
 
-    options = {"auto_mkdir": True} if url.startswith("file:") else {}
     try:
-        system: tuple[Any, str] = url_to_fs(url, **options)
-    except ImportError as error:
+        system: tuple[Any, str] = url_to_fs(url, **({"auto_mkdir": True} if "file:" in url else {}))
+    except Exception as error:  # no such scheme, or a package or a library is missing
         raise ConfigError(f"{url}: {_told(error)}. For s3: 'manymatch[remotes]'") from None
-    except ValueError as error:
-        raise ConfigError(f"{url}: {_told(error)}. Correct the scheme") from None
     return system
