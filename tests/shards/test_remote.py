@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 import scripted_server
+import yaml
+from command_line import configured, fails, run
 from hashed_files import edit, reseal
 from killing import kill_during
 from scripted_server import file, head, serving
@@ -17,6 +19,7 @@ from tiny_data import TinyData, make_data
 from tiny_run import Run, preset
 
 from manymatch.batch.vocabulary import Vocabulary
+from manymatch.cli.project import LAYOUT
 from manymatch.shards import remote
 from manymatch.shards.read import Loader, batches, samples
 from manymatch.util.errors import ManyMatchError
@@ -122,6 +125,16 @@ def test_the_cache_is_bounded(tiny, workers):
         assert 0 < in_cache() <= 3 * largest
 
 
+def test_unfinished_shards_of_killed_processes_give_way(tiny):
+    """And so does one whose lock the reader holds for another shard."""
+    largest = max(path.stat().st_size for path in tiny.shards.glob("*.tar"))
+    with head_of(tiny.shards, served(tiny.shards), 2 * largest) as (_, local):
+        for byte in range(256):
+            (CACHE / f"{byte:02x}{'0' * 62}-{largest}.tar.partial").write_bytes(b"x")
+        assert epochs(tiny, local) == epochs(tiny, tiny.shards)
+        assert in_cache() <= 2 * largest
+
+
 def test_a_training_from_a_server_has_the_same_bytes(tiny, tmp_path):
     """Of weights, curves and metrics, with a cache that holds a part of the shards."""
     Run(tmp_path / "disk", tiny).train(preset(features_in="shards"))
@@ -199,6 +212,42 @@ def test_other_schemes(tiny, scheme, tmp_path):
     url = f"file://{away}" if scheme == "file" else f"pipe:cat {away}/{{}}"
     remote.write_head(url, Path("grid"), PLENTY)
     assert epochs(tiny, Path("grid")) == epochs(tiny, tiny.shards)
+
+
+REFUSED = {
+    "--part 1/2": "finished shards",
+    "--part 1/2 --to file:///x": "--to",
+    "--to bucket": "expected a URL",
+    "--to s3://me:secret@bucket": "environment",
+    "--to pipe:cat": "{}",
+    "--to http://127.0.0.1:1": "cannot be written",
+}
+
+
+def test_the_command_writes_to_a_url_and_reads_from_it(tiny, root, tmp_path, monkeypatch, capfd):
+    configured(root, tmp_path, monkeypatch)
+    settings = yaml.safe_load(Path("params.yaml").read_text())
+    settings["shards"] = {"images_per_shard": 4, "thumbnail": 16}
+    Path("params.yaml").write_text(yaml.safe_dump(settings))
+    for source, target in {
+        tiny.captions: LAYOUT.captions("scenes"),
+        tiny.graphs: LAYOUT.scene_graphs("scenes"),
+        tiny.store: LAYOUT.features("scenes", "grid"),
+    }.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+    shutil.copytree(tiny.raw, LAYOUT.raw("scenes"))
+    run(f"shards scenes grid --to file://{tmp_path}/away", monkeypatch)
+    local = LAYOUT.shards("scenes", "grid")
+    written = shutil.copytree(local, tmp_path / "written")
+
+    settings["shards"]["urls"] = {"scenes": f"file://{tmp_path}/away"}
+    Path("params.yaml").write_text(yaml.safe_dump(settings))
+    run("shards scenes grid", monkeypatch)
+    assert not list(local.glob("*.tar"))
+    assert epochs(tiny, local) == epochs(tiny, written)
+    for words, told in REFUSED.items():
+        assert told in fails(f"shards scenes grid {words}", monkeypatch, capfd)
 
 
 HOSTS = {

@@ -175,6 +175,7 @@ def shards(
             checked_url(to)
         except ValueError as fault:
             raise ConfigError(f"--to {to}: {fault}") from None
+        remote.require_writable(to)
     if not store.is_file():
         params.extraction_of(features)
     stage.write_shards(

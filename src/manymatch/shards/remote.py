@@ -53,9 +53,7 @@ def write_head(url: str, folder: Path, cache_bytes: int) -> None:
         cache_bytes: the most bytes of the cache.
 
     Raises:
-        ConfigError: no package for the scheme of the URL.
-        DataError: the files are not the head of shards.
-        SourceError: the host does not give the files.
+        DataError, SourceError: the host has other files, or gives none.
     """
     with replacing(folder) as head:
         head.mkdir()
@@ -80,14 +78,7 @@ def write_head(url: str, folder: Path, cache_bytes: int) -> None:
 
 def upload(folder: Path, url: str) -> None:
     """Copy the shards in `folder` to a folder with its name at `url`. The seal comes last, because
-    readers need the seal first.
-
-    Raises:
-        ConfigError: the scheme of the URL cannot be written, or a package is missing.
-        SourceError: the host does not take the files.
-    """
-    if url.startswith(("http:", "https:", "pipe:")):
-        raise ConfigError(f"--to {url}: this scheme cannot be written. Name another, such as s3://")
+    readers need the seal first. A host that does not take the files is a `SourceError`."""
     index = read_index(folder)
     names = [name for split in index.splits.values() for name in split.shards]
     for name in track([*names, INDEX, NAME], f"upload to {url}"):
@@ -97,6 +88,13 @@ def upload(folder: Path, url: str) -> None:
             system.put_file(str(folder / name), path)
         except Exception as error:  # each driver has errors of its own
             raise SourceError(f"{address}: {_told(error)}. Run the command again") from None
+
+
+def require_writable(url: str) -> None:
+    """A `ConfigError` if `upload` cannot write to this scheme, or a package is missing."""
+    if url.startswith(("http:", "https:", "pipe:")):
+        raise ConfigError(f"--to {url}: this scheme cannot be written. Name another, such as s3://")
+    _file_system(url)
 
 
 def source(seal: Seal, name: str) -> tuple[str, int] | None:
@@ -179,7 +177,8 @@ def _reserve(unfinished: Path, size: int, most: int) -> None:
             for path in sorted(others, key=_last_use):
                 if excess > 0:
                     with contextlib.suppress(Timeout), contextlib.ExitStack() as stack:
-                        if path.suffix == ".partial":  # of a process that has ended, or is at work
+                        # An unfinished shard may be at work. The caller holds its own lock.
+                        if path.suffix == ".partial" and path.name[:2] != unfinished.name[:2]:
                             stack.enter_context(_lock(path.name).acquire(blocking=False))
                         path.unlink(missing_ok=True)
                         excess -= others[path]
@@ -237,14 +236,15 @@ def _fill(stream: BinaryIO, url: str, start: int, size: int) -> None:
         for position, block in blocks:
             if position + len(block) > size:
                 raise Final(f"the file has more than the expected {size:,} bytes")
-            stream.seek(position)
-            stream.truncate()
+            if not received:
+                stream.seek(position)
+                stream.truncate()
             stream.write(block)
             received += len(block)
             if (seconds := time.monotonic() - since) > WINDOW:
                 if received < LEAST_SPEED * seconds:
                     raise Passing(f"only {received:,} bytes in {seconds:.0f} s")
-                received, since = 0, time.monotonic()
+                received, since = 1, time.monotonic()
 
 
 def _read(url: str, start: int) -> Generator[tuple[int, bytes], None, None]:
@@ -296,7 +296,9 @@ def _file_system(url: str) -> tuple[Any, str]:
     from fsspec.core import url_to_fs
 
     try:
-        system: tuple[Any, str] = url_to_fs(url, **({"auto_mkdir": True} if "file:" in url else {}))
-    except Exception as error:  # no such scheme, or a package or a library is missing
-        raise ConfigError(f"{url}: {_told(error)}. For s3: 'manymatch[remotes]'") from None
+        options = {"auto_mkdir": True} if url.startswith("file:") else {}
+        system: tuple[Any, str] = url_to_fs(url, **options)
+    except Exception as error:  # each driver has errors of its own
+        advice = "Correct the scheme or install its package (for s3: manymatch[remotes])"
+        raise ConfigError(f"{url}: {_told(error)}. {advice}") from None
     return system
