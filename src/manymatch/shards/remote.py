@@ -38,8 +38,6 @@ _PAUSES: tuple[float, ...] = (1, 2, 4, 8, 16)
 _BLOCK = 2**20
 _HEAD_BYTES = 2**26
 """The most bytes of a seal and of an index, which are parsed in memory."""
-_LEAST_SAMPLE_BYTES = 1024
-"""A sample has at least one member, which has a header of 512 bytes and a content."""
 _SHARD = re.compile(r"[0-9a-f]{64}-([0-9]{1,15})\.tar(\.partial)?")
 """The name of a shard in the cache: its hash and its bytes, which an unfinished one reserves."""
 
@@ -67,7 +65,7 @@ def write_head(url: str, folder: Path, cache_bytes: int) -> None:
             index = read_index(head)
             for split in index.splits.values():
                 for name, images in zip(split.shards, split.shard_images, strict=True):
-                    if images * _LEAST_SAMPLE_BYTES > seal.sizes.get(name, 0):
+                    if 1024 * images > seal.sizes.get(name, 0):  # a header and a content each
                         raise DataError(f"{head}: the seal has no '{name}' of {images} images")
         except DataError as error:
             raise DataError(str(error).replace(str(head), url)) from None
@@ -100,10 +98,8 @@ def require_writable(url: str) -> None:
 def source(seal: Seal, name: str) -> tuple[str, int] | None:
     """The URL of a shard that is not in the folder, and the most bytes of the cache; None if the
     shard is there or nothing is known of a URL."""
-    if (seal.path / name).is_file() or name not in seal.hashes:
-        return None
-    note = _note(seal.path)
-    if not note.is_file():
+    here = (seal.path / name).is_file() or name not in seal.hashes
+    if here or not (note := _note(seal.path)).is_file():
         return None
     content = read_object(note)
     return _address(content["url"], seal.path, name), content["bytes"]
