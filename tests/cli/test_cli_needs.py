@@ -60,6 +60,7 @@ def runs(dataset: str, *features: str, preset: str | None = None, **more: Any) -
     } | more
 
 
+LITE = {"kind": "lite0"}
 BOXES: dict[str, Any] = {"kind": "regions", "backbone": {"kind": "hf", "model": "./clip"}}
 MISSING: list[tuple[dict[str, Any], list[str]]] = [
     (runs("flickr30k"), [FORM]),
@@ -189,6 +190,22 @@ def test_what_the_run_downloads_is_listed_with_sizes_and_is_no_error(shown: Show
         "weights bert-base-uncased from the hub (440 MB)",
     ]
     assert end.endswith("all known")
+
+
+def test_a_backbone_is_fetched_and_reads_pixels(shown: Shown) -> None:
+    settle(datasets=["scenes"], features=["frozen"], presets=["x"], extraction__frozen=LITE)
+    backbone = {"model": "google/siglip2-base-patch16-224"}
+    preset = {"method": "vsepp", "features": "frozen", "model": {"backbone": backbone}}
+    Path("presets/scenes/x.yaml").write_text(yaml.safe_dump(preset))
+    assert "kind: pixels, model: google/siglip2-base-patch16-224" in shown(1)[-1]
+    settle(
+        datasets=["scenes"],
+        features=["frozen"],
+        presets=["x"],
+        extraction__frozen={"kind": "pixels", **backbone},
+    )
+    *lines, _ = shown(0)
+    assert any("weights google/siglip2-base-patch16-224 from the hub" in line for line in lines)
 
 
 def test_what_is_there_is_not_missing(shown: Shown) -> None:

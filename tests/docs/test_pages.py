@@ -98,11 +98,13 @@ def test_settings_of_features_are_valid():
 
 
 def test_the_page_of_backbones_has_valid_settings_and_all_families():
-    params, *presets = (yaml.safe_load(text) for text in blocks("backbones", "yaml"))
-    (extraction,) = params["extraction"].values()
-    assert validate(Extraction, extraction, "docs/backbones.md").output == "projected"
-    for preset in presets:
-        assert validate(Preset, preset, "docs/backbones.md").features in params["features"]
+    settings = [yaml.safe_load(text) for text in blocks("backbones", "yaml")]
+    params = [one for one in settings if "extraction" in one]
+    made = {name: value for one in params for name, value in one["extraction"].items()}
+    kinds = [validate(Extraction, value, "docs/backbones.md").kind for value in made.values()]
+    assert kinds == ["hf", "pixels"] and [*made] == [one["features"][0] for one in params]
+    for preset in (one for one in settings if "method" in one):
+        assert validate(Preset, preset, "docs/backbones.md").features in made
         check_model(preset["method"], preset["model"])
     listed = re.findall(r"^\| (`.*) \|", PAGES["backbones"].split("Tested with")[1], re.MULTILINE)
     named = {name for line in listed for name in re.findall(r"`([\w-]+)`", line)}

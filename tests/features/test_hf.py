@@ -27,9 +27,9 @@ from manymatch.config.params import Extraction
 from manymatch.features import hf
 from manymatch.features.extractors import Extractor
 from manymatch.features.image_list import Picture
-from manymatch.features.picture_recipe import read_recipe
 from manymatch.features.store import FeatureStore
 from manymatch.networks.backbones import hub_model
+from manymatch.networks.backbones.picture_recipe import read_recipe
 from manymatch.util.errors import ConfigError, DataError
 
 
@@ -208,8 +208,8 @@ def test_the_store_says_from_what_it_is_made(tmp_path):
     ("given", "words"),
     [
         ({"kind": "hf"}, "model"),
-        ({"kind": "lite0", "model": "x"}, "only 'kind: hf'"),
-        ({"grid": 7}, "only 'kind: hf'"),
+        ({"kind": "lite0", "model": "x"}, "only kind hf"),
+        ({"grid": 7}, "only kind hf"),
         ({"kind": "hf", "model": "x", "weights": "y"}, "has 'model' instead"),
         ({"kind": "hf", "model": "x", "output": "pooled", "grid": 7}, "one vector"),
         ({"kind": "hf", "model": "x", "layer": 0}, "layer"),

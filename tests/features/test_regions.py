@@ -223,8 +223,8 @@ LITE = {"kind": "lite0"}
         ({"kind": "regions", "detector": "x", "backbone": LITE, "regions": 0}, "regions"),
         ({"kind": "regions", "detector": "x", "backbone": LITE, "regions": [9, 8]}, "regions"),
         ({"kind": "regions", "detector": "x", "backbone": LITE, "weights": "y"}, "weights"),
-        ({"kind": "lite0", "detector": "x"}, "only 'kind: regions'"),
-        ({"kind": "resnet50", "size": 128}, "lite0 and lite2"),
+        ({"kind": "lite0", "detector": "x"}, "only kind regions"),
+        ({"kind": "resnet50", "size": 128}, "lite0 or lite2"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(given, words):

@@ -87,6 +87,12 @@ def save(folder, family="vit", recipe=RECIPE, **settings):
     return folder, model
 
 
+def saved_tower(folder):
+    """The network of pictures in a folder, by transformers alone."""
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+    return getattr(model, "vision_model", model)
+
+
 def settings(folder, **given):
     return Extraction(kind="hf", model=str(folder), **given)
 

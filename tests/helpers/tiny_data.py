@@ -79,13 +79,18 @@ def make_data(
     return data
 
 
-def paint(data: TinyData, side: int) -> None:
+def paint(data: TinyData, side: int, attributes: Mapping[str, str] = MADE_BY) -> None:
     """Replace the store by one of pixels: pictures whose colour tells their first object."""
     rng = np.random.default_rng(0)
     table = pq.read_table(data.captions, columns=["image_id", "labels"]).to_pylist()
     labels = {row["image_id"]: row["labels"][0] for row in table}
     with FeatureWriter(
-        data.store, list(labels), max_regions=side * side, width=3, dtype="uint8"
+        data.store,
+        list(labels),
+        max_regions=side * side,
+        width=3,
+        dtype="uint8",
+        attributes=attributes,
     ) as writer:
         for row, label in enumerate(labels.values()):
             colour = np.random.default_rng(label).integers(30, 220, 3)

@@ -8,10 +8,11 @@ import pytest
 import torch
 from small_methods import encode, losses
 
+from manymatch.batch.padding import padded_rows
 from manymatch.losses.probabilistic import match_entropy
 from manymatch.methods.pcmepp import mixed
 from manymatch.methods.shared.embeddings import Embeddings
-from manymatch.util.errors import ConfigError
+from manymatch.networks.backbones import resnet
 
 
 def distance(image, text):
@@ -172,6 +173,39 @@ def test_the_score_is_minus_the_distance(build, make_batch) -> None:
     torch.testing.assert_close(method.score(images, texts), expected, atol=1e-5, rtol=0)
 
 
-def test_pixels_are_not_mixed(build) -> None:
-    with pytest.raises(ConfigError, match="mixing"):
-        build("pcmepp", {"mixing": 0.25, "image": {"cnn": {"backbone": "resnet50"}}})
+def test_mixed_pixels_are_means_or_have_a_square_of_the_partner() -> None:
+    torch.manual_seed(0)
+    side, pixels = 6, torch.randint(0, 256, (200, 36, 3)).float()
+    result, shares = mixed(pixels, torch.ones(200, 36, dtype=torch.bool), 0.8, 2.0, side)
+    squares = 0
+    for i, share in enumerate(shares.tolist()):
+        own = (result[i] == pixels[i]).all(1).view(side, side)
+        if 0.0 < own.float().mean() < 1.0:
+            taken = ~own
+            rows, columns = taken.any(1), taken.any(0)
+            assert torch.equal(taken, rows[:, None] & columns)
+            assert torch.equal(result[i][taken.flatten()], pixels[199 - i][taken.flatten()])
+            assert share == pytest.approx(own.float().mean().item())
+            squares += 1
+        else:
+            mean = share * pixels[i] + (1 - share) * pixels[199 - i]
+            torch.testing.assert_close(result[i], mean, atol=1e-3, rtol=0)
+    assert squares > 50 and (shares == 1).sum() > 20
+
+
+def test_a_network_of_pixels_sees_mixed_pictures_in_training(build, make_batch, monkeypatch):
+    monkeypatch.setitem(resnet.DEPTHS, "resnet50", [1, 1, 1, 1])
+    cnn = {"backbone": "resnet50", "weights": "random", "crop": 32, "random_crops": False}
+    method = build("pcmepp", {"mixing": 0.9, "image": {"encoder": "linear", "cnn": cnn}})
+    pixels = torch.randint(256, (4, 40 * 40, 3), dtype=torch.uint8)
+    padding = padded_rows(torch.ones(pixels.shape[:2], dtype=torch.bool))
+    batch = replace(make_batch(range(4)), features=pixels, region_padding=padding)
+    torch.stack(list(losses(method, batch).values())).sum().backward()
+    assert method.image.encoder.cnn.network.network[0].embedder.convolution.weight.grad.any()
+    seen = []
+    method.image.encoder.cnn.network.register_forward_pre_hook(lambda _, given: seen.append(given))
+    images, whole = method.encode_images(batch), method.eval().encode_images(batch)
+    assert images.own_share.shape == (4,) and (images.own_share < 1).any()
+    mixed_rows = (seen[0][0] != seen[1][0]).flatten(1).any(1)
+    assert torch.equal(mixed_rows, images.own_share < 1)
+    assert whole.parts().keys() == {"vectors", "log_variance"}

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import manymatch
 from manymatch.cli import commands
+from manymatch.features.backbone import grid_boxes
 from manymatch.features.store import FeatureStore
 from manymatch.util.errors import CheckpointError
 
@@ -29,6 +30,11 @@ PRESET = {
         "margin": 0.1,
     },
     "training": {"epochs": 1, "images_per_batch": 16, "optimizer": {"name": "adam", "lr": 0.001}},
+}
+PIXELS = PRESET | {
+    "features": "pixels_swin",
+    "model": PRESET["model"]
+    | {"image": {"encoder": "linear", "backbone": {"model": "swin", "train": "lora", "rank": 2}}},
 }
 REGIONS = {
     "method": "cora",
@@ -60,16 +66,26 @@ def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
             "regions": 5,
         },
         "windows": {"kind": "hf", "model": "swin", "geometry": "squash", "size": 48},
+        "pixels_swin": {"kind": "pixels", "model": "swin"},
     }
-    settings |= {"datasets": ["scenes"], "presets": ["first", "second", "third"], "ensembles": []}
-    settings |= {"features": ["words", "windows", "boxes"], "experiments": {}, "warm_starts": {}}
+    settings |= {
+        "datasets": ["scenes"],
+        "presets": ["first", "second", "third", "fourth"],
+        "ensembles": [],
+    }
+    settings |= {
+        "features": ["words", "windows", "boxes", "pixels_swin"],
+        "experiments": {},
+        "warm_starts": {},
+    }
     settings |= {"indexes": {"album": {"source": "pictures", "model": "scenes/first"}}}
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(settings))
     (tmp_path / "presets" / "scenes").mkdir(parents=True)
     for name, features in (("first", "words"), ("second", "windows")):
         preset = PRESET | {"features": features}
         (tmp_path / "presets" / "scenes" / f"{name}.yaml").write_text(yaml.safe_dump(preset))
-    (tmp_path / "presets" / "scenes" / "third.yaml").write_text(yaml.safe_dump(REGIONS))
+    for name, preset in (("third", REGIONS), ("fourth", PIXELS)):
+        (tmp_path / "presets" / "scenes" / f"{name}.yaml").write_text(yaml.safe_dump(preset))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pictures").mkdir()
     pixels = np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8)
@@ -83,7 +99,8 @@ def test_features_of_the_hub_go_the_whole_way(checkout: Path) -> None:
     run("code")
     for stage in ("download", "captions", "scene-graphs"):
         run(stage, "scenes")
-    for features, preset in (("words", "first"), ("windows", "second"), ("boxes", "third")):
+    made = ("words", "first"), ("windows", "second"), ("boxes", "third"), ("pixels_swin", "fourth")
+    for features, preset in made:
         run("features", "scenes", features)
         run("shards", "scenes", features)
         run("train", "scenes", preset)
@@ -115,6 +132,7 @@ def test_features_of_the_hub_go_the_whole_way(checkout: Path) -> None:
         manymatch.load("models/scenes/first", image_weights=other).encode_images([picture])
 
     check_regions(checkout)
+    check_pixels(checkout)
 
 
 def check_regions(checkout: Path) -> None:
@@ -140,3 +158,20 @@ def check_regions(checkout: Path) -> None:
         manymatch.load("models/scenes/third", image_weights="other_detector,swin").encode_images(
             [picture]
         )
+
+
+def check_pixels(checkout: Path) -> None:
+    """A backbone in the loop: the model needs the folder of the backbone never again."""
+    (checkout / "swin").rename("moved_swin")
+    run("evaluate", "scenes", "fourth")
+    run("index", "pictures", "--model", "models/scenes/fourth", "--to", "fourth.index")
+    run("search", "fourth.index", "a red ball")
+    store = FeatureStore(checkout / "data/features/scenes/pixels_swin.h5")
+    features, _, _ = store.read([0])
+    model = manymatch.load("models/scenes/fourth")
+    picture = next((checkout / "data/raw/scenes").rglob(f"{store.image_ids[0]}.*"))
+    item = next(iter(model._pictures.items([picture])))
+    np.testing.assert_array_equal(item.features, features[0])
+    why = model.explain(picture, "a red ball")
+    assert np.shape(why.image_attention) == (2, 16)
+    np.testing.assert_allclose(why.boxes, grid_boxes(4))  # the whole picture is seen

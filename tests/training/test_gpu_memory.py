@@ -1,7 +1,9 @@
 """A preset that no GPU can hold is known before its training begins."""
 
+import hub_models
+
 from manymatch.cli.check import warn_of_memory
-from manymatch.config.preset import read_preset
+from manymatch.config.preset import Preset, read_preset
 from manymatch.training.gpu_memory import estimated_bytes
 
 
@@ -21,3 +23,22 @@ def test_recomputed_blocks_keep_a_fifth_of_the_memory(root, capsys):
     for kept in (True, False):
         warn_of_memory(path, read_preset(path, {key: not kept}))
     assert capsys.readouterr().err.count("checkpointing: true") == 1
+
+
+def test_a_backbone_needs_less_if_less_learns(tmp_path):
+    folder, _ = hub_models.save(tmp_path / "model", "vit")
+    found = []
+    for settings in (
+        {},
+        {"checkpointing": True},
+        {"train": "lora"},
+        {"train": "last 1"},
+        {"train": "none"},
+    ):
+        image = {"encoder": "linear", "backbone": {"model": str(folder), **settings}}
+        preset = Preset(method="dive", features="x", model={"image": image})
+        found.append(estimated_bytes(preset))
+    whole, recomputed, lora, last, none = found
+    assert whole > recomputed > none and whole > lora > last > none > 0
+    image = {"encoder": "linear", "backbone": {"model": "not/here"}}
+    assert estimated_bytes(Preset(method="dive", features="x", model={"image": image})) == 0

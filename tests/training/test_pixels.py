@@ -58,9 +58,9 @@ def test_a_cnn_is_fine_tuned_and_a_killed_run_ends_in_the_same_bytes(new_run, pa
 
 
 def test_pixels_need_a_cnn_and_have_no_regions_to_drop(new_run, tiny, tmp_path):
-    with pytest.raises(ConfigError, match="'grid' are pixels, which only a CNN can read"):
+    with pytest.raises(ConfigError, match="'grid' are pixels, which only a CNN or a backbone can"):
         new_run("run").train(pixel_preset(cnn=None))
     with pytest.raises(ConfigError, match="'grid' are pixels without regions"):
         new_run("run").train(pixel_preset(region_drop=0.1))
-    with pytest.raises(ConfigError, match="a CNN reads pixels"):
+    with pytest.raises(ConfigError, match="a CNN or backbone reads pixels"):
         Run(tmp_path, tiny).train(pixel_preset())

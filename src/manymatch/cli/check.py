@@ -200,7 +200,7 @@ def warn_of_memory(path: Path, preset: Preset) -> None:
         say(
             f"{path}: a step needs about {needed / 1e9:.0f} GB of a GPU's memory, but "
             f"{'this machine has' if gpus else 'a large GPU has'} {size / 1e9:.0f} GB. "
-            "Set cnn.checkpointing: true, raise training.accumulate, or lower "
+            "Set checkpointing: true under cnn or backbone, raise training.accumulate, or lower "
             "training.images_per_batch."
         )
 
@@ -224,6 +224,12 @@ def _check_preset(params: Params, dataset: str, name: str, starts_from: str | No
                 f"extraction.{preset.features} in params.yaml to {{kind: hf, model: "
                 f"{settings.model}, output: projected}}"
             )
+    backbone = getattr(getattr(settings, "image", settings), "backbone", None)
+    if backbone is not None and params.extraction_of(preset.features).kind != "pixels":
+        raise ConfigError(
+            f"{path}: a backbone reads pixels. Set extraction.{preset.features} in params.yaml to "
+            f"{{kind: pixels, model: {backbone.model}}}, with the backbone's size and geometry"
+        )
     warn_of_memory(path, preset)
     source_model = preset.warm_start.model if preset.warm_start else None
     if source_model != starts_from:

@@ -19,6 +19,7 @@ import typer
 
 from manymatch import __version__
 from manymatch.cli import (
+    backbone,
     check,
     code,
     data,
@@ -125,8 +126,8 @@ def version() -> None:
 
 _PANELS = {
     "Use a model": "demo models index search serve",
-    "Train and compare": "init check plan train evaluate results experiment tune ensemble rerank "
-    "ids score probe clusters efficiency study",
+    "Train and compare": "init backbone check plan train evaluate results experiment tune ensemble "
+    "rerank ids score probe clusters efficiency study",
     "Stages of the pipeline": "code download captions features scene-graphs shards report",
     "Maintenance": "import-howto100m readme plots-page version",
 }
@@ -135,7 +136,7 @@ _PANELS = {
 
 def _add_commands() -> None:
     """Give `app` the commands of all modules, in the order of `_PANELS`."""
-    modules = init, check, code, data, models, external, experiments, search
+    modules = init, backbone, check, code, data, models, external, experiments, search
     found = {
         one.name or str(getattr(one.callback, "__name__", "")): one
         for group in (commands, *(module.commands for module in modules))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from manymatch.cli import project
+from manymatch.cli.backbone import HEADER, Backbone, add_extraction, read_backbone
 from manymatch.cli.options import check_name
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
@@ -32,7 +33,6 @@ TEMPLATES = "flickr8k"
 """The data set of photographs whose presets are adapted: 6,000 training pictures."""
 BEST_ON_PHOTOGRAPHS = ("vsepp", "pcme", "dive", "vse_infinity", "pvse", "maxmatch")
 """The methods in the order of their rsum on Flickr8k (docs/results.md, flickr8k-study)."""
-_HEADER = re.compile(r"\A(?:#.*\n)+")
 _SEEN = 96_000
 """Pictures that training sees, counted once an epoch, in Flickr8k's presets."""
 _EPOCHS = 30
@@ -71,6 +71,10 @@ def init(
         typer.Option(metavar="COLUMN", help="Column of splits, or a list train.txt; repeatable."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Draws the splits that are not given.")] = 0,
+    features: Annotated[
+        str,
+        typer.Option(callback=check_name, help="lite0, or a backbone of presets/backbones.yaml."),
+    ] = _FEATURES,
 ) -> None:
     """Check your own pictures and captions, and write their settings and presets.
 
@@ -89,7 +93,8 @@ def init(
             f"{name}: a built-in data set has this name, or the name is 'all' or has a dot. "
             "Choose another name"
         )
-    params.check_names_with(name, _FEATURES)
+    params.check_names_with(name, features)
+    model = None if features == _FEATURES else read_backbone(features)
     names = preset_names(LAYOUT.presets, params.presets)
     given: dict[str, Any] = {
         "images": str(images),
@@ -117,7 +122,7 @@ def init(
         say(f"{name}: {note}")
     train, train_captions = sizes["train"], sizes["train captions"]
     for preset in names:
-        write_preset(LAYOUT.presets, name, preset, train, train_captions)
+        write_preset(LAYOUT.presets, name, preset, (train, train_captions), features, model)
     say(f"presets/{name}: {', '.join(names)}")
     for preset in params.presets:
         if not (LAYOUT.presets / name / f"{preset}.yaml").exists():
@@ -126,7 +131,9 @@ def init(
                 "'presets' in params.yaml"
             )
     changes: dict[str, Any] = {f"sources.{name}": source}
-    for key, entry in (("datasets", name), ("features", _FEATURES)):
+    if model:
+        changes |= add_extraction(params, features, {"kind": "hf", **model.source})
+    for key, entry in (("datasets", name), ("features", features)):
         if entry not in getattr(params, key):
             changes[key] = [*getattr(params, key), entry]
     write_through(LAYOUT.params, edited(LAYOUT.params, changes))
@@ -224,21 +231,33 @@ def epochs(pictures: int) -> int:
     return min(_EPOCHS, max(10, _SEEN // max(1, pictures)))
 
 
-def write_preset(presets: Path, dataset: str, name: str, pictures: int, captions: int) -> Preset:
+def write_preset(
+    presets: Path,
+    dataset: str,
+    name: str,
+    sizes: tuple[int, int],
+    features: str = _FEATURES,
+    backbone: Backbone | None = None,
+) -> Preset:
     """Write `presets/DATASET/NAME.yaml`, fitted to the numbers of training pictures and captions.
 
-    An existing preset is kept.
+    An existing preset is kept. With a `backbone` the preset reads its `features`, and its text
+    model if the method has one.
     """
+    pictures, captions = sizes
     from manymatch.config.edit import edited
 
     source, target = presets / TEMPLATES / f"{name}.yaml", presets / dataset / f"{name}.yaml"
     if not target.exists():
         changes: dict[str, object] = {"training.epochs": epochs(pictures)}
-        model = read_preset(source).model
+        preset = read_preset(source)
+        model = preset.model
         if captions < _FEW_CAPTIONS and "size" in model:
             changes["model.size"] = model["size"] // 2
         if "n_classes" in model:
             changes["model.n_classes"] = min(model["n_classes"], max(10, pictures // 6))
+        if backbone:
+            changes |= {"features": features} | backbone.texts(preset, narrow=True)
         header = (
             f"# {name} on {dataset}: {pictures:,} training pictures with {captions:,} captions.\n"
             f"#\n#   dvc repro evaluate@{dataset}-{name}\n#\n"
@@ -246,5 +265,5 @@ def write_preset(presets: Path, dataset: str, name: str, pictures: int, captions
             f"# Made by `manymatch init` from presets/{TEMPLATES}/{name}.yaml, which says what "
             f"differs from the paper.\n# Changed: {', '.join(changes)}.\n"
         )
-        write_text(target, _HEADER.sub(header, edited(source, changes)))
+        write_text(target, HEADER.sub(header, edited(source, changes)))
     return read_preset(target)

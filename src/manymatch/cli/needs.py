@@ -100,13 +100,14 @@ def _settings_needs(settings: BaseModel, where: str) -> Iterator[Need]:
     from manymatch.networks.encoders.bert import BertSettings
     from manymatch.networks.encoders.bert_weights import PACKAGES
     from manymatch.networks.encoders.cnn import RANDOM, CNNSettings
+    from manymatch.networks.encoders.hub_image import HubImageSettings
     from manymatch.networks.encoders.hub_text import HubTextSettings
 
     values: dict[str, Any] = dict(settings)
     bert = "bert" in (values.get("encoder"), values.get("concept_encoder"))
     vectors = None if bert else values.get("word_vectors")
     need: Need | None = None
-    if isinstance(settings, HubTextSettings | PretrainedSettings):
+    if isinstance(settings, HubImageSettings | HubTextSettings | PretrainedSettings):
         need = from_hub(settings.model, f"{where}.model")
     elif vectors == "word2vec":
         need = missing_file(f"{where}.word2vec_file", values["word2vec_file"], _WORD2VEC)

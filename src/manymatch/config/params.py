@@ -22,11 +22,14 @@ from manymatch.util.errors import ConfigError, nearest
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 _KEYS = {
-    "hf": {"model", "output", "grid", "layer", "geometry"},
-    "regions": {"detector", "backbone", "score", "nms"},
+    "model": ("hf", "pixels"),
+    "geometry": ("hf", "pixels"),
+    "size": ("hf", "pixels", "lite0", "lite2"),
+    **dict.fromkeys(("output", "grid", "layer"), ("hf",)),
+    **dict.fromkeys(("detector", "backbone", "score", "nms"), ("regions",)),
 }
-"""Kind of features -> the keys that no other kind has."""
-_WITHOUT_CROPS = ("butd", "objects", "pixels256", "pixels512", "regions")
+"""Key -> the kinds of features that have the key."""
+_WITHOUT_CROPS = ("butd", "objects", "pixels", "pixels256", "pixels512", "regions")
 """Kinds of features that do not describe the crop of a region."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 """How the address of a file on another machine begins."""
@@ -63,7 +66,7 @@ class Extraction(Strict):
     `kind`: the backbone; null: the one that is called like the extraction. Of `kind: hf`, `model`
     is a folder or NAME@REVISION on the hub. `grid`: cells in a row; `layer`: -1 is the last one;
     `size`: pixels in a row; `geometry: squash` instead of a crop (`features/hf.py`). `lite0` and
-    `lite2` have a `size` as well.
+    `lite2` have a `size` as well. `kind: pixels` stores the pixels that the `model` reads.
 
     Of `kind: regions`, `detector` is a folder or NAME@REVISION on the hub, and `backbone` the
     extraction of each region. `score`: a box of a lower score is left out; `nms`: so is one that
@@ -98,11 +101,9 @@ class Extraction(Strict):
     def _keys_of_kind(self) -> Self:
         fields = type(self).model_fields.items()
         changed = {name for name, field in fields if getattr(self, name) != field.default}
-        for kind, keys in _KEYS.items():
-            if self.kind != kind and (found := sorted(changed & keys)):
-                raise ValueError(f"{found[0]}: only 'kind: {kind}' has this key")
-        if self.size is not None and self.kind not in ("hf", "lite0", "lite2"):
-            raise ValueError("size: only 'kind: hf', lite0 and lite2 have this key")
+        for key in sorted(changed & _KEYS.keys()):
+            if self.kind not in _KEYS[key]:
+                raise ValueError(f"{key}: only kind {' or '.join(_KEYS[key])} has this key")
         if self.regions[0] > self.regions[1]:
             raise ValueError("regions: the fewest are more than the most")
         inner = self.backbone
@@ -113,10 +114,10 @@ class Extraction(Strict):
             )
         if self.kind == "regions" and not (self.detector and inner) and not self.published:
             raise ValueError("kind regions needs 'detector' and 'backbone'")
-        if self.kind == "hf" and self.model is None and not self.published:
-            raise ValueError("model: kind hf needs a folder or a name on the hub")
-        if self.kind in _KEYS and self.weights is not None:
-            other = "model" if self.kind == "hf" else "detector"
+        if self.kind in _KEYS["model"] and self.model is None and not self.published:
+            raise ValueError(f"model: kind {self.kind} needs a folder or a name on the hub")
+        if self.kind in ("hf", "pixels", "regions") and self.weights is not None:
+            other = "detector" if self.kind == "regions" else "model"
             raise ValueError(f"weights: kind {self.kind} has '{other}' instead")
         if self.grid is not None and self.output in ("pooled", "projected"):
             raise ValueError(f"grid: output {self.output} is one vector")

@@ -79,13 +79,15 @@ class ParameterGroup(Strict):
 
     Their learning rate is `lr_scale * lr` (0: they are frozen). They are frozen before the 0-based
     epoch `from_epoch`, and no gradient is computed for them until then. They may have a
-    `weight_decay` of their own.
+    `weight_decay` of their own. With `layer_decay` d, the rate of a model of transformers is
+    multiplied by d in its last layer, by d^2 in the layer before, and so on.
     """
 
     match: Expression
     lr_scale: NonNegative = 1.0
     from_epoch: Annotated[int, Field(ge=0)] = 0
     weight_decay: NonNegative | None = None
+    layer_decay: Annotated[float, Field(gt=0.0, le=1.0, exclude_if=lambda d: d == 1.0)] = 1.0
 
 
 class Schedule(Strict):

@@ -23,6 +23,7 @@ BACKBONES = {
     "lite0": "lite",
     "lite2": "lite",
     "objects": "objects",
+    "pixels": "pixels",
     "pixels256": "pixels",
     "pixels512": "pixels",
     "regions": "regions",

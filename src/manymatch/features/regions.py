@@ -20,9 +20,9 @@ from manymatch.config.params import Extraction
 from manymatch.features import build_backbone
 from manymatch.features.backbone import WHOLE, Backbone, LocatingBackbone, Sources
 from manymatch.features.butd.operations import suppress
-from manymatch.features.hf import Scaled
 from manymatch.features.image_list import Located, Picture
-from manymatch.features.picture_recipe import (
+from manymatch.networks.backbones.hub_model import HubModel, open_model
+from manymatch.networks.backbones.picture_recipe import (
     BILINEAR,
     LARGEST,
     Scaling,
@@ -30,7 +30,7 @@ from manymatch.features.picture_recipe import (
     read_processor,
     read_scaling,
 )
-from manymatch.networks.backbones.hub_model import HubModel, open_model
+from manymatch.networks.backbones.vision_model import Scaled
 from manymatch.util.errors import ConfigError, first_line
 from manymatch.util.images import read_image
 

@@ -39,9 +39,8 @@ from manymatch.methods.shared.matching import check_weights, weighted
 from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.methods.shared.products import ProductForm, ProductQuery, largest_product
 from manymatch.networks.encoders.bert import BertSettings, token_encoder
-from manymatch.networks.encoders.cnn import CNNSettings
 from manymatch.networks.encoders.hub_text import HubTextSettings
-from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
+from manymatch.networks.encoders.image import ImageEncoder, ImageSettings, PixelNetworks
 from manymatch.networks.encoders.scene_graph import (
     ConceptEncoder,
     GraphSettings,
@@ -57,7 +56,7 @@ from manymatch.similarities.vectors import cosine, unit
 from manymatch.util.errors import DataError
 
 
-class CORASettings(GraphSettings):
+class CORASettings(GraphSettings, PixelNetworks):
     """The defaults are the paper's, except for `object_edges` and `concept_directions`, which are
     the released code's."""
 
@@ -80,8 +79,6 @@ class CORASettings(GraphSettings):
     verb_attributes: bool = True
     """Whether the verb of a relation is an attribute of its subject, too, as in the entities of the
     paper's figures 5 and 6 ("man falling", "spectators watching")."""
-    cnn: CNNSettings | None = None
-    """A network that makes the regions of pixels and is fine-tuned."""
     region_attention: bool = True
     region_position_size: Count | None = 16
     """Size of the code of the regions' order; null where the order means nothing."""
@@ -132,6 +129,7 @@ class CORA(Method):
             position_size=settings.region_position_size,
             attention_heads=settings.heads if settings.region_attention else None,
             cnn=settings.cnn,
+            backbone=settings.backbone,
         )
         self.regions = ImageEncoder(regions, feature_width, settings.size)
         self.graph = SceneGraphEncoder(settings, _concept_encoder(settings, vocabulary))

@@ -14,10 +14,11 @@ images. The uncertainty of an image or caption is the sum of its variances.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Self
+from functools import partial
+from typing import Annotated, Any
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 from torch.distributions import Beta
 
@@ -69,12 +70,6 @@ class PCMEPPSettings(Grouped):
     mixing_alpha: Positive = 2.0
     """The weight of an image is drawn from Beta(alpha, alpha)."""
 
-    @model_validator(mode="after")
-    def _features_are_mixed(self) -> Self:
-        if self.mixing and self.image.cnn is not None:
-            raise ValueError("mixing mixes stored features. With a cnn set mixing to 0")
-        return self
-
 
 @dataclass(frozen=True)
 class MixedEmbeddings(Embeddings):
@@ -112,9 +107,16 @@ class PCMEPP(Method):
         settings, features, padding = self.settings, batch.features, batch.region_padding
         if not (self.training and settings.mixing):
             return Embeddings(*self.image(features, padding))
-        features, own_share = mixed(features, padding.mask, settings.mixing, settings.mixing_alpha)
+        encoder, mix = self.image.encoder, partial(mixed, rate=settings.mixing)
+        mix = partial(mix, alpha=settings.mixing_alpha)
         rows = torch.arange(len(features), device=features.device)
-        vectors, log_variance = self.image(features, padding)
+        if encoder.pixels is None:
+            features, own_share = mix(features, padding.mask)
+            vectors, log_variance = self.image(features, padding)
+        else:
+            with encoder.pixels.mixed_by(mix) as shares:
+                vectors, log_variance = self.image(features, padding)
+            (own_share,) = shares
         return MixedEmbeddings(
             vectors, log_variance, own_share=own_share, partner=rows.flip(0) - rows
         )
@@ -191,18 +193,22 @@ class PooledGaussian(nn.Module):
         return unit(self.pool_mean(local, padding)), full_precision(log_variance)
 
 
-def mixed(features: Tensor, mask: Tensor, rate: float, alpha: float) -> tuple[Tensor, Tensor]:
+def mixed(
+    features: Tensor, mask: Tensor, rate: float, alpha: float, side: int | None = None
+) -> tuple[Tensor, Tensor]:
     """Images of which some are mixed with a partner: image i of n with image n - 1 - i.
 
     A weight is drawn from Beta(alpha, alpha). Half of the mixed images are Mixup's: each row is the
     weighted mean of the rows of both images. The other half are CutMix's: each row is the image's
     own with the drawn probability, else the partner's. Rows that one of the two images lacks stay
-    as they are.
+    as they are. Of pixels, CutMix takes a square of the partner, whose centre is anywhere in the
+    picture, and whose part outside is cut off.
 
     Args:
         features: `(n, R, F)`.
         mask: `(n, R)` bool of the real rows.
         rate: the expected share of the images that are mixed.
+        side: of pixels, whose R = side * side rows are a picture; None: rows have no places.
 
     Returns:
         The features, and the own share of each image `(n,)`: the mean weight of its real rows.
@@ -215,10 +221,20 @@ def mixed(features: Tensor, mask: Tensor, rate: float, alpha: float) -> tuple[Te
     alphas = torch.full((count, 1), alpha, device=device)
     drawn = Beta(alphas, alphas, validate_args=False).sample()
     is_mixed, is_cut = torch.rand(2, count, 1, device=device).unbind()
-    weight = (torch.rand(mask.shape, device=device) < drawn).float().where(is_cut < 0.5, drawn)
+    own = torch.rand(mask.shape, device=device) < drawn if side is None else _around(drawn, side)
+    weight = own.float().where(is_cut < 0.5, drawn)
     weight = weight.where((is_mixed < rate) & mask & mask.flip(0), 1.0)
     share = (weight * mask).sum(1) / mask.sum(1)
     return torch.lerp(features.flip(0), features, weight[:, :, None].to(features.dtype)), share
+
+
+def _around(shares: Tensor, side: int) -> Tensor:
+    """`(n, side * side)`: the pixels outside of squares, which leave `shares (n, 1)` of images."""
+    half = side / 2 * (1 - shares).sqrt()
+    centres = side * torch.rand(2, len(shares), 1, device=shares.device)
+    at = torch.arange(side, device=shares.device) + 0.5
+    rows, columns = (at - centres).abs() < half
+    return ~(rows[:, :, None] & columns[:, None]).flatten(1)
 
 
 def _left_out(images: Embeddings, left_out: Tensor | None) -> Tensor | None:

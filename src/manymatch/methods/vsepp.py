@@ -23,7 +23,7 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Count, Probability
 from manymatch.methods.shared.matching import Matching, MatchingSettings
 from manymatch.methods.shared.method import Embeddings, Method
-from manymatch.networks.encoders.cnn import CNN, CNNSettings
+from manymatch.networks.encoders.image import PixelNetworks, pixel_networks
 from manymatch.networks.encoders.text import TextPooling, WordEncoder
 from manymatch.networks.encoders.word_vectors import WordVectors, word_embedding
 from manymatch.networks.layers.gru import Directions
@@ -31,13 +31,11 @@ from manymatch.networks.pooling.global_pooling import PoolingName, pooling
 from manymatch.similarities.vectors import unit
 
 
-class VSEPPSettings(MatchingSettings):
+class VSEPPSettings(MatchingSettings, PixelNetworks):
     """The defaults are the paper's, except that the GRU reads in both directions."""
 
     size: Annotated[int, Field(ge=2, multiple_of=2)] = 1024
     image_pooling: PoolingName = "mean"
-    cnn: CNNSettings | None = None
-    """A network that makes the features of pixels and is fine-tuned."""
     word_vectors: WordVectors = "learned"
     word_size: Count = 300
     """Size of learned word vectors; GloVe's vectors have their own size."""
@@ -80,15 +78,17 @@ class ImageTower(nn.Module):
 
     def __init__(self, settings: VSEPPSettings, feature_width: int) -> None:
         super().__init__()
-        self.cnn = None if settings.cnn is None else CNN(settings.cnn)
-        feature_width = feature_width if self.cnn is None else self.cnn.width
+        self.cnn, self.backbone = pixel_networks(settings)
+        networks = (self.cnn, self.backbone)
+        width = next((one.width for one in networks if one is not None), feature_width)
         self.pool = pooling(settings.image_pooling)
-        layer = nn.Linear(feature_width, settings.size)
+        layer = nn.Linear(width, settings.size)
         self.encode = nn.Sequential(nn.Dropout(settings.feature_dropout), layer)
 
     def forward(self, features: Tensor, padding: PaddedRows) -> Tensor:
-        if self.cnn is not None:
-            features, padding = self.cnn(features)
+        for network in (self.cnn, self.backbone):
+            if network is not None:
+                features, padding = network(features)
         return self.encode(self.pool(features, padding))
 
 

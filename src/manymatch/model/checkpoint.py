@@ -29,7 +29,8 @@ from manymatch.config.strict import validate
 from manymatch.methods import build_method, method_class
 from manymatch.methods.shared.method import Method
 from manymatch.model.facts import FACTS, REMEDY, facts
-from manymatch.networks.encoders.cnn import structure_only
+from manymatch.networks.encoders.hub_image import described_backbone
+from manymatch.networks.encoders.pixels import structure_only
 from manymatch.networks.layers.lora import merge_lora
 from manymatch.util.errors import CheckpointError, DataError, StorageError, first_line
 from manymatch.util.files import replacing, sha256, write_json, write_text
@@ -69,6 +70,7 @@ def save_model(
             "method": preset.method,
             "feature_width": feature_width,
             **{key: sha256(partial / name) for name, key in HASHES.items()},
+            **described_backbone(method),
         } | more
         write_json(partial / FACTS, content)
         write_text(partial / CARD, _model_card(preset, content))
@@ -131,12 +133,12 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
             raise CheckpointError(
                 f"{folder}: not a trained model, because {name} is missing. Run 'train' first."
             )
-    width = check_files(folder)["feature_width"]
+    content = check_files(folder)
     preset = validate(Preset, read_object(folder / PRESET, _MOST_BYTES), str(folder / PRESET))
     vocabulary = load_vocabulary(folder / VOCABULARY)
-    named = preset.method, preset.model
-    build = partial(build_method, *named, vocabulary=vocabulary, feature_width=width)
-    with structure_only():
+    data: dict[str, Any] = {"vocabulary": vocabulary, "feature_width": content["feature_width"]}
+    build = partial(build_method, preset.method, preset.model, **data)
+    with structure_only(content):
         try:
             # A preset from elsewhere may have sizes that no memory holds.
             with torch.device("meta"):

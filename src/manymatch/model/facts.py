@@ -47,6 +47,7 @@ class Facts(_Group):
         extraction: how the image features were made, as their store says: "preprocessing",
             "weights_sha256" and others.
         precision: how far to trust a score, for the side that asks (`training.validation`).
+        backbone: the configuration and the recipe of a backbone (`networks.encoders.hub_image`).
         trained_in: the precision of the training, as the preset names precisions.
     """
 
@@ -57,6 +58,7 @@ class Facts(_Group):
     vocabulary_sha256: Hash
     dataset: str | None = None
     extraction: dict[str, str] | None = None
+    backbone: dict[str, Any] | None = None
     parser: ParserName | None = None
     epoch: Count | None = None
     epochs: Count | None = None

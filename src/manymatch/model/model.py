@@ -242,9 +242,10 @@ class Model:
         with inference(method, self.device):
             images = method.encode_images(collate([item]).to(self.device)).to("cpu")
             texts = method.encode_texts(self._text_batch([entry]).to(self.device)).to("cpu")
+        boxes = self._pictures.boxes(image, item, method)
         ranking_score = method.t2i_score or method.score
         return explanation(
-            partial(self._block, ranking_score), images, texts, item.boxes, entry, self.vocabulary
+            partial(self._block, ranking_score), images, texts, boxes, entry, self.vocabulary
         )
 
     @checked

@@ -15,14 +15,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
+from torch import nn
 
 from manymatch.batch.collate import ImageItem, whole_item
 from manymatch.config.params import Extraction
 from manymatch.config.strict import validate
 from manymatch.features import build_backbone, entry_point
-from manymatch.features.backbone import Detector, Sources
+from manymatch.features.backbone import Backbone, Detector, Sources
 from manymatch.features.extractors import Detection, Extractor
 from manymatch.features.image_list import Picture
+from manymatch.features.pixels import ModelPixels
+from manymatch.networks.backbones.picture_recipe import Recipe
+from manymatch.networks.encoders.hub_image import HubImageEncoder
 from manymatch.util.errors import CheckpointError, ConfigError, DataError
 from manymatch.util.images import read_crops, read_image
 
@@ -71,6 +75,17 @@ class PictureFeatures:
                 features = features.astype(np.float16)
             yield whole_item(picture.image_id, features, boxes)
 
+    def boxes(
+        self, image: AnyPicture, item: ImageItem, method: nn.Module
+    ) -> NDArray[np.float32] | None:
+        """The boxes `(R, 4)` of the local features of an image: those of its `item`, or the cells
+        of the method's backbone, which reads pixels. None: they are not known."""
+        pixels = self._extractor.backbone
+        for part in method.modules():
+            if isinstance(part, HubImageEncoder) and isinstance(pixels, ModelPixels):
+                return pixels.cells(_opened(0, image), part.network.grid)
+        return item.boxes
+
     def reader(self) -> Callable[[Path], Image.Image]:
         """A function that reads a file as the picture that the backbone sees, for several threads.
 
@@ -105,8 +120,13 @@ class PictureFeatures:
                 "the model was trained on 'objects' features, which need the boxes of a data set. "
                 "Train a model on other features, such as lite0."
             )
-        checked = validate(Extraction, self._settings(name), "the model's features")
-        built = build_backbone(name, Sources(Path(), self.weights, self.regions, checked))
+        built: Backbone | Detector
+        if name == "pixels":
+            where = "model.json: extraction.recipe"
+            built = ModelPixels(Recipe.described_by(trained.get("recipe"), where))
+        else:
+            checked = validate(Extraction, self._settings(name), "the model's features")
+            built = build_backbone(name, Sources(Path(), self.weights, self.regions, checked))
         for fact in ("preprocessing", "weights_sha256"):
             if trained.get(fact) != getattr(built, fact):
                 raise CheckpointError(

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from huggingface_hub import try_to_load_from_cache
+from torch import Tensor, nn
 
 from manymatch.config.preset import Preset
+from manymatch.networks.backbones.hub_model import CONFIG, checked_config
+from manymatch.networks.backbones.learning import set_learning
+from manymatch.networks.backbones.picture_recipe import read_recipe
+from manymatch.networks.backbones.vision_model import VisionNetwork, vision_structure
 from manymatch.networks.encoders.cnn import CNN, RANDOM, CNNSettings
+from manymatch.networks.encoders.hub_image import HubImageSettings, enable_checkpointing
 
-_BYTES_OF_A_WEIGHT = 16
-"""Weight, gradient and the optimiser's two moments in float32."""
+_BYTES_OF_A_WEIGHT, _BYTES_OF_A_FROZEN_ONE = 16, 4
+"""Weight, gradient and the optimiser's two moments in float32; the weight alone."""
 
 
 def estimated_bytes(preset: Preset) -> int:
-    """The memory of a step with a CNN in 16-bit precision: what the CNN keeps for the backward
-    pass, and its weights. 0 without a CNN: a step on stored features takes little.
+    """The memory of a step with a network of pixels in 16-bit precision: what the network keeps for
+    the backward pass, and its weights. 0 without such a network, because a step on stored features
+    takes little, and for a model of the hub that is not here yet.
 
     Nothing is computed: the tensors have shapes alone.
     """
-    stated = _cnn_in(preset.model)
-    if stated is None:
-        return 0
-    settings = CNNSettings.model_validate(stated)
     kept: dict[int, Tensor] = {}  # by storage, because several operations keep the same tensor
 
     def keep(tensor: Tensor) -> Tensor:
@@ -31,23 +35,67 @@ def estimated_bytes(preset: Preset) -> int:
         return tensor
 
     with torch.device("meta"):
-        network = CNN(settings.model_copy(update={"weights": RANDOM})).to(torch.bfloat16)
-        picture = torch.empty(1, 3, settings.crop, settings.crop, dtype=torch.bfloat16)
+        made = _cnn(preset.model) or _backbone(preset.model)
+        if made is None:
+            return 0
+        network, run, side = made
+        network.to(torch.bfloat16)
+        picture = torch.empty(1, 3, side, side, dtype=torch.bfloat16)
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            output = network.network(picture)
+            output = run(picture)
     weights = {parameter.untyped_storage()._cdata for parameter in network.parameters()}
     image_bytes = sum(
         tensor.untyped_storage().nbytes() for at, tensor in kept.items() if at not in weights
     )
-    count = sum(parameter.numel() for parameter in network.parameters())
+    count = sum(
+        parameter.numel()
+        * (_BYTES_OF_A_WEIGHT if parameter.requires_grad else _BYTES_OF_A_FROZEN_ONE)
+        for parameter in network.parameters()
+    )
     del output  # until here, because what is kept ends with it
     images = -(-preset.training.images_per_batch // preset.training.accumulate)
-    return images * image_bytes + _BYTES_OF_A_WEIGHT * count
+    return images * image_bytes + count
 
 
-def _cnn_in(settings: Any) -> Any:
-    """The settings of the CNN, wherever a method's settings have them; None without a CNN."""
+_Made = tuple[nn.Module, Any, int]
+"""A network, the function that reads pictures, and their side."""
+
+
+def _cnn(model: dict[str, Any]) -> _Made | None:
+    stated = _group_in(model, "cnn")
+    if stated is None:
+        return None
+    settings = CNNSettings.model_validate(stated)
+    network = CNN(settings.model_copy(update={"weights": RANDOM})).network
+    return network, network, settings.crop
+
+
+def _backbone(model: dict[str, Any]) -> _Made | None:
+    stated = _group_in(model, "backbone")
+    if stated is None:
+        return None
+    settings = HubImageSettings.model_validate(stated)
+    folder = Path(settings.model)
+    if not folder.is_dir():
+        repository, _, revision = settings.model.partition("@")
+        cached = try_to_load_from_cache(repository, CONFIG, revision=revision or None)
+        if not isinstance(cached, str):
+            return None
+        folder = Path(cached).parent
+    recipe = read_recipe(folder, settings.size, settings.geometry)
+    tower = vision_structure(checked_config(folder), folder / CONFIG, settings.layer)
+    network = VisionNetwork(tower, recipe, settings.output, settings.grid)
+    set_learning(tower, settings)
+    if settings.checkpointing:
+        enable_checkpointing(tower)
+    return tower.train(), network.run, recipe.side
+
+
+def _group_in(settings: Any, key: str) -> Any:
+    """The group `key`, wherever a method's settings have it; None without one."""
     if not isinstance(settings, dict):
         return None
-    nested = (_cnn_in(value) for value in settings.values())
-    return settings.get("cnn") or next(filter(None, nested), None)
+    group = settings.get(key)
+    if isinstance(group, dict):
+        return group
+    return next(filter(None, (_group_in(value, key) for value in settings.values())), None)

@@ -15,6 +15,9 @@ from torch.optim import Adam, AdamW, Optimizer
 from manymatch.config.preset import ParameterGroup, Training, names_matching
 from manymatch.losses.pseudo_labels import Queue
 from manymatch.methods.shared.method import Method
+from manymatch.networks.backbones.learning import parameter_depths
+from manymatch.networks.encoders.hub_image import HubImageEncoder
+from manymatch.networks.encoders.hub_text import TokenEncoder
 from manymatch.training.adamp import AdamP
 from manymatch.util.errors import ConfigError
 
@@ -47,10 +50,13 @@ def parameter_groups(
     """Trainable parameters as groups of an optimiser, each with its `from_epoch` for `thaw`.
 
     A parameter belongs to the first group whose pattern it matches. Parameters of a group with
-    `lr_scale: 0` are frozen.
+    `lr_scale: 0` are frozen. A group with `layer_decay` becomes one for each layer.
 
     Raises:
         ConfigError: no parameter matches a pattern, or no parameter is trained in the first epoch.
+
+    References:
+        Clark et al., ELECTRA, ICLR 2020, and Bao et al., BEiT, ICLR 2022 (layer-wise decay).
     """
     all_groups = [*groups, ParameterGroup(match="")]
     members = _members(method, groups)
@@ -59,17 +65,37 @@ def parameter_groups(
         for parameter in parameters:
             parameter.requires_grad_(parameter.requires_grad and group.lr_scale > 0)
         trainable = [parameter for parameter in parameters if parameter.requires_grad]
-        highest = lr * group.lr_scale
-        rates = {"lr": highest, "highest_lr": highest, "from_epoch": group.from_epoch}
         decay = {} if group.weight_decay is None else {"weight_decay": group.weight_decay}
-        if trainable:
-            settings.append({"params": trainable, **rates, **decay})
+        for depth, members_of_layer in _by_depth(method, trainable, group).items():
+            highest = lr * group.lr_scale * group.layer_decay**depth
+            rates = {"lr": highest, "highest_lr": highest, "from_epoch": group.from_epoch}
+            settings.append({"params": members_of_layer, **rates, **decay})
     if all(group["from_epoch"] for group in settings):
         raise ConfigError(
             "training.parameter_groups: no parameter is trained in the first epoch. Give one group "
             "from_epoch: 0 and an lr_scale above 0."
         )
     return settings
+
+
+def _by_depth(
+    method: nn.Module, parameters: list[nn.Parameter], group: ParameterGroup
+) -> dict[int, list[nn.Parameter]]:
+    """The parameters by the exponent of the group's `layer_decay`."""
+    depths: dict[nn.Parameter, int] = {}
+    if group.layer_decay < 1:
+        for part in method.modules():
+            if isinstance(part, HubImageEncoder | TokenEncoder):
+                depths |= parameter_depths(part.tower)
+        if depths.keys().isdisjoint(parameters):
+            raise ConfigError(
+                f"training.parameter_groups: layer_decay: '{group.match}' matches no trained "
+                "parameter of a model of transformers. Leave layer_decay out."
+            )
+    layers: dict[int, list[nn.Parameter]] = {}
+    for parameter in parameters:
+        layers.setdefault(depths.get(parameter, 0), []).append(parameter)
+    return layers
 
 
 def thaw(optimizer: Optimizer, epoch: int) -> None:

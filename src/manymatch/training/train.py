@@ -14,7 +14,8 @@ from manymatch.methods import build_method, method_class, vocabulary_of
 from manymatch.methods.shared.method import Method
 from manymatch.model.checkpoint import TRAINED_IN, save_model
 from manymatch.networks.device import tf32
-from manymatch.networks.encoders.cnn import CNN
+from manymatch.networks.encoders.hub_image import HubImageEncoder
+from manymatch.networks.encoders.pixels import PixelNetwork
 from manymatch.results.machine import Clock, record
 from manymatch.shards.read import Index, caption_texts, image_ids, read_index
 from manymatch.training.checkpoints import RSUM, Checkpoints, Writer, fingerprint
@@ -98,7 +99,7 @@ def train(
     if first:
         say(description(preset.training, machine))
     on_cpu = machine.accelerator == "cpu"
-    same_shapes = any(isinstance(part, CNN) for part in method.modules())
+    same_shapes = any(isinstance(part, PixelNetwork) for part in method.modules())
     with (
         quiet(),
         deterministic(on_cpu, same_shapes),
@@ -192,11 +193,15 @@ def _method(
     method = build_method(
         preset.method, preset.model, vocabulary=vocabulary, feature_width=index.width
     )
-    if index.dtype == "uint8" and not any(isinstance(part, CNN) for part in method.modules()):
+    networks = [part for part in method.modules() if isinstance(part, PixelNetwork)]
+    if index.dtype == "uint8" and not networks:
         raise ConfigError(
-            f"'{index.features}' are pixels, which only a CNN can read. Give the preset's images a "
-            "cnn, or set other features."
+            f"'{index.features}' are pixels, which only a CNN or a backbone can read. Give the "
+            "preset's images a cnn or a backbone, or set other features."
         )
+    for network in networks:
+        if isinstance(network, HubImageEncoder):
+            network.check_pixels(index.attributes.get("preprocessing"))
     if source is not None:
         source.load(method, vocabulary)
     return method

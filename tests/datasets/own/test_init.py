@@ -14,6 +14,7 @@ from own_forms import Birds
 
 from manymatch.config.preset import read_preset
 from manymatch.datasets.base import parser_of
+from manymatch.methods import check_model
 
 TEN = {
     *("vsepp", "vse_infinity", "pvse", "pcme", "pcmepp"),
@@ -61,6 +62,22 @@ def test_init_adds_the_source_and_presets_and_nothing_else(
     run("check", monkeypatch)
 
 
+def test_features_of_a_backbone_come_with_its_text_model(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(f"{INIT} --features siglip2-base", monkeypatch)
+    params = yaml.safe_load(Path("params.yaml").read_text())
+    model = "google/siglip2-base-patch16-224"
+    assert params["extraction"]["siglip2-base"] == {"kind": "hf", "model": model}
+    assert params["features"][-1] == "siglip2-base"
+    for path in Path("presets/birds").iterdir():
+        preset = read_preset(path)
+        settings = check_model(preset.method, preset.model)
+        assert preset.features == "siglip2-base"
+        text = getattr(settings, "text", settings)
+        assert preset.method == "vsepp" or (text.hf.model, text.hf.train) == (model, "lora")
+
+
 def test_a_second_run_takes_new_settings_and_keeps_presets(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +118,7 @@ def test_another_language_names_its_parser(
         (f"{INIT} --language English", "language code"),
         (f"{INIT} --allow 1.5", "allow"),
         (f"{INIT} --format excel", "format"),
+        (f"{INIT} --features siglip3-base", "siglip2-base"),
         (f"{INIT} --split train.txt --split val.txt", "train.txt: No such file"),
         (INIT.replace("photos", "pictures"), "pictures: no such"),
     ],

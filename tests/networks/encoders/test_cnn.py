@@ -14,8 +14,9 @@ from transformers import ResNetConfig, ResNetModel
 
 from manymatch.batch.padding import PaddedRows, padded_rows
 from manymatch.networks.backbones import resnet, resnext
-from manymatch.networks.encoders.cnn import CNN, CNNSettings, cropped, square, structure_only
+from manymatch.networks.encoders.cnn import CNN, CNNSettings
 from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
+from manymatch.networks.encoders.pixels import cropped, square, structure_only
 from manymatch.util.errors import ConfigError
 
 SMALL = {"backbone": "resnet50", "weights": "random", "crop": 32}
@@ -126,7 +127,7 @@ def test_any_image_encoder_takes_pixels_as_it_takes_a_map(backbone: str) -> None
 @pytest.mark.parametrize(
     ("features", "message"),
     [
-        (torch.zeros(1, 49, 2048), "a CNN reads pixels"),
+        (torch.zeros(1, 49, 2048), "a CNN or backbone reads pixels"),
         (torch.zeros(1, 50, 3).byte(), "Set the preset's features to"),
         (pixels(1, 16), "crop: 32 pixels, but pictures have 16"),
     ],
@@ -154,7 +155,7 @@ def test_a_trained_model_needs_no_published_weights(tmp_path: Path) -> None:
     nowhere = str(tmp_path / "nowhere")
     with pytest.raises(ConfigError, match="nowhere"):
         cnn(weights=nowhere)
-    with structure_only():
+    with structure_only({}):
         assert cnn(weights=nowhere).state_dict().keys() == cnn().state_dict().keys()
 
 

@@ -12,7 +12,7 @@ from hub_texts import built, edit
 
 from manymatch.batch.wordpieces import load_vocabulary
 from manymatch.networks.backbones import hub_model
-from manymatch.networks.backbones.text_model import layer_stack, thaw_last
+from manymatch.networks.backbones.learning import layer_stack, thaw_last
 from manymatch.networks.encoders.hub_text import HubTextEncoder, HubTextSettings
 from manymatch.networks.layers.lora import add_lora
 from manymatch.util.errors import ConfigError, DataError
@@ -37,7 +37,7 @@ FAULTS = {
     "a pipe": (lambda f: ((f / WORDS).unlink(), os.mkfifo(f / WORDS)), {}, "no regular file"),
     "deep": (edit(CONFIG, num_hidden_layers=10**9), {}, "num_hidden_layers"),
     "huge": (edit(CONFIG, intermediate_size=10**9), {}, "parameters"),
-    "layers": (None, {"train": "last 9"}, "the text model has 3"),
+    "layers": (None, {"train": "last 9"}, "the model has 3"),
 }
 
 

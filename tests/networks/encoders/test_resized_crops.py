@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from manymatch.networks.encoders.cnn import CNN, CNNSettings, erased, resized_crops
+from manymatch.networks.encoders.cnn import CNN, CNNSettings
+from manymatch.networks.encoders.pixels import erased, resized_crops
 
 SIDE, COUNT = 32, 3000
 

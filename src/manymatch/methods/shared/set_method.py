@@ -131,9 +131,9 @@ class SetMethod(Method):
         return self.image.passes(batch.features, batch.region_padding, self._boxes(batch))
 
     def _boxes(self, batch: Batch) -> Tensor | None:
-        """`(n, R, 4)`: where the local features of images lie; None: they are a CNN's cells, which
-        are a square grid, or the store does not know."""
-        return batch.boxes if self.settings.image.cnn is None else None
+        """`(n, R, 4)`: where the local features of images lie; None: they are the square grid of a
+        network of pixels, or the store does not know."""
+        return None if self.settings.image.reads_pixels else batch.boxes
 
     def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
         return self.similarity(images.vectors, texts.vectors, images.mask, texts.mask)

@@ -185,36 +185,3 @@ def keep_text_tower(towers: Any) -> None:
             setattr(towers, name, None)
     for name, _ in [*towers.named_parameters(recurse=False)]:
         setattr(towers, name, None)
-
-
-def layer_stack(network: Any) -> nn.ModuleList:
-    """The layers of a transformer.
-
-    Raises:
-        ConfigError: there is no list of as many layers as the configuration says, or several lists
-            hold parts of each layer, as in XLM.
-    """
-    depth = getattr(network.config, "num_hidden_layers", None)
-    for part in network.modules():  # a list inside a layer comes later
-        lists = [child for child in part.children() if isinstance(child, nn.ModuleList)]
-        stacks = [child for child in lists if len(child) == depth]
-        if len(stacks) == 1:
-            return stacks[0]
-        if stacks:
-            break
-    raise ConfigError(
-        f"train: '{network.config.model_type}' has no list of whole layers. Set train: all or none"
-    )
-
-
-def thaw_last(network: Any, count: int) -> None:
-    """Let the last `count` layers and the norms behind them learn."""
-    stack = layer_stack(network)
-    if count > len(stack):
-        raise ConfigError(f"train: last {count}, but the text model has {len(stack)}. Lower it")
-    stack[-count:].requires_grad_(True)
-    order, members = [*network.modules()], {*stack.modules()}
-    end = 1 + max(place for place, part in enumerate(order) if part in members)
-    for part in order[end:]:
-        if "norm" in type(part).__name__.lower():
-            part.requires_grad_(True)

@@ -15,35 +15,19 @@ from torch.nn import functional
 
 from manymatch.batch.pieces import Pieces
 from manymatch.batch.wordpieces import AnyVocabulary, WordPieces
-from manymatch.config.preset import Count, Positive
-from manymatch.config.strict import Strict
-from manymatch.networks.backbones.text_model import (
-    hub_pieces,
-    keep_text_tower,
-    layer_stack,
-    text_network,
-    thaw_last,
-)
-from manymatch.networks.layers.lora import add_lora
+from manymatch.networks.backbones.learning import Learning, set_learning
+from manymatch.networks.backbones.text_model import hub_pieces, keep_text_tower, text_network
 from manymatch.util.errors import ConfigError
 
 _TOLERANCE = 1e-3
 """The most that a text's states alone and in a batch may differ, relative to the largest."""
 
 
-class HubTextSettings(Strict):
+class HubTextSettings(Learning):
     """The text model that reads captions, and what of the model learns."""
 
     model: Annotated[str, Field(min_length=1)]
     """A folder, or NAME@REVISION on the Hugging Face hub."""
-    train: Annotated[str, Field(pattern=r"^(none|all|lora|last [1-9]\d{0,2})$")] = "all"
-    """`none`: nothing learns, and the network's dropout is off. `last 2`: the last two layers and
-    the norms behind them. `all`: the whole network. `lora`: a product of two narrow matrices beside
-    each linear layer of the stack (LoRA)."""
-    rank: Count = 8
-    """LoRA: the number of columns of the narrow matrices."""
-    alpha: Positive = 16.0
-    """LoRA: the product is multiplied by alpha / rank."""
 
     def vocabulary(self) -> Pieces:
         """The pieces of the model's tokeniser, which lead to its network and weights."""
@@ -81,6 +65,11 @@ class TokenEncoder(nn.Module):
         added = [*self.special.first, *self.special.last]
         self.ends = len(added)
         self.added = nn.Buffer(torch.tensor(added, dtype=torch.int64), persistent=False)
+
+    @property
+    def tower(self) -> Any:
+        """The network of transformers."""
+        return self.network
 
     def train(self, mode: bool = True) -> TokenEncoder:
         """A frozen network stays in evaluation mode, so that its states of a text never change."""
@@ -168,20 +157,15 @@ class HubTextEncoder(TokenEncoder):
         pieces = _pieces(vocabulary)
         towers, _ = text_network(pieces)
         network = getattr(towers, "text_model", towers)
-        train = settings.train
-        super().__init__(network, pieces, network.config.hidden_size, frozen=train == "none")
+        frozen = settings.train == "none"
+        super().__init__(network, pieces, network.config.hidden_size, frozen)
         if getattr(network, "pooler", None) is not None:
             network.pooler = None  # the states do not need it
         if isinstance(getattr(network, "head", None), nn.Module):  # SigLIP's pooling
             network.head.requires_grad_(False)
         if pieces.pretrained is not None:
             self.probe(pieces)
-        if train != "all":
-            network.requires_grad_(False)
-        if train == "lora":
-            add_lora(layer_stack(network), settings.rank, settings.alpha)
-        elif train.startswith("last"):
-            thaw_last(network, int(train.removeprefix("last ")))
+        set_learning(network, settings)
 
 
 class TextTower(TokenEncoder):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import model_validator
 from torch import Tensor, nn
@@ -12,6 +12,8 @@ from manymatch.config.preset import Count, Probability
 from manymatch.config.strict import Strict
 from manymatch.networks.encoders.cnn import CNN, CNNSettings
 from manymatch.networks.encoders.encoding import Encoding
+from manymatch.networks.encoders.hub_image import HubImageEncoder, HubImageSettings
+from manymatch.networks.encoders.pixels import PixelNetwork
 from manymatch.networks.layers.batch_norm import SharedBatchNorm
 from manymatch.networks.layers.dropout import Dropout
 from manymatch.networks.layers.linear import glorot_linear, precise
@@ -20,7 +22,35 @@ from manymatch.networks.layers.segments import gathered, scattered
 from manymatch.networks.pooling.global_pooling import MaxPooling, MeanPooling, zeroed
 
 
-class ImageSettings(Strict):
+class PixelNetworks(Strict):
+    """The network that makes the features of pixels, if there is one."""
+
+    cnn: CNNSettings | None = None
+    """A ResNet, which is fine-tuned."""
+    backbone: HubImageSettings | None = None
+    """A vision model of transformers."""
+
+    @model_validator(mode="after")
+    def _one_network(self) -> Self:
+        if self.cnn is not None and self.backbone is not None:
+            raise ValueError("images have a cnn and a backbone. Leave one of the two out")
+        return self
+
+    @property
+    def reads_pixels(self) -> bool:
+        """Whether there is a network."""
+        return self.cnn is not None or self.backbone is not None
+
+
+def pixel_networks(settings: PixelNetworks) -> tuple[CNN | None, HubImageEncoder | None]:
+    """The network of pixels in the place of its settings; None for the other one."""
+    return (
+        None if settings.cnn is None else CNN(settings.cnn),
+        None if settings.backbone is None else HubImageEncoder(settings.backbone),
+    )
+
+
+class ImageSettings(PixelNetworks):
     """How an image's features `(R, F)` become local features and a global feature of size D.
 
     `raw`: the local features are the features themselves, the global feature is one layer over
@@ -37,11 +67,9 @@ class ImageSettings(Strict):
     """`regions`: size of the code of the regions' order (CORA: 16)."""
     attention_heads: Count | None = None
     """`regions`: heads of one self-attention layer over the regions (CORA: 16)."""
-    cnn: CNNSettings | None = None
-    """A network that makes the features of pixels and is fine-tuned."""
 
     @model_validator(mode="after")
-    def _options_of_regions(self) -> ImageSettings:
+    def _options_of_regions(self) -> Self:
         for key in ("position_size", "attention_heads"):
             if self.encoder != "regions" and getattr(self, key) is not None:
                 raise ValueError(f"{key} is an option of the encoder 'regions' alone")
@@ -53,7 +81,7 @@ class ImageEncoder(nn.Module):
 
     Args:
         settings: which local features, and of what.
-        feature_width: F; the width of the CNN's map takes its place.
+        feature_width: F; the width of a network of pixels takes its place.
         size: D.
 
     Attributes:
@@ -62,8 +90,8 @@ class ImageEncoder(nn.Module):
 
     def __init__(self, settings: ImageSettings, feature_width: int, size: int) -> None:
         super().__init__()
-        cnn = None if settings.cnn is None else CNN(settings.cnn)
-        width = feature_width if cnn is None else cnn.width
+        cnn, backbone = pixel_networks(settings)
+        width = next((one.width for one in (cnn, backbone) if one is not None), feature_width)
         kind, self.local_size = settings.encoder, width if settings.encoder == "raw" else size
         project: nn.Module = nn.Identity()
         if kind == "raw":
@@ -77,16 +105,21 @@ class ImageEncoder(nn.Module):
             local = encoders[kind](settings, width, size)
         self.local = local
         self.pool = MeanPooling() if kind in ("raw", "linear") else MaxPooling()
-        self.project, self.cnn = project, cnn
+        self.project, self.cnn, self.backbone = project, cnn, backbone
+
+    @property
+    def pixels(self) -> PixelNetwork | None:
+        """The network of pixels, if there is one."""
+        return self.backbone if self.cnn is None else self.cnn
 
     def forward(self, features: Tensor, padding: PaddedRows) -> Encoding:
         """`features (n, R, F)` -> local `(n, R, W)`, globals `(n, D)`.
 
-        With a CNN the features are R = S * S pixels, and the local features are the cells of its
-        map.
+        With a network of pixels the features are R = S * S pixels, and the local features are those
+        of the network's cells or patches.
         """
-        if self.cnn is not None:
-            features, padding = self.cnn(features)
+        if self.pixels is not None:
+            features, padding = self.pixels(features)
         local = self.local(features, padding)
 
         def globals_() -> Tensor:

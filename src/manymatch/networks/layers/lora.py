@@ -60,7 +60,7 @@ def add_lora(network: nn.Module, rank: int, alpha: float) -> None:
     linear = [(n, part) for n, part in network.named_modules() if type(part) is nn.Linear]
     if not linear:  # as in GPT-2, which has layers of its own kind
         raise ConfigError(
-            "train: lora, but the layers of the text model hold no torch.nn.Linear. Set train: "
+            "train: lora, but the layers of the model hold no torch.nn.Linear. Set train: "
             "last N, all or none"
         )
     for name, layer in linear:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from pydantic import TypeAdapter, ValidationError
 
 from manymatch.networks.backbones.hub_model import PROCESSORS, read_bounded
 from manymatch.util.errors import ConfigError, DataError
@@ -54,6 +55,13 @@ class Scaling:
     mean: tuple[float, ...]
     std: tuple[float, ...]
 
+    def __post_init__(self) -> None:
+        """Raises a `ValueError` that says what is wrong."""
+        if len(self.mean) != 3 or len(self.std) != 3 or min(self.std) <= 0 or self.factor <= 0:
+            raise ValueError(
+                "expected three numbers in image_mean and image_std, above 0 in image_std"
+            )
+
     def described(self, size: str) -> str:
         """The recipe as one line; `size`: the sides of the pixels."""
         scaling = f"(x * {self.factor:.6g} - {self.mean}) / {self.std}"
@@ -73,6 +81,34 @@ class Recipe(Scaling):
     resized: int
     squashed: bool
     side: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.side <= self.resized <= LARGEST:
+            raise ValueError(
+                f"pictures are resized to {self.resized} and cropped to {self.side} pixels, which "
+                f"must not be larger, and at most {LARGEST}"
+            )
+
+    @classmethod
+    def described_by(cls, content: Any, where: str) -> Recipe:
+        """The recipe by its `description`, or the JSON of it, in the file `where`.
+
+        Raises:
+            ConfigError: the content is not a recipe.
+        """
+        try:
+            adapter = TypeAdapter(cls)
+            text = isinstance(content, str)
+            return adapter.validate_json(content) if text else adapter.validate_python(content)
+        except ValidationError as error:
+            raise ConfigError(
+                f"{where}: no recipe of pixels ({error.errors()[0]['msg']}). Train the model again"
+            ) from None
+
+    def description(self) -> dict[str, Any]:
+        """The recipe as JSON."""
+        return asdict(self) | {"resample": int(self.resample)}
 
     def __str__(self) -> str:
         resized = (
@@ -107,6 +143,12 @@ class Recipe(Scaling):
         cut = resized[top : top + self.side, left : left + self.side]
         corners = np.array([left, top, left + self.side, top + self.side], np.float32)
         return cut, corners / np.array([width, height, width, height], np.float32)
+
+
+def placed(boxes: NDArray[np.float32], square: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Boxes (k, 4) in a `square` (4,) of a picture as boxes in the picture, all in 0..1."""
+    start, end = square[:2], square[2:]
+    return boxes * np.tile(end - start, 2) + np.tile(start, 2)
 
 
 AnyRecipe = TypeVar("AnyRecipe", bound=Scaling)
@@ -181,11 +223,6 @@ def _recipe(content: dict[str, Any], size: int | None, geometry: str | None) -> 
         resized, side = round(resized * size / side), size
     if geometry == "squash":
         resized, squashed = side, True
-    if not side <= resized <= LARGEST:
-        raise ValueError(
-            f"pictures are resized to {resized} and cropped to {side} pixels, which must not be "
-            f"larger, and at most {LARGEST}"
-        )
     return Recipe(*scaling, resized, squashed, side)
 
 
@@ -205,8 +242,6 @@ def read_scaling(
         [_number(value, key) for value in values]
         for key, values in (("image_mean", mean), ("image_std", std))
     )
-    if len(mean) != 3 or len(std) != 3 or min(std) <= 0 or factor <= 0:
-        raise ValueError("expected three numbers in image_mean and image_std, above 0 in image_std")
     return resample, factor, tuple(mean), tuple(std)
 
 
