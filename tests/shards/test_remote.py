@@ -16,6 +16,7 @@ from tiny_run import Run, preset
 
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.cli.project import LAYOUT
+from manymatch.search.index.feature_sources import ShardFolder
 from manymatch.shards import remote
 from manymatch.shards.read import batches, samples
 from manymatch.util.seal import open_sealed
@@ -46,6 +47,8 @@ def test_a_web_server_gives_the_batches_of_the_disk(sharded, name):
         assert list(map(repr, samples(local, "test"))) == list(
             map(repr, samples(sharded.shards, "test"))
         )
+        items = [list(ShardFolder(place, None).entries()) for place in (local, sharded.shards)]
+        assert items[0] == items[1]
         asked = len(server.asked)
         epochs(sharded, local)
         assert len(server.asked) == asked  # all shards are in the cache
