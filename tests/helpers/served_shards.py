@@ -32,7 +32,8 @@ def served(folder: Path, *first: dict[str, Any] | str, **options: Any) -> Answer
     waiting: dict[str, list[dict[str, Any] | str]] = {}
 
     def answer(request: str) -> Iterable[bytes | float]:
-        path = folder / request.split()[1].removeprefix("/grid/")
+        _, _, address = request.partition(" /grid/")  # a killed client sends an empty request
+        path = folder / address.partition(" ")[0]
         if not path.is_file():
             return [head("Content-Length: 0", status="404 Not Found")]
         now = waiting.setdefault(path.name, list(first))
