@@ -4,6 +4,7 @@ import pytest
 from tiny_data import make_data
 
 from manymatch.batch.vocabulary import Vocabulary
+from manymatch.shards import remote
 
 
 @pytest.fixture(scope="session")
@@ -15,5 +16,21 @@ def tiny(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def sharded(tmp_path_factory):
+    """48 training images in twelve shards. Do not change them."""
+    sizes = {"train": 48, "validation": 8, "test": 8}
+    data = make_data(tmp_path_factory.mktemp("sharded"), sizes, variable=True, width=24)
+    data.write_shards(images_per_shard=4)
+    return data
+
+
+@pytest.fixture(scope="session")
 def vocabulary(tiny):
     return Vocabulary.load(tiny.vocabulary)
+
+
+@pytest.fixture
+def away(tmp_path, monkeypatch, one_thread):
+    """A current folder for the cache of shards at a URL, and attempts without pauses."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(remote, "_PAUSES", (0.0, 0.0, 0.0))

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import shutil
 import tarfile
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from hashed_files import flipped_bits, reseal
+from served_shards import contents
 from tiny_data import make_data
 
 from manymatch.batch.vocabulary import tokenize
@@ -27,20 +28,6 @@ from manymatch.util.files import sha256
 
 SLOW = pytest.mark.slow
 DROPS = Augmentation(region_drop=0.3, word_drop=0.2, object_drop=0.3, phrase_word_mask=0.1)
-
-
-def parts(value):
-    """The fields of a batch as comparable values."""
-    batches_ = (getattr(value, field.name) for field in fields(value))
-    return [
-        part.tolist() if isinstance(part, torch.Tensor) else parts(part)
-        if hasattr(part, "to") else part
-        for part in batches_
-    ]  # fmt: skip
-
-
-def contents(batches_):
-    return [parts(batch) for batch in batches_]
 
 
 def caption_features(batches_):

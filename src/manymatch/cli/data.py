@@ -13,6 +13,7 @@ from manymatch.cli import project
 from manymatch.cli.options import DatasetName, FeaturesName, PartName
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
+from manymatch.config.params import checked_url
 from manymatch.util.errors import ConfigError
 from manymatch.util.seal import seal_path
 
@@ -144,12 +145,37 @@ def scene_graphs(
 
 @commands.command()
 @writes(LAYOUT.shards, reads=[LAYOUT.captions, LAYOUT.scene_graphs, LAYOUT.features, LAYOUT.raw])
-def shards(dataset: DatasetName, features: FeaturesName, part: PartName = None) -> None:
-    """Pack features, captions and graphs into WebDataset shards: data/shards/DATASET/FEATURES."""
+def shards(
+    dataset: DatasetName,
+    features: FeaturesName,
+    part: PartName = None,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Also copy the shards to URL/FEATURES, such as s3://..."),
+    ] = None,
+) -> None:
+    """Pack features, captions and graphs into WebDataset shards: data/shards/DATASET/FEATURES.
+
+    If shards.urls in params.yaml names the data set, the shards stay at the URL.
+    """
+    from manymatch.shards import remote
     from manymatch.shards import write as stage
 
     params = project.params()
     folder, store = LAYOUT.shards(dataset, features), LAYOUT.features(dataset, features)
+    if to is None and (url := params.shards.urls.get(dataset)):
+        if part:
+            raise ConfigError(f"--part {part}: shards.urls.{dataset} names finished shards")
+        remote.write_head(url, folder, int(params.shards.cache_gb * 1e9))
+        return
+    if to is not None:
+        if part:
+            raise ConfigError(f"--part {part}: a part cannot be copied. Leave out --to")
+        try:
+            checked_url(to)
+        except ValueError as fault:
+            raise ConfigError(f"--to {to}: {fault}") from None
+        remote.require_writable(to)
     if not store.is_file():
         params.extraction_of(features)
     stage.write_shards(
@@ -162,3 +188,5 @@ def shards(dataset: DatasetName, features: FeaturesName, part: PartName = None) 
         thumbnail=params.shards.thumbnail,
         parts=project.parts(folder, part),
     )
+    if to is not None:
+        remote.upload(folder, to)

@@ -87,6 +87,11 @@ class Layout:
         return self.root / "data" / "shards" / dataset / features
 
     @property
+    def shard_cache(self) -> Path:
+        """Shards that were fetched from URLs; no stage's output."""
+        return self.root / "data" / "cache"
+
+    @property
     def indexes(self) -> Path:
         """The indexes of pictures or captions (`search.index`), each in a folder of its name."""
         return self.root / "data" / "indexes"

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -132,11 +133,31 @@ class SceneGraphs(Strict):
     batch_size: Count = 256
 
 
+def checked_url(url: str) -> str:
+    """A URL of shards. Any other text is a `ValueError`."""
+    if not (_SCHEME.match(url) and url.isprintable()):
+        raise ValueError("expected a URL, such as s3://bucket/flickr30k")
+    if url.startswith("pipe:"):
+        if "{}" not in url:
+            raise ValueError(
+                "a pipe needs {} in the place of a file, such as pipe:ssh HOST cat FOLDER/{}"
+            )
+    elif "@" in urlsplit(url).netloc or urlsplit(url).query:
+        raise ValueError("credentials come from the environment. Leave out the user and the query")
+    return url
+
+
 class Shards(Strict):
-    """Images per tar file, and the longest side of the thumbnails in them, in pixels."""
+    """Images per tar file, and the longest side of the thumbnails in them, in pixels.
+
+    `urls`: by data set, where shards are that this machine reads and does not write; each kind of
+    features is a folder below. `cache_gb`: the most gigabytes of these shards on this machine.
+    """
 
     images_per_shard: Count = 250
     thumbnail: Count = 112
+    urls: dict[Name, Annotated[str, AfterValidator(checked_url)]] = Field(default_factory=dict)
+    cache_gb: Annotated[float, Field(gt=0)] = 20
 
 
 Selection = Annotated[tuple[Count, ...], Field(min_length=1)]

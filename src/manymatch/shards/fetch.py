@@ -13,16 +13,19 @@ import contextlib
 import itertools
 import os
 import tarfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import BinaryIO
 
 from webdataset.tariterators import base_plus_ext
 
+from manymatch.shards import remote
 from manymatch.shards.index import REMEDY, Split, open_shards
 from manymatch.util.errors import DataError
+from manymatch.util.prefetch import map_ahead
 from manymatch.util.regular_file import open_regular
 from manymatch.util.seal import Seal
 
@@ -34,8 +37,18 @@ RawSample = dict[str, bytes]
 Member = tuple[int, int]
 """Position of a member's content in the tar file, and its size; -1 if it is not a plain file."""
 
-_State = tuple[Path, int, int]
-"""Path, size and time of change of an open shard."""
+_AHEAD = 2
+"""Shards at a URL that a thread fetches before they are read."""
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """An open shard; two with the same path, size and time of change are equal."""
+
+    path: Path
+    size: int
+    changed: int
+    stream: BinaryIO = field(compare=False)
 
 
 def fetch(
@@ -57,20 +70,28 @@ def fetch(
     """
     wanted, seal = sorted(positions), open_shards(folder)
     starts = [0, *itertools.accumulate(split.shard_images[shard] for shard in shards)]
-    for shard, start, end in zip(shards, starts, starts[1:], strict=False):
-        first, last = bisect.bisect_left(wanted, start), bisect.bisect_left(wanted, end)
-        numbers = {position - start for position in wanted[first:last]}
-        if numbers:
-            with _open_shard(seal, split.shards[shard]) as (stream, state):
-                samples = _samples(*state)
-                if len(samples) != end - start:
-                    raise tarfile.ReadError(f"{len(samples)} images, not {end - start}")
-                for number in sorted(numbers):
-                    yield start + number, _read(stream, *samples[number], suffixes)
+    bounds = [bisect.bisect_left(wanted, start) for start in starts]
+    needed = [place for place in range(len(shards)) if bounds[place] < bounds[place + 1]]
+    names = [split.shards[shards[place]] for place in needed]
+    opened: Generator[_Shard, None, None] = (_open(seal, name) for name in names)
+    if names and remote.source(seal, names[0]):
+        opened = map_ahead(partial(_open, seal), names, _AHEAD, threads=_AHEAD)
+    with contextlib.closing(opened):
+        for place, shard in zip(needed, opened, strict=True):
+            start, end = starts[place], starts[place + 1]
+            try:
+                with shard.stream:
+                    samples = _samples(shard)
+                    if len(samples) != end - start:
+                        raise tarfile.ReadError(f"{len(samples)} images, not {end - start}")
+                    for position in sorted(set(wanted[bounds[place] : bounds[place + 1]])):
+                        yield position, _read(shard.stream, *samples[position - start], suffixes)
+            except (OSError, EOFError, tarfile.TarError) as error:
+                raise DataError(f"{shard.path}: damaged shard ({error}). {REMEDY}") from None
 
 
 def check_shards(folder: Path, split: Split) -> None:
-    """Compare the hashes of all shards of a split with the seal.
+    """Compare the hashes of all shards of a split with the seal, but those of shards at a URL.
 
     Worker processes that are forked later need not compute the hashes again.
 
@@ -79,29 +100,26 @@ def check_shards(folder: Path, split: Split) -> None:
     """
     seal = open_shards(folder)
     for name in split.shards:
-        seal.check(name)
+        if remote.source(seal, name) is None:
+            seal.check(name)
 
 
-@contextlib.contextmanager
-def _open_shard(seal: Seal, name: str) -> Iterator[tuple[BinaryIO, _State]]:
-    """Open a shard that has the sealed content, and turn its faults into one line."""
-    path = seal.check(name)
-    try:
-        with open_regular(path) as stream:
-            status = os.fstat(stream.fileno())
-            yield stream, (path, status.st_size, status.st_mtime_ns)
-    except (OSError, EOFError, tarfile.TarError) as error:
-        raise DataError(f"{path}: damaged shard ({error}). {REMEDY}") from None
+def _open(seal: Seal, name: str) -> _Shard:
+    """Open a shard that has the sealed content."""
+    source = remote.source(seal, name)
+    stream = remote.open_cached(seal, name, *source) if source else open_regular(seal.check(name))
+    status = os.fstat(stream.fileno())
+    return _Shard(seal.path / name, status.st_size, status.st_mtime_ns, stream)
 
 
 @lru_cache(maxsize=4096)  # COCO has 450 shards, and an epoch reads each of them
-def _samples(path: Path, size: int, changed: int) -> list[tuple[str, dict[str, Member]]]:
+def _samples(shard: _Shard) -> list[tuple[str, dict[str, Member]]]:
     """Key and members of every sample of a shard.
 
-    The cache is valid while the file's `size` and time of change stay the same: every epoch needs
+    The cache is valid while the file's size and time of change stay the same: every epoch needs
     the samples, and parsing headers takes longer than reading contents.
     """
-    with open_regular(path) as stream, tarfile.open(fileobj=stream, mode="r:") as archive:
+    with tarfile.open(fileobj=shard.stream, mode="r:") as archive:
         return [
             (
                 key,

@@ -1,0 +1,300 @@
+"""Shards at a URL, which are fetched one by one to a bounded cache when they are read.
+
+The folder of such shards holds the seal and the index alone. The cache holds a note that says where
+the shards with this seal are, so that the folder has the same content wherever the shards are. A
+note belongs to the user: a folder from elsewhere cannot bring a URL or a command with it.
+
+A shard is used only if its content has the sealed SHA-256. So neither a host nor a cut connection
+can change a batch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import subprocess
+import time
+from collections.abc import Generator, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from filelock import FileLock, Timeout
+
+from manymatch.config.layout import Layout
+from manymatch.datasets.fetching.http import LEAST_SPEED, WINDOW, Final, Passing, opened
+from manymatch.shards.index import INDEX, NAME, open_shards, read_index
+from manymatch.util.errors import ConfigError, DataError, SourceError
+from manymatch.util.files import partial_path, remove, replacing, sha256, storage_errors, write_json
+from manymatch.util.json_file import read_object
+from manymatch.util.progress import say, track
+from manymatch.util.seal import Seal
+
+_CACHE = Layout().shard_cache
+_PAUSES: tuple[float, ...] = (1, 2, 4, 8, 16)
+"""Seconds between the attempts to get further bytes of a file."""
+_BLOCK = 2**20
+_HEAD_BYTES = 2**26
+"""The most bytes of a seal and of an index, which are parsed in memory."""
+_SHARD = re.compile(r"[0-9a-f]{64}-([0-9]{1,15})\.tar(\.partial)?")
+"""The name of a shard in the cache: its hash and its bytes, which an unfinished one reserves."""
+
+
+def write_head(url: str, folder: Path, cache_bytes: int) -> None:
+    """Write the seal and the index of shards to `folder`, and note where the shards are.
+
+    Args:
+        url: the place above a folder with the name of `folder`, which holds the shards; a text with
+            `{}` stands for the URL of each file.
+        cache_bytes: the most bytes of the cache.
+
+    Raises:
+        DataError, SourceError: the host has other files, or gives none.
+    """
+    with replacing(folder) as head:
+        head.mkdir()
+        _download(_address(url, folder, NAME), head / NAME, _HEAD_BYTES)
+        try:
+            seal = open_shards(head)
+            size = seal.sizes.get(INDEX, _HEAD_BYTES)
+            if size >= _HEAD_BYTES:
+                raise DataError(f"{head}: the seal names no {INDEX}, or one that is too large")
+            _download(_address(url, folder, INDEX), head / INDEX, size, seal.hashes[INDEX])
+            index = read_index(head)
+            for split in index.splits.values():
+                for name, images in zip(split.shards, split.shard_images, strict=True):
+                    if 1024 * images > seal.sizes.get(name, 0):  # a header and a content each
+                        raise DataError(f"{head}: the seal has no '{name}' of {images} images")
+        except DataError as error:
+            raise DataError(str(error).replace(str(head), url)) from None
+        write_json(_note(head), {"url": url, "bytes": cache_bytes})
+    images = sum(split.images for split in index.splits.values())
+    say(f"{folder}: the index of {images:,} images, whose shards are at {url}")
+
+
+def upload(folder: Path, url: str) -> None:
+    """Copy the shards in `folder` to a folder with its name at `url`. The seal comes last, because
+    readers need the seal first. A host that does not take the files is a `SourceError`."""
+    index = read_index(folder)
+    names = [name for split in index.splits.values() for name in split.shards]
+    for name in track([*names, INDEX, NAME], f"upload to {url}"):
+        address = _address(url, folder, name)
+        system, path = _file_system(address)
+        try:
+            system.put_file(str(folder / name), path)
+        except Exception as error:  # each driver has errors of its own
+            raise SourceError(f"{address}: {_told(error)}. Run the command again") from None
+
+
+def require_writable(url: str) -> None:
+    """A `ConfigError` if `upload` cannot write to this scheme, or a package is missing."""
+    if url.startswith(("http:", "https:", "pipe:")):
+        raise ConfigError(f"--to {url}: this scheme cannot be written. Name another, such as s3://")
+    _file_system(url)
+
+
+def source(seal: Seal, name: str) -> tuple[str, int] | None:
+    """The URL of a shard that is not in the folder, and the most bytes of the cache; None if the
+    shard is there or nothing is known of a URL."""
+    here = (seal.path / name).is_file() or name not in seal.hashes
+    if here or not (note := _note(seal.path)).is_file():
+        return None
+    content = read_object(note)
+    return _address(content["url"], seal.path, name), content["bytes"]
+
+
+def open_cached(seal: Seal, name: str, url: str, most: int) -> BinaryIO:
+    """Open a shard in the cache, which is fetched first if necessary. The stream stays valid when
+    another process removes the shard from the cache.
+
+    Args:
+        url, most: see `source`.
+
+    Raises:
+        ConfigError: the cache is too small for the shard.
+        DataError, SourceError: the host has another content, or does not give any.
+    """
+    size, digest = seal.sizes[name], seal.hashes[name]
+    if size > most:
+        raise ConfigError(
+            f"{url}: the shard has {size / 1e9:.1f} GB, more than the cache. Raise shards.cache_gb "
+            "in params.yaml and run the stage 'shards' again"
+        )
+    target = _CACHE / f"{digest}-{size}.tar"
+    cached = Seal(_CACHE, {target.name: size}, {target.name: digest}, seal.remedy)
+    with contextlib.suppress(DataError, FileNotFoundError):
+        return _open(cached, target.name)
+    with storage_errors(target), _lock(target.name):
+        with contextlib.suppress(DataError, FileNotFoundError):  # another process has fetched it
+            return _open(cached, target.name)
+        remove(target)
+        unfinished = partial_path(target)
+        _reserve(unfinished, size, most)
+        _download(url, unfinished, size, digest)
+        stream = unfinished.open("rb")
+        unfinished.replace(target)
+        return stream
+
+
+def _note(folder: Path) -> Path:
+    """The note about the shards whose head is in `folder`."""
+    return _CACHE / f"{sha256(folder / NAME)}.json"
+
+
+def _address(url: str, folder: Path, name: str) -> str:
+    """The URL of a file of the shards in `folder`."""
+    file = f"{folder.name}/{name}"
+    return url.replace("{}", shlex.quote(file)) if "{}" in url else f"{url.rstrip('/')}/{file}"
+
+
+def _open(cached: Seal, name: str) -> BinaryIO:
+    """Open a whole shard in the cache, and note the time of use, by which shards are removed."""
+    path = cached.check(name)
+    stream = path.open("rb")
+    os.utime(stream.fileno(), ns=(time.time_ns(), os.fstat(stream.fileno()).st_mtime_ns))
+    return stream
+
+
+def _lock(name: str) -> FileLock:
+    """The lock of a shard that is fetched. The first byte of the hash bounds the lock files."""
+    return FileLock(_CACHE / f"{name[:2]}.lock.partial", fallback_to_soft=False)
+
+
+def _reserve(unfinished: Path, size: int, most: int) -> None:
+    """Remove the shards that were used longest ago, until there is room for `size` bytes."""
+    while True:
+        with FileLock(_CACHE / "room.lock.partial", fallback_to_soft=False):
+            matches = [_SHARD.fullmatch(path.name) for path in _CACHE.iterdir()]
+            others = {_CACHE / match[0]: int(match[1]) for match in matches if match}
+            others.pop(unfinished, None)
+            excess = size - most + sum(others.values())
+            for path in sorted(others, key=_last_use):
+                if excess > 0:
+                    with contextlib.suppress(Timeout), contextlib.ExitStack() as stack:
+                        # An unfinished shard may be at work. The caller holds its own lock.
+                        if path.suffix == ".partial" and path.name[:2] != unfinished.name[:2]:
+                            stack.enter_context(_lock(path.name).acquire(blocking=False))
+                        path.unlink(missing_ok=True)
+                        excess -= others[path]
+            if excess <= 0:
+                unfinished.touch()
+                return
+        time.sleep(0.1)  # until the downloads of other processes have ended
+
+
+def _last_use(path: Path) -> int:
+    try:
+        return path.stat().st_atime_ns
+    except FileNotFoundError:  # another process has finished it
+        return time.time_ns()
+
+
+def _download(url: str, path: Path, size: int, digest: str | None = None) -> None:
+    """Fetch a file, and go on after the bytes in `path`, if the hash of the file is known.
+
+    Args:
+        size: the bytes of the file, without a hash the most bytes.
+    """
+    pauses, whole = iter(_PAUSES), False
+    while True:
+        held = path.stat().st_size if path.exists() and digest else 0
+        held = held if held <= size else 0
+        whole |= held == 0
+        try:
+            with path.open("r+b" if held else "wb") as stream:
+                if held < size:
+                    _fill(stream, url, held, size)
+                if digest and stream.seek(0, os.SEEK_END) < size:
+                    raise Passing(f"connection cut after {stream.tell():,} of {size:,} bytes")
+            if digest in (None, sha256(path)):
+                return
+            remove(path)
+            if whole:
+                raise Final("the content differs from the seal. Write these shards again")
+        except Final as fault:
+            raise SourceError(f"{url}: {fault}") from None
+        except Passing as fault:
+            if path.stat().st_size >= held + LEAST_SPEED * WINDOW:
+                pauses = iter(_PAUSES)
+            pause = next(pauses, None)
+            if pause is None:
+                raise SourceError(f"{url}: {fault}. Check the network and the URL") from None
+            say(f"{url}: {fault}; trying again in {pause:g} s")
+            time.sleep(pause)
+
+
+def _fill(stream: BinaryIO, url: str, start: int, size: int) -> None:
+    """Write the bytes of a file from `start` on; a host without range requests begins at 0."""
+    received, since = 0, time.monotonic()
+    with contextlib.closing(_read(url, start)) as blocks:
+        for position, block in blocks:
+            if position + len(block) > size:
+                raise Final(f"the file has more than the expected {size:,} bytes")
+            if not received:
+                stream.seek(position)
+                stream.truncate()
+            stream.write(block)
+            received += len(block)
+            if (seconds := time.monotonic() - since) > WINDOW:
+                if received < LEAST_SPEED * seconds:
+                    raise Passing(f"only {received:,} bytes in {seconds:.0f} s")
+                received, since = 1, time.monotonic()
+
+
+def _read(url: str, start: int) -> Generator[tuple[int, bytes], None, None]:
+    """The blocks of a file with their positions, from `start` or from 0 on."""
+    with contextlib.ExitStack() as stack:
+        if url.startswith(("http:", "https:")):
+            answer = stack.enter_context(opened(url, start, None))
+            start, blocks = answer.start, answer.blocks
+        elif url.startswith("pipe:"):
+            start, blocks = 0, _piped(url.removeprefix("pipe:"))
+        else:
+            blocks = _stored(url, start)
+        for block in blocks:
+            yield start, block
+            start += len(block)
+
+
+def _piped(command: str) -> Iterator[bytes]:
+    """What a command of the user prints."""
+    nothing, pipe = subprocess.DEVNULL, subprocess.PIPE
+    with subprocess.Popen(command, shell=True, stdin=nothing, stdout=pipe) as process:
+        assert process.stdout is not None
+        yield from iter(partial(process.stdout.read, _BLOCK), b"")
+    if process.returncode:
+        raise Passing(f"the command has ended with the code {process.returncode}")
+
+
+def _stored(url: str, start: int) -> Iterator[bytes]:
+    """A file of a file system that fsspec knows, from `start` on."""
+    system, path = _file_system(url)
+    try:
+        with system.open(path, "rb") as stream:
+            stream.seek(start)
+            yield from iter(partial(stream.read, _BLOCK), b"")
+    except (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError) as error:
+        raise Final(f"not there or refused ({_told(error)}). Check the URL") from None
+    except Exception as error:  # each driver has errors of its own
+        kind = Final if "Credentials" in type(error).__name__ else Passing
+        raise kind(_told(error)) from None
+
+
+def _told(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _file_system(url: str) -> tuple[Any, str]:
+    """The file system of a URL, by fsspec, and the path in it. The credentials come from the
+    environment."""
+    from fsspec.core import url_to_fs
+
+    try:
+        options = {"auto_mkdir": True} if url.startswith("file:") else {}
+        system: tuple[Any, str] = url_to_fs(url, **options)
+    except Exception as error:  # each driver has errors of its own
+        advice = "Correct the scheme or install its package (for s3: manymatch[remotes])"
+        raise ConfigError(f"{url}: {_told(error)}. {advice}") from None
+    return system

@@ -1,0 +1,215 @@
+"""Shards at a URL give the batches, weights and metrics of shards on the disk."""
+
+import multiprocessing
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from command_line import configured, fails, run
+from killing import kill_during
+from served_shards import CACHE, PLENTY, epochs, head_of, served
+from tiny_data import TinyData
+from tiny_run import Run, preset
+
+from manymatch.batch.vocabulary import Vocabulary
+from manymatch.cli.project import LAYOUT
+from manymatch.search.index.feature_sources import ShardFolder
+from manymatch.shards import remote
+from manymatch.shards.read import batches, samples
+from manymatch.util.seal import open_sealed
+
+pytestmark = pytest.mark.usefixtures("away")
+
+
+def in_cache():
+    return sum(path.stat().st_size for path in CACHE.glob("*.tar*"))
+
+
+CUT = {"cut": 9_000}
+SERVERS = {
+    "without ranges": ((), {"ranges": False}),
+    "without lengths": ((), {"ranges": False, "length": False, "etag": None}),
+    "503 first": (("503 Service Unavailable",) * 2, {}),
+    "cut, then resumed": ((CUT, CUT), {}),
+    "cut without ranges": ((CUT | {"ranges": False},), {"ranges": False}),
+    "cut before the first byte": (({"cut": 0},), {}),
+}
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_web_server_gives_the_batches_of_the_disk(sharded, name):
+    first, later = SERVERS[name]
+    with head_of(sharded.shards, served(sharded.shards, *first, **later)) as (server, local):
+        assert epochs(sharded, local) == epochs(sharded, sharded.shards)
+        assert list(map(repr, samples(local, "test"))) == list(
+            map(repr, samples(sharded.shards, "test"))
+        )
+        items = [list(ShardFolder(place, None).entries()) for place in (local, sharded.shards)]
+        assert items[0] == items[1]
+        asked = len(server.asked)
+        epochs(sharded, local)
+        assert len(server.asked) == asked  # all shards are in the cache
+        assert not list(CACHE.glob("*.tar.partial"))
+        if name == "cut, then resumed":
+            assert "bytes=9000-" in server.asked and "bytes=18000-" in server.asked
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_cache_is_bounded(sharded, workers):
+    largest = max(path.stat().st_size for path in sharded.shards.glob("*.tar"))
+    with head_of(sharded.shards, served(sharded.shards), 3 * largest) as (_, local):
+        assert epochs(sharded, local, workers) == epochs(sharded, sharded.shards)
+        assert 0 < in_cache() <= 3 * largest
+
+
+def test_unfinished_shards_of_killed_processes_give_way(sharded):
+    """And so does one whose lock the reader holds for another shard."""
+    largest = max(path.stat().st_size for path in sharded.shards.glob("*.tar"))
+    with head_of(sharded.shards, served(sharded.shards), 2 * largest) as (_, local):
+        for byte in range(256):
+            (CACHE / f"{byte:02x}{'0' * 62}-{largest}.tar.partial").write_bytes(b"x")
+        assert epochs(sharded, local) == epochs(sharded, sharded.shards)
+        assert in_cache() <= 2 * largest
+
+
+def test_a_training_from_a_server_has_the_same_bytes(sharded, tmp_path):
+    """Of weights, curves and metrics, with a cache that holds a part of the shards."""
+    Run(tmp_path / "disk", sharded).train(preset(features_in="shards"))
+    largest = max(path.stat().st_size for path in sharded.shards.glob("*.tar"))
+    with head_of(sharded.shards, served(sharded.shards), 4 * largest) as (_, local):
+        away = TinyData(sharded.folder)
+        away.shards = local
+        Run(tmp_path / "url", away).train(preset(features_in="shards"))
+    assert Run(tmp_path / "url", away).outputs() == Run(tmp_path / "disk", sharded).outputs()
+
+
+def share_of(sharded, local, rank, queue):
+    queue.put([batch.image_ids for batch in batches_of(sharded, local, rank)])
+
+
+def batches_of(sharded, local, rank):
+    words = Vocabulary.load(sharded.vocabulary)
+    return batches(local, "train", words, 3, shuffle=(0, 0), rank=rank, world=2)
+
+
+def test_two_processes_see_each_image_once(sharded):
+    """And fetch each shard once, because they share the cache."""
+    with head_of(sharded.shards, served(sharded.shards)) as (server, local):
+        asked, queue = len(server.asked), multiprocessing.Queue()
+        ranks = [
+            multiprocessing.Process(target=share_of, args=(sharded, local, rank, queue))
+            for rank in range(2)
+        ]
+        for process in ranks:
+            process.start()
+        names = [name for _ in ranks for batch in queue.get(timeout=60) for name in batch]
+        for process in ranks:
+            process.join()
+        assert len(server.asked) == asked + 12
+    assert sorted(names) == sorted(sample.image_id for sample in samples(sharded.shards, "train"))
+
+
+@pytest.mark.parametrize("left", ["whole", "half", "damaged", "longer", "damaged in the cache"])
+def test_what_a_killed_process_leaves_is_used_or_fetched_again(sharded, left):
+    with head_of(sharded.shards, served(sharded.shards)) as (server, local):
+        seal = open_sealed(local, "", whole_bytes=None)
+        for name in seal.hashes:
+            if not name.endswith(".tar"):
+                continue
+            content = (sharded.shards / name).read_bytes()
+            content = {
+                "whole": content,
+                "half": content[:5000],
+                "damaged": b"x" * 5000,
+                "longer": content + b"x",
+                "damaged in the cache": content[::-1],
+            }[left]
+            ending = "" if left == "damaged in the cache" else ".partial"
+            (CACHE / f"{seal.hashes[name]}-{seal.sizes[name]}.tar{ending}").write_bytes(content)
+        server.asked.clear()
+        assert epochs(sharded, local) == epochs(sharded, sharded.shards)
+        resumed = {"whole": [], "half": ["bytes=5000-"] * 12}
+        assert left not in resumed or server.asked == resumed[left]
+
+
+def test_a_kill_loses_nothing(sharded):
+    with head_of(sharded.shards, served(sharded.shards)) as (_, local):
+        for call in (1, 3):
+            kill_during(lambda: epochs(sharded, local), "manymatch.shards.remote.sha256", call)
+        assert epochs(sharded, local) == epochs(sharded, sharded.shards)
+
+
+@pytest.mark.parametrize("scheme", ["file", "pipe"])
+def test_other_schemes(sharded, scheme, tmp_path):
+    away = tmp_path / "away"
+    remote.upload(sharded.shards, f"file://{away}")
+    assert {p.name: p.read_bytes() for p in (away / "grid").iterdir()} == {
+        p.name: p.read_bytes() for p in sharded.shards.iterdir()
+    }
+    url = f"file://{away}" if scheme == "file" else f"pipe:cat {away}/{{}}"
+    remote.write_head(url, Path("grid"), PLENTY)
+    assert epochs(sharded, Path("grid")) == epochs(sharded, sharded.shards)
+
+
+REFUSED = {
+    "--part 1/2": "finished shards",
+    "--part 1/2 --to file:///x": "--to",
+    "--to bucket": "expected a URL",
+    "--to s3://me:secret@bucket": "environment",
+    "--to pipe:cat": "{}",
+    "--to http://127.0.0.1:1": "cannot be written",
+}
+
+
+def test_the_command_writes_to_a_url_and_reads_from_it(sharded, root, tmp_path, monkeypatch, capfd):
+    configured(root, tmp_path, monkeypatch)
+    settings = yaml.safe_load(Path("params.yaml").read_text())
+    settings["shards"] = {"images_per_shard": 4, "thumbnail": 16}
+    Path("params.yaml").write_text(yaml.safe_dump(settings))
+    for source, target in {
+        sharded.captions: LAYOUT.captions("scenes"),
+        sharded.graphs: LAYOUT.scene_graphs("scenes"),
+        sharded.store: LAYOUT.features("scenes", "grid"),
+    }.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+    shutil.copytree(sharded.raw, LAYOUT.raw("scenes"))
+    run(f"shards scenes grid --to file://{tmp_path}/away", monkeypatch)
+    local = LAYOUT.shards("scenes", "grid")
+    written = shutil.copytree(local, tmp_path / "written")
+
+    settings["shards"]["urls"] = {"scenes": f"file://{tmp_path}/away"}
+    Path("params.yaml").write_text(yaml.safe_dump(settings))
+    run("shards scenes grid", monkeypatch)
+    assert not list(local.glob("*.tar"))
+    assert epochs(sharded, local) == epochs(sharded, written)
+    for words, told in REFUSED.items():
+        assert told in fails(f"shards scenes grid {words}", monkeypatch, capfd)
+
+
+def test_an_s3_server(sharded, monkeypatch):
+    moto, boto3 = pytest.importorskip("moto.server"), pytest.importorskip("boto3")
+    pytest.importorskip("s3fs")
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    url = "http://{}:{}".format(*server.get_host_and_port())
+    names = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL"
+    for name, value in zip(names, ("key", "secret", "us-east-1", url), strict=True):
+        monkeypatch.setenv(name, value)
+    try:
+        boto3.client("s3").create_bucket(Bucket="bucket")
+        remote.upload(sharded.shards, "s3://bucket/tiny")
+        remote.write_head("s3://bucket/tiny", Path("grid"), PLENTY)
+        for workers in (0, 2):
+            assert epochs(sharded, Path("grid"), workers) == epochs(sharded, sharded.shards)
+    finally:
+        server.stop()
+
+
+def test_an_import_loads_no_fsspec():
+    code = "import manymatch, manymatch.shards.remote, sys; print(manymatch.__file__ and 0)"
+    output = subprocess.run([sys.executable, "-X", "importtime", "-c", code], capture_output=True)
+    assert b"fsspec" not in output.stderr

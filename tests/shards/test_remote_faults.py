@@ -1,0 +1,121 @@
+"""A host of shards that stays away, damages or lies ends a command with one line."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import scripted_server
+from hashed_files import edit, reseal
+from scripted_server import head, serving
+from served_shards import CACHE, PLENTY, epochs, head_of, served
+
+from manymatch.shards import remote
+from manymatch.util.errors import ManyMatchError
+
+pytestmark = pytest.mark.usefixtures("away")
+
+
+HOSTS = {
+    "http://127.0.0.1:1/a": "connect",
+    "file:///none/such": "No such file",
+    "pipe:exit 3 {}": "code 3",
+    "nosuch://a/b": "nosuch",
+    "gs://a/b": "gcsfs",
+}
+
+
+@pytest.mark.parametrize("url", HOSTS)
+def test_a_host_that_stays_away_is_one_line(url):
+    with pytest.raises(ManyMatchError, match=f"(?i){HOSTS[url]}") as caught:
+        remote.write_head(url, Path("grid"), PLENTY)
+    assert url.partition(" ")[0] in str(caught.value)
+    assert not list(Path().iterdir())
+
+
+def outside(folder):
+    edit(folder / "index.json", splits={"train": dict(_SPLIT, shards=["../a.tar"])})
+    reseal(folder)
+
+
+def many(folder):
+    edit(folder / "index.json", splits={"train": dict(_SPLIT, shard_images=[10**9], images=10**9)})
+    reseal(folder)
+
+
+_SPLIT = {"shards": ["train-000000.tar"], "shard_images": [4], "images": 4, "captions": 12}
+HEADS = {
+    "no seal": (lambda folder: (folder / "SEAL.json").unlink(), "404"),
+    "no JSON": (lambda folder: (folder / "SEAL.json").write_bytes(b"\x80\x04."), "JSON"),
+    "another index": (lambda folder: (folder / "index.json").write_text("{}"), "seal|cut"),
+    "a shard elsewhere": (outside, "index"),
+    "more images than bytes": (many, "1000000000 images"),
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_hostile_head_is_one_line(sharded, name, tmp_path):
+    change, words = HEADS[name]
+    change(shutil.copytree(sharded.shards, tmp_path / "site") and tmp_path / "site")
+    with (
+        serving(served(tmp_path / "site")) as server,
+        pytest.raises(ManyMatchError, match=words) as caught,
+    ):
+        remote.write_head(server.url.removesuffix("/file.bin"), Path("grid"), PLENTY)
+    assert "127.0.0.1" in str(caught.value)
+    assert [path.name for path in Path().iterdir()] == ["site"]
+
+
+SHARDS = {
+    "other content": (lambda content: content[::-1], "differs from the seal"),
+    "too long": (lambda content: content + b"x", "more than the expected"),
+    "cut for ever": (lambda content: content[:-1], "cut after"),
+}
+
+
+@pytest.mark.parametrize("name", SHARDS)
+def test_a_hostile_shard_is_one_line(sharded, name, tmp_path):
+    change, words = SHARDS[name]
+    site = shutil.copytree(sharded.shards, tmp_path / "site")
+    with head_of(site, served(site, ranges=False)) as (_, local):
+        for path in site.glob("*.tar"):
+            path.write_bytes(change(path.read_bytes()))
+        with pytest.raises(ManyMatchError, match=words):
+            epochs(sharded, local)
+        assert not list(CACHE.glob("*.tar"))
+
+
+def test_a_shard_larger_than_the_cache_is_one_line(sharded):
+    with (
+        head_of(sharded.shards, served(sharded.shards), 1000) as (_, local),
+        pytest.raises(ManyMatchError, match=r"cache_gb"),
+    ):
+        epochs(sharded, local)
+
+
+def test_a_slow_host_is_left(sharded, monkeypatch):
+    monkeypatch.setattr(remote, "WINDOW", 0.1)
+    monkeypatch.setattr(remote, "LEAST_SPEED", 10**6)
+
+    def slowly(request):
+        content = (sharded.shards / request.split()[1].removeprefix("/grid/")).read_bytes()
+        yield head(f"Content-Length: {len(content)}")
+        if not request.split()[1].endswith(".tar"):
+            yield content
+        yield from scripted_server.slowly([content[:1]] * 1000)
+
+    with (
+        head_of(sharded.shards, slowly) as (_, local),
+        pytest.raises(ManyMatchError, match="only"),
+    ):
+        epochs(sharded, local)
+
+
+def test_a_folder_from_elsewhere_names_no_url(sharded, tmp_path):
+    """The note of the URL is the user's: without it nothing is fetched."""
+    with head_of(sharded.shards, served(sharded.shards)) as (_, local):
+        shutil.rmtree(CACHE)
+        (local / "note.json").write_text(json.dumps({"url": "pipe:touch here {}", "bytes": 10**9}))
+        with pytest.raises(ManyMatchError, match="no such file"):
+            epochs(sharded, local)
+    assert not Path("here").exists()
