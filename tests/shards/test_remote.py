@@ -150,8 +150,8 @@ def test_other_schemes(sharded, scheme, tmp_path):
         p.name: p.read_bytes() for p in sharded.shards.iterdir()
     }
     url = f"file://{away}" if scheme == "file" else f"pipe:cat {away}/{{}}"
-    remote.write_head(url, Path("grid"), PLENTY)
-    assert epochs(sharded, Path("grid")) == epochs(sharded, sharded.shards)
+    remote.write_head(url, Path("tiny/grid"), PLENTY)
+    assert epochs(sharded, Path("tiny/grid")) == epochs(sharded, sharded.shards)
 
 
 REFUSED = {
@@ -202,9 +202,9 @@ def test_an_s3_server(sharded, monkeypatch):
     try:
         boto3.client("s3").create_bucket(Bucket="bucket")
         remote.upload(sharded.shards, "s3://bucket/tiny")
-        remote.write_head("s3://bucket/tiny", Path("grid"), PLENTY)
+        remote.write_head("s3://bucket/tiny", Path("tiny/grid"), PLENTY)
         for workers in (0, 2):
-            assert epochs(sharded, Path("grid"), workers) == epochs(sharded, sharded.shards)
+            assert epochs(sharded, Path("tiny/grid"), workers) == epochs(sharded, sharded.shards)
     finally:
         server.stop()
 

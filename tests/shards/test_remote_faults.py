@@ -1,17 +1,20 @@
 """A host of shards that stays away, damages or lies ends a command with one line."""
 
+import io
 import json
 import shutil
+import tarfile
 from pathlib import Path
 
 import pytest
 import scripted_server
 from hashed_files import edit, reseal
-from scripted_server import head, serving
+from scripted_server import head, header, serving
 from served_shards import CACHE, PLENTY, epochs, head_of, served
 
 from manymatch.shards import remote
-from manymatch.util.errors import ManyMatchError
+from manymatch.util.errors import DataError, ManyMatchError
+from manymatch.util.json_file import content_hash
 
 pytestmark = pytest.mark.usefixtures("away")
 
@@ -28,9 +31,9 @@ HOSTS = {
 @pytest.mark.parametrize("url", HOSTS)
 def test_a_host_that_stays_away_is_one_line(url):
     with pytest.raises(ManyMatchError, match=f"(?i){HOSTS[url]}") as caught:
-        remote.write_head(url, Path("grid"), PLENTY)
+        remote.write_head(url, Path("tiny/grid"), PLENTY)
     assert url.partition(" ")[0] in str(caught.value)
-    assert not list(Path().iterdir())
+    assert not list(Path().rglob("grid*"))
 
 
 def outside(folder):
@@ -43,6 +46,23 @@ def many(folder):
     reseal(folder)
 
 
+def renamed(**names):
+    return lambda folder: edit(folder / "index.json", **names)
+
+
+def hashed_as(text):
+    """The seal names another text as the hash of a shard."""
+
+    def change(folder):
+        content = json.loads((folder / "SEAL.json").read_text())
+        del content["seal_sha256"]
+        content["files"]["train-000000.tar"]["sha256"] = text
+        content["seal_sha256"] = content_hash(content)
+        (folder / "SEAL.json").write_text(json.dumps(content))
+
+    return change
+
+
 _SPLIT = {"shards": ["train-000000.tar"], "shard_images": [4], "images": 4, "captions": 12}
 HEADS = {
     "no seal": (lambda folder: (folder / "SEAL.json").unlink(), "404"),
@@ -50,6 +70,9 @@ HEADS = {
     "another index": (lambda folder: (folder / "index.json").write_text("{}"), "seal|cut"),
     "a shard elsewhere": (outside, "index"),
     "more images than bytes": (many, "1000000000 images"),
+    "another data set": (renamed(dataset="other"), "shards of other/grid, not of tiny/grid"),
+    "other features": (renamed(features="butd"), "shards of tiny/butd.*shards.urls.tiny"),
+    "a hash outside the cache": (hashed_as("../../victim"), "the hash"),
 }
 
 
@@ -61,9 +84,9 @@ def test_a_hostile_head_is_one_line(sharded, name, tmp_path):
         serving(served(tmp_path / "site")) as server,
         pytest.raises(ManyMatchError, match=words) as caught,
     ):
-        remote.write_head(server.url.removesuffix("/file.bin"), Path("grid"), PLENTY)
+        remote.write_head(server.url.removesuffix("/file.bin"), Path("tiny/grid"), PLENTY)
     assert "127.0.0.1" in str(caught.value)
-    assert [path.name for path in Path().iterdir()] == ["site"]
+    assert not list(Path("tiny").iterdir())
 
 
 SHARDS = {
@@ -83,6 +106,58 @@ def test_a_hostile_shard_is_one_line(sharded, name, tmp_path):
         with pytest.raises(ManyMatchError, match=words):
             epochs(sharded, local)
         assert not list(CACHE.glob("*.tar"))
+
+
+def hostile_tar(**headers):
+    """A tar file with PAX headers that `tarfile` cannot read."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        member = tarfile.TarInfo("00000000.json")
+        member.pax_headers = {f"GNU.sparse.{name}": value for name, value in headers.items()}
+        archive.addfile(member)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("headers", [{"map": "x,y"}, {"major": "1", "minor": "0"}])
+def test_a_hostile_tar_is_one_line(sharded, headers, tmp_path):
+    site = shutil.copytree(sharded.shards, tmp_path / "site")
+    for path in site.glob("*.tar"):
+        path.write_bytes(hostile_tar(**headers))
+    reseal(site)
+    with head_of(site, served(site)) as (_, local), pytest.raises(DataError) as caught:
+        epochs(sharded, local)
+    assert "damaged shard" in str(caught.value)
+
+
+def test_a_seal_that_is_always_cut_ends_after_a_bounded_number_of_attempts():
+    with (
+        serving(scripted_server.file(bytes(100_000), cut=30_000)) as server,
+        pytest.raises(ManyMatchError, match="closed"),
+    ):
+        remote.write_head(server.url.removesuffix("/file.bin"), Path("tiny/grid"), PLENTY)
+    assert len(server.asked) == 4  # the first one and one after each pause
+
+
+def test_a_shard_that_is_always_cut_and_begun_again_ends(sharded, monkeypatch):
+    """Each answer has as many bytes as an attempt with progress, and then the host refuses to go
+    on."""
+    monkeypatch.setattr(remote, "LEAST_SPEED", 100)
+    cut = served(sharded.shards, {}, cut=5_000, ranges=False)
+
+    def answer(request):
+        if header(request, "Range"):
+            return [head("Content-Length: 0", status="416 Range Not Satisfiable")]
+        return cut(request)
+
+    with serving(answer) as server:
+        url = server.url.removesuffix("/file.bin")
+        remote.write_head(url, Path("tiny/grid"), PLENTY)
+        server.asked.clear()
+        seal = open_shards(Path("tiny/grid"))
+        digest, size = seal.hashes["train-000000.tar"], seal.sizes["train-000000.tar"]
+        with pytest.raises(ManyMatchError, match="cut|closed"):
+            remote._download(f"{url}/grid/train-000000.tar", CACHE / "x", size, digest)
+        assert len(server.asked) < 12
 
 
 def test_a_shard_larger_than_the_cache_is_one_line(sharded):

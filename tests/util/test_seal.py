@@ -16,6 +16,7 @@ from manymatch.util.json_file import content_hash
 from manymatch.util.seal import check_if_sealed, open_sealed, sealed
 
 REMEDY = "Run the stage again"
+ZEROS = "0" * 64
 CHANGES = {
     *(f"os.{name}" for name in ("rename", "remove", "mkdir", "rmdir")),
     "ctypes.dlsym",
@@ -98,11 +99,11 @@ def test_equal_content_gives_equal_seals_that_name_all_files(tmp_path):
 
 
 def test_a_hash_that_the_block_knows_is_taken(tmp_path):
-    with sealed(tmp_path / "x.bin", known={"x.bin": "0"}) as file:
+    with sealed(tmp_path / "x.bin", known={"x.bin": ZEROS}) as file:
         file.write_text("x")
     with pytest.raises(DataError, match="differs from the seal"):
         open_sealed(tmp_path / "x.bin", REMEDY)
-    assert open_sealed(tmp_path / "x.bin", REMEDY, whole_bytes=0).hashes == {"x.bin": "0"}
+    assert open_sealed(tmp_path / "x.bin", REMEDY, whole_bytes=0).hashes == {"x.bin": ZEROS}
 
 
 @pytest.mark.parametrize("name", ["a", "deep/b", seal.NAME])
@@ -159,8 +160,13 @@ def own(**changes):
         (own(files={"a": {"bytes": "many", "sha256": ""}}), "damaged or no seal"),
         (own(files={"../a": {"bytes": 1, "sha256": ""}}), "the name '../a'"),
         (own(files={"/etc/passwd": {"bytes": 1, "sha256": ""}}), "the name '/etc/passwd'"),
-        (own(files={"none": {"bytes": 1, "sha256": ""}}), "none: no such file"),
-        (own(files={"pipe": {"bytes": 0, "sha256": ""}}), "pipe"),
+        (own(files={"none": {"bytes": 1, "sha256": ZEROS}}), "none: no such file"),
+        (own(files={"pipe": {"bytes": 0, "sha256": ZEROS}}), "pipe"),
+        *(
+            (own(files={"a": {"bytes": 1, "sha256": text}}), r"SEAL\.json.*the hash")
+            for text in ("/etc/passwd", f"../{'0' * 61}", "A" * 64, f"{ZEROS}\n", "a\0b", "")
+        ),
+        (own(files={"a": {"bytes": 1, "sha256": 5}}), "damaged or no seal"),
     ],
 )
 def test_what_is_no_seal_is_one_line_with_the_remedy(tmp_path, content, expected):

@@ -172,7 +172,7 @@ def shards(
         if part:
             raise ConfigError(f"--part {part}: a part cannot be copied. Leave out --to")
         try:
-            checked_url(to)
+            to = checked_url(to)
         except ValueError as fault:
             raise ConfigError(f"--to {to}: {fault}") from None
         remote.require_writable(to)

@@ -134,9 +134,11 @@ class SceneGraphs(Strict):
 
 
 def checked_url(url: str) -> str:
-    """A URL of shards. Any other text is a `ValueError`."""
+    """A URL of shards, with its scheme in lower case. Any other text is a `ValueError`."""
     if not (_SCHEME.match(url) and url.isprintable()):
         raise ValueError("expected a URL, such as s3://bucket/flickr30k")
+    scheme, _, rest = url.partition(":")
+    url = f"{scheme.lower()}:{rest}"
     if url.startswith("pipe:"):
         if "{}" not in url:
             raise ValueError(
@@ -157,7 +159,7 @@ class Shards(Strict):
     images_per_shard: Count = 250
     thumbnail: Count = 112
     urls: dict[Name, Annotated[str, AfterValidator(checked_url)]] = Field(default_factory=dict)
-    cache_gb: Annotated[float, Field(gt=0)] = 20
+    cache_gb: Annotated[float, Field(gt=0, le=1_000_000)] = 20
 
 
 Selection = Annotated[tuple[Count, ...], Field(min_length=1)]

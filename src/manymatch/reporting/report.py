@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from manymatch.config.preset import Preset, read_preset
+from manymatch.config.preset import Preset
+from manymatch.config.strict import read_yaml, validate
 from manymatch.reporting import page
 from manymatch.reporting.dvc_plots import curve_tables
 from manymatch.reporting.page import all_sections
@@ -36,7 +37,7 @@ def report(reports: Path, plans: Path, presets: Path | None = None) -> list[Run]
     Raises:
         DataError: there is no result, or a file is malformed. The message is one line with the
             file. Earlier outputs then stay as they were.
-        ConfigError: a claim is wrong; as for a malformed file.
+        ConfigError: a claim or a preset is wrong; as for a malformed file.
     """
     results = replace(read(reports, plans), published=_published(presets) if presets else {})
     with working("draw the pages"):
@@ -73,12 +74,11 @@ def report(reports: Path, plans: Path, presets: Path | None = None) -> list[Run]
 
 def _published(presets: Path) -> dict[str, Preset]:
     """The presets with the settings of papers, by their files."""
-    paths = [
-        path
+    return {
+        f"presets/{path.parent.name}/{path.name}": validate(Preset, stated, str(path))
         for path in sorted(presets.glob("*/*.yaml"))
-        if "\nsetting: reproduced\n" in path.read_text(encoding="utf-8")
-    ]
-    return {f"presets/{path.parent.name}/{path.name}": read_preset(path) for path in paths}
+        if (stated := read_yaml(path)).get("setting") == "reproduced"
+    }
 
 
 def read(reports: Path, plans: Path) -> AllResults:

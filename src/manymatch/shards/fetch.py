@@ -24,7 +24,7 @@ from webdataset.tariterators import base_plus_ext
 
 from manymatch.shards import remote
 from manymatch.shards.index import REMEDY, Split, open_shards
-from manymatch.util.errors import DataError
+from manymatch.util.errors import DataError, told
 from manymatch.util.prefetch import map_ahead
 from manymatch.util.regular_file import open_regular
 from manymatch.util.seal import Seal
@@ -86,8 +86,8 @@ def fetch(
                         raise tarfile.ReadError(f"{len(samples)} images, not {end - start}")
                     for position in sorted(set(wanted[bounds[place] : bounds[place + 1]])):
                         yield position, _read(shard.stream, *samples[position - start], suffixes)
-            except (OSError, EOFError, tarfile.TarError) as error:
-                raise DataError(f"{shard.path}: damaged shard ({error}). {REMEDY}") from None
+            except Exception as error:  # tarfile raises almost any exception, such as ValueError
+                raise DataError(f"{shard.path}: damaged shard ({told(error)}). {REMEDY}") from None
 
 
 def check_shards(folder: Path, split: Split) -> None:

@@ -88,6 +88,22 @@ def read_index(folder: Path) -> Index:
         raise DataError(f"{path}: not an index of shards ({problem}). {REMEDY}") from None
 
 
+def read_head(folder: Path, dataset: str, features: str) -> Index:
+    """The index in a folder without shards, which hold `features` of `dataset`. Other shards, or
+    fewer bytes in the seal than the images need, are a `DataError`."""
+    index, sizes = read_index(folder), open_shards(folder).sizes
+    if (index.dataset, index.features) != (dataset, features):
+        raise DataError(
+            f"{folder}: shards of {index.dataset}/{index.features}, not of {dataset}/{features}. "
+            f"Correct shards.urls.{dataset} in params.yaml, or use the names of the shards"
+        )
+    for split in index.splits.values():
+        for name, images in zip(split.shards, split.shard_images, strict=True):
+            if 1024 * images > sizes.get(name, 0):  # a header and a content each
+                raise DataError(f"{folder}: the seal has no '{name}' of {images} images")
+    return index
+
+
 def open_shards(folder: Path) -> seal.Seal:
     """The seal of a folder of shards. A shard is compared with its hash when it is read first."""
     return seal.open_sealed(folder, REMEDY, whole_bytes=None)

@@ -24,9 +24,9 @@ from typing import Any, BinaryIO
 from filelock import FileLock, Timeout
 
 from manymatch.config.layout import Layout
-from manymatch.datasets.fetching.http import LEAST_SPEED, WINDOW, Final, Passing, opened
-from manymatch.shards.index import INDEX, NAME, open_shards, read_index
-from manymatch.util.errors import ConfigError, DataError, SourceError
+from manymatch.datasets.fetching.http import LEAST_SPEED, WINDOW, Final, Passing, Stale, opened
+from manymatch.shards.index import INDEX, NAME, open_shards, read_head, read_index
+from manymatch.util.errors import ConfigError, DataError, SourceError, told
 from manymatch.util.files import partial_path, remove, replacing, sha256, storage_errors, write_json
 from manymatch.util.json_file import read_object
 from manymatch.util.progress import say, track
@@ -48,10 +48,12 @@ def write_head(url: str, folder: Path, cache_bytes: int) -> None:
     Args:
         url: the place above a folder with the name of `folder`, which holds the shards; a text with
             `{}` stands for the URL of each file.
+        folder: ends with DATASET/FEATURES, the names that the shards must have.
         cache_bytes: the most bytes of the cache.
 
     Raises:
-        DataError, SourceError: the host has other files, or gives none.
+        DataError, SourceError: the host has other files, such as shards of another data set, or
+            gives none.
     """
     with replacing(folder) as head:
         head.mkdir()
@@ -62,11 +64,7 @@ def write_head(url: str, folder: Path, cache_bytes: int) -> None:
             if size >= _HEAD_BYTES:
                 raise DataError(f"{head}: the seal names no {INDEX}, or one that is too large")
             _download(_address(url, folder, INDEX), head / INDEX, size, seal.hashes[INDEX])
-            index = read_index(head)
-            for split in index.splits.values():
-                for name, images in zip(split.shards, split.shard_images, strict=True):
-                    if 1024 * images > seal.sizes.get(name, 0):  # a header and a content each
-                        raise DataError(f"{head}: the seal has no '{name}' of {images} images")
+            index = read_head(head, folder.parent.name, folder.name)
         except DataError as error:
             raise DataError(str(error).replace(str(head), url)) from None
         write_json(_note(head), {"url": url, "bytes": cache_bytes})
@@ -85,7 +83,7 @@ def upload(folder: Path, url: str) -> None:
         try:
             system.put_file(str(folder / name), path)
         except Exception as error:  # each driver has errors of its own
-            raise SourceError(f"{address}: {_told(error)}. Run the command again") from None
+            raise SourceError(f"{address}: {told(error)}. Run the command again") from None
 
 
 def require_writable(url: str) -> None:
@@ -126,7 +124,7 @@ def open_cached(seal: Seal, name: str, url: str, most: int) -> BinaryIO:
     cached = Seal(_CACHE, {target.name: size}, {target.name: digest}, seal.remedy)
     with contextlib.suppress(DataError, FileNotFoundError):
         return _open(cached, target.name)
-    with storage_errors(target), _lock(target.name):
+    with storage_errors(target), _lock(target.name[:2]):
         with contextlib.suppress(DataError, FileNotFoundError):  # another process has fetched it
             return _open(cached, target.name)
         remove(target)
@@ -134,7 +132,8 @@ def open_cached(seal: Seal, name: str, url: str, most: int) -> BinaryIO:
         _reserve(unfinished, size, most)
         _download(url, unfinished, size, digest)
         stream = unfinished.open("rb")
-        unfinished.replace(target)
+        with _lock("room"):  # else `_reserve` may see neither of the two names
+            unfinished.replace(target)
         return stream
 
 
@@ -158,14 +157,14 @@ def _open(cached: Seal, name: str) -> BinaryIO:
 
 
 def _lock(name: str) -> FileLock:
-    """The lock of a shard that is fetched. The first byte of the hash bounds the lock files."""
-    return FileLock(_CACHE / f"{name[:2]}.lock.partial", fallback_to_soft=False)
+    """The lock of the shards whose hashes begin with this byte, or of the `room` in the cache."""
+    return FileLock(_CACHE / f"{name}.lock.partial", fallback_to_soft=False)
 
 
 def _reserve(unfinished: Path, size: int, most: int) -> None:
     """Remove the shards that were used longest ago, until there is room for `size` bytes."""
     while True:
-        with FileLock(_CACHE / "room.lock.partial", fallback_to_soft=False):
+        with _lock("room"):
             matches = [_SHARD.fullmatch(path.name) for path in _CACHE.iterdir()]
             others = {_CACHE / match[0]: int(match[1]) for match in matches if match}
             others.pop(unfinished, None)
@@ -175,7 +174,7 @@ def _reserve(unfinished: Path, size: int, most: int) -> None:
                     with contextlib.suppress(Timeout), contextlib.ExitStack() as stack:
                         # An unfinished shard may be at work. The caller holds its own lock.
                         if path.suffix == ".partial" and path.name[:2] != unfinished.name[:2]:
-                            stack.enter_context(_lock(path.name).acquire(blocking=False))
+                            stack.enter_context(_lock(path.name[:2]).acquire(blocking=False))
                         path.unlink(missing_ok=True)
                         excess -= others[path]
             if excess <= 0:
@@ -197,11 +196,12 @@ def _download(url: str, path: Path, size: int, digest: str | None = None) -> Non
     Args:
         size: the bytes of the file, without a hash the most bytes.
     """
-    pauses, whole = iter(_PAUSES), False
+    pauses, whole, most = iter(_PAUSES), False, 0
     while True:
         held = path.stat().st_size if path.exists() and digest else 0
         held = held if held <= size else 0
         whole |= held == 0
+        most = max(most, held)  # a host that begins again and again makes no progress
         try:
             with path.open("r+b" if held else "wb") as stream:
                 if held < size:
@@ -213,10 +213,11 @@ def _download(url: str, path: Path, size: int, digest: str | None = None) -> Non
             remove(path)
             if whole:
                 raise Final("the content differs from the seal. Write these shards again")
+            most = 0
         except Final as fault:
             raise SourceError(f"{url}: {fault}") from None
         except Passing as fault:
-            if path.stat().st_size >= held + LEAST_SPEED * WINDOW:
+            if digest and path.stat().st_size >= most + LEAST_SPEED * WINDOW:
                 pauses = iter(_PAUSES)
             pause = next(pauses, None)
             if pause is None:
@@ -247,7 +248,10 @@ def _read(url: str, start: int) -> Generator[tuple[int, bytes], None, None]:
     """The blocks of a file with their positions, from `start` or from 0 on."""
     with contextlib.ExitStack() as stack:
         if url.startswith(("http:", "https:")):
-            answer = stack.enter_context(opened(url, start, None))
+            try:
+                answer = stack.enter_context(opened(url, start, None))
+            except Stale:  # the host does not go on after these bytes
+                answer = stack.enter_context(opened(url, 0, None))
             start, blocks = answer.start, answer.blocks
         elif url.startswith("pipe:"):
             start, blocks = 0, _piped(url.removeprefix("pipe:"))
@@ -276,14 +280,10 @@ def _stored(url: str, start: int) -> Iterator[bytes]:
             stream.seek(start)
             yield from iter(partial(stream.read, _BLOCK), b"")
     except (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError) as error:
-        raise Final(f"not there or refused ({_told(error)}). Check the URL") from None
+        raise Final(f"not there or refused ({told(error)}). Check the URL") from None
     except Exception as error:  # each driver has errors of its own
         kind = Final if "Credentials" in type(error).__name__ else Passing
-        raise kind(_told(error)) from None
-
-
-def _told(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+        raise kind(told(error)) from None
 
 
 def _file_system(url: str) -> tuple[Any, str]:
@@ -296,5 +296,5 @@ def _file_system(url: str) -> tuple[Any, str]:
         system: tuple[Any, str] = url_to_fs(url, **options)
     except Exception as error:  # each driver has errors of its own
         advice = "Correct the scheme or install its package (for s3: manymatch[remotes])"
-        raise ConfigError(f"{url}: {_told(error)}. {advice}") from None
+        raise ConfigError(f"{url}: {told(error)}. {advice}") from None
     return system

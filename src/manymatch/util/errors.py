@@ -98,6 +98,11 @@ def first_line(error: BaseException) -> str:
     return line or type(error).__name__
 
 
+def told(error: BaseException) -> str:
+    """The whole message of a library's error on one line, or its class if there is no message."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def memory_fault(error: BaseException) -> str:
     """What `error` says about too little memory; empty for errors of other kinds.
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -208,7 +209,7 @@ def _read(path: Path, remedy: str, seal_file: Path, state: State) -> Seal:
         return Seal(
             path,
             {name: int(facts["bytes"]) for name, facts in stored.items()},
-            {name: str(facts["sha256"]) for name, facts in stored.items()},
+            {name: _checked_hash(facts["sha256"]) for name, facts in stored.items()},
             remedy,
         )
     except DataError as error:
@@ -222,3 +223,10 @@ def _checked_name(name: str) -> str:
     if not parts or ".." in parts or name.startswith("/") or "\0" in name:
         raise ValueError(f"the name {name[:60]!a}")
     return name
+
+
+def _checked_hash(sha256: str) -> str:
+    """Hashes become names of files in the cache of shards, so other texts are refused."""
+    if not re.fullmatch(r"[0-9a-f]{64}", sha256):
+        raise ValueError(f"the hash {sha256[:70]!a}")
+    return sha256

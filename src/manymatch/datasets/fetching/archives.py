@@ -20,7 +20,7 @@ from typing import IO, BinaryIO
 
 from manymatch.datasets.fetching.disk import require_space
 from manymatch.datasets.fetching.transfer import Check
-from manymatch.util.errors import SourceError
+from manymatch.util.errors import SourceError, told
 from manymatch.util.files import replacing
 from manymatch.util.json_stream import elements
 from manymatch.util.numpy_file import ZIP_FAULTS
@@ -82,7 +82,7 @@ def opened_archive(archive: Path) -> Iterator[Iterator[Member]]:
         is_file_fault = isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile)
         if is_file_fault and getattr(error, "errno", 0) != errno.EINVAL:  # an impossible position
             raise
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = told(error)
         if isinstance(error, RecursionError):  # `tarfile` calls itself for every header
             reason = "too many headers for one member"
         raise SourceError(

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from manymatch import __version__
+from manymatch.util.errors import told
 
 if TYPE_CHECKING:
     from httpx import Client, Request, Response
@@ -165,7 +166,7 @@ def _faults(watch: _Watch) -> Iterator[None]:
     try:
         yield
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, ImportError, OSError) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = told(error)
         if watch.is_late or isinstance(error, httpx.TimeoutException):
             raise Passing("timed out: the server does not answer in time") from None
         if isinstance(error, httpx.ConnectError):

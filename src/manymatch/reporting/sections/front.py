@@ -61,6 +61,12 @@ def _order_of_methods(study: Experiment) -> list[Cell]:
     rsum = claims.QUANTITIES["rsum"]
     sides = [claims.best_side([point], rsum) for point in ranked_points(study)]
     best, *others = [side for side in sides if side]
+    href = page_address(study.dataset, "Experiments", f"experiment-{study.name}")
+    name = Cell(best.label, href=method_address(study.dataset, best.label))
+    place = Cell(study.name, href=href)
+    if not others:
+        rsum_text = f", with an rsum of {best.estimate.text()}."
+        return [name, Cell(" is the only method in "), place, Cell(rsum_text)]
     leads = [claims.Finding("", study.name, rsum, best, other) for other in others]
     decisions = verdicts([lead.difference for lead in leads])
     close = [
@@ -68,16 +74,15 @@ def _order_of_methods(study: Experiment) -> list[Cell]:
         for lead, verdict in zip(leads, decisions, strict=True)
         if verdict == "not decided"
     ]
-    lead = f": {leads[0].difference.text(1)} against {others[0].label}" if leads else ""
+    lead = f": {leads[0].difference.text(1)} against {others[0].label}"
     decided = f"The lead is decided against {len(leads) - len(close)} of the others"
     decided += f", not against {', '.join(close)}" if close else ""
     if len(study.seeds) == 1:
         decided = "Each method was trained once, so the order is not decided"
-    href = page_address(study.dataset, "Experiments", f"experiment-{study.name}")
     return [
-        Cell(best.label, href=method_address(study.dataset, best.label)),
+        name,
         Cell(f" has the highest rsum of the {len(sides)} methods in "),
-        Cell(study.name, href=href),
+        place,
         Cell(f", {best.estimate.text()}{lead}. {decided}."),
     ]
 

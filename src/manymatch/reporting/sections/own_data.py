@@ -23,12 +23,17 @@ _DEPTHS = 1, 5, 10
 
 
 def chance(images: int, captions: int) -> dict[str, list[float]]:
-    """R@1, R@5 and R@10 of a random order, in percent, in each direction. Each image counts as
-    having the mean number of captions."""
-    own = max(1, round(captions / images))
+    """R@1, R@5 and R@10 of a random order, in percent, in each direction. The captions count as
+    divided among the images as evenly as whole numbers allow."""
+    fewest, more = divmod(captions, images)
+
+    def found(own: int, depth: int) -> float:
+        return 1 - prod(max(0, captions - own - j) / (captions - j) for j in range(depth))
+
+    shares = {fewest: 1 - more / images, fewest + 1: more / images}
     return {
         "i2t": [
-            100 * (1 - prod(max(0, captions - own - j) / (captions - j) for j in range(depth)))
+            100 * sum(share * found(own, depth) for own, share in shares.items())
             if depth < captions
             else 100.0
             for depth in _DEPTHS
