@@ -185,6 +185,8 @@ def test_two_stages_of_one_name_are_refused(key, names):
     [
         ({"evaluation": {"split": "tset"}}, r"evaluation\.split: .*'validation' or 'test'"),
         ({"ensembles": ["cora+vsepp+cora"]}, r"ensembles.*'cora\+vsepp\+cora' holds a model twice"),
+        ({"shards": {"cache_gb": 1e300}}, "cache_gb"),
+        ({"shards": {"cache_gb": float("inf")}}, "cache_gb"),
         *(
             ({"indexes": {"mine": {"source": source, "model": "scenes/cora"}}}, "mine.source: ")
             for source in ("s3:x", "https://example.org/a", "a\0b", "")
@@ -195,6 +197,12 @@ def test_a_setting_that_no_stage_could_use_is_refused(changes, named):
     with pytest.raises(ConfigError, match=named) as error:
         validate(Params, settings(**changes), "params.yaml")
     one_line(error)
+
+
+def test_the_scheme_of_a_url_may_be_in_capitals():
+    urls = {"scenes": "HTTPS://Example.org/A", "my": "PIPE:cat /A/{}"}
+    params = validate(Params, settings(shards={"urls": urls}), "params.yaml")
+    assert params.shards.urls == {"scenes": "https://Example.org/A", "my": "pipe:cat /A/{}"}
 
 
 def test_a_new_data_set_must_leave_every_stage_its_name():

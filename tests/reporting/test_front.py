@@ -8,6 +8,7 @@ from made_results import write_costs, write_experiment
 from report_pages import edit, pages_of, plans_of, section_of, written_pages
 
 from manymatch.reporting.report import report
+from manymatch.util.errors import ManyMatchError
 
 FAR = {"vsepp": [200.0, 201.0, 202.0], "cora": [300.0, 301.0, 302.0], "dive": [199.0, 202.0, 203.0]}
 CLOSE = {**FAR, "vsepp": [295.0, 309.0, 297.0]}
@@ -31,6 +32,14 @@ def test_the_lead_is_decided_only_where_the_numbers_decide(reports, rsums, seeds
     assert words in found
 
 
+def test_a_study_of_one_method_has_no_lead(reports):
+    rsums = {"cora": FAR["cora"]}
+    write_experiment(reports, "scenes-study", {"preset": ["cora"]}, seeds=3, rsums=rsums)
+    found = section_of(pages_of(reports)["index"], "scenes-found")
+    assert "is the only method in" in found and "with an rsum of 301.0 ± 1.0." in found
+    assert "highest" not in found and "decided against" not in found
+
+
 def test_models_alone_have_no_decided_order(reports):
     found = section_of(pages_of(reports)["index"], "flickr8k-found")
     rsum = json.loads((reports / "results/flickr8k/cora.json").read_text())["rsum"]
@@ -45,6 +54,24 @@ def test_a_cost_of_another_model_is_marked(reports):
     assert "earlier model" not in pages_of(reports)["scenes-efficiency"]
     edit(path, lambda costs: costs["rows"][0].update(checkpoint_sha256="8"))
     assert pages_of(reports)["scenes-efficiency"].count("of an earlier model") == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda path: path.write_bytes("# für mich\n".encode("latin-1")), "utf-8"),
+        (lambda path: path.symlink_to("/nowhere"), "no such file"),
+        (lambda path: path.mkdir(), "a folder"),
+        (lambda path: path.write_text("method: [\n"), "mine.yaml:"),
+    ],
+)
+def test_a_preset_that_cannot_be_read_is_one_line(reports, tmp_path, make, words):
+    path = tmp_path / "presets" / "coco" / "mine.yaml"
+    path.parent.mkdir(parents=True)
+    make(path)
+    with pytest.raises(ManyMatchError, match=words) as caught:
+        report(reports, plans_of(reports), tmp_path / "presets")
+    assert str(path) in str(caught.value)
 
 
 def test_settings_stand_beside_those_of_the_published_preset(reports, tmp_path):

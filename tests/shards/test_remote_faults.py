@@ -4,15 +4,18 @@ import io
 import json
 import shutil
 import tarfile
+import threading
 from pathlib import Path
 
 import pytest
 import scripted_server
+from filelock import FileLock
 from hashed_files import edit, reseal
 from scripted_server import head, header, serving
 from served_shards import CACHE, PLENTY, epochs, head_of, served
 
 from manymatch.shards import remote
+from manymatch.shards.index import open_shards
 from manymatch.util.errors import DataError, ManyMatchError
 from manymatch.util.json_file import content_hash
 
@@ -138,26 +141,57 @@ def test_a_seal_that_is_always_cut_ends_after_a_bounded_number_of_attempts():
     assert len(server.asked) == 4  # the first one and one after each pause
 
 
-def test_a_shard_that_is_always_cut_and_begun_again_ends(sharded, monkeypatch):
-    """Each answer has as many bytes as an attempt with progress, and then the host refuses to go
-    on."""
-    monkeypatch.setattr(remote, "LEAST_SPEED", 100)
-    cut = served(sharded.shards, {}, cut=5_000, ranges=False)
+REFUSALS = {
+    "416": [
+        head("Content-Range: bytes */5", "Content-Length: 0", status="416 Range Not Satisfiable")
+    ],
+    "another range": [
+        head("Content-Range: bytes 0-9/10", "Content-Length: 10", status="206 Partial Content"),
+        bytes(10),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+@pytest.mark.parametrize("cuts", ["once", "always"])
+def test_a_host_that_refuses_to_go_on_is_asked_for_the_whole_shard(
+    sharded, name, cuts, monkeypatch
+):
+    """A host that never sends the whole is left."""
+    monkeypatch.setattr(remote, "LEAST_SPEED", 100)  # a cut answer is progress, if it is the first
+    cut = {"cut": 9_000, "ranges": False}
+    plain = served(sharded.shards, cut, **(cut if cuts == "always" else {"ranges": False}))
 
     def answer(request):
-        if header(request, "Range"):
-            return [head("Content-Length: 0", status="416 Range Not Satisfiable")]
-        return cut(request)
+        return REFUSALS[name] if header(request, "Range") else plain(request)
 
-    with serving(answer) as server:
-        url = server.url.removesuffix("/file.bin")
-        remote.write_head(url, Path("tiny/grid"), PLENTY)
-        server.asked.clear()
-        seal = open_shards(Path("tiny/grid"))
-        digest, size = seal.hashes["train-000000.tar"], seal.sizes["train-000000.tar"]
-        with pytest.raises(ManyMatchError, match="cut|closed"):
-            remote._download(f"{url}/grid/train-000000.tar", CACHE / "x", size, digest)
-        assert len(server.asked) < 12
+    with head_of(sharded.shards, answer) as (server, local):
+        if cuts == "once":
+            assert epochs(sharded, local) == epochs(sharded, sharded.shards)
+            assert "bytes=9000-" in server.asked
+        else:
+            server.asked.clear()
+            with pytest.raises(ManyMatchError, match="closed"):
+                epochs(sharded, local)
+            assert len(server.asked) < 20
+
+
+def test_a_finished_shard_gets_its_name_while_no_other_process_counts(sharded):
+    """Else the count may miss the shard, and the cache may exceed its bound."""
+    with head_of(sharded.shards, served(sharded.shards)) as (server, local):
+        name, room = "train-000000.tar", FileLock(CACHE / "room.lock.partial", thread_local=False)
+        plain = server.answers[0]
+        server.answers[0] = lambda request: room.acquire() and plain(request)
+        seal = open_shards(local)
+        reader = threading.Thread(
+            target=lambda: remote.open_cached(seal, name, *remote.source(seal, name)).close()
+        )
+        reader.start()
+        reader.join(0.5)
+        assert reader.is_alive() and not list(CACHE.glob("*.tar"))
+        room.release()
+        reader.join()
+    assert list(CACHE.glob("*.tar"))
 
 
 def test_a_shard_larger_than_the_cache_is_one_line(sharded):
