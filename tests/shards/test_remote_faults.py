@@ -173,7 +173,7 @@ def test_a_host_that_refuses_to_go_on_is_asked_for_the_whole_shard(
             server.asked.clear()
             with pytest.raises(ManyMatchError, match="closed"):
                 epochs(sharded, local)
-            assert len(server.asked) < 20
+            assert len(server.asked) < 50  # seven for each shard that a thread fetches ahead
 
 
 def test_a_finished_shard_gets_its_name_while_no_other_process_counts(sharded):
