@@ -100,8 +100,8 @@ def queries(explorer: Explored, asked: Annotated[Filter, Query()]) -> Response:
     if asked.export:
         explorer.warm()  # so that all columns are there
     methods = None if asked.export else lists.summary(explorer, asked.way, rows)
-    facts = {"methods": methods, "warm": explorer.is_warm, "bounds": lists.BOUNDS}
-    facts["fault"] = explorer.fault
+    facts: dict[str, Any] = {"methods": methods, "warm": explorer.is_warm, "fault": explorer.fault}
+    facts["bounds"] = lists.BOUNDS
     found = _list(asked, rows, partial(lists.queries, explorer, asked.way), "queries", facts)
     found.background = BackgroundTask(_warm, explorer)  # after the first page, which is then sooner
     return found
