@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -119,3 +120,49 @@ def test_the_answers_of_a_service_follow_promotions_and_rollbacks(
     shutil.rmtree(".dvc/cache")
     with pytest.raises(ManyMatchError, match="DVC cannot give the weights"):
         manymatch.load("scenes")
+
+
+def commit(md5: str, metrics: str | None = None, before: str = "") -> None:
+    """Commit a dvc.lock that names a model, and its evaluation if there are metrics."""
+    model = {"path": MODEL, "md5": md5}
+    stages = {"train": {"outs": [model]}}
+    if metrics is not None:
+        stages["evaluate"] = {"deps": [model], "outs": [{"path": METRICS}]}
+        Path(METRICS).write_text(metrics)
+    Path("dvc.lock").write_text(before + yaml.safe_dump({"schema": "2.0", "stages": stages}))
+    for command in ("git add -A -f dvc.lock reports", f"git commit -qm {md5[:4]}"):
+        subprocess.run(command.split(), check=True)
+
+
+def production() -> list[dict[str, Any]]:
+    return list(json.loads(Path("production.json").read_text())["promoted"]["scenes"])
+
+
+def test_promotions_read_metrics_of_git_and_skip_what_is_damaged(
+    project: Path, make_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third = (f"{digit}" * 32 + ".dir" for digit in "abc")
+    for md5 in (first, second):
+        folder = Path("models/.versions/scenes/best", md5.removesuffix(".dir"))
+        shutil.copytree(make_model("vsepp"), folder)
+    commit(first)
+    run("models promote scenes/best")
+    commit(first, '{"rsum": 280.0, "r1": NaN, "groups": {}}')
+    commit(second, '{"rsum": 270.0}')
+    for gate, words in {
+        "rsum=nan": "METRIC=POINTS",
+        "rsum=1": r"270\.00 .* below 280\.00",
+        "r1=1": "no such metric",
+    }.items():
+        with pytest.raises(ManyMatchError, match=words):
+            run(f"models promote scenes/best --gate {gate}")
+    commit(first, '{"rsum": 280.0}')  # as 'git revert' does
+    run("models promote scenes/best")
+    (present,) = production()
+    assert present["md5"] == first and present["metrics"] == {"rsum": 280.0}
+    commit(third, "{damaged")
+    commit(third, "", before="<<<<<<< HEAD\n    =======\n")
+    Path("dvc.lock").write_text("schema: '2.0'\n")
+    shown = run("models show scenes")
+    assert "not a JSON object" in shown and shown.count("scenes/best@") >= 3
+    assert "not committed" in run("models promote scenes/best@bb") or True
