@@ -86,8 +86,9 @@ def _by_depth(
     if group.layer_decay < 1:
         for part in method.modules():
             if isinstance(part, HubImageEncoder | TokenEncoder):
-                depths |= parameter_depths(part.tower)
-        if depths.keys().isdisjoint(parameters):
+                if not {*part.tower.parameters()}.isdisjoint(parameters):
+                    depths |= parameter_depths(part.tower)
+        if not depths:
             raise ConfigError(
                 f"training.parameter_groups: layer_decay: '{group.match}' matches no trained "
                 "parameter of a model of transformers. Leave layer_decay out."
