@@ -3,7 +3,6 @@ with tiny models in their place."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -137,7 +136,8 @@ def test_the_command_writes_a_preset_and_its_extraction(root, tmp_path, monkeypa
         "grouped": clip | {"training": {"parameter_groups": []}},
     }
     path.write_text(yaml.safe_dump(known))
-    start, before = "backbone flickr30k coco/msrm_resnet152_bigru", os.listdir(tmp_path / "presets")
+    start = "backbone flickr30k coco/msrm_resnet152_bigru"
+    before = {*tmp_path.glob("presets/**/*")}
     for words, text in {
         "'v1.5' has a dot": f"{start} v1.5",
         "no-encoder: text: expected 'encoder'": f"{start} no-encoder",
@@ -152,5 +152,5 @@ def test_the_command_writes_a_preset_and_its_extraction(root, tmp_path, monkeypa
         "exists already": "backbone flickr30k coco/msrm_resnet152_bigru clip-vit-base-patch16",
     }.items():
         assert words in fails(text, monkeypatch, capfd)
-    assert os.listdir(tmp_path / "presets") == before
+    assert {*tmp_path.glob("presets/**/*")} == before
     assert yaml.safe_load((tmp_path / "params.yaml").read_text()) == params

@@ -84,10 +84,11 @@ def _by_depth(
     """The parameters by the exponent of the group's `layer_decay`."""
     depths: dict[nn.Parameter, int] = {}
     if group.layer_decay < 1:
-        for part in method.modules():
-            if isinstance(part, HubImageEncoder | TokenEncoder):
-                if not {*part.tower.parameters()}.isdisjoint(parameters):
-                    depths |= parameter_depths(part.tower)
+        members = {*parameters}
+        encoders = (p for p in method.modules() if isinstance(p, HubImageEncoder | TokenEncoder))
+        for tower in (encoder.tower for encoder in encoders):
+            if not members.isdisjoint(tower.parameters()):
+                depths |= parameter_depths(tower)
         if not depths:
             raise ConfigError(
                 f"training.parameter_groups: layer_decay: '{group.match}' matches no trained "

@@ -205,7 +205,7 @@ def test_it_is_an_encoder_of_captions(folders):
 
 @pytest.mark.parametrize("family", ["mpnet", "deberta-v2"])
 def test_relative_positions_are_as_deep_as_embeddings(family, folders):
-    tower = HubTextEncoder(HubTextSettings(model=str(folders(family)))).tower
+    tower = built(folders(family)).tower
     depths = parameter_depths(tower)
     (name,) = (
         name for name, _ in tower.named_parameters() if "rel" in name and "layer" not in name
