@@ -102,8 +102,7 @@ def folder_here(model: str) -> Path | None:
         cached = try_to_load_from_cache(repository, CONFIG, revision=revision or None)
     except HFValidationError:
         raise ConfigError(
-            f"backbone.model: no such folder, and no name on the hub: {model}. Set the key to one "
-            "of both"
+            f"model: no such folder, and no name on the hub: {model}. Set the key to one of both"
         ) from None
     return Path(cached).parent if isinstance(cached, str) else None
 
