@@ -71,7 +71,8 @@ def test_it_writes_what_the_report_reads(models):
     shown = Samples.model_validate_json(
         (models.written("a+narrow").run / "samples.json").read_text()
     )
-    assert len(shown.images) == len(shown.captions) == 3
+    # Three drawn queries, and up to three of the hardest.
+    assert all(3 <= len(queries) <= 6 for queries in (shown.images, shown.captions))
 
 
 def test_one_model_and_members_of_other_galleries_are_refused(models):

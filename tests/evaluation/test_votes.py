@@ -52,6 +52,19 @@ def test_a_record_is_read_again_and_replaces_the_former_vote(tmp_path):
     assert {pair: vote.relevant for pair, vote in read["ann"].items()} == {odd: None, B: False}
 
 
+def test_columns_of_the_user_are_kept(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("image_id,comment,caption_id,relevant,annotator\ni0,see 5,c1,true,ann\n")
+    for pair in (A, B):
+        record(path, pair, False, "ann")
+    lines = [line.split(",") for line in path.read_text().splitlines()]
+    assert [line[:3] + line[5:] for line in lines] == [
+        ["image_id", "caption_id", "relevant", "comment"],
+        [*A, "false", "see 5"],
+        [*B, "false", ""],
+    ]
+
+
 def test_people_decide_against_the_table_and_not_about_annotated_pairs():
     ids = ["i0", "i1"], ["c0", "c1", "c2"], torch.tensor([0, 1, 1])
     table = Judgments(torch.tensor([[0, 1]]), False, torch.tensor([[0, 2]]))

@@ -93,6 +93,8 @@ def export(
         return
     if queries or model:
         raise ConfigError(f"--queries and --model belong to an index, and {subject} is none.")
+    if to.suffix.lower() != ".parquet" or to.is_dir():
+        raise ConfigError(f"--to: {to} is no name of a .parquet file. Choose such a name.")
     from manymatch.search.explore.explorer import Explorer
     from manymatch.search.explore.export import write_export
 

@@ -103,6 +103,7 @@ def index(
     """Index pictures or captions. Only new and changed items are embedded. Resumable."""
     from manymatch.model.facts import FACTS
     from manymatch.model.model import load
+    from manymatch.model.places import packaged
     from manymatch.model.versions import in_production
     from manymatch.search.index import build as stage
     from manymatch.search.index.sources import source_of
@@ -119,7 +120,10 @@ def index(
         listed = project.params().index(name)
         source, model = Path(listed.source), str(LAYOUT.models / listed.model)
     assert source is not None
-    promoted = None if model and Path(model, FACTS).is_file() else in_production(LAYOUT, model)
+    given = model is not None and (
+        Path(model, FACTS).is_file() or "/" in model or model in packaged()
+    )
+    promoted = None if given else in_production(LAYOUT, model)
     if promoted is None and model is None:
         raise ConfigError("missing: --model MODEL. Several data sets have a version in production")
     items = source_of(source, split)
@@ -146,6 +150,11 @@ def index(
             time.sleep(_BETWEEN_LOOKS)
             try:
                 latest = in_production(LAYOUT, model) if promoted else None
+                if promoted and latest is None:
+                    raise ConfigError(
+                        f"{LAYOUT.production}: {model or 'the only data set'} is no longer in this "
+                        "file, or no longer the only one. Restore the file, or restart with --model"
+                    )
                 if (now := _states(items)) == seen and latest == promoted:
                     continue
                 seen = now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -35,17 +36,24 @@ def list_models() -> None:
     """List the models of this package, those in production, and those that were trained here."""
     from manymatch.model.facts import FACTS, facts
     from manymatch.model.places import packaged
-    from manymatch.model.versions import promoted, restored
+    from manymatch.model.versions import local_folder, promoted
     from manymatch.reporting.table import Cell, Column, Table
     from manymatch.reporting.terminal import show
 
     trained = {str(path.parent): path.parent for path in sorted(LAYOUT.models.glob(f"*/*/{FACTS}"))}
     promoted_here = {
-        f"{dataset} = {known[-1]}": restored(LAYOUT, known[-1])
+        f"{dataset} = {known[-1]}": local_folder(LAYOUT, known[-1])
         for dataset, known in promoted(LAYOUT).items()
     }
+    texts = (
+        Column(title, numeric=False) for title in ("model", "method", "trained on", "pictures")
+    )
+    columns = [*texts, Column("validation rsum"), Column("MB")]
     rows = []
     for name, folder in (packaged() | promoted_here | trained).items():
+        if name in promoted_here and not folder.exists():  # the weights are not fetched for a list
+            rows.append([Cell(name), *[Cell()] * (len(columns) - 1)])
+            continue
         try:
             known = facts(folder)
         except CheckpointError as error:  # one damaged model hides no other
@@ -61,10 +69,6 @@ def list_models() -> None:
                 Cell.number(sum(file.stat().st_size for file in folder.iterdir()) / 1e6),
             ]
         )
-    texts = (
-        Column(title, numeric=False) for title in ("model", "method", "trained on", "pictures")
-    )
-    columns = [*texts, Column("validation rsum"), Column("MB")]
     show([Table("Models", columns, rows)])
 
 
@@ -125,7 +129,9 @@ def promote(
     project.require_project()
     metric, _, points = (gate or "").partition("=")
     try:
-        limits = (metric, float(points)) if gate else None
+        limits = (metric, float(points)) if gate is not None else None
+        if limits and not math.isfinite(limits[1]):
+            raise ValueError
     except ValueError:
         raise ConfigError(f"--gate {gate}: expected METRIC=POINTS, such as rsum=1.5") from None
     new = versions.version(LAYOUT, version)

@@ -1,7 +1,8 @@
 """Pairs of an image and a caption that people judged here: `judgments/DATASET.csv`.
 
-One row for each pair and annotator. `relevant` is empty if the annotator skipped the pair. This
-module does not import torch, so that the explorer starts at once.
+One row for each pair and annotator. `relevant` is empty if the annotator skipped the pair. Further
+columns are the user's, and are kept. This module does not import torch, so that the explorer starts
+at once.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ Pair = tuple[str, str]
 
 
 class Vote(NamedTuple):
-    """What one annotator says about a pair; None: skipped. `time` is in UTC, ISO 8601."""
+    """What one annotator says about a pair; None: skipped. `time` is in UTC, ISO 8601; `more` are
+    the cells of the user's own columns."""
 
     relevant: bool | None
     time: str
+    more: Mapping[str, str] = {}
 
 
 Votes = dict[str, dict[Pair, Vote]]
@@ -45,19 +48,20 @@ def read_votes(path: Path) -> Votes:
     if not path.is_file():
         return votes
     try:
-        table = read_csv(path, ("image_id", "caption_id"), COLUMNS[2:])
+        table = read_csv(path, ("image_id", "caption_id"), None)
     except (OSError, ValueError) as error:
         raise DataError(
             f"{path}: not a table of {', '.join(COLUMNS)}: {first_line(error)}. Correct the file"
         ) from None
-    for line, row in enumerate(table.to_pylist(), start=2):
+    for row in table.to_pylist():
         answer = str(row.get("relevant", "true")).lower()
+        pair = row["image_id"], row["caption_id"]
         if answer not in _ANSWERS:
             raise DataError(
-                f"{path}: line {line}: relevant is '{answer}'. Write true, false or nothing"
+                f"{path}: {', '.join(pair)}: relevant is '{answer}'. Write true, false or nothing"
             )
-        pair = row["image_id"], row["caption_id"]
-        vote = Vote(_ANSWERS[answer], row.get("time") or "")
+        more = {name: row[name] for name in table.column_names if name not in COLUMNS}
+        vote = Vote(_ANSWERS[answer], row.get("time") or "", more)
         votes.setdefault(row.get("annotator") or "", {})[pair] = vote
     return votes
 
@@ -81,17 +85,22 @@ def record(path: Path, pair: Pair, relevant: bool | None, annotator: str) -> Vot
     with locked(lock_path(path), path):
         votes = read_votes(path)
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        votes.setdefault(annotator, {})[pair] = Vote(relevant, now)
+        own = votes.setdefault(annotator, {})
+        own[pair] = Vote(relevant, now, own[pair].more if pair in own else {})
+        further = dict.fromkeys(
+            name for own in votes.values() for vote in own.values() for name in vote.more
+        )
         with (
             files.replacing(path) as partial,
             partial.open("w", encoding="utf-8", newline="") as stream,
         ):
             writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(COLUMNS)
+            writer.writerow((*COLUMNS, *further))
             for name, own in votes.items():
                 for ids, vote in own.items():
                     answer = "" if vote.relevant is None else str(vote.relevant).lower()
-                    writer.writerow((*ids, answer, name, vote.time))
+                    more = [vote.more.get(column, "") for column in further]
+                    writer.writerow((*ids, answer, name, vote.time, *more))
     return votes
 
 

@@ -22,16 +22,19 @@ def packaged() -> dict[str, Path]:
 
 
 def resolve_model(name: str) -> Path:
-    """The folder of the model `name`: a folder, the version in production of a data set, a packaged
-    model, or a name on the hub.
+    """The folder of the model `name`: a folder, a packaged model, the version in production of a
+    data set, or a name on the hub.
 
     Raises:
         CheckpointError: there is no such model, or the hub does not answer.
         StorageError: DVC cannot give the weights of the version in production.
     """
-    if not Path(name, FACTS).is_file() and (folder := in_production(Layout(), name)):
-        return folder  # a folder of the data set's name may hold its pictures
-    return Path(name) if Path(name).is_dir() else packaged().get(name) or download_model(name)
+    if Path(name, FACTS).is_file():
+        return Path(name)
+    # A folder without a model may have the name of a data set and hold its pictures.
+    if here := packaged().get(name) or ("/" not in name and in_production(Layout(), name)):
+        return here
+    return Path(name) if Path(name).is_dir() else download_model(name)
 
 
 def download_model(name: str, *, local_files_only: bool = False) -> Path:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -21,15 +22,18 @@ from pydantic import Field
 from manymatch.config.layout import Layout
 from manymatch.config.names import ModelPath, Name
 from manymatch.config.strict import Strict, validate
-from manymatch.model.facts import FACTS
 from manymatch.util.errors import ConfigError, ManyMatchError, StorageError, first_line, nearest
 from manymatch.util.files import replacing, write_json
 from manymatch.util.json_file import read_object
+from manymatch.util.locks import lock_path, locked
 from manymatch.util.packages import package_folder
+from manymatch.util.progress import say
+from manymatch.util.seal import open_sealed
 
 LOCK = "dvc.lock"
 _STAGE = re.compile(r"\n  (?=[^\s#])")
 """Between two stages of dvc.lock, which DVC writes with two spaces."""
+_say_once = cache(say)
 
 
 class Version(Strict):
@@ -59,52 +63,73 @@ class _Promoted(Strict):
 
 
 def versions(layout: Layout, model: str) -> list[Version]:
-    """The versions of DATASET/PRESET, or of all models of DATASET, in the order of their commits.
+    """The versions of DATASET/PRESET, or of all models of DATASET, in the order of their commits;
+    those that dvc.lock of HEAD names stand last. One line names each commit that cannot be read.
 
     Raises:
         ConfigError: git or its repository is missing.
     """
+    if _git(layout, "rev-parse", "--is-shallow-repository").strip() == b"true":
+        _say_once("this clone lacks older commits and their versions. Run 'git fetch --unshallow'")
     history = _git(layout, "log", "--reverse", "--format=%H %cI", "--", LOCK).decode().split("\n")
     commits = [line.split() for line in history if line]
-    folder = f"models/{model}" + ("" if "/" in model else "/")
     found: dict[tuple[str, str], Version] = {}
     evaluated: dict[tuple[str, str], str] = {}
-    locks = _contents(layout, [f"{commit}:./{LOCK}" for commit, _ in commits])
+    named: dict[str, list[Version]] = {}
+    *locks, head = _contents(
+        layout, [f"{one}:./{LOCK}" for one in [*(commit for commit, _ in commits), "HEAD"]]
+    )
     for (commit, date), lock in zip(commits, locks, strict=True):
-        for block in _STAGE.split(lock):
-            trained, read = _stage(block) if folder in block else ({}, {})
-            for path, (md5, data) in trained.items():
-                if path == folder or (folder[-1] == "/" and path.startswith(folder)):
-                    name = path.removeprefix("models/")
-                    new = Version(model=name, md5=md5, commit=commit, date=date, data=data)
-                    found.setdefault((name, md5), new)
-            for path, md5 in read.items():
-                evaluated.setdefault((path.removeprefix("models/"), md5), commit)
+        try:
+            stages = [_stage(block) for block in _STAGE.split(lock) if f"models/{model}" in block]
+            named[lock] = [
+                Version(model=name, md5=md5, commit=commit, date=date, data=data)
+                for trained, _ in stages
+                for name, (md5, data) in trained.items()
+                if f"{name}/".startswith(f"{model}/")
+            ]
+        except (yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError):
+            _say_once(f"{commit[:8]}:{LOCK} cannot be read. The versions in it are left out")
+            continue
+        for new in named[lock]:
+            found.setdefault((new.model, new.md5), new)
+        for _, read in stages:
+            for key in read.items():
+                evaluated.setdefault(key, commit)
+    for new in named.get(head, ()):
+        found[new.model, new.md5] = found.pop((new.model, new.md5))
     measured = [key for key in found if key in evaluated]
     names = [f"{evaluated[key]}:./reports/metrics/{key[0]}.json" for key in measured]
-    for key, text in zip(measured, _contents(layout, names), strict=True):
-        stated = json.loads(text or "{}").items()  # older files have groups too
-        metrics = {name: value for name, value in stated if isinstance(value, int | float)}
+    for key, name, text in zip(measured, names, _contents(layout, names), strict=True):
+        try:
+            stated = json.loads(text or "{}").items()  # older files have groups too
+        except (ValueError, AttributeError, RecursionError):
+            _say_once(f"{name}: not a JSON object, so {found[key]} has no metrics")
+            continue
+        metrics = {
+            metric: value
+            for metric, value in stated
+            if type(value) in (int, float) and abs(value) <= sys.float_info.max  # no NaN
+        }
         found[key] = found[key].model_copy(update={"metrics": metrics})
     return list(found.values())
 
 
 @cache
 def _stage(block: str) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
-    """What a stage of dvc.lock trained, path -> hashes of the model and of the shards; and, if it
-    evaluated a model, path -> hash of the model."""
+    """What a stage of dvc.lock trained, DATASET/PRESET -> hashes of the model and of the shards;
+    and, if it evaluated a model, DATASET/PRESET -> hash of the model."""
     (stage,) = yaml.load(block, Loader=yaml.CSafeLoader).values()
     deps = {entry["path"]: entry.get("md5", "") for entry in stage.get("deps", [])}
     outs = {entry["path"]: entry.get("md5", "") for entry in stage.get("outs", [])}
     data = next((md5 for path, md5 in deps.items() if path.startswith("data/shards/")), "")
-    trained = {
-        path: (md5, data)
-        for path, md5 in outs.items()
-        if path.startswith("models/") and md5.endswith(".dir")
-    }
-    metrics = any(path.startswith("reports/metrics/") for path in outs)
-    read = {path: md5 for path, md5 in deps.items() if metrics and path.startswith("models/")}
-    return trained, read
+    trained, read = (
+        {path[7:]: md5 for path, md5 in hashes.items() if path.startswith("models/")}
+        for hashes in (outs, deps)
+    )
+    if not any(path.startswith("reports/metrics/") for path in outs):
+        read = {}
+    return {name: (md5, data) for name, md5 in trained.items() if md5.endswith(".dir")}, read
 
 
 def _git(layout: Layout, *arguments: str, given: bytes = b"") -> bytes:
@@ -124,13 +149,14 @@ def _contents(layout: Layout, names: Sequence[str]) -> list[str]:
         head, _, out = out.partition(b"\n")
         kind, size = ([*head.split(), b"", b""])[1:3]
         length = int(size) + 1 if kind == b"blob" else 0
-        texts.append(out[:length].decode())
+        texts.append(out[:length].decode(errors="replace"))
         out = out[length:]
     return texts
 
 
 def version(layout: Layout, name: str) -> Version:
-    """The version DATASET/PRESET@HASH, of which some digits are enough; without @: the newest.
+    """The version DATASET/PRESET@HASH, of which some digits are enough; without @: the one that
+    dvc.lock of HEAD names, else the newest.
 
     Raises:
         ConfigError: there is no such version.
@@ -146,6 +172,8 @@ def version(layout: Layout, name: str) -> Version:
         )
     if digits and len(matching) > 1:
         raise ConfigError(f"{name}: several versions begin so. Write more digits of the hash")
+    if not digits and _git(layout, "status", "--porcelain", "--", LOCK):
+        say(f"{LOCK} has changes that are not committed. {matching[-1]} is of an earlier commit")
     return matching[-1]
 
 
@@ -173,22 +201,26 @@ def promote(layout: Layout, new: Version, gate: tuple[str, float] | None) -> Ver
     dataset = new.model.partition("/")[0]
     earlier = known.get(dataset, [])
     present = earlier[-1] if earlier else None
-    if gate and present:
+    if gate:
         metric, points = gate
-        for one in (new, present):
+        if present:  # the evaluation may have been committed after the promotion
+            same = (one for one in versions(layout, present.model) if one.md5 == present.md5)
+            present = next((one for one in same if one.metrics), present)
+        for one in filter(None, (new, present)):
             if metric not in one.metrics:
                 raise ConfigError(
                     f"--gate {metric}: {one} has no such metric{nearest(metric, one.metrics)}"
                 )
-        if new.metrics[metric] < present.metrics[metric] - points:
+        if present and new.metrics[metric] < present.metrics[metric] - points:
             other = ", on other data" if new.data != present.data else ""
             raise ManyMatchError(
                 f"{new}: {metric} {new.metrics[metric]:.2f} is more than {points:g} points below "
                 f"{present.metrics[metric]:.2f} of {present} in production{other}. Nothing changed"
             )
     restored(layout, new)
-    if new != present:
-        _write(layout, known | {dataset: [*earlier, new]})
+    if present and (new.model, new.md5) == (present.model, present.md5):
+        earlier = earlier[:-1]  # the same weights: the entry takes the new metrics
+    _write(layout, known | {dataset: [*earlier, new]})
     return present
 
 
@@ -222,28 +254,46 @@ def in_production(layout: Layout, dataset: str | None = None) -> Path | None:
     return restored(layout, known[dataset][-1]) if dataset in known else None
 
 
+def local_folder(layout: Layout, version: Version) -> Path:
+    """The folder of a version, which may not be there yet."""
+    return layout.models / ".versions" / version.model / version.md5.removesuffix(".dir")
+
+
 def restored(layout: Layout, version: Version) -> Path:
-    """The folder of a version, got from DVC's cache or its remote if it is not there yet.
+    """The folder of a version, got from DVC's cache or its remote if it is missing or damaged.
 
     Raises:
         StorageError: DVC cannot give the weights.
     """
-    folder = layout.models / ".versions" / version.model / version.md5.removesuffix(".dir")
-    if not (folder / FACTS).is_file():
+    folder = local_folder(layout, version)
+    if _is_whole(folder):
+        return folder
+    with locked(lock_path(folder), folder):
+        if _is_whole(folder):  # another process got the weights meanwhile
+            return folder
         package_folder("dvc", "'manymatch[pipeline]'", "name the folder of a model")
         from dvc.api import DVCFileSystem
 
-        folder.parent.mkdir(parents=True, exist_ok=True)
         with replacing(folder) as partial:
             try:
                 system = DVCFileSystem(rev=version.commit)
                 system.get(f"models/{version.model}", str(partial), recursive=True)
+                open_sealed(partial, "DVC's copy is damaged").check_all()
             except Exception as error:  # DVC and its storage have errors of many libraries
                 raise StorageError(
                     f"{version}: DVC cannot give the weights: {first_line(error)}. Run 'dvc fetch "
                     "--all-commits', or promote another version"
                 ) from None
     return folder
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether the files of a version are those of their seal; each file is read once a process."""
+    try:
+        open_sealed(folder, "").check_all()
+    except ManyMatchError:
+        return False
+    return True
 
 
 def _write(layout: Layout, known: dict[str, list[Version]]) -> None:

@@ -23,14 +23,14 @@ def is_csv(path: Path) -> bool:
     return path.suffix.lower() in (".csv", ".tsv", ".txt")
 
 
-def read_csv(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) -> pa.Table:
+def read_csv(path: Path, needed: Sequence[str], optional: Sequence[str] | None = ()) -> pa.Table:
     """Read columns of text. The delimiter is a comma, a semicolon, a tab or a bar.
 
     Spaces around names and cells and the case of names do not count.
 
     Args:
         needed: names of columns that the file must have.
-        optional: names of columns that are read if the file has them.
+        optional: names of columns that are read if the file has them; None: all named columns.
 
     Raises:
         ValueError: a needed column is missing, and the message names the columns of the file; or a
@@ -47,7 +47,8 @@ def read_csv(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) ->
     if missing:
         listed = ", ".join(filter(None, names)) or "none"
         raise ValueError(f"no column {', '.join(missing)}; the columns are {listed[:_SHOWN]}")
-    wanted = [name for name in (*needed, *optional) if name in names]
+    others = filter(None, names) if optional is None else optional
+    wanted = [name for name in dict.fromkeys((*needed, *others)) if name in names]
     twice = repeated(name for name in names if name in wanted)
     if twice is not None:
         raise ValueError(f"two columns {twice}")

@@ -214,7 +214,7 @@ def test_a_check_compares_all_files(target: Path, vsepp: Model) -> None:
     index.check()
     for name in ("vectors.npy", "items.parquet"):
         flipped(target / name)
-        with pytest.raises(DataError, match=f"{name}: damaged"):
+        with pytest.raises(DataError, match=f"{name}: the content differs"):
             index.check()
 
 
@@ -223,10 +223,10 @@ def test_a_check_compares_all_files(target: Path, vsepp: Model) -> None:
     [
         ("SEAL.json), so unfinished or of an older", lambda target: (target / NAME).unlink()),
         ("SEAL.json: damaged", lambda target: flipped(target / NAME)),
-        ("manifest.json: damaged", lambda target: flipped(target / "manifest.json")),
+        ("manifest.json: the content differs", lambda target: flipped(target / "manifest.json")),
         ("vectors.npy: damaged", lambda target: cut(target / "vectors.npy")),
-        ("codes.json: damaged", lambda target: flipped(target / CODES)),
-        ("codes.bin: damaged", lambda target: zeroed(target / "codes" / "codes.bin")),
+        ("codes.json: the content differs", lambda target: flipped(target / CODES)),
+        ("codes.bin: the content differs", lambda target: zeroed(target / "codes" / "codes.bin")),
         ("codes.json: no such file", lambda target: (target / CODES).unlink()),
         ("codes.bin: no such file", lambda target: shutil.rmtree(target / "codes")),
         ("further.npy: not in the seal", array("codes/further", np.ones(2))),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -30,6 +31,9 @@ from manymatch.config.layout import Layout
 from manymatch.results.metrics import Metrics
 from manymatch.search.explore.explorer import Explorer
 from manymatch.search.explore.export import write_export
+from manymatch.search.service.app import application
+
+from .conftest import ADDRESS
 
 WAYS = ("t2i", "i2t")
 METHODS = ("sets", "table")
@@ -124,6 +128,17 @@ def test_pages_and_files_hold_all_rows(explored: TestClient) -> None:
         values = explored.get(f"/explore/{path}{mark}export=json").json()
         assert len(table) == len(values) > 0
     assert [row["id"] for row in table] == [*IMAGE_IDS, *CAPTION_IDS]
+    assert [row["kind"] for row in table] == ["image"] * 8 + ["caption"] * 24
+
+
+def test_no_cell_of_a_csv_file_is_a_formula(layout: Layout) -> None:
+    explorer = Explorer(layout, DATASET)
+    texts = ["=1+1", "+2 dogs", "-a", "@x", "\tx", "-5", "+1.5", "a=b", *TEXTS[8:]]
+    explorer.captions = pa.array(texts)
+    client = TestClient(application([], explorer=explorer), ADDRESS)
+    answer = client.get("/explore/queries?export=csv")
+    cells = [row["text"] for row in csv.DictReader(io.StringIO(answer.text))]
+    assert cells == ["'" + text for text in texts[:5]] + texts[5:]
 
 
 def test_one_query_shows_the_ranking_and_the_rank_of_each_true_item(explored: TestClient) -> None:
@@ -180,7 +195,9 @@ def test_judgments_are_further_positives_and_annotators_are_compared(
     assert pairs[0]["image_id"] in [one["id"] for one in row["positives"]]
 
     second = ask(explored, "unjudged", annotator="bob", kind="second")["rows"]
-    assert {row["caption"] for row in second} == {row["caption"] for row in pairs[:4]}
+    assert {row["caption"] for row in second} == {row["caption"] for row in pairs[:3]}
+    new = ask(explored, "unjudged", annotator="bob")["rows"]  # a pair that ann skipped is new
+    assert pairs[3]["caption"] in {row["caption"] for row in new}
     for pair, answer in zip(pairs[:3], (True, False, False), strict=True):
         about = judge(explored, pair, answer, "bob")
     (agreement,) = about["agreement"]
@@ -228,6 +245,8 @@ def test_the_page_is_served_alone(explored: TestClient) -> None:
     page = explored.get("/explore").text
     assert "explore.js" in page and explored.get("/page/explore.js").status_code == 200
     assert explored.get("/health").json() == {"status": "ready", "indexes": []}
+    for path in ("search?q=dogs", "items/x", "explain?item=x&q=dogs"):
+        assert explored.get(f"/{path}").status_code == 404
 
 
 def test_the_export_is_one_table(layout: Layout, tmp_path: Path) -> None:
@@ -239,3 +258,4 @@ def test_the_export_is_one_table(layout: Layout, tmp_path: Path) -> None:
     first = splits()["table"].ranking.i2t.items[:, 0].tolist()
     assert [row["item_table"] for row in rows[:8]] == [CAPTION_IDS[row] for row in first]
     assert Path(rows[0]["image"]).is_file() and rows[8]["x_sets"] != rows[9]["x_sets"]
+    assert rows[0]["x_table"] is None

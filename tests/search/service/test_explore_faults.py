@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import command_line
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from made_explored import DATASET
+from made_explored import CAPTION_IDS, DATASET, DEPTH, IMAGE_IDS, TRUE
 from starlette.testclient import TestClient
 
 from manymatch.config.layout import Layout
+from manymatch.results.ranked import Ranked, write_ranked
 from manymatch.search.explore.explorer import Explorer
+from manymatch.search.explore.lists import query
+from manymatch.search.service.app import application
 from manymatch.util.errors import DataError
+from manymatch.util.json_file import read_object
 
 from .conftest import ADDRESS
 
@@ -82,11 +88,56 @@ def test_faults_of_the_project_are_one_line(layout: Layout, tmp_path: Path) -> N
     shutil.copy(layout.captions(DATASET), copy.captions(DATASET))
     copy.votes(DATASET).parent.mkdir()
     copy.votes(DATASET).write_text("image_id,caption_id,relevant\na,b,perhaps\n")
-    with pytest.raises(DataError, match=r"tiny\.csv.*line 2"):
+    with pytest.raises(DataError, match=r"tiny\.csv.*a, b.*perhaps"):
         Explorer(copy, DATASET)
-    (copy.run(DATASET, "sets") / "t2i.parquet").write_bytes(b"PAR1")
-    with pytest.raises(DataError, match=r"t2i\.parquet"):
-        Explorer(copy, DATASET)
+    copy.votes(DATASET).unlink()
+    copy.scene_graphs(DATASET).write_bytes(b"x")
+    client = TestClient(application([], explorer=Explorer(copy, DATASET)), ADDRESS)
+    faults = [client.get("/explore/queries").json()["fault"] for _ in range(2)]
+    assert faults[0] == "" and "tiny.parquet" in faults[1]
+    copy.votes(DATASET).parent.rmdir()
+    copy.votes(DATASET).parent.write_text("")
+    body = {"image": 0, "caption": 5, "relevant": True, "annotator": "ann"}
+    answer = client.post("/explore/judgments", json=body)
+    assert answer.status_code == 400 and "judgments" in answer.json()["error"]
+
+
+def test_a_result_that_does_not_fit_is_left_out(
+    layout: Layout, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = Layout(Path(shutil.copytree(layout.root, tmp_path / "copy")))
+    for name in ("damaged", "half", "small"):
+        for file in ("full", "provenance", "run"):
+            made, new = (getattr(copy.result(DATASET, one), file) for one in ("table", name))
+            (shutil.copytree if made.is_dir() else shutil.copy)(made, new)
+    (copy.run(DATASET, "damaged") / "t2i.parquet").write_bytes(b"PAR1")
+    (copy.run(DATASET, "half") / "i2t.parquet").unlink()
+    metrics = read_object(copy.result(DATASET, "small").full)
+    copy.result(DATASET, "small").full.write_text(json.dumps(metrics | {"rsum": 599}))
+    for path in copy.run(DATASET, "small").glob("?2?.parquet"):
+        pq.write_table(pq.read_table(path).slice(2), path)
+    assert Explorer(copy, DATASET).methods.keys() == {"sets", "table"}
+    said = capsys.readouterr()
+    assert all(f"left out: {name}" in said.out + said.err for name in ("damaged", "half", "small"))
+
+
+def test_ranks_beyond_a_tie_with_the_last_kept_item_are_unknown(
+    layout: Layout, tmp_path: Path
+) -> None:
+    copy = Layout(Path(shutil.copytree(layout.root, tmp_path / "copy")))
+    image, caption = (ids.index(id) for ids, id in zip((IMAGE_IDS, CAPTION_IDS), TRUE, strict=True))
+    path = copy.run(DATASET, "sets") / "t2i.parquet"
+    ranked = Ranked(path)
+    ranks, items, scores = ranked.ranks.copy(), ranked.items.copy(), ranked.scores.copy()
+    items[caption, :] = [image, *(one for one in range(8) if one not in (image, 0))][:DEPTH]
+    scores[caption], ranks[caption] = 1.0, 8
+    write_ranked(path, CAPTION_IDS, ranks, items, scores, None)
+    explorer = Explorer(copy, DATASET)
+    assert explorer.best_ranks("sets", "t2i")[caption] == DEPTH + 1
+    positives = query(explorer, "t2i", caption, 10)["positives"]
+    assert all("sets" not in one["ranks"] for one in positives)
+    write_ranked(path, CAPTION_IDS, ranks, items, scores - np.arange(DEPTH) // 3, None)
+    assert Explorer(copy, DATASET).best_ranks("sets", "t2i")[caption] == 3
 
 
 def test_the_commands(
@@ -102,6 +153,7 @@ def test_the_commands(
     for command, words in (
         ("explore other --port 0 --no-browser", "no results to explore"),
         (f"export tiny --to {tmp_path / 'x.parquet'} --vectors table", "no trained model"),
+        (f"export tiny --to {layout.params}", ".parquet"),
     ):
         assert words in command_line.fails(command, monkeypatch, capfd)
     assert sorted(tmp_path.iterdir()) == [target]

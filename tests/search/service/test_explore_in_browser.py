@@ -64,6 +64,17 @@ def test_all_views_by_the_keyboard(
             playwright.expect(page.locator(f".pair[data-said={said}]")).to_have_count(1)
         answers = [vote.relevant for vote in read_votes(layout.votes(DATASET))["ann"].values()]
         assert answers == [True, False, None]
+        page.goto("/explore?view=unjudged&k=5")
+        cards = page.locator(".pair")
+        playwright.expect(cards).to_have_count(24)
+        page.locator(".pair button").first.click()  # a judged pair leaves the list:
+        playwright.expect(page.locator(".pair[data-said]")).to_have_count(1)
+        second = cards.nth(1).get_attribute("data-caption")
+        page.keyboard.press("]")
+        playwright.expect(cards.first).to_have_attribute("data-caption", second or "")
+        page.keyboard.press("]")
+        playwright.expect(page.locator(".pager .end")).to_be_visible()
+        assert "page=1" in page.url
         page.keyboard.press("3")
         page.locator("canvas").hover()
         page.set_viewport_size({"width": 400, "height": 800})

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
@@ -16,6 +19,7 @@ from waiting import ready
 
 import manymatch
 from manymatch.cli.commands import app
+from manymatch.model.places import packaged, resolve_model
 from manymatch.search.service.app import application
 from manymatch.search.service.served_index import ServedIndex
 from manymatch.util.errors import ManyMatchError
@@ -70,7 +74,10 @@ def run(command: str) -> str:
 
 @pytest.mark.slow
 def test_the_answers_of_a_service_follow_promotions_and_rollbacks(
-    project: Path, pictures: list[Path], make_model: Callable[..., Path]
+    project: Path,
+    pictures: list[Path],
+    make_model: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with pytest.raises(ManyMatchError, match="commits of git"):
         run("models show scenes")
@@ -106,7 +113,15 @@ def test_the_answers_of_a_service_follow_promotions_and_rollbacks(
     shown = run("models show scenes")
     assert "production" in shown and "280.0" in shown and "278.0" in shown
     assert manymatch.load("scenes").preset.method == "vsepp"
+    (weights,) = Path("models/.versions/scenes/best", production()[-1]["md5"][:-4]).glob("*.safet*")
+    weights.write_bytes(bytes(weights.stat().st_size))
+    assert manymatch.load("scenes").preset.method == "vsepp"  # got anew
+    shutil.rmtree("models/.versions")
     assert "scenes = scenes/best@" in run("models list")
+    assert not Path("models/.versions").exists()
+    fetch = "from manymatch.model.places import resolve_model; print(resolve_model('scenes'))"
+    both = [subprocess.Popen([sys.executable, "-c", fetch]) for _ in range(2)]
+    assert [one.wait() for one in both] == [0, 0]
     for command, words in {
         "models rollback scenes": "no version was in production before",
         "models promote scenes/best@0000": "no such version.*known",
@@ -115,7 +130,74 @@ def test_the_answers_of_a_service_follow_promotions_and_rollbacks(
     }.items():
         with pytest.raises(ManyMatchError, match=words):
             run(command)
+    known = Path("production.json").read_text()
+
+    def sleep(_: float) -> None:
+        if "scenes" not in Path("production.json").read_text():
+            raise KeyboardInterrupt
+        Path("production.json").write_text('{"promoted": {}}')
+
+    monkeypatch.setattr("manymatch.cli.search.time", SimpleNamespace(sleep=sleep))
+    watch = f"index {photos} --model scenes --to {index} --watch"
+    assert "scenes is no longer in" in CliRunner().invoke(app, watch.split()).output
+    Path("production.json").write_text(known)
     shutil.rmtree("models/.versions")
     shutil.rmtree(".dvc/cache")
     with pytest.raises(ManyMatchError, match="DVC cannot give the weights"):
         manymatch.load("scenes")
+
+
+def production() -> list[dict[str, Any]]:
+    return list(json.loads(Path("production.json").read_text())["promoted"]["scenes"])
+
+
+def commit(digit: str, metrics: str | None = None) -> None:
+    """Commit a dvc.lock that names a model, and the model's evaluation if there are metrics."""
+    model = {"path": MODEL, "md5": f"{digit * 32}.dir"}
+    stages: dict[str, Any] = {"train": {"outs": [model]}}
+    if metrics is not None:
+        stages["evaluate"] = {"deps": [{**model}], "outs": [{"path": METRICS}]}
+        Path(METRICS).write_text(metrics)
+    Path("dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": stages}))
+    subprocess.run("git add -A && git commit -qm x", shell=True, check=True)
+
+
+def test_promotions_read_the_commits_and_leave_out_what_is_damaged(
+    project: Path, make_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make_model("vsepp")
+    Path(".gitignore").write_text("models\nproduction.json\nclone")
+    for digit in "ab":
+        shutil.copytree(model, Path("models/.versions/scenes/best", digit * 32))
+    commit("a")
+    with pytest.raises(ManyMatchError, match="no such metric"):
+        run("models promote scenes/best --gate typo=1")
+    run("models promote scenes/best")
+    commit("a", '{"rsum": 280, "r1": NaN, "groups": {}}')
+    commit("b", '{"rsum": 270.0}')
+    for gate, words in {
+        "rsum=nan": "METRIC=POINTS",
+        "rsum=1": r"270\.00 .* below 280\.00",
+        "r1=1": "no such metric",
+    }.items():
+        with pytest.raises(ManyMatchError, match=words):
+            run(f"models promote scenes/best --gate {gate}")
+    commit("a", '{"rsum": 280}')  # as 'git revert' does
+    with Path("dvc.lock").open("a") as lock:
+        lock.write("# changed")
+    assert "not committed" in run("models promote scenes/best --gate rsum=0")
+    (present,) = production()
+    assert present["md5"].startswith("aa") and present["metrics"] == {"rsum": 280}
+    subprocess.run(f"git clone -q --depth 1 file://{project} clone".split(), check=True)
+    with monkeypatch.context() as inside:
+        inside.chdir("clone")
+        assert "git fetch --unshallow" in run("models show scenes")
+    commit("c", "{damaged")
+    Path("dvc.lock").write_text(f"<<<<<<< HEAD\n  train:\n  - {MODEL}\n=======\n")
+    subprocess.run(["git", "commit", "-qam", "conflict"], check=True)
+    shown = run("models show scenes")
+    assert shown.count("scenes/best@") == 4
+    assert "no metrics" in shown and "dvc.lock cannot be read" in shown
+    Path("production.json").write_text("")
+    for name, folder in packaged().items():
+        assert resolve_model(name) == folder

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from manymatch.config.layout import Layout
 from manymatch.results.metrics import Metrics, Provenance
 from manymatch.results.ranked import Ranked
 from manymatch.results.runs import Direction
-from manymatch.util.errors import DataError
+from manymatch.util.errors import DataError, ManyMatchError
 from manymatch.util.progress import say
 
 
@@ -22,15 +20,19 @@ class Method:
         self.ways: dict[Direction, Ranked] = {
             way: Ranked(files.run / f"{way}.parquet") for way in ("i2t", "t2i")
         }
+        self.ids = [ranked.ids for ranked in self.ways.values()]
 
 
-def read_methods(layout: Layout, dataset: str) -> Iterable[Method]:
-    """The results with the queries of the best one, best first."""
+def read_methods(layout: Layout, dataset: str) -> list[Method]:
+    """The results with the queries that most results have, best first."""
     names = sorted(path.stem for path in (layout.reports / "results" / dataset).glob("*.json"))
     found = []
     for name in names:
         if (layout.run(dataset, name) / "t2i.parquet").is_file():
-            found.append(Method(layout, dataset, name))
+            try:
+                found.append(Method(layout, dataset, name))
+            except ManyMatchError as error:
+                say(f"left out: {name}: {error}")
         else:
             say(f"left out: {name} has no table of ranks. Run 'dvc repro', or evaluate it again")
     if not found:
@@ -39,9 +41,14 @@ def read_methods(layout: Layout, dataset: str) -> Iterable[Method]:
             "repro', or 'manymatch evaluate DATASET PRESET' for a trained model"
         )
     found.sort(key=lambda method: (-method.metrics.rsum, method.name))
-    first = found[0]
+    groups: list[list[Method]] = []
     for method in found:
-        if all(ranked.ids.equals(first.ways[way].ids) for way, ranked in method.ways.items()):
-            yield method
-        else:
-            say(f"left out: {method.name} has other queries than {first.name}")
+        group = next((group for group in groups if group[0].ids == method.ids), [])
+        if not group:
+            groups.append(group)
+        group.append(method)
+    largest = max(groups, key=len)  # of equally large ones the first, which has the highest rsum
+    for method in found:
+        if method not in largest:
+            say(f"left out: {method.name} has other queries than {largest[0].name}")
+    return largest

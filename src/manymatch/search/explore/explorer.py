@@ -34,8 +34,6 @@ from manymatch.util.progress import say
 MARKS = ("own", "true", "wrong", "unjudged")
 """`results.retrieval.Mark` by number."""
 OWN, TRUE, WRONG, UNJUDGED = range(4)
-BOUNDS = (1, 5, 10, 20, 50, 100)
-"""The last ranks of the bars of the histogram; one more bar has all larger ranks."""
 
 
 class Judged(NamedTuple):
@@ -57,7 +55,7 @@ class Explorer:
 
     def __init__(self, layout: Layout, dataset: str) -> None:
         self.layout, self.dataset = layout, dataset
-        self._lock, self._explaining, self._warming = RLock(), Lock(), Lock()
+        self._lock, self._explaining, self._warming, self._voting = RLock(), Lock(), Lock(), Lock()
         self._models: dict[str, Any] = {}
         self.agreed: dict[tuple[Direction, int], Any] = {}
         """What `lists.unjudged` found, by way and number of first items."""
@@ -175,13 +173,12 @@ class Explorer:
 
     def vote(self, image: int, caption: int, relevant: bool | None, annotator: str) -> None:
         """Write what an annotator says about a pair of rows; None: skipped."""
-        path = self.layout.votes(self.dataset)
-        path.parent.mkdir(exist_ok=True)
         pair = self.ids["i2t"][image], self.ids["t2i"][caption]
-        votes = record(path, pair, relevant, annotator)
-        with self._lock:
-            self.votes, self._judged = votes, None
-            self._best.clear()
+        with self._voting:  # else an earlier vote could replace a later one in memory
+            votes = record(self.layout.votes(self.dataset), pair, relevant, annotator)
+            with self._lock:
+                self.votes, self._judged = votes, None
+                self._best.clear()
 
     def marks(self, images: np.ndarray, captions: np.ndarray) -> np.ndarray:
         """The `MARKS` of pairs of rows, as numbers; both arrays have one shape."""
@@ -205,9 +202,10 @@ class Explorer:
             return own
         return items == self.image_of[:, None]
 
-    def voted(self, annotator: str) -> np.ndarray:
-        """The keys of the pairs that an annotator judged or skipped here."""
-        pairs = self.votes.get(annotator, {})
+    def voted(self, annotator: str, skipped: bool) -> np.ndarray:
+        """The keys of the pairs that an annotator judged here, or with `skipped` also skipped."""
+        own = self.votes.get(annotator, {}).items()
+        pairs = [pair for pair, vote in own if skipped or vote.relevant is not None]
         images, captions = (pa.array([pair[i] for pair in pairs], pa.string()) for i in (0, 1))
         return self._keys(images, captions)
 
@@ -228,7 +226,9 @@ class Explorer:
         """`(q,)` the rank of each query's best annotated or judged true item; one more than the
         depth of the table if none of them is in the table.
 
-        As everywhere, an item that is not true and has the same score counts before.
+        As everywhere, an item that is not true and has the same score counts before. If the last
+        item of the table has that score, more such items may follow: then the rank is the best
+        annotated item's, or one more than the depth.
         """
         with self._lock:
             if (method, way) not in self._best:
@@ -246,6 +246,8 @@ class Explorer:
         # Without ties these places are the ranks.
         rows = np.flatnonzero(best <= depth)
         level = ranked.scores[rows, best[rows] - 1]
+        gallery = len(self.ids["t2i" if way == "i2t" else "i2t"])
+        cut = rows[(level == ranked.scores[rows, -1]) & (depth < gallery)]
         near = np.stack([best[rows] - 2, best[rows]]).clip(0, depth - 1)
         ties = (ranked.scores[rows, near] == level) & (near != best[rows] - 1)
         rows, level = rows[ties.any(0)], level[ties.any(0)]
@@ -253,6 +255,7 @@ class Explorer:
         marks = self.marks(*self.pairs(way, np.broadcast_to(rows[:, None], items.shape), items))
         others = (marks != OWN) & (marks != TRUE)
         best[rows] = ((ranked.scores[rows] >= level[:, None]) & others).sum(1) + 1
+        best[cut] = np.minimum(ranked.ranks[cut], depth + 1)
         return best
 
     def warm(self) -> None:
@@ -263,7 +266,8 @@ class Explorer:
                     self.best_ranks(name, way)
                 self.objects, self._tokens, self.is_warm = self.objects, self._tokens, True
 
-    is_warm = False
+    is_warm, fault = False, ""
+    """Whether `warm` has read all, and why its last call failed."""
 
     def image_file(self, row: int) -> Path:
         """The file of an image."""

@@ -59,11 +59,12 @@ def _side(explorer: Explorer, way: Direction) -> dict[str, pa.Array]:
     items = pa.array(explorer.ids["t2i" if way == "i2t" else "i2t"])
     for name, method in explorer.methods.items():
         ranked = method.ways[way]
-        points = np.full((len(rows), 2), np.nan) if ranked.points is None else ranked.points
         found[f"item_{name}"] = items.take(pa.array(ranked.items[:, 0]))
         found[f"score_{name}"] = pa.array(ranked.scores[:, 0])
-        for axis, values in zip("xy", points.astype(np.float32).T, strict=True):
-            found[f"{axis}_{name}"] = pa.array(values)
+        nothing = pa.nulls(len(rows), pa.float32())
+        for place, axis in enumerate("xy"):
+            points = ranked.points
+            found[f"{axis}_{name}"] = nothing if points is None else pa.array(points[:, place])
     return found
 
 

@@ -10,10 +10,12 @@ import pyarrow as pa
 
 from manymatch.evaluation.votes import agreements
 from manymatch.results.runs import Direction
-from manymatch.search.explore.explorer import BOUNDS, MARKS, OWN, TRUE, Explorer
+from manymatch.search.explore.explorer import MARKS, OWN, TRUE, Explorer
 
 Row = dict[str, Any]
 CUTS = (1, 5, 10)
+BOUNDS = (1, 5, 10, 20, 50, 100)
+"""The last ranks of the bars of the histogram; one more bar has all larger ranks."""
 _TOP = 10
 """A hub is an item that is in too many first tens."""
 
@@ -173,7 +175,8 @@ def query(explorer: Explorer, way: Direction, row: int, count: int) -> Row:
         is_true = np.isin(best, true)
         for one in positives:
             place = np.flatnonzero(best == one["row"])
-            if len(place):
+            # With the score of the last kept item, items that are not kept may count before.
+            if len(place) and (scores[place[0]] > scores[-1] or len(best) == len(everything)):
                 at_least = scores >= scores[place[0]]
                 earlier = int(is_true[: place[0]].sum())
                 one["ranks"][name] = earlier + int((at_least & ~is_true).sum()) + 1

@@ -48,13 +48,14 @@ def unjudged(
     explorer: Explorer, way: Direction, k: int, annotator: str, kind: Kind
 ) -> tuple[Agreed, np.ndarray]:
     """All pairs of `agreed_pairs`, and the places of those that nobody judged; with `second` of
-    those that only others judged here."""
+    those that only others judged here. A pair that only others skipped counts as not judged."""
     if (way, k) not in explorer.agreed:
         explorer.agreed[way, k] = agreed_pairs(explorer, way, k)
     pairs: Agreed = explorer.agreed[way, k]
-    by_annotator = {name: explorer.voted(name) for name in explorer.votes}
-    own = by_annotator.pop(annotator, np.empty(0, np.int64))
-    others = np.concatenate([np.empty(0, np.int64), *by_annotator.values()])
+    own = explorer.voted(annotator, skipped=True)
+    names = [name for name in explorer.votes if name != annotator]
+    by_others = [explorer.voted(name, skipped=False) for name in names]
+    others = np.concatenate([np.empty(0, np.int64), *by_others])
     keys = explorer.key(pairs.images, pairs.captions)
     if kind == "second":
         return pairs, np.flatnonzero(np.isin(keys, others) & ~np.isin(keys, own))

@@ -87,7 +87,8 @@ def application(
         responses={status: {"model": Fault} for status in ("4XX", 422, "5XX")},
     )
     app.state.indexes = indexes
-    app.include_router(router)
+    if indexes:
+        app.include_router(router)
     _add_errors(app)
     pages = {"/": "index.html"} if indexes else {}
     if explorer:

@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
@@ -21,13 +22,11 @@ from manymatch.results.runs import Direction
 from manymatch.search.explore import lists
 from manymatch.search.explore import unjudged as open_pairs
 from manymatch.search.explore.explorer import Explorer
-from manymatch.search.service.guard import read_body
-from manymatch.search.service.routes import PICTURE_HEADERS, PRIVATE, fault_of
+from manymatch.search.service.routes import PICTURE_HEADERS, PRIVATE, json_body
 from manymatch.util.errors import ManyMatchError
 from manymatch.util.progress import say
 from manymatch.util.regular_file import read_regular
 
-_MOST_JSON = 64 * 1024
 router = APIRouter(prefix="/explore")
 Form = Literal["csv", "json"]
 Row = Annotated[int, Query(ge=0)]
@@ -101,10 +100,20 @@ def queries(explorer: Explored, asked: Annotated[Filter, Query()]) -> Response:
     if asked.export:
         explorer.warm()  # so that all columns are there
     methods = None if asked.export else lists.summary(explorer, asked.way, rows)
-    facts = {"methods": methods, "warm": explorer.is_warm, "bounds": lists.BOUNDS}
+    facts: dict[str, Any] = {"methods": methods, "warm": explorer.is_warm, "fault": explorer.fault}
+    facts["bounds"] = lists.BOUNDS
     found = _list(asked, rows, partial(lists.queries, explorer, asked.way), "queries", facts)
-    found.background = BackgroundTask(explorer.warm)  # after the first page, which is then sooner
+    found.background = BackgroundTask(_warm, explorer)  # after the first page, which is then sooner
     return found
+
+
+def _warm(explorer: Explorer) -> None:
+    """Read what filters and sorts need; the next answer tells what is wrong."""
+    try:
+        explorer.warm()
+        explorer.fault = ""
+    except ManyMatchError as error:
+        explorer.fault = str(error)
 
 
 @router.get("/query")
@@ -153,10 +162,7 @@ async def judge(request: Request, explorer: Explored) -> Response:
         raise HTTPException(403, "a page of another address cannot judge")
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise HTTPException(415, "send application/json")
-    try:
-        vote = Vote.model_validate_json(await read_body(request, _MOST_JSON))
-    except ValidationError as error:
-        raise HTTPException(422, fault_of(error)) from None
+    vote = await json_body(request, Vote)
     _check(explorer, "i2t", vote.image)
     _check(explorer, "t2i", vote.caption)
     await run_in_threadpool(explorer.vote, **dict(vote))
@@ -183,9 +189,11 @@ def places(explorer: Explored, method: str, export: Form | None = None) -> Respo
         raise HTTPException(404, f"{method}: scores without embeddings have no map")
     points = np.concatenate(known)
     if export:
-        ids = [*explorer.ids["i2t"], *explorer.ids["t2i"]]
+        images, captions = explorer.ids["i2t"], explorer.ids["t2i"]
+        kinds = ["image"] * len(images) + ["caption"] * len(captions)
         x, y = points.T
-        return _file(pa.table({"id": ids, "x": x, "y": y}), export, "map")
+        columns = {"kind": kinds, "id": [*images, *captions], "x": x, "y": y}
+        return _file(pa.table(columns), export, "map")
     low, high = points.min(0), points.max(0)
     scaled = (points - low) / np.maximum(high - low, 1e-12) * (2**16 - 1)
     return Response(scaled.astype("<u2").tobytes(), media_type="application/octet-stream")
@@ -247,6 +255,14 @@ def _file(table: pa.Table, kind: Form, name: str) -> Response:
     """A table as a file that the browser saves."""
     if kind == "json":
         return _json(table.to_pylist(), f"{name}.json")
+    for place, column in enumerate(table.columns):
+        if pa.types.is_string(column.type):  # A spreadsheet would compute a text that is a formula.
+            formula = pc.and_not(
+                pc.match_substring_regex(column, r"^[=+\-@\t\r]"),
+                pc.match_substring_regex(column, r"^[+-]?\d+(\.\d+)?$"),
+            )
+            texts = pc.if_else(formula, pc.binary_join_element_wise("'", column, ""), column)
+            table = table.set_column(place, table.column_names[place], texts)
     stream = pa.BufferOutputStream()
     pa_csv.write_csv(table, stream)
     headers = {"content-disposition": f'attachment; filename="{name}.csv"'}

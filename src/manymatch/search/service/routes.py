@@ -134,7 +134,7 @@ async def search_by_body(request: Request, settings: Annotated[Settings, Query()
     """The items that fit a picture best. The body is the file, and the settings are in the address;
     or the body is JSON with the fields of `GET /search`."""
     if _media_type(request) == "application/json":
-        return await search(request, await _json_body(request, Question))
+        return await search(request, await json_body(request, Question))
     served = _index(request, settings.index)
     return await _found(served, "picture", await _picture(request, served), settings)
 
@@ -158,7 +158,7 @@ async def explain_by_body(request: Request, item: Annotated[ItemRequest, Query()
     """Why a caption of the index and a picture have their score. The body is the picture's file;
     or the body is JSON with the fields of `GET /explain`."""
     if _media_type(request) == "application/json":
-        return await explain(request, await _json_body(request, Pair))
+        return await explain(request, await json_body(request, Pair))
     served = _index(request, item.index)
     return await _explained(served, item.item or "", await _picture(request, served))
 
@@ -199,7 +199,7 @@ def _media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def _json_body(request: Request, kind: type[BaseModel]) -> Any:
+async def json_body(request: Request, kind: type[BaseModel]) -> Any:
     """The body of a request as a `kind`.
 
     Raises:

@@ -57,11 +57,12 @@ export const table = (head, rows, attributes = {}) => make("div", { class: "shee
   make("table", { class: "rows" }, make("thead", {}, make("tr", {}, head.flat())), make("tbody", {}, rows)));
 export const methodNames = () => about.methods.map(({ name }) => name);
 
-/** Buttons to the other pages of a list, and links to its files. */
+/** Buttons to the other pages of a list, and links to its files. Judged pairs leave the list, so the pairs that follow them
+ * move to the present page. */
 export const pager = (total, size, path, values) => {
   const page = Number(param("page", "0"));
   const last = Math.max(0, Math.ceil(total / size) - 1);
-  const step = (label, text, to) => make("button", { type: "button", class: "plain", "aria-label": label, title: label, disabled: to < 0 || to > last, onclick: () => go({ page: to || null }) }, text);
+  const step = (label, text, to) => make("button", { type: "button", class: "plain", "aria-label": label, title: label, disabled: to < 0 || to > last, onclick: () => go({ page: (to > page && document.querySelector("[data-said]") ? page : to) || null }) }, text);
   const file = (kind) => make("a", { href: asks(path, { ...values, export: kind }), download: "" }, kind.toUpperCase());
   return make("div", { class: "pager" }, step("Previous page ([)", "←", page - 1),
     make("span", {}, total ? `${(page * size + 1).toLocaleString("en")}–${Math.min(total, (page + 1) * size).toLocaleString("en")} of ${total.toLocaleString("en")}` : "none"),
@@ -130,7 +131,7 @@ const rankCell = (row, name) => {
 const showQueries = async (place) => {
   const asked = filters();
   const found = await json(asks("queries", { ...asked, page: param("page", "0"), size: SIZE }));
-  if (!found.warm) setTimeout(() => RENDER[param("view")] || document.activeElement?.id === "word" || show(), 800); // The files are still read.
+  if (!found.warm && !found.fault) setTimeout(() => RENDER[param("view")] || document.activeElement?.id === "word" || show(), 800); // The files are still read.
   const names = methodNames();
   const objects = found.rows.some((row) => "objects" in row);
   const head = [sorted("row", asked.way === "t2i" ? "Caption" : "Image"), ...names.map((name) => sorted(`rank:${name}`, name)),
@@ -140,7 +141,7 @@ const showQueries = async (place) => {
     names.map((name) => rankCell(row, name)),
     make("td", {}, `×${(Math.max(...names.map((name) => row[`rank_${name}`])) / Math.min(...names.map((name) => row[`rank_${name}`]))).toFixed(1)}`),
     make("td", {}, row.positives), make("td", {}, row.words), objects && make("td", {}, row.objects)));
-  place(filterForm(), summary(found), table(head, rows, { "aria-label": "Queries" }), pager(found.total, SIZE, "queries", asked), legend(),
+  place(found.fault && make("p", { class: "fault", role: "alert" }, found.fault), filterForm(), summary(found), table(head, rows, { "aria-label": "Queries" }), pager(found.total, SIZE, "queries", asked), legend(),
     make("p", { class: "note" }, "A rank is that of the first annotated item. The sign behind a rank tells what the method's first item is. ",
       make("kbd", {}, "/"), " words, ", make("kbd", {}, "↑↓"), " rows, ", make("kbd", {}, "Enter"), " open, ", make("kbd", {}, "[ ]"), " pages, ", make("kbd", {}, "1 2 3"), " views, ", make("kbd", {}, "w"), " direction"));
 };

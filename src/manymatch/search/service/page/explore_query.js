@@ -2,7 +2,7 @@
 
 import { make, shape } from "/page/dom.js";
 import { json } from "/page/service.js";
-import { asks, go, legend, link, mark, methodNames, param, pictureOf, table, thumb, way } from "/page/explore.js";
+import { about, asks, go, legend, link, mark, methodNames, param, pictureOf, table, thumb, way } from "/page/explore.js";
 import { reasons } from "/page/why.js";
 
 const isTrue = (name) => name === "own" || name === "true";
@@ -74,7 +74,8 @@ export const showQuery = async (place) => {
   const found = await json(asks("query", { way: way(), row: param("row", "0") }));
   const picture = way() === "i2t" && make("img", { src: pictureOf(found.row, false), alt: found.id });
   const [first, ...others] = found.texts;
-  const step = (by, label, text) => found.row + by >= 0 && link({ row: found.row + by, why: null }, { "aria-label": label, title: label, class: "plain" }, text);
+  const count = way() === "i2t" ? about.images : about.captions;
+  const step = (by, label, text) => found.row + by >= 0 && found.row + by < count && link({ row: found.row + by, why: null }, { "aria-label": label, title: label, class: "plain" }, text);
   const head = make("div", { class: "asked" }, picture, make("div", {},
     make("p", { class: "note" }, link({ view: null, row: null, why: null }, {}, "← All queries"), ` ${found.id}`), make("h1", {}, first), others.map((text) => make("p", { class: "text" }, text)),
     make("p", { class: "pager" }, step(-1, "Previous query", "←"), step(1, "Next query", "→"), make("span", { class: "end" }, make("a", { href: asks("query", { way: way(), row: found.row, k: 100, export: true }), download: "" }, "Save as JSON")))));
