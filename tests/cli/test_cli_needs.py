@@ -204,6 +204,10 @@ def test_a_backbone_is_fetched_and_reads_pixels(shown: Shown) -> None:
         presets=["x"],
         extraction__frozen={"kind": "pixels", **backbone},
     )
+    path = Path("presets/scenes/x.yaml")
+    path.write_text(yaml.safe_dump(preset | {"model": {"backbone": backbone | {"size": 64}}}))
+    assert "kind: pixels, model: google/siglip2-base-patch16-224" in shown(1)[-1]
+    path.write_text(yaml.safe_dump(preset))
     *lines, _ = shown(0)
     assert any("weights google/siglip2-base-patch16-224 from the hub" in line for line in lines)
 

@@ -222,8 +222,8 @@ def folder_of_captions(birds: Birds) -> Settings:
     for file, texts in birds.captions.items():
         path = (birds.root / "text" / file).with_suffix(".txt")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join(texts))
-    return {"captions": str(birds.root / "text")}
+        path.write_text("\n".join(texts), encoding="cp1252")
+    return {"captions": str(birds.root / "text"), "encoding": "cp1252"}
 
 
 @form

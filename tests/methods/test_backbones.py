@@ -123,10 +123,34 @@ def test_the_command_writes_a_preset_and_its_extraction(root, tmp_path, monkeypa
         "model": "openai/clip-vit-base-patch16",
     }
     assert preset.features in params["features"]
+    params["extraction"]["pixels-vit-base-224"] = {"kind": "pixels256", "batch_size": 3}
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
+    path = tmp_path / "presets/backbones.yaml"
+    known = yaml.safe_load(path.read_text())
+    clip = known["clip-vit-base-patch16"]
+    known |= {
+        "v1.5": clip,
+        "no-encoder": clip | {"text": {}},
+        "no-settings": clip | {"text": {"encoder": "hf", "hf": 3}},
+        "matched": clip | {"image_rate": {"match": "x"}},
+        "grouped": clip | {"training": {"parameter_groups": []}},
+    }
+    path.write_text(yaml.safe_dump(known))
+    start = "backbone flickr30k coco/msrm_resnet152_bigru"
+    before = {*tmp_path.glob("presets/**/*")}
     for words, text in {
+        "'v1.5' has a dot": f"{start} v1.5",
+        "no-encoder: text: expected 'encoder'": f"{start} no-encoder",
+        "no-settings: text: expected 'encoder'": f"{start} no-settings",
+        "image_rate: 'match' is made": f"{start} matched",
+        "training: 'parameter_groups' is made": f"{start} grouped",
+        "did you mean 'flickr30k'": start.replace("30k", "30", 1) + " siglip2-base",
+        "extraction.pixels-vit-base-224.kind is pixels256": f"{start} vit-base-224",
         "siglip2-base": "backbone flickr30k dive_resnext101_bert siglip2-bas",
         "no such preset": "backbone flickr30k dives siglip2-base",
         "'swamp_video': unknown key": "backbone flickr30k youcook2/swamp siglip2-base",
         "exists already": "backbone flickr30k coco/msrm_resnet152_bigru clip-vit-base-patch16",
     }.items():
         assert words in fails(text, monkeypatch, capfd)
+    assert {*tmp_path.glob("presets/**/*")} == before
+    assert yaml.safe_load((tmp_path / "params.yaml").read_text()) == params

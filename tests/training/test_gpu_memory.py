@@ -1,10 +1,12 @@
 """A preset that no GPU can hold is known before its training begins."""
 
 import hub_models
+import pytest
 
 from manymatch.cli.check import warn_of_memory
 from manymatch.config.preset import Preset, read_preset
 from manymatch.training.gpu_memory import estimated_bytes
+from manymatch.util.errors import ConfigError
 
 
 def estimated(root, name, **overrides):
@@ -42,3 +44,6 @@ def test_a_backbone_needs_less_if_less_learns(tmp_path):
     assert whole > recomputed > none and whole > lora > last > none > 0
     image = {"encoder": "linear", "backbone": {"model": "not/here"}}
     assert estimated_bytes(Preset(method="dive", features="x", model={"image": image})) == 0
+    image["backbone"] = {"model": str(tmp_path / "nowhere")}
+    with pytest.raises(ConfigError, match="no such folder"):
+        estimated_bytes(Preset(method="dive", features="x", model={"image": image}))

@@ -6,14 +6,14 @@ import re
 from typing import Annotated, Any
 
 import typer
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from manymatch.cli import project
 from manymatch.cli.options import DatasetName, check_name
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.names import preset_path
-from manymatch.config.params import Params
+from manymatch.config.params import Extraction, Params
 from manymatch.config.preset import Preset, read_preset
 from manymatch.config.strict import Strict, parse, read_yaml, validate
 from manymatch.util.errors import ConfigError, nearest
@@ -25,8 +25,12 @@ commands = typer.Typer()
 BACKBONES = LAYOUT.presets / "backbones.yaml"
 HEADER = re.compile(r"\A(?:#.*\n)+")
 """The comment at the start of a preset."""
-_PIXELS, _TEXTS = r"(^|\.)backbone\.", r"\.(hf|bert)\."
-"""The parameters of the network of pictures, and of the text model, of every method."""
+_PIXELS, _TEXTS = r"(^|\.)backbone\.", r"\.(hf|bert)\.network\."
+"""The parameters of the network of pictures, and of the text model, of every method. CORA's
+prefixes are new: they learn at the full rate."""
+_ENCODERS = ("hf", "bert")
+_SOURCE = ("kind", "model", "size", "geometry", "output", "grid", "layer")
+"""The keys of an extraction that say what is extracted."""
 
 
 class Backbone(Strict):
@@ -40,6 +44,26 @@ class Backbone(Strict):
     image_rate: dict[str, Any]
     text_rate: dict[str, Any]
     training: dict[str, Any]
+
+    @field_validator("text")
+    @classmethod
+    def _has_encoder(cls, text: dict[str, Any]) -> dict[str, Any]:
+        kind = text.get("encoder")
+        if kind not in _ENCODERS or not isinstance(text.get(kind), dict):
+            raise ValueError(
+                "expected 'encoder' (hf or bert) and the encoder's settings under the same name, "
+                "as in {encoder: hf, hf: {model: NAME}}"
+            )
+        return text
+
+    @field_validator("image_rate", "text_rate", "training")
+    @classmethod
+    def _leaves_groups(cls, given: dict[str, Any]) -> dict[str, Any]:
+        if made := given.keys() & {"match", "parameter_groups"}:
+            raise ValueError(
+                f"'{min(made)}' is made from image_rate and text_rate. Leave the key out"
+            )
+        return given
 
     @property
     def source(self) -> dict[str, Any]:
@@ -107,12 +131,29 @@ def read_backbone(name: str) -> Backbone:
     known = read_yaml(BACKBONES)
     if name not in known:
         raise ConfigError(f"{BACKBONES}: no backbone '{name}'{nearest(name, known)}")
+    if "." in name:  # the name becomes part of dotted keys
+        raise ConfigError(f"{BACKBONES}: '{name}' has a dot. Rename the backbone, as with a hyphen")
     return validate(Backbone, known[name], f"{BACKBONES}: {name}")
 
 
 def add_extraction(params: Params, name: str, extraction: dict[str, Any]) -> dict[str, Any]:
-    """What changes in params.yaml for the features `name`."""
-    changes: dict[str, Any] = {f"extraction.{name}": extraction}
+    """What changes in params.yaml for the features `name`.
+
+    Raises:
+        ConfigError: another extraction has the name.
+    """
+    changes: dict[str, Any] = {}
+    if (stated := params.extraction.get(name)) is None:
+        changes[f"extraction.{name}"] = extraction
+    else:
+        wanted = validate(Extraction, extraction, f"{BACKBONES}: {name}")
+        differing = [key for key in _SOURCE if getattr(stated, key) != getattr(wanted, key)]
+        if differing:
+            key = differing[0]
+            raise ConfigError(
+                f"{LAYOUT.params}: extraction.{name}.{key} is {getattr(stated, key)}, but the "
+                f"backbone needs {getattr(wanted, key)}. Rename that extraction or the backbone"
+            )
     if name not in params.features:
         changes["features"] = [*params.features, name]
     return changes
@@ -139,13 +180,18 @@ def backbone(
     params.yaml. A preset of another data set may be the start: coco/msrm_resnet152_bigru.
     """
     from manymatch.config.edit import edited
+    from manymatch.datasets import DATASETS
     from manymatch.methods import check_model
 
     params, chosen = project.params(), read_backbone(name)
+    known = {*DATASETS, *params.sources}
+    if dataset not in known:
+        raise ConfigError(f"no data set '{dataset}'{nearest(dataset, known)}")
     folder, _, stem = preset.rpartition("/")
     source = preset_path(LAYOUT.presets, folder or dataset, stem)
     start = read_preset(source)
     features = f"pixels-{name}"
+    added = add_extraction(params, features, {"kind": "pixels", **chosen.source})
     changes = chosen.fine_tuned(start, features)
     target = LAYOUT.presets / dataset / f"{start.method}_{name}.yaml"
     if target.exists():
@@ -161,6 +207,5 @@ def backbone(
     written = validate(Preset, parse(text), str(target))
     check_model(written.method, written.model)  # a method may read no pixels
     write_text(target, header + text)
-    added = add_extraction(params, features, {"kind": "pixels", **chosen.source})
     write_through(LAYOUT.params, edited(LAYOUT.params, added))
-    say(f"{target}: written. {LAYOUT.params}: {', '.join(added)}")
+    say(f"{target}: written. {LAYOUT.params}: {', '.join(added) or 'unchanged'}")

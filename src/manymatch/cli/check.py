@@ -14,7 +14,7 @@ from manymatch.cli.needs import has_images, needs
 from manymatch.cli.options import DatasetName, PresetName
 from manymatch.cli.project import LAYOUT
 from manymatch.config.names import preset_path
-from manymatch.config.params import Params, WarmStarted
+from manymatch.config.params import Extraction, Params, WarmStarted
 from manymatch.config.preset import Preset
 from manymatch.datasets.base import Need
 from manymatch.methods import check_model
@@ -209,6 +209,35 @@ def warn_of_memory(path: Path, preset: Preset) -> None:
         )
 
 
+def _check_pixels(path: Path, backbone: Any, extraction: Extraction, features: str) -> None:
+    """Refuse an extraction that makes other pixels than the `backbone` in the preset reads."""
+    from manymatch.networks.backbones.picture_recipe import read_recipe
+    from manymatch.training.gpu_memory import folder_here
+
+    mend = (
+        f"Set extraction.{features} in params.yaml to {{kind: pixels, model: {backbone.model}}}, "
+        "with the backbone's size and geometry"
+    )
+    if extraction.kind != "pixels":
+        raise ConfigError(f"{path}: a backbone reads pixels. {mend}")
+    if extraction.model is None:  # published
+        return
+    asked: list[Any] = [(one.size, one.geometry) for one in (backbone, extraction)]
+    fits = asked[0] == asked[1] or backbone.model != extraction.model
+    try:
+        read, made = folder_here(backbone.model), folder_here(extraction.model)
+        if read and made:  # two models may have one recipe, and null may be the other's size
+            asked = [read_recipe(read, *asked[0]), read_recipe(made, *asked[1])]
+            fits = str(asked[0]) == str(asked[1])
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    if not fits:
+        raise ConfigError(
+            f"{path}: the backbone reads {asked[0]}, but the features '{features}' are "
+            f"{asked[1]}. {mend}"
+        )
+
+
 def _check_preset(params: Params, dataset: str, name: str, starts_from: str | None) -> None:
     from manymatch.methods.pretrained import PretrainedSettings
 
@@ -229,11 +258,8 @@ def _check_preset(params: Params, dataset: str, name: str, starts_from: str | No
                 f"{settings.model}, output: projected}}"
             )
     backbone = getattr(getattr(settings, "image", settings), "backbone", None)
-    if backbone is not None and params.extraction_of(preset.features).kind != "pixels":
-        raise ConfigError(
-            f"{path}: a backbone reads pixels. Set extraction.{preset.features} in params.yaml to "
-            f"{{kind: pixels, model: {backbone.model}}}, with the backbone's size and geometry"
-        )
+    if backbone is not None:
+        _check_pixels(path, backbone, params.extraction_of(preset.features), preset.features)
     warn_of_memory(path, preset)
     source_model = preset.warm_start.model if preset.warm_start else None
     if source_model != starts_from:

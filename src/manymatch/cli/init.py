@@ -21,6 +21,7 @@ from manymatch.cli.own_presets import (
     BEST_ON_PHOTOGRAPHS,
     FEATURES,
     epochs,
+    kept_presets,
     preset_names,
     write_preset,
 )
@@ -99,7 +100,9 @@ def init(
         )
     params.check_names_with(name, features)
     model = None if features == FEATURES else read_backbone(features)
+    added = add_extraction(params, features, {"kind": "hf", **model.source}) if model else {}
     names = preset_names(LAYOUT.presets, params.presets)
+    kept = kept_presets(LAYOUT.presets / name, names, features if model else None)
     given: dict[str, Any] = {
         "images": str(images),
         "captions": str(captions) if captions else None,
@@ -128,16 +131,17 @@ def init(
     train, train_captions = sizes["train"], sizes["train captions"]
     for preset in names:
         write_preset(LAYOUT.presets, name, preset, (train, train_captions), features, model)
-    say(f"presets/{name}: {', '.join(names)}")
+    if made := [one for one in names if one not in kept]:
+        say(f"presets/{name}: {', '.join(made)}")
+    if kept:
+        say(f"presets/{name}: kept as they are: {', '.join(kept)}")
     for preset in params.presets:
         if not (LAYOUT.presets / name / f"{preset}.yaml").exists():
             say(
                 f"presets/{name}/{preset}.yaml is missing. Write the file, or remove {preset} from "
                 "'presets' in params.yaml"
             )
-    changes: dict[str, Any] = {f"sources.{name}": source}
-    if model:
-        changes |= add_extraction(params, features, {"kind": "hf", **model.source})
+    changes: dict[str, Any] = {f"sources.{name}": source} | added
     for key, entry in (("datasets", name), ("features", features)):
         if entry not in getattr(params, key):
             changes[key] = [*getattr(params, key), entry]

@@ -40,6 +40,22 @@ def preset_names(presets: Path, wanted: Iterable[str]) -> list[str]:
     return [name for name in dict.fromkeys((*METHODS, *wanted)) if name in known]
 
 
+def kept_presets(folder: Path, names: Iterable[str], features: str | None) -> list[str]:
+    """Return the presets of a data set that are there already, which `write_preset` keeps.
+
+    Raises:
+        ConfigError: a preset reads other features than the backbone's `features`.
+    """
+    kept = [name for name in names if (folder / f"{name}.yaml").exists()]
+    for path in (folder / f"{name}.yaml" for name in kept if features):
+        if (stated := read_preset(path).features) != features:
+            raise ConfigError(
+                f"{path}: reads the features '{stated}', and init changes no preset. Remove or move"
+                f" the presets of other features than '{features}', or leave --features out"
+            )
+    return kept
+
+
 def epochs(pictures: int) -> int:
     """Return the number of epochs for a number of training pictures."""
     if pictures * 10 > _LARGE:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from huggingface_hub import try_to_load_from_cache
+from huggingface_hub.errors import HFValidationError
 from torch import Tensor, nn
 
 from manymatch.config.preset import Preset
@@ -16,6 +17,7 @@ from manymatch.networks.backbones.picture_recipe import read_recipe
 from manymatch.networks.backbones.vision_model import VisionNetwork, vision_structure
 from manymatch.networks.encoders.cnn import CNN, RANDOM, CNNSettings
 from manymatch.networks.encoders.hub_image import HubImageSettings, enable_checkpointing
+from manymatch.util.errors import ConfigError
 
 _BYTES_OF_A_WEIGHT, _BYTES_OF_A_FROZEN_ONE = 16, 4
 """Weight, gradient and the optimiser's two moments in float32; the weight alone."""
@@ -75,13 +77,9 @@ def _backbone(model: dict[str, Any]) -> _Made | None:
     if stated is None:
         return None
     settings = HubImageSettings.model_validate(stated)
-    folder = Path(settings.model)
-    if not folder.is_dir():
-        repository, _, revision = settings.model.partition("@")
-        cached = try_to_load_from_cache(repository, CONFIG, revision=revision or None)
-        if not isinstance(cached, str):
-            return None
-        folder = Path(cached).parent
+    folder = folder_here(settings.model)
+    if folder is None:
+        return None
     recipe = read_recipe(folder, settings.size, settings.geometry)
     tower = vision_structure(checked_config(folder), folder / CONFIG, settings.layer)
     network = VisionNetwork(tower, recipe, settings.output, settings.grid)
@@ -89,6 +87,24 @@ def _backbone(model: dict[str, Any]) -> _Made | None:
     if settings.checkpointing:
         enable_checkpointing(tower)
     return tower.train(), network.run, recipe.side
+
+
+def folder_here(model: str) -> Path | None:
+    """The folder of a model of transformers on this machine; None if the hub would be asked.
+
+    Raises:
+        ConfigError: there is no such folder, and the hub has no such names.
+    """
+    if Path(model).is_dir():
+        return Path(model)
+    repository, _, revision = model.partition("@")
+    try:
+        cached = try_to_load_from_cache(repository, CONFIG, revision=revision or None)
+    except HFValidationError:
+        raise ConfigError(
+            f"model: no such folder, and no name on the hub: {model}. Set the key to one of both"
+        ) from None
+    return Path(cached).parent if isinstance(cached, str) else None
 
 
 def _group_in(settings: Any, key: str) -> Any:

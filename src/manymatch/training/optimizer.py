@@ -84,10 +84,12 @@ def _by_depth(
     """The parameters by the exponent of the group's `layer_decay`."""
     depths: dict[nn.Parameter, int] = {}
     if group.layer_decay < 1:
-        for part in method.modules():
-            if isinstance(part, HubImageEncoder | TokenEncoder):
-                depths |= parameter_depths(part.tower)
-        if depths.keys().isdisjoint(parameters):
+        members = {*parameters}
+        encoders = (p for p in method.modules() if isinstance(p, HubImageEncoder | TokenEncoder))
+        for tower in (encoder.tower for encoder in encoders):
+            if not members.isdisjoint(tower.parameters()):
+                depths |= parameter_depths(tower)
+        if not depths:
             raise ConfigError(
                 f"training.parameter_groups: layer_decay: '{group.match}' matches no trained "
                 "parameter of a model of transformers. Leave layer_decay out."

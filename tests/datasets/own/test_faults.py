@@ -169,6 +169,14 @@ FAULTS: list[tuple[Damage, str]] = [
     ),
     (lists(valley=in_lists(1)), "valley.txt: .*no split"),
     (lambda b: {**(coco(b) or {}), "text": ["title"]}, r"--text .*no such column"),
+    (lambda b: {**(coco(b) or {}), "encoding": "cp1252"}, r"--encoding cp1252: .*form 'coco'"),
+    (
+        lambda b: (
+            text('[{"file_name": "bird1.jpg", "caption": "a"}]', "metadata.json")(b),
+            {"encoding": "cp1252"},
+        )[1],
+        r"--encoding cp1252: .*metadata.json",
+    ),
     (lambda b: {**(coco(b) or {}), "split": ["fold"]}, r"--split fold: .*form 'coco'"),
     (lambda b: {**(webdataset(b) or {}), "file": "name"}, r"--file name: .*form 'tars'"),
     (lambda b: {**(webdataset(b) or {}), "split": ["fold"]}, "no 'fold'.* 60 of 60"),

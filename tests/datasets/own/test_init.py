@@ -96,6 +96,18 @@ def test_a_second_run_takes_new_settings_and_keeps_presets(
     assert Path("presets/birds/cora.yaml").read_text() == "method: cora\nfeatures: lite0\n"
 
 
+def test_presets_of_other_features_stop_the_command(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run(INIT, monkeypatch)
+    before = Path("params.yaml").read_text()
+    line = fails(f"{INIT} --features siglip2-base", monkeypatch, capfd)
+    assert "'lite0'" in line and "'siglip2-base'" in line
+    assert Path("params.yaml").read_text() == before
+    run(INIT, monkeypatch)
+    assert re.search("kept as they are: .*vsepp", capfd.readouterr().err)
+
+
 def test_another_language_names_its_parser(
     project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -107,6 +107,20 @@ def learning(encoder, pixels):
     return names
 
 
+@pytest.mark.parametrize("train", ["lora", "last 1"])
+def test_layers_that_are_cut_do_not_count(train, folders):
+    """And the trained model is built again without its folder."""
+    folder, pixels = folders("clip"), stored(folders("clip"))
+    encoder = built(folder, layer=-2, train=train)
+    names = learning(encoder, pixels)
+    layers = {name.split("layers.")[1][0] for name in names if "layers." in name}
+    assert layers == {"lora": {"0", "1"}, "last 1": {"1"}}[train]
+    with structure_only(json.loads(json.dumps({"backbone": encoder.described}))):
+        again = HubImageEncoder(encoder.settings)
+    again.load_state_dict(encoder.state_dict())
+    assert torch.equal(again.eval()(pixels)[0], encoder.eval()(pixels)[0])
+
+
 @pytest.mark.parametrize("family", ["vit", "clip", "siglip", "dinov2", "swin", "convnext"])
 def test_only_what_should_learn_learns(family, folders):
     folder, pixels = folders(family), stored(folders(family))
@@ -174,15 +188,24 @@ def test_checkpointing_changes_no_gradient(family, folders):
     torch.testing.assert_close(*gradients)
 
 
-def test_the_rate_falls_by_the_number_of_layers_behind(folders):
-    encoder = built(folders("clip"))
+@pytest.mark.parametrize("count", [3, 2])
+def test_the_rate_falls_by_the_number_of_layers_behind(count, folders):
+    encoder = built(folders("clip"), layer=count - 4)
     group = ParameterGroup(match="network", lr_scale=0.1, layer_decay=0.5)
     groups = parameter_groups(encoder, [group], lr=1.0)
     rates = {id(value): one["lr"] for one in groups for value in one["params"]}
     for name, value in encoder.named_parameters():
         number = name.split("layers.")[1][0] if "layers." in name else None
-        depth = 3 - int(number) if number else 0 if "post" in name else 4
+        depth = count - int(number) if number else 0 if "post" in name else count + 1
         assert rates[id(value)] == pytest.approx(0.1 * 0.5**depth), name
+
+
+def test_only_networks_of_the_group_need_layers(folders):
+    parts = {"a": built(folders("clip")), "b": built(folders("mobilenet_v2"), output="map")}
+    both = torch.nn.ModuleDict(parts)
+    assert parameter_groups(both, [ParameterGroup(match=r"^a\.", layer_decay=0.5)], lr=1.0)
+    with pytest.raises(ConfigError, match="layer_decay: 'mobilenet_v2' has no list"):
+        parameter_groups(both, [ParameterGroup(match=r"^b\.", layer_decay=0.5)], lr=1.0)
 
 
 def family_table(root):
@@ -237,6 +260,7 @@ def test_a_wrong_setting_is_one_line(family, settings, words, folders):
         ({"config": {"model_type": "vit"}, "recipe": {"side": 10**9}}, "no recipe"),
         ({"config": {"model_type": "unknown"}, "recipe": "right"}, "unknown"),
         ({"config": {"model_type": "vit", "hidden_size": -1}, "recipe": "right"}, "no network"),
+        ({"config": {"model_type": "vit", "num_labels": 10**6}, "recipe": "right"}, "num_labels"),
     ],
 )
 def test_facts_of_a_stranger_are_one_line(content, words, folders):

@@ -15,6 +15,7 @@ from manymatch.batch.numbering import Numbering
 from manymatch.batch.padding import padded_sequences
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.batch.wordpieces import load_vocabulary
+from manymatch.networks.backbones.learning import layer_stack, parameter_depths
 from manymatch.networks.encoders.hub_text import HubTextEncoder, HubTextSettings, TextTower
 from manymatch.networks.encoders.text import TextSettings, text_encoder
 from manymatch.util.errors import ConfigError
@@ -200,3 +201,13 @@ def test_it_is_an_encoder_of_captions(folders):
     assert encoding.globals().shape == (len(TEXTS), 8)
     with pytest.raises(ConfigError, match="pieces of its own tokeniser"):
         text_encoder(settings, Vocabulary(Vocabulary.SPECIAL), 8)
+
+
+@pytest.mark.parametrize("family", ["mpnet", "deberta-v2"])
+def test_relative_positions_are_as_deep_as_embeddings(family, folders):
+    tower = built(folders(family)).tower
+    depths = parameter_depths(tower)
+    (name,) = (
+        name for name, _ in tower.named_parameters() if "rel" in name and "layer" not in name
+    )
+    assert depths[tower.get_parameter(name)] == len(layer_stack(tower)) + 1

@@ -34,8 +34,14 @@ _EXPECTED = (
     "metadata.csv or another table, a.txt beside a.jpg, captions_*.json, Karpathy's JSON, tars or "
     "Parquet with pictures"
 )
-_OPTIONS = {"table": ("--file", "--text", "--split"), "tars": ("--text", "--split")}
-"""The options that name columns, where a form has columns."""
+_OPTIONS = {
+    "table": ("--file", "--text", "--split", "--encoding"),
+    "beside": ("--encoding",),
+    "tars": ("--text", "--split"),
+}
+"""The options of a form about columns and their encoding."""
+_ONE_ENCODING = {".json", ".parquet"}
+"""Endings of tables whose encoding the format says."""
 _NAMES: dict[str, Format] = {"captions_*.json": "coco", "dataset*.json": "karpathy"}
 Files = dict[Format, list[Path]]
 """The files of each form."""
@@ -67,7 +73,8 @@ class OwnSettings(Strict):
     text: tuple[_Text, ...] | None = None
     """The columns of captions; null: those whose name says so."""
     encoding: Annotated[_Text, AfterValidator(_known_encoding)] | None = None
-    """The encoding of a table, such as cp1252; null: UTF-8, or UTF-16 with its mark."""
+    """The encoding of a table or of texts beside pictures, such as cp1252; null: UTF-8, or
+    UTF-16 with its mark."""
     split: tuple[_Text, ...] = ()
     """The column of splits, or lists of files such as `train.txt`."""
     seed: Annotated[int, Field(ge=0)] = 0
@@ -110,20 +117,23 @@ class Form:
         """Yield the pictures with their captions in the order of the files.
 
         Raises:
-            ConfigError: the user names columns, but the form has none.
+            ConfigError: the user names columns or an encoding, but the form has none.
         """
-        known = _OPTIONS.get(self.format, ())
+        known = {*_OPTIONS.get(self.format, ())}
+        if {path.suffix.lower() for path in self.files} <= _ONE_ENCODING:
+            known.discard("--encoding")
         if unknown := [option for option in columns.given if option not in known]:
             raise ConfigError(
-                f"{unknown[0]} {columns.given[unknown[0]]}: captions of the form '{self.format}' "
-                "have no such column. Leave the option out, or choose another form by --format"
+                f"{unknown[0]} {columns.given[unknown[0]]}: captions of the form '{self.format}', "
+                f"as in {self.files[0].name}, have no such column or encoding. Leave the option "
+                "out, or choose another form by --format"
             )
         return READERS[self.format](self, columns)
 
 
 READERS: dict[Format, Callable[[Form, Columns], Iterator[Record]]] = {
     "table": lambda form, columns: read_tables(form.files, form.folder, form.root, columns),
-    "beside": lambda form, columns: read_beside(form.folder, form.files[0]),
+    "beside": lambda form, columns: read_beside(form.folder, form.files[0], columns.encoding),
     "coco": lambda form, columns: read_coco_files(form.files, form.root),
     "karpathy": lambda form, columns: read_karpathy_files(form.files),
     "tars": lambda form, columns: read_tars(form.files, form.root, columns.text, columns.split),

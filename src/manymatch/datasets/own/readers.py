@@ -64,8 +64,9 @@ class TextFiles:
         return bool(self._exact)
 
 
-def read_beside(folder: Path, captions: Path) -> Iterator[Record]:
-    """Yield a record for each picture below `folder` with a text file below `captions`."""
+def read_beside(folder: Path, captions: Path, encoding: str | None = None) -> Iterator[Record]:
+    """Yield a record for each picture below `folder` with a text file in `encoding` below
+    `captions`."""
     texts = TextFiles(captions)
     for path in image_files(folder, (*PICTURES, *UNREADABLE)):
         name = path.relative_to(folder)
@@ -77,7 +78,7 @@ def read_beside(folder: Path, captions: Path) -> Iterator[Record]:
             fault = f"{len(files)} files of captions: {files[0].name}, {files[1].name}"
         else:
             try:
-                lines = [line for _, line in numbered_lines(files[0])]
+                lines = [line for _, line in numbered_lines(files[0], encoding)]
             except (DataError, OSError) as error:
                 fault = str(error)
         yield Record(name.as_posix(), lines, str(files[0]), fault=fault)

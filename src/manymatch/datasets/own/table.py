@@ -61,9 +61,10 @@ class Columns:
 
     @property
     def given(self) -> dict[str, str]:
-        """The options by which the user names columns."""
+        """The options by which the user names columns and their encoding."""
         text = ", ".join(self.text or ())
         options = {"--file": self.file or "", "--text": text, "--split": self.split or ""}
+        options["--encoding"] = self.encoding or ""
         return {option: value for option, value in options.items() if value}
 
 

@@ -32,7 +32,6 @@ TOKENIZER = ("tokenizer.json", "vocab.txt", "vocab.json")
 TEXT_FILES = [*_FILES, *TOKENIZER, "merges.txt", "tokenizer_config.json", "special_tokens_map.json"]
 _MOST_BYTES = 2**23
 """Limit of a JSON file. The index of a large model has about 200 KB."""
-_MOST_LAYERS = 1000
 _UNSUPPORTED = frozenset(
     ["kernel_config", "quantization_config", "transformers_weights", "use_pretrained_backbone"]
 )
@@ -40,7 +39,8 @@ _UNSUPPORTED = frozenset(
 _KERNELS, _OWN = ("attn_implementation", "experts_implementation"), (None, "eager", "sdpa")
 """Keys whose other values can stand for kernels, which are code from the hub."""
 _COUNTS = ("layers", "layer", "depths", "depth", "blocks", "groups", "experts")
-"""Endings of keys that say how many parts a network has."""
+_MOST = {**dict.fromkeys(_COUNTS, 1000), "num_labels": 100_000}
+"""Ending of a key that says how many parts or labels a network has -> the largest number."""
 _TRAINED_ELSEWHERE = ("pooler.", "pooler_")
 """Weights that a classifier's checkpoint lacks: `AutoModel` gives its network a pooler."""
 _VIDEOS = "it reads videos. Name a model of pictures"
@@ -224,10 +224,10 @@ def check_config(config: dict[str, Any], path: Path) -> None:
         asks_hub = key == "backbone" and isinstance(value, str)  # also in a folder
         if kernel or asks_hub or (key in _UNSUPPORTED and value):
             raise ConfigError(f"{path}: '{key}' is not supported. Name the model without it")
-        if key.endswith(_COUNTS):
-            depths = value if isinstance(value, list) else [value]
-            if any(isinstance(depth, int | float) and depth > _MOST_LAYERS for depth in depths):
-                raise ConfigError(f"{path}: '{key}' is above {_MOST_LAYERS}. Name another model")
+        most = next((most for ending, most in _MOST.items() if key.endswith(ending)), None)
+        numbers = value if isinstance(value, list) else [value]
+        if most and any(isinstance(one, int | float) and one > most for one in numbers):
+            raise ConfigError(f"{path}: '{key}' is above {most}. Name another model")
 
 
 def auto_class(described: Any, texts: bool) -> Any:

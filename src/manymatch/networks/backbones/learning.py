@@ -41,8 +41,13 @@ def set_learning(network: Any, settings: Learning) -> None:
         thaw_last(network, int(train.removeprefix("last ")))
 
 
-def layer_stack(network: Any) -> nn.ModuleList:
+def layer_stack(
+    network: Any, key: str = "train", mend: str = "Set train: all or none"
+) -> nn.ModuleList:
     """The layers of a transformer, or the stages of a network whose layers are in stages.
+
+    Args:
+        key: the setting that needs the layers, for messages, as is `mend`.
 
     Raises:
         ConfigError: there is no list of as many layers as the configuration says, or several lists
@@ -57,9 +62,7 @@ def layer_stack(network: Any) -> nn.ModuleList:
             return stacks[0]
         if stacks:
             break
-    raise ConfigError(
-        f"train: '{config.model_type}' has no list of whole layers. Set train: all or none"
-    )
+    raise ConfigError(f"{key}: '{config.model_type}' has no list of whole layers. {mend}")
 
 
 def thaw_last(network: Any, count: int) -> None:
@@ -76,10 +79,20 @@ def thaw_last(network: Any, count: int) -> None:
 
 
 def parameter_depths(network: Any) -> dict[nn.Parameter, int]:
-    """How far each parameter is from the end: 0 behind the layers, 1 in the last one, and so on."""
-    stack, parameters = layer_stack(network), [*network.parameters()]
+    """How far each parameter is from the end: 0 behind the layers, 1 in the last one, and so on.
+
+    Embeddings outside the layers are before them, wherever the network registers them (DeBERTa's
+    and MPNet's relative positions).
+
+    Raises:
+        ConfigError: the network has no list of whole layers.
+    """
+    key = "training.parameter_groups: layer_decay"
+    stack, parameters = layer_stack(network, key, "Leave layer_decay out"), [*network.parameters()]
     count = len(stack)
     depths = {p: count - n for n, layer in enumerate(stack) for p in layer.parameters()}
     places = [place for place, parameter in enumerate(parameters) if parameter in depths]
     before = dict.fromkeys(parameters[: places[0]], count + 1)
+    embeddings = (part for part in network.modules() if isinstance(part, nn.Embedding))
+    before |= {p: count + 1 for part in embeddings for p in part.parameters()}
     return dict.fromkeys(parameters, 0) | before | depths

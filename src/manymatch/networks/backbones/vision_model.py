@@ -232,6 +232,7 @@ def cut_layers(tower: Any, layer: int) -> None:
     if depth + 1 + layer < 1:
         raise ConfigError(f"layer: {layer}, but the model has {depth} layers")
     del stacks[0][depth + 1 + layer :]
+    tower.config.num_hidden_layers = depth + 1 + layer  # `learning` looks for so many
 
 
 def probe(network: nn.Module, size: int) -> torch.Size:

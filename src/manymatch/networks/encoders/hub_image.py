@@ -35,7 +35,7 @@ from manymatch.util.errors import ConfigError, first_line
 
 _FACT = "backbone"
 """The key of `model.json` for what a trained model says about its backbone."""
-_NAMES = ("id2label", "label2id")
+_NAMES = ("id2label", "label2id", "num_labels")
 """Keys of a configuration for the classes of a classifier, of which there may be thousands."""
 _DROP_PATH = "drop_path_rate"
 
