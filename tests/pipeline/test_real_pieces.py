@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,37 +63,6 @@ def test_coco(real_data: Path, results: Callable[..., Any], tmp_path: Path) -> N
     assert 0 < metrics["pmrp"]["all"]["i2t"] < 100
     for name in ("coco_1k", "eccv_caption", "cxc"):
         assert name not in metrics and f"coco: left out {name}: " in output
-
-
-def test_cub(real_data: Path, results: Callable[..., Any], tmp_path: Path) -> None:
-    """A third of the images of six of the ten classes at hand; training sees three classes."""
-    pieces, splits = tmp_path / "pieces.tar", real_data / "cub" / "splits"
-    with (
-        tarfile.open(real_data / "cub" / "cub_mini10.tar") as whole,
-        tarfile.open(pieces, "w") as third,
-    ):
-        files = {Path(member.name): member for member in whole if member.isfile()}
-        stems = sorted({path.stem for path in files})[::3]
-        for path, member in files.items():
-            if path.stem in stems:
-                third.addfile(member, whole.extractfile(member))
-    listed = [(splits / f"{name}classes.txt").read_text().split() for name in ("trainval", "test")]
-    names = sorted(name for part in listed for name in part)
-    (tmp_path / "train.txt").write_text("\n".join(names[:3] + names[10:]))
-    (tmp_path / "test.txt").write_text("\n".join(names[3:6]))
-    settings = {
-        "images": str(pieces),
-        "captions": str(pieces),
-        "train_classes": str(tmp_path / "train.txt"),
-        "test_classes": str(tmp_path / "test.txt"),
-        "seen_test": str(splits / "seen_test_images.txt"),
-    }
-    metrics, _ = results("cub", settings)
-    for setting, chance in (("all_classes", 100 / 3), ("zero_shot", 100 / 3)):
-        for way in ("i2t", "t2i"):
-            entry = metrics["classes"][setting][way]
-            assert chance / 2 < entry["r_precision"] < 100
-            assert 0 < entry["r1"] < 100
 
 
 def made_instances(images: list[dict[str, Any]]) -> dict[str, Any]:

@@ -132,11 +132,6 @@ def test_the_page_takes_the_password_and_asks_no_other_host(service: Service) ->
     assert len(web) > 10 and all(url.startswith(f"{service.page}/") for url in web)
 
 
-def test_every_other_command_is_prefects_own(service: Service) -> None:
-    plain = service.run("prefect", "deployment", "inspect", "train-cora", code=1)
-    assert "Expected '<flow-name>/<deployment-name>'" in plain
-
-
 def test_a_wrong_parameter_ends_the_run_before_anything_is_written(
     service: Service, alerts: Queue[dict[str, str]]
 ) -> None:
