@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from manymatch.reporting.chart import dot_charts
+from manymatch.reporting.chart import DotChart, dot_charts
 from manymatch.reporting.estimates import VERDICTS, Difference, Queries, resampled, verdicts
 from manymatch.reporting.page import Section, method_address
 from manymatch.reporting.sections.claims import QUANTITIES, Quantity, Side, best_side
-from manymatch.reporting.sections.experiments import line_charts
+from manymatch.reporting.sections.experiments import line_charts, sizes
 from manymatch.reporting.sections.one_to_many import BASELINES
 from manymatch.reporting.table import Block, Cell, Column, Folded, Grid, Note, Prose, Table
 from manymatch.results.all_results import AllResults
@@ -35,31 +35,47 @@ def section(results: AllResults) -> list[Block]:
     for experiment in results.current(Experiment):
         if NEGATIVES not in experiment.keys:
             continue
-        if {*experiment.keys} == {"preset", NEGATIVES}:
-            blocks += _of_methods(experiment)
-        else:
-            blocks.append(Grid(line_charts(experiment)))
+        blocks += _of_methods(experiment) or [Grid(line_charts(experiment))]
     return [*blocks, Note(_MEANING)] if blocks else []
 
 
 def _of_methods(experiment: Experiment) -> list[Block]:
+    """What false negatives cost each method; nothing if the experiment varies something else."""
+    if {*experiment.keys} != {"preset", NEGATIVES}:
+        return []
     measured = [(quantity, _sides(experiment, quantity)) for quantity in _SHOWN]
     tables = [_table(quantity, experiment.dataset, sides) for quantity, sides in measured if sides]
-    _, first = measured[0]
-    rows = [
-        (
-            Cell(name, href=method_address(experiment.dataset, name)),
-            [side.estimate for side in pair],
-        )
-        for name, pair in first.items()
-    ]
     words = [sentence for quantity, sides in measured if (sentence := conclusion(quantity, sides))]
     return [
         Prose([[Cell(" ".join(words))]], large=True),
         *tables[:1],
         *(Folded(one.title, [one]) for one in tables[1:]),
-        *dot_charts("rsum", rows, legend=["negatives of the batch", "negatives of the oracle"]),
+        *charts(experiment),
     ]
+
+
+def charts(experiment: Experiment) -> list[DotChart]:
+    """Each method's rsum with both kinds of negatives; nothing if the experiment lacks one."""
+    if {*experiment.keys} != {"preset", NEGATIVES}:
+        return []
+    rows = [
+        (
+            Cell(name, href=method_address(experiment.dataset, name)),
+            [side.estimate for side in pair],
+        )
+        for name, pair in _sides(experiment, _SHOWN[0]).items()
+    ]
+    return dot_charts("rsum", rows, legend=["negatives of the batch", "without true pairs"])
+
+
+def markdown(experiment: Experiment) -> str:
+    """A caption and the table of rsum; empty if the experiment lacks one."""
+    if not charts(experiment):
+        return ""
+    quantity = _SHOWN[0]
+    rows = _table(quantity, experiment.dataset, _sides(experiment, quantity)).to_markdown()
+    caption = f"**{experiment.name}** ({sizes(experiment)}). {experiment.about}"
+    return "\n\n".join([caption, "\n".join(rows)])
 
 
 def _sides(experiment: Experiment, quantity: Quantity) -> Sides:
@@ -207,5 +223,6 @@ SECTIONS = [
         section,
         (Experiment,),
         link="False negatives",
+        markdown=lambda results: list(filter(None, map(markdown, results.current(Experiment)))),
     )
 ]
