@@ -87,7 +87,7 @@ def _chart(experiment: Experiment) -> DotChart:
     return (both or experiments.dot_charts(experiment))[0]
 
 
-_ROW, _NAME, _TRACK, _WIDTH = 22, 190, 470, 640
+_ROW, _NAME, _TRACK, _WIDTH = 22, 150, 440, 640
 _STYLE = (
     "text{font:13px system-ui,sans-serif;fill:#1f2328}.s{fill:#5a616a}.t{fill:#f3f1eb}"
     ".m0{fill:#2a6fb0;stroke:#2a6fb0}.m1{fill:#c2571a;stroke:#c2571a}"
