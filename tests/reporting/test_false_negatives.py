@@ -7,7 +7,7 @@ from scipy import stats
 
 from manymatch.reporting.estimates import Queries
 from manymatch.reporting.sections import false_negatives
-from manymatch.reporting.table import Prose, Table
+from manymatch.reporting.table import Folded, Prose
 from manymatch.results.all_results import AllResults
 from manymatch.results.experiments import Experiment
 
@@ -54,8 +54,12 @@ def test_the_section_says_what_one_vector_loses_and_what_a_method_closes(tmp_pat
     results = AllResults([], {Experiment: Experiment.read_all(tmp_path)})
     blocks = false_negatives.section(results)
     (words,) = [block for block in blocks if isinstance(block, Prose)]
-    assert "vse_infinity gains +20.0" in words.paragraphs[0][0].text
-    table = next(block for block in blocks if isinstance(block, Table))
+    assert (
+        "in rsum: vse_infinity +20.0 gain for certain; no method loses"
+        in words.paragraphs[0][0].text
+    )
+    folded = [block.blocks[0] for block in blocks if isinstance(block, Folded)]
+    (table,) = [one for one in folded if one.title == "rsum, by negatives"]
     rows = {row[0].text: [cell.plain for cell in row[1:]] for row in table.rows}
     assert rows["dive"][3] == "not decided" and rows["vse_infinity"][3] == "better"
     assert rows["dive"][4].startswith("50% (") and rows["vse_infinity"][4] == "-"

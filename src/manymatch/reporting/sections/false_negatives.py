@@ -23,7 +23,8 @@ from manymatch.results.all_results import AllResults
 from manymatch.results.experiments import Experiment
 
 NEGATIVES, BATCH, ORACLE = "training.negatives", "batch", "oracle"
-_SHOWN = [QUANTITIES[name] for name in ("rsum", "map_at_r", "others")]
+_SHOWN = [QUANTITIES[name] for name in ("map_at_r", "others", "rsum")]
+"""All true pairs count in the first two; rsum counts the pairs of the data set alone."""
 
 Sides = Mapping[str, tuple[Side, Side]]
 """By method the values with the negatives of the batch and with the oracle's."""
@@ -41,41 +42,57 @@ def section(results: AllResults) -> list[Block]:
 
 def _of_methods(experiment: Experiment) -> list[Block]:
     """What false negatives cost each method; nothing if the experiment varies something else."""
+    measured = _measured(experiment)
+    tables = [_table(quantity, experiment.dataset, sides) for quantity, sides in measured]
+    words = [conclusion(quantity, sides) for quantity, sides in measured]
+    prose = [Prose([[Cell(" ".join(words))]], large=True)] if tables else []
+    folded = [Folded(one.title, [one]) for one in tables[1:]]
+    return [*prose, *tables[:1], *folded, *charts(experiment)]
+
+
+def _measured(experiment: Experiment) -> list[tuple[Quantity, Sides]]:
+    """The quantities with the values of each method; none if the experiment varies something else
+    than methods and negatives."""
     if {*experiment.keys} != {"preset", NEGATIVES}:
         return []
-    measured = [(quantity, _sides(experiment, quantity)) for quantity in _SHOWN]
-    tables = [_table(quantity, experiment.dataset, sides) for quantity, sides in measured if sides]
-    words = [sentence for quantity, sides in measured if (sentence := conclusion(quantity, sides))]
-    return [
-        Prose([[Cell(" ".join(words))]], large=True),
-        *tables[:1],
-        *(Folded(one.title, [one]) for one in tables[1:]),
-        *charts(experiment),
-    ]
+    pairs = [(quantity, _sides(experiment, quantity)) for quantity in _SHOWN]
+    return [(quantity, sides) for quantity, sides in pairs if sides]
 
 
 def charts(experiment: Experiment) -> list[DotChart]:
-    """Each method's rsum with both kinds of negatives; nothing if the experiment lacks one."""
-    if {*experiment.keys} != {"preset", NEGATIVES}:
-        return []
-    rows = [
-        (
-            Cell(name, href=method_address(experiment.dataset, name)),
-            [side.estimate for side in pair],
-        )
-        for name, pair in _sides(experiment, _SHOWN[0]).items()
-    ]
-    return dot_charts("rsum", rows, legend=["negatives of the batch", "without true pairs"])
+    """Each method's values with both kinds of negatives, a chart for each quantity."""
+    drawn = []
+    for quantity, sides in _measured(experiment):
+        rows = [
+            (
+                Cell(name, href=method_address(experiment.dataset, name)),
+                [side.estimate for side in pair],
+            )
+            for name, pair in sides.items()
+        ]
+        legend = ["negatives of the batch", "without true pairs"]
+        drawn += dot_charts(quantity.label, rows, quantity.digits, legend)
+    return drawn
 
 
 def markdown(experiment: Experiment) -> str:
-    """A caption and the table of rsum; empty if the experiment lacks one."""
-    if not charts(experiment):
+    """A caption and a table: what the oracle adds to each method in each quantity, and the shares
+    of the first quantity's gaps; empty if the experiment varies something else."""
+    measured = _measured(experiment)
+    if not measured:
         return ""
-    quantity = _SHOWN[0]
-    rows = _table(quantity, experiment.dataset, _sides(experiment, quantity)).to_markdown()
+    rows = []
+    for name, pair in measured[0][1].items():
+        gains = [(quantity, _gain(sides[name])) for quantity, sides in measured if name in sides]
+        shares = [closed(name, pair[0], measured[0][1], one) for one in BASELINES]
+        texts = [difference.text(quantity.digits) for quantity, difference in gains]
+        rows.append([*map(Cell, [name, *texts, *shares])])
+    first = measured[0][0].label
+    heads = ["Method", *(f"{quantity.label}, oracle - batch" for quantity, _ in measured)]
+    heads += [f"Share of {one}'s gap in {first}" for one in BASELINES]
+    table = Table(experiment.name, [Column(head, numeric=head != "Method") for head in heads], rows)
     caption = f"**{experiment.name}** ({sizes(experiment)}). {experiment.about}"
-    return "\n\n".join([caption, "\n".join(rows)])
+    return "\n\n".join([caption, "\n".join(table.filled_columns().to_markdown())])
 
 
 def _sides(experiment: Experiment, quantity: Quantity) -> Sides:
@@ -100,23 +117,21 @@ def _gain(pair: tuple[Side, Side]) -> Difference:
 
 
 def conclusion(quantity: Quantity, sides: Sides) -> str:
-    """What false negatives cost one vector, and which methods they cost something for certain."""
-    baseline = next((name for name in BASELINES if name in sides), None)
-    if baseline is None:
-        return ""
+    """Which methods gain and which lose for certain without false negatives."""
     differences = [_gain(pair) for pair in sides.values()]
-    decided = dict(zip(sides, verdicts(differences), strict=True))
-    gaining = [name for name, verdict in decided.items() if verdict == "better"]
-    others = f"{', '.join(gaining)} gain for certain" if gaining else "no gain is decided"
-    return (
-        f"Without true pairs among the negatives {baseline} gains "
-        f"{_gain(sides[baseline]).text(quantity.digits)} of {quantity.label}; of "
-        f"{len(sides)} methods {others}."
-    )
+    decided = [*zip(sides, differences, verdicts(differences), strict=True)]
+    parts = []
+    for verdict, verb in (("better", "gain"), ("worse", "lose")):
+        named = [
+            f"{name} {difference.mean:+.{quantity.digits}f}"
+            for name, difference, own in decided
+            if own == verdict
+        ]
+        parts.append(f"{', '.join(named) or 'no method'} {verb}{'s' * (not named)} for certain")
+    return f"Without true pairs among the negatives, in {quantity.label}: {'; '.join(parts)}."
 
 
 def _table(quantity: Quantity, dataset: str, sides: Sides) -> Table:
-    baseline = next((name for name in BASELINES if name in sides), None)
     differences = [_gain(pair) for pair in sides.values()]
     rows = [
         [
@@ -124,28 +139,35 @@ def _table(quantity: Quantity, dataset: str, sides: Sides) -> Table:
             *(Cell.number(side.estimate.mean, quantity.digits) for side in pair),
             Cell(difference.text(quantity.digits), difference.mean),
             Cell(badges=(verdict,)),
-            Cell("" if baseline in (None, name) else closed(pair[0], sides[baseline])),
+            *(Cell(closed(name, pair[0], sides, baseline)) for baseline in BASELINES),
         ]
         for (name, pair), difference, verdict in zip(
             sides.items(), differences, verdicts(differences), strict=True
         )
     ]
-    heads = [Column(head) for head in ("Batch", "Oracle", "Oracle - batch")]
-    share = Column(f"Share of {baseline}'s gap that the method closes")
-    columns = [Column("Method", numeric=False), *heads, Column("The oracle is", numeric=False)]
-    return Table(f"{quantity.label}, by negatives", [*columns, share], rows, caption=True)
+    columns = [
+        Column("Method", numeric=False),
+        *(Column(head) for head in ("Batch", "Oracle", "Oracle - batch")),
+        Column("The oracle is", numeric=False),
+        *(Column(f"Share of {baseline}'s gap that the method closes") for baseline in BASELINES),
+    ]
+    table = Table(f"{quantity.label}, by negatives", columns, rows, caption=True)
+    return table.filled_columns()
 
 
-def closed(method: Side, baseline: tuple[Side, Side]) -> str:
-    """The share of the baseline's gap that a method closes: "40% (10% to 80%)"."""
-    plain, oracle = baseline
-    sides = method, plain, oracle
-    seeds = [seed for seed in method.values if all(seed in side.values for side in sides)]
+def closed(name: str, method: Side, sides: Sides, baseline: str) -> str:
+    """The share of the baseline's gap that a method closes: "40% (10% to 80%)"; empty for the
+    baseline itself, and if the baseline is missing."""
+    if baseline not in sides or baseline == name:
+        return ""
+    plain, oracle = sides[baseline]
+    both = method, plain, oracle
+    seeds = [seed for seed in method.values if all(seed in side.values for side in both)]
     part, whole = (
         {seed: side.values[seed] - plain.values[seed] for seed in seeds}
         for side in (method, oracle)
     )
-    known = all(seed in side.queries for side in sides for seed in seeds)
+    known = all(seed in side.queries for side in both for seed in seeds)
     queries: Sequence[Sequence[Queries]] = [
         [side.queries[seed].less(plain.queries[seed]) for seed in seeds]
         for side in (method, oracle)
@@ -153,7 +175,7 @@ def closed(method: Side, baseline: tuple[Side, Side]) -> str:
     ]
     ends = share_interval([*part.values()], [*whole.values()], queries) if seeds else None
     if ends is None:
-        return "the gap is not decided"
+        return "the gap may be 0"
     share = statistics.fmean(part.values()) / statistics.fmean(whole.values())
     return f"{share:.0%} ({ends[0]:.0%} to {ends[1]:.0%})"
 
@@ -208,10 +230,10 @@ def _last(holds: Callable[[float], bool], start: float, step: float) -> float:
 
 _MEANING = (
     "Batch: the captions of all other images of a batch are negatives. Oracle: without those that "
-    "are true of the image. The gap is what the oracle adds to the method with one vector. A "
-    "method closes the share by which it is better than this method, both with the negatives of "
+    "are true of the image. The gap is what the oracle adds to a method with one vector. A "
+    "method closes the share by which it is better than that method, both with the negatives of "
     "the batch; the 95% interval of the share is Fieller's, and exists only where the gap itself "
-    f"is decided. {VERDICTS}"
+    f"differs from 0. {VERDICTS}"
 )
 
 SECTIONS = [
