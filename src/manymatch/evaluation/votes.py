@@ -121,8 +121,8 @@ def agreements(votes: Votes) -> list[Agreement]:
         for name, own in votes.items()
     }
     both = combinations(sorted(answers), 2)
-    compared = [_agreement((a, b), answers[a], answers[b]) for a, b in both]
-    return [one for one in compared if one.pairs]
+    found = [_agreement((a, b), answers[a], answers[b]) for a, b in both]
+    return [one for one in found if one.pairs]
 
 
 def _agreement(

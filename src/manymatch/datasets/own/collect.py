@@ -213,8 +213,8 @@ class Collection:
     def _draw_splits(self) -> None:
         """Draw the splits that are not given, and report near-duplicates."""
         pictures = [self.pictures[file] for file in sorted(self.pictures)]
-        signatures = [one.signature for one in pictures if one.signature]
-        given, groups = [one.split for one in pictures], duplicate_groups(signatures).tolist()
+        found = duplicate_groups([one.signature for one in pictures if one.signature])
+        given, groups = [picture.split for picture in pictures], found.tolist()
         splits.check_sizes(given, self.settings.images)
         seed = self.settings.seed
         drawn = splits.draw([picture.file for picture in pictures], given, groups, seed)
