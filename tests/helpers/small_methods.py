@@ -80,7 +80,6 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("msrm", {}),
     ("msrm", {"alpha": None, "inference": "mu"}),
     ("msrm", {"alpha": 0.0, "inference": "hypergraph", "hypergraph_activation": "relu"}),
-    ("msrm", {"text": {"encoder": "bert"}}),
     ("msrm", {"hypergraph_weight": 0.0, "image": {"encoder": "linear"}}),
     ("swamp", {}),
     ("swamp", {"rounds": None, "tolerance": 1e-4, "queue": 0, "heads": 2}),

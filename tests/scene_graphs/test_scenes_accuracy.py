@@ -18,7 +18,7 @@ LEAST_F1 = {"objects": 0.97, "attributes": 0.95, "relations": 0.90}
 
 @pytest.mark.slow
 def test_f1_on_scenes(tmp_path: Path, model: Language) -> None:
-    settings = ScenesSettings(seed=11, train=240, validation=30, test=30, image_size=32)
+    settings = ScenesSettings(seed=11, train=120, validation=15, test=15, image_size=32)
     Scenes().download(settings, tmp_path)
     rows = (row for _, row in read_rows(tmp_path / CAPTIONS))
     truth = {row["caption_id"]: SceneGraph.from_dict(row["graph"]) for row in rows}

@@ -88,7 +88,7 @@ def pictures():
 
 
 def test_own_captions_are_true():
-    for picture in (picture for n in range(250) for picture in pair(8, "train", n, 0.3)):
+    for picture in (picture for n in range(100) for picture in pair(8, "train", n, 0.3)):
         scene = picture.scene.graph()
         forms = [sentence.form for sentence in picture.captions]
         assert len(forms) == 5 and all(true(form, scene) for form in forms)

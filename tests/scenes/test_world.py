@@ -150,6 +150,8 @@ def test_states_and_colours_are_seen(kind):
     keys = list(looks)
     for k, one in enumerate(keys):
         for other in keys[k + 1 :]:
+            if one[0] != other[0] and one[1] != other[1]:
+                continue  # another state or another colour, not both
             changed = (np.abs(looks[one] - looks[other]).sum(axis=2) > 30).mean()
             assert changed > 0.005, (one, other)
 
