@@ -52,20 +52,19 @@ def open_array(text: str, ids: tuple[Sequence[str], Sequence[str]] | None = None
     """Open the array in `FILE` or, if the file has several arrays, `FILE:KEY`.
 
     Args:
-        ids: of a matrix of scores, the ids of its images and captions, by which `read_predictions`
-            orders scores of mteb.
+        ids: of a matrix of scores, the ids of its images and captions, in whose order mteb's
+            predictions are read.
 
     Raises:
         DataError: there is no such file or key, the kind of file is unknown, or the array does not
             hold real numbers.
     """
     path, key = _path_and_key(text)
-    if path.suffix == ".json" and ids:
-        return read_predictions(path, *ids)
-    if path.suffix not in _OPENERS:
+    openers = _OPENERS | ({".json": lambda path, _: _predictions(path, *ids)} if ids else {})
+    if path.suffix not in openers:
         raise DataError(f"{path}: unknown kind of file. Give a file of {KINDS}.")
     with _faults(path):
-        array = _OPENERS[path.suffix](path, key)
+        array = openers[path.suffix](path, key)
 
     def read(*part: Any) -> Tensor:
         with _faults(path):  # damage may show only when a part is read
@@ -181,9 +180,9 @@ def _torch(path: Path, key: str | None) -> Array:
     return Array(where, tuple(tensor.shape), lambda *part: tensor[part].detach().to(dtype))
 
 
-def read_predictions(path: Path, images: Sequence[str], captions: Sequence[str]) -> Array:
-    """The scores `(images, captions)` that mteb wrote for a task of either direction, such as
-    `scenes-pairs-t2i_predictions.json`. `images` and `captions` are the ids of rows and columns.
+def _predictions(path: Path, images: Sequence[str], captions: Sequence[str]) -> Array:
+    """The scores that mteb wrote for a task of either direction. `images` and `captions` are the
+    ids of rows and columns.
 
     Raises:
         DataError: the file is something else, or lacks a pair.
@@ -214,8 +213,8 @@ def read_predictions(path: Path, images: Sequence[str], captions: Sequence[str])
     known = scores.size - int(np.isnan(scores).sum())
     if known < scores.size:
         raise DataError(
-            f"{path}: scores of {known:,} of {scores.size:,} pairs, but every pair is ranked. Run "
-            "the task DATASET-pairs-t2i, or give the embeddings."
+            f"{path}: scores of {known:,} of {scores.size:,} pairs, but every pair is ranked. Give "
+            "the predictions of the task DATASET-pairs-t2i, or embeddings."
         )
     return Array(str(path), scores.shape, lambda *part: torch.from_numpy(scores[part]))
 

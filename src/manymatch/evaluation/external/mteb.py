@@ -72,7 +72,7 @@ def tasks(
     sides = _sides(layout, dataset, table)
     annotated = _positives(suite.PAIRS, table, layout.relevance(dataset))
     own = {suite.PAIRS, MULTI, *(protocol.name for protocol in suite.dataset_protocols(dataset))}
-    made = []
+    made: list[ProtocolTask] = []
     for name in protocols or [name for name in known if name in own]:
         try:
             positives = _positives(name, table, layout.relevance(dataset))
@@ -288,15 +288,12 @@ class MtebModel:
     ) -> Embeddings:
         kinds = metadata.get_modalities(side)
         if kinds not in (["image"], ["text"]):
-            what = " and ".join(kinds)
-            raise ConfigError(
-                f"{metadata.name}: {what} in one item. Models embed an image or a text"
-            )
-        raw = rows.cast_column("image", Image(decode=False)) if kinds == ["image"] else rows
+            raise ConfigError(f"{metadata.name}: one item is {' and '.join(kinds)}. Give one kind")
+        images = kinds == ["image"]
+        raw = rows.cast_column("image", Image(decode=False)) if images else rows
         keys = [hashlib.sha256(f"{kinds}{item}".encode()).hexdigest() for item in raw[kinds[0]]]
         new = [*{key: row for row, key in enumerate(keys) if key not in self._known}.values()]
         if new:
-            images = kinds == ["image"]
             encode = self._model.encode_images if images else self._model.encode_texts
             made = encode(iter(rows.select(new)[kinds[0]]), options.get("batch_size", 32))
             self._known |= {keys[row]: made.rows(slice(i, i + 1)) for i, row in enumerate(new)}
