@@ -117,6 +117,7 @@ _FOREIGN = {
     "code.pt": "more than tensors and plain data",
     "words.pt": "words.pt: no tensor of plain numbers",
     "sparse.pt": "sparse.pt: no tensor of plain numbers",
+    "expanded.pt": "fewer numbers than its shape .1000000, 1000000",
     "mask.pt": "mask.pt: torch.bool are not real numbers",
     "named.pt": r"several arrays: a, b. Name one as named\.pt:KEY",
     "few.json": "few.json: scores of 2 of 45 pairs.*task DATASET-pairs-t2i",
@@ -137,6 +138,7 @@ def _write_foreign(files):
         "code.pt": Path("x"),
         "words.pt": ["a", "b"],
         "sparse.pt": torch.eye(3).to_sparse(),
+        "expanded.pt": torch.ones(1).expand(10**6, 10**6),
         "mask.pt": torch.ones(5, 9, dtype=torch.bool),
         "named.pt": {"a": torch.ones(5, 9), "b": torch.ones(5, 9)},
     }

@@ -173,6 +173,8 @@ def _torch(path: Path, key: str | None) -> Array:
         raise DataError(f"{path}: one tensor without a name. Leave out ':KEY'.")
     if not isinstance(tensor, Tensor) or tensor.layout != torch.strided or tensor.is_quantized:
         raise DataError(f"{where}: no tensor of plain numbers")
+    if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
+        raise DataError(f"{where}: fewer numbers than its shape {tuple(tensor.shape)} has")
     if tensor.is_complex() or tensor.dtype == torch.bool:
         raise DataError(f"{where}: {tensor.dtype} are not real numbers")
     fits = tensor.dtype == torch.float32 or tensor.element_size() < 4

@@ -70,7 +70,6 @@ def tasks(
     layout = Layout(Path(root).absolute())
     table = read_split(layout.captions(dataset), split)
     sides = _sides(layout, dataset, table)
-    annotated = _positives(suite.PAIRS, table, layout.relevance(dataset))
     own = {suite.PAIRS, MULTI, *(protocol.name for protocol in suite.dataset_protocols(dataset))}
     made: list[ProtocolTask] = []
     for name in protocols or [name for name in known if name in own]:
@@ -96,8 +95,7 @@ def tasks(
             )
             # mteb takes metadata from the class of a task.
             kind = type(metadata.name, (ProtocolTask,), {"metadata": metadata})
-            taken = annotated[way] if name == MULTI else None
-            made.append(kind(queries, items, positives[way], taken))
+            made.append(kind(queries, items, positives[way]))
     return made
 
 
@@ -174,14 +172,12 @@ class ProtocolTask(AbsTaskRetrieval):
     """One direction of a protocol; `tasks` makes it.
 
     Beside mteb's own numbers the task has those of `manymatch score`, in 0..1: `r1`, `r5`, `r10`,
-    `map_at_r`, `r_precision`, and `others` for `multi`. In these, ties are pessimistic: a wrong
-    item of equal score ranks before a positive. mteb's own numbers order ties by the items' ids.
+    `map_at_r` and `r_precision`. In these, ties are pessimistic: a wrong item of equal score ranks
+    before a positive. mteb's own numbers order ties by the items' ids.
     """
 
-    def __init__(
-        self, queries: Dataset, items: Dataset, positives: Positives, annotated: Positives | None
-    ) -> None:
-        self._sides, self._positives, self._annotated = (queries, items), positives, annotated
+    def __init__(self, queries: Dataset, items: Dataset, positives: Positives) -> None:
+        self._sides, self._positives = (queries, items), positives
         size, most = len(items), max(map(len, positives.values()))
         depth = size if size * len(positives) <= _MOST_PAIRS else min(max(1000, most), size)
         self._whole = depth == size
@@ -202,14 +198,6 @@ class ProtocolTask(AbsTaskRetrieval):
         ranks = [self._ranks(results[query], right) for query, right in qrels.items()]
         recalls = recall_metrics(torch.cat([found.ranks[0, :1] for found in ranks]))
         values = {name: recalls[name] for name in ("r1", "r5", "r10")} | multi_match_metrics(ranks)
-        if self._annotated is not None:
-            others = []
-            for query, right in qrels.items():
-                own = self._annotated[query].keys()
-                if left := right.keys() - own:
-                    found = {item: s for item, s in results[query].items() if item not in own}
-                    others.append(self._ranks(found, left))
-            values["others"] = multi_match_metrics(others)["r_precision"]
         return {name: value / 100 for name, value in values.items()}
 
     def _ranks(self, found: Mapping[str, float], right: Collection[str]) -> RelevantRanks:
