@@ -40,7 +40,7 @@ MULTI = "multi"
 COCO = {"eccv_caption": "eccv_gts", "cxc": "cxc_gts"}
 """COCO's protocols, and where the package `eccv_caption` has the positives of each."""
 _MOST_PAIRS = 10_000_000
-"""Pairs of a query and an item of which a task keeps all scores: about 1 GB in mteb's dictionaries.
+"""Pairs of a query and an item of which a task keeps all scores: about 2 GB in mteb's dictionaries.
 Of more pairs mteb keeps the best 1,000 items of each query."""
 
 Positives = dict[str, dict[str, int]]
