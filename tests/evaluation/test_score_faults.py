@@ -122,6 +122,7 @@ _FOREIGN = {
     "named.pt": r"several arrays: a, b. Name one as named\.pt:KEY",
     "few.json": "few.json: scores of 2 of 45 pairs.*task DATASET-pairs-t2i",
     "other.json": "'q1' and 'd1' are not an image and a caption",
+    "lines.json": r"'a\\nb' and 'd1' are not an image",
     "splits.json": "several splits",
     "metrics.json": "no scores of pairs.*metrics alone, such as CLIP_benchmark",
     "nan.json": "nan.json: .*not valid JSON",
@@ -147,6 +148,7 @@ def _write_foreign(files):
     texts = {
         "few.json": '{"default": {"test": {"i0": {"t0": 1.5, "t1": 2}}}}',
         "other.json": '{"default": {"test": {"q1": {"d1": 1.5}}}}',
+        "lines.json": '{"default": {"test": {"a\\nb": {"d1": 1.5}}}}',
         "splits.json": '{"default": {"test": {"i0": {"t0": 1}}, "dev": {"i0": {"t1": 1}}}}',
         "metrics.json": '{"dataset": "x", "metrics": {"image_retrieval_recall@5": 0.5}}',
         "nan.json": '{"default": {"test": {"i0": {"t0": NaN}}}}',

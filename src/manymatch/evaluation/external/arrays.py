@@ -191,23 +191,22 @@ def _predictions(path: Path, images: Sequence[str], captions: Sequence[str]) -> 
     """
     rows, columns = ({name: row for row, name in enumerate(ids)} for ids in (images, captions))
     scores = np.full((len(rows), len(columns)), np.nan)
-    count, part, turned = 0, None, False
+    part, turned = None, False
     for (*keys, query, item), value in nested_numbers(path, 4):
         if part is None:
             part, turned = keys, query in columns and item in rows
             if turned and query in rows and item in columns:
-                raise DataError(f"{path}: '{query}' and '{item}' are ids of images and of captions")
+                raise DataError(f"{path}: {query[:60]!a} is the id of an image and of a caption")
         if keys != part:
             raise DataError(f"{path}: scores of several splits. Run mteb on one split.")
         pair = (item, query) if turned else (query, item)
         if pair[0] not in rows or pair[1] not in columns:
             raise DataError(
-                f"{path}: '{query}' and '{item}' are not an image and a caption of the split. "
-                "Check that mteb ran a task of the same split of the same data set."
+                f"{path}: {query[:60]!a} and {item[:60]!a} are not an image and a caption of the "
+                "split. Check that mteb ran a task of the same split of the same data set."
             )
         scores[rows[pair[0]], columns[pair[1]]] = value
-        count += 1
-    if not count:
+    if part is None:
         raise DataError(
             f"{path}: no scores of pairs, as in mteb's predictions. Of programs that write metrics "
             "alone, such as CLIP_benchmark and open_clip, give the embeddings."
