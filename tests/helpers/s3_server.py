@@ -1,4 +1,4 @@
-"""An S3 server of this machine, by moto. Tests that use the server are skipped without the package."""
+"""An S3 server on this machine, by moto. Without the package, tests are skipped."""
 
 from __future__ import annotations
 

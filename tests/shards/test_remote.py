@@ -157,7 +157,6 @@ def test_other_schemes(sharded, scheme, tmp_path):
 
 REFUSED = {
     "--part 1/2": "finished shards",
-    "--part 1/2 --to file:///x": "--to",
     "--to bucket": "expected a URL",
     "--to s3://me:secret@bucket": "environment",
     "--to pipe:cat": "{}",
