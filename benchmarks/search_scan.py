@@ -154,7 +154,8 @@ def whole_queries(folder: Path, rounds: int) -> None:
 
 
 def untrained(folder: Path, method: str) -> Model:
-    settings = {"text": {"word_vectors": "learned"}} if method != "vsepp" else {}
+    learned = {"word_vectors": "learned"}
+    settings = {"vsepp": {}, "cora": learned}.get(method, {"text": learned})
     vocabulary = Vocabulary(Vocabulary.SPECIAL)
     built = build_method(method, settings, vocabulary=vocabulary, feature_width=8)
     facts = {"extraction": {"backbone": "none"}, "parser": None}

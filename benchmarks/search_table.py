@@ -188,13 +188,10 @@ def vectors(kind: str, items: int, elements: int) -> tuple[Embeddings, Embedding
 
 
 def with_parts(items: Embeddings, method: str) -> Embeddings:
-    """The items with a Gaussian's variances, or with a candidate's vector, if the method has it."""
-    if method == "pcme":
-        return replace(items, log_variance=torch.randn(len(items), SIZE) / 2 - 2)
-    if method == "msrm":
-        noise = torch.randn(len(items), SIZE) / SIZE**0.5
-        return replace(items, candidate=normalize(items.vectors[:, 0] + 0.5 * noise, dim=1))
-    return items
+    """The items with a Gaussian's variances, if the method has them."""
+    if method not in ("pcme", "msrm"):
+        return items
+    return replace(items, log_variance=torch.randn(len(items), SIZE) / 2 - 2)
 
 
 def write(
