@@ -14,14 +14,12 @@ def s3_bucket(monkeypatch: pytest.MonkeyPatch, bucket: str = "bucket") -> Iterat
     moto, boto3 = pytest.importorskip("moto.server"), pytest.importorskip("boto3")
     server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
-    address = "http://{}:{}".format(*server.get_host_and_port())
     variables = {
         "AWS_ACCESS_KEY_ID": "key",
         "AWS_SECRET_ACCESS_KEY": "secret",
         "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": address,
-        "AWS_ENDPOINT": address,  # LanceDB's name of the same
-        "AWS_ALLOW_HTTP": "true",
+        "AWS_ENDPOINT_URL": "http://{}:{}".format(*server.get_host_and_port()),
+        "AWS_ALLOW_HTTP": "true",  # for LanceDB
     }
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
