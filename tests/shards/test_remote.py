@@ -77,13 +77,17 @@ def test_unfinished_shards_of_killed_processes_give_way(sharded):
 
 
 def test_a_training_from_a_server_has_the_same_bytes(sharded, tmp_path):
-    """Of weights, curves and metrics, with a cache that holds a part of the shards."""
+    """Of weights, curves and metrics, with a cache that holds a part of the shards, after a kill in
+    the second epoch."""
     Run(tmp_path / "disk", sharded).train(preset(features_in="shards"))
     largest = max(path.stat().st_size for path in sharded.shards.glob("*.tar"))
     with head_of(sharded.shards, served(sharded.shards), 4 * largest) as (_, local):
         away = TinyData(sharded.folder)
         away.shards = local
-        Run(tmp_path / "url", away).train(preset(features_in="shards"))
+        run_away = Run(tmp_path / "url", away)
+        step = "manymatch.training.loop.Losses.forward"
+        kill_during(lambda: run_away.train(preset(features_in="shards")), step, 8)
+        run_away.train(preset(features_in="shards"))
     assert Run(tmp_path / "url", away).outputs() == Run(tmp_path / "disk", sharded).outputs()
 
 

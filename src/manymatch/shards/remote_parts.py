@@ -14,7 +14,6 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -58,14 +57,15 @@ class Place:
         with self._faults():
             self._system.put_file(str(file), f"{self._path}/{name}")
 
-    def record(self, part: Part) -> dict[str, Any] | None:
+    def record(self, part: Part) -> tuple[Index, dict[str, tuple[int, str]]] | None:
         """The index of the part, and the bytes and the SHA-256 of its shards; None: not made."""
         path = f"{self._path}/{self._name(part)}"
         with self._faults():
+            self._system.invalidate_cache()  # other machines write there
             if not self._system.exists(path):
                 return None
-            content: dict[str, Any] = json.loads(self._system.cat_file(path))
-            return content
+            content = json.loads(self._system.cat_file(path))
+            return Index.model_validate(content["index"]), content["shards"]
 
     def put_part(self, made: Path, part: Part) -> None:
         """Copy the shards of a part, and the record after them."""
@@ -86,7 +86,7 @@ class Place:
                 say(f"{self.url}: part {number}/{count} is not there yet")
                 return
             records.append(record)
-        indexes = [Index.model_validate(record["index"]) for record in records]
+        indexes = [index for index, _ in records]
         whole, *others = [index.model_copy(update={"splits": {}}) for index in indexes]
         if other := next((index for index in others if index != whole), None):
             raise DataError(
@@ -99,7 +99,7 @@ class Place:
             name: joined([one.splits[name] for one in indexes if name in one.splits])
             for name in names
         }
-        files = {name: facts for record in records for name, facts in record["shards"].items()}
+        files = {name: facts for _, shards in records for name, facts in shards.items()}
         with TemporaryDirectory() as folder:
             index = whole.model_copy(update={"splits": splits})
             write_json(Path(folder, INDEX), index.model_dump())
