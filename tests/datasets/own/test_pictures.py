@@ -12,11 +12,13 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from manymatch.datasets.own.files import duplicate_groups, signature
+from manymatch.datasets.own.files import duplicate_groups, refuse_unreadable, signature
+from manymatch.datasets.own.record import Unusable
 from manymatch.datasets.own.splits import crossing, draw
 from manymatch.shards.write import PictureFiles
 from manymatch.util.errors import DataError
 from manymatch.util.images import read_image, upright_rgb
+from manymatch.util.regular_file import HEIC_READ
 
 ORIENTATION = 0x0112
 
@@ -101,6 +103,18 @@ def test_thumbnails_of_hostile_files_are_refused(
     (tmp_path / "picture.jpg").write_bytes(content)
     with pytest.raises(DataError, match=words):
         PictureFiles(tmp_path).thumbnail("picture.jpg", 96)
+
+
+def test_pictures_of_telephones_are_read_with_the_extra_and_else_named(tmp_path: Path) -> None:
+    path = tmp_path / "phone.HEIC"
+    if HEIC_READ:
+        blocks().save(path, "HEIF", quality=100)
+        expected = np.asarray(blocks(), np.int16)
+        assert np.abs(read_image(path) - expected).mean() < 8
+        refuse_unreadable(path.name)
+    else:
+        with pytest.raises(Unusable, match="install the extra 'heic'"):
+            refuse_unreadable(path.name)
 
 
 def test_an_ordinary_picture_is_not_changed() -> None:
