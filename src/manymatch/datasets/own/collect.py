@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -39,6 +40,10 @@ from manymatch.util.images import REMEDY
 from manymatch.util.progress import say, track
 
 
+_GROUPS = 100
+"""The maximum number of groups of near-duplicates in the metadata of the caption table."""
+
+
 @dataclass(slots=True)
 class Picture:
     """A picture and its captions. `file` is the path below the folder of pictures."""
@@ -65,6 +70,8 @@ class Collection:
     pictures: dict[str, Picture] = field(default_factory=dict)
     left_out: list[LeftOut] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    _duplicates: list[list[Picture]] = field(default_factory=list)
+    """The groups of near-duplicates."""
     _captions: int = 0
     _explicit: bool = False
     """Whether splits are given, and not only said by names of folders and files."""
@@ -222,22 +229,43 @@ class Collection:
             picture.split = split
         if missing := [split for split in SPLITS if split not in given]:
             self.notes.append(f"seed {seed} draws the splits: {', '.join(missing)}")
-        copies, crossing = len(pictures) - len({*groups}), splits.crossing(drawn, groups)
+        members = defaultdict(list)
+        for picture, group in zip(pictures, groups, strict=True):
+            members[group].append(picture)
+        self._duplicates = [group for group in members.values() if len(group) > 1]
+        copies, crossing = len(pictures) - len(members), splits.crossing(drawn, groups)
         self.notes.append(
             f"{copies:,} near-duplicates of other pictures, {crossing:,} groups in several splits"
             if copies
             else "no near-duplicates among the pictures"
         )
 
+    @cached_property
+    def _ids(self) -> dict[str, str]:
+        """The id of each picture's image, by file."""
+        stems = {file: word(str(PurePosixPath(file).with_suffix(""))) for file in self.pictures}
+        uses = Counter(stems.values())
+        return {file: stem if uses[stem] == 1 else word(file) for file, stem in stems.items()}
+
+    def near_duplicates(self) -> str:
+        """Return JSON: the numbers of `copies` and of groups `crossing` splits, and `groups`, lists
+        of [image id, split]. At most 100 groups are named, those in several splits first."""
+        groups = [
+            [(self._ids[picture.file], str(picture.split)) for picture in group]
+            for group in self._duplicates
+        ]
+        groups.sort(key=lambda group: len({split for _, split in group}), reverse=True)
+        crossing = sum(len({split for _, split in group}) > 1 for group in groups)
+        copies = sum(map(len, groups)) - len(groups)
+        return json.dumps({"copies": copies, "crossing": crossing, "groups": groups[:_GROUPS]})
+
     def rows(self) -> Iterator[Caption]:
         """Yield the rows of the caption table by split and file. An image's id is its path without
         ending, a caption's id IMAGE#k."""
-        stems = {file: word(str(PurePosixPath(file).with_suffix(""))) for file in self.pictures}
-        uses = Counter(stems.values())
         order = [(SPLITS.index(str(one.split)), file) for file, one in self.pictures.items()]
         for _, file in sorted(order):
             picture = self.pictures[file]
-            image_id = stems[file] if uses[stems[file]] == 1 else word(file)
+            image_id = self._ids[file]
             for number, text in enumerate(picture.captions):
                 caption_id = f"{image_id}#{number}"
                 split, path = str(picture.split), f"{IMAGES}/{file}"

@@ -1,20 +1,10 @@
-"""What helps to improve a data set of one's own: what chance gives, and the worst queries."""
+"""What helps to improve a data set of one's own: what chance gives, and near-duplicates."""
 
 from __future__ import annotations
 
 from math import prod
 
 from manymatch.reporting.page import Section, gallery
-from manymatch.reporting.queries import (
-    AskedImage,
-    Legend,
-    Picker,
-    Question,
-    Quote,
-    Ranking,
-    Rankings,
-    answer_of,
-)
 from manymatch.reporting.table import Block, Cell, Column, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.runs import WAYS, Run
@@ -44,7 +34,7 @@ def chance(images: int, captions: int) -> dict[str, list[float]]:
 
 def _best(results: AllResults) -> Run | None:
     """The best model on a data set of one's own; None: the data set is another."""
-    return next((run for run in results.runs if run.worst), None)
+    return next((run for run in results.runs if run.samples and run.samples.near_duplicates), None)
 
 
 def beside_chance(results: AllResults) -> list[Block]:
@@ -67,27 +57,40 @@ def beside_chance(results: AllResults) -> list[Block]:
     return [note, Table("Beside chance", columns, rows)]
 
 
-def worst(results: AllResults) -> list[Block]:
-    """The captions whose images the best model ranks last."""
+def near_duplicates(results: AllResults) -> list[Block]:
+    """How many pictures are nearly the same, and those of the ranked split."""
     best = _best(results)
-    if best is None or best.worst is None:
+    if best is None:
         return []
-    questions, marks = [], set()
-    for query in best.worst.captions:
-        answers = [answer_of(item, rank) for rank, item in enumerate(query.retrieved, start=1)]
-        marks |= {answer.mark for answer in answers}
-        place = f"its picture has rank {query.rank:,} of {best.provenance.images:,}"
-        own = AskedImage(query.thumbnail, query.image_id, [])
-        found = Rankings("Images that were found first", [Ranking(best.preset, place, answers)])
-        questions.append(Question(query.caption, [Quote(query.caption), own, found]))
-    note = Note(
-        f"The captions whose own picture {best.preset} ranks last. Look for wrong or vague "
-        "captions, for the same photo twice, and for answers that are right too."
+    assert best.samples and best.samples.near_duplicates
+    known = best.samples.near_duplicates
+    if not known.copies:
+        return [Note("No picture is a near-duplicate of another one.")]
+    text = (
+        f"{known.copies:,} pictures are near-duplicates of others, in all splits together: resized, "
+        "compressed again, or twice in the folder. "
     )
-    return [note, Legend(marks), Picker("worst", "caption", questions)]
+    if known.crossing:
+        text += (
+            f"{known.crossing:,} groups of them are in several splits: training has seen a test "
+            "picture, so R@K is too high. Remove one of each, or let 'init' draw the splits. "
+        )
+    if known.groups:
+        text += "Pictures of one group compete: only a caption's own picture counts as found."
+    heads = ["Group", "Picture", "Split"]
+    rows = [
+        [Cell(str(number)), Cell(one.image_id, thumbnail=one.thumbnail), Cell(one.split)]
+        for number, group in enumerate(known.groups, start=1)
+        for one in group
+    ]
+    columns = [Column(head, numeric=False) for head in heads]
+    title = f"Near-duplicates with a picture of the split {best.provenance.split}"
+    return [Note(text), *([Table(title, columns, rows)] if rows else [])]
 
 
 SECTIONS = [
     Section("Results", "beside-chance", 25, "Beside chance", beside_chance, link="Chance"),
-    Section("Queries", "worst-queries", 135, "The worst queries", worst, link="Worst"),
+    Section(
+        "Queries", "near-duplicates", 135, "Near-duplicates", near_duplicates, link="Duplicates"
+    ),
 ]
