@@ -140,6 +140,8 @@ class Training(Strict):
     epochs: Count = 30
     images_per_batch: Annotated[int, Field(ge=2)] = 64
     """At least 2, because a single image has no captions of other images as negatives."""
+    fraction: Annotated[float, Field(gt=0.0, le=1.0, exclude_if=lambda share: share == 1.0)] = 1.0
+    """The share of the training images that are used. The seed draws them (learning curves)."""
     captions_per_image: Count | None = None
     """Captions that are drawn for each image in an epoch; null: all captions."""
     accumulate: Count = 1

@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import Annotated, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, model_validator
 
 from manymatch.results.base import Record, Result
 

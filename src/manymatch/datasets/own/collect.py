@@ -39,7 +39,6 @@ from manymatch.util.errors import DataError
 from manymatch.util.images import REMEDY
 from manymatch.util.progress import say, track
 
-
 _GROUPS = 100
 """The maximum number of groups of near-duplicates in the metadata of the caption table."""
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from math import prod
 
+from manymatch.reporting.chart import CategoryAxis, Series, line_chart
+from manymatch.reporting.estimates import Estimate, verdicts
 from manymatch.reporting.page import Section, gallery
-from manymatch.reporting.table import Block, Cell, Column, Note, Table
+from manymatch.reporting.sections.claims import rsum_difference
+from manymatch.reporting.table import Block, Cell, Column, Grid, Note, Table
 from manymatch.results.all_results import AllResults
+from manymatch.results.experiments import Experiment
 from manymatch.results.runs import WAYS, Run
 
 _DEPTHS = 1, 5, 10
+LEARNING_CURVE, FRACTION = "learning-curve", "training.fraction"
+"""The name of the experiment of a learning curve, and the setting that its points vary."""
 
 
 def chance(images: int, captions: int) -> dict[str, list[float]]:
@@ -57,6 +63,45 @@ def beside_chance(results: AllResults) -> list[Block]:
     return [note, Table("Beside chance", columns, rows)]
 
 
+def expectation(curve: Experiment) -> str:
+    """What twice the captions would give: a sentence with an interval, or that no number is known.
+
+    The points of `curve` are trainings on a quarter, a half and all of the training images.
+    """
+    quarter, half, whole = curve.points
+    last, earlier = rsum_difference(whole, half), rsum_difference(half, quarter)
+    found = (
+        f"rsum changed by {last.text(1)} from a half to all of the captions, and by "
+        f"{earlier.text(1)} from a quarter to a half"
+    )
+    if verdicts([last])[0] != "better":
+        return (
+            f"{found}. The last difference is not decided, so there is no number for twice the "
+            "captions"
+        )
+    return (
+        f"{found}. With twice the captions expect about the last gain or less, because gains "
+        "shrink as the data grow. The trainings were brief, all with the same number of steps"
+    )
+
+
+def learning_curve(results: AllResults) -> list[Block]:
+    """The validation rsum over the share of the captions that `init --compare` trained on."""
+    curve = next((one for one in results.current(Experiment) if one.name == LEARNING_CURVE), None)
+    if curve is None or len(curve.points) != 3:
+        return []
+    points = [
+        (100 * point.settings[FRACTION], Estimate.of([run.metrics.rsum for run in point.runs]))
+        for point in curve.points
+    ]
+    labels = [f"{share:g}%: {value.text()}" for share, value in points]
+    line = Series.of_estimates(str(curve.preset), 0, points, labels, labels[-1])
+    axis = CategoryAxis([share for share, _ in points])
+    chart = line_chart("rsum", [line], "percent of the captions", x_axis=axis)
+    note = f"The split {curve.split} ({gallery(curve)}), {curve.preset}: {expectation(curve)}."
+    return [Note(note), Grid([chart])]
+
+
 def near_duplicates(results: AllResults) -> list[Block]:
     """How many pictures are nearly the same, and those of the ranked split."""
     best = _best(results)
@@ -67,7 +112,7 @@ def near_duplicates(results: AllResults) -> list[Block]:
     if not known.copies:
         return [Note("No picture is a near-duplicate of another one.")]
     text = (
-        f"{known.copies:,} pictures are near-duplicates of others, in all splits together: resized, "
+        f"{known.copies:,} pictures are near-duplicates of others, in all splits: resized, "
         "compressed again, or twice in the folder. "
     )
     if known.crossing:
@@ -89,6 +134,15 @@ def near_duplicates(results: AllResults) -> list[Block]:
 
 
 SECTIONS = [
+    Section(
+        "Results",
+        "learning-curve",
+        27,
+        "Learning curve",
+        learning_curve,
+        (Experiment,),
+        link="More captions",
+    ),
     Section("Results", "beside-chance", 25, "Beside chance", beside_chance, link="Chance"),
     Section(
         "Queries", "near-duplicates", 135, "Near-duplicates", near_duplicates, link="Duplicates"
