@@ -94,7 +94,12 @@ def run_stage(name: str, tell: Callable[[str], None], environment: Mapping[str, 
     command = ["dvc", "--wait-for-lock", "repro", "--single-item", name]
     while not is_unchanged(Path(), name):
         killed_dvc.mend(Path())
-        code, output = process.run(command, tell, environment)
+        errors: list[str] = []
+        code, output = process.run(
+            command,
+            lambda line: errors.append(line) if line.startswith("ERROR: ") else tell(line),
+            environment,
+        )
         if code == 0:
             if any("is cached - skipping run" in line for line in output):
                 return (
@@ -102,7 +107,9 @@ def run_stage(name: str, tell: Callable[[str], None], environment: Mapping[str, 
                 )
             return _UNCHANGED if any("didn't change, skipping" in line for line in output) else None
         users = sorted({int(match[1]) for line in output if (match := _BUSY.match(line))})
-        if not users:
+        if not users:  # else DVC calls a busy file a failure
+            for line in errors:
+                tell(line)
             shown = "\n".join([line for line in output if not _DVC.match(line)][-_SHOWN:])
             raise StageFailed(
                 f"{name} failed (exit code {code}). Its last lines:\n{shown}\n"

@@ -138,3 +138,4 @@ def test_a_trained_model_is_used_as_the_pages_say(root, finished):
         "".join(blocks(page, "python")) + "assert len(answer.results) == 5 and answer.exact",
     )
     finished.run("git", "clean", "-fdq")  # other tests use this workspace
+    finished.run("git", "clean", "-fdqx", "scenes.index")
