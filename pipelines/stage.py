@@ -92,14 +92,15 @@ def run_stage(name: str, tell: Callable[[str], None], environment: Mapping[str, 
         StageFailed: the stage ended with an error.
     """
     command = ["dvc", "--wait-for-lock", "repro", "--single-item", name]
+    errors: list[str] = []
+
+    def sorted_out(line: str) -> None:
+        (errors.append if line.startswith("ERROR: ") else tell)(line)
+
     while not is_unchanged(Path(), name):
         killed_dvc.mend(Path())
-        errors: list[str] = []
-        code, output = process.run(
-            command,
-            lambda line: errors.append(line) if line.startswith("ERROR: ") else tell(line),
-            environment,
-        )
+        errors.clear()
+        code, output = process.run(command, sorted_out, environment)
         if code == 0:
             if any("is cached - skipping run" in line for line in output):
                 return (
