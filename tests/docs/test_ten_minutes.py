@@ -9,6 +9,7 @@ photographs of Flickr8k if MANYMATCH_DATA is set.
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import shutil
@@ -161,6 +162,8 @@ def test_every_line_of_the_readme_works_in_a_clean_copy(
     assert "reports/index.html" in ended and "cora" in ended
     assert "50 pictures (40 train, 5 validation, 5 test)" in run("manymatch init birds")
     run("dvc repro evaluate@birds-vsepp")
+    shown = json.loads((folder / "reports/runs/birds/vsepp/samples.json").read_text())
+    assert shown["near_duplicates"]["copies"] >= 0 and shown["captions"][0]["thumbnail"]
     page = (root / "docs" / "own-data.md").read_text()
     *trained, stored, searched = page.split("```sh\n")[1].split("```")[0].splitlines()
     assert {*trained} < {*lines.all} and "50 items" in clean.run("sh", "-c", stored)
