@@ -36,7 +36,7 @@ CAPTIONS = pa.schema(
 CAPTION_PARSER = b"parser"
 NEAR_DUPLICATES = b"near_duplicates"
 """The caption table's metadata: the spaCy model of captions in another language than English; of a
-data set of one's own, the near-duplicates as JSON (`Collection.near_duplicates`)."""
+data set of one's own, what `own.splits.near_duplicates` returns, as JSON."""
 
 RELEVANCE = pa.schema([("image_id", pa.string()), ("caption_id", pa.string())])
 """`data/captions/NAME.relevance.parquet`: the positives of each split beyond each image's own

@@ -14,7 +14,7 @@ from PIL import Image
 
 from manymatch.datasets.own.files import duplicate_groups, refuse_unreadable, signature
 from manymatch.datasets.own.record import Unusable
-from manymatch.datasets.own.splits import crossing, draw
+from manymatch.datasets.own.splits import draw, near_duplicates
 from manymatch.shards.write import PictureFiles
 from manymatch.util.errors import DataError
 from manymatch.util.images import read_image, upright_rgb
@@ -168,7 +168,13 @@ def test_drawn_splits_keep_copies_together() -> None:
     groups = [n // 2 for n in range(100)]
     drawn = draw(names, [None] * 100, groups, seed=3)
     assert [drawn.count(split) for split in ("train", "validation", "test")] == [80, 10, 10]
-    assert crossing(drawn, groups) == 0
+    found = near_duplicates(names, drawn, groups)
+    assert (found["copies"], found["crossing"], len(found["groups"])) == (50, 0, 50)
+    crossing = near_duplicates(
+        "abcde", ["train", "train", "test", "train", "test"], [0, 0, 1, 2, 2]
+    )
+    assert (crossing["copies"], crossing["crossing"]) == (2, 1)
+    assert crossing["groups"][0] == [("d", "train"), ("e", "test")]
     assert (
         drawn == draw(names, [None] * 100, groups, seed=3) != draw(names, [None] * 100, groups, 4)
     )

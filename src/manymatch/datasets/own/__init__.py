@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,7 +59,7 @@ class Own(Dataset):
             ImageFolder(folder=str(collection.form.folder.resolve())).write(raw)
         # The stages that read the pictures run again if a picture changes in its place.
         write_text(raw / CONTENT, collection.content())
-        metadata = {NEAR_DUPLICATES: collection.near_duplicates()}
+        metadata = {NEAR_DUPLICATES: json.dumps(collection.near_duplicates)}
         metadata |= {CAPTION_PARSER: settings.parser} if settings.parser else {}
         write_rows(collection.rows(), raw / TABLE, CAPTIONS.with_metadata(metadata))
 

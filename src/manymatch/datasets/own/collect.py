@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from manymatch.batch.caption_text import caption_fault, has_markup, placeholders_as_words
 from manymatch.datasets.base import SPLITS, Caption
@@ -39,9 +39,6 @@ from manymatch.util.errors import DataError
 from manymatch.util.images import REMEDY
 from manymatch.util.progress import say, track
 
-_GROUPS = 100
-"""The maximum number of groups of near-duplicates in the metadata of the caption table."""
-
 
 @dataclass(slots=True)
 class Picture:
@@ -69,8 +66,8 @@ class Collection:
     pictures: dict[str, Picture] = field(default_factory=dict)
     left_out: list[LeftOut] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    _duplicates: list[list[Picture]] = field(default_factory=list)
-    """The groups of near-duplicates."""
+    near_duplicates: dict[str, Any] = field(default_factory=dict)
+    """What `splits.near_duplicates` returns of the images' ids."""
     _captions: int = 0
     _explicit: bool = False
     """Whether splits are given, and not only said by names of folders and files."""
@@ -219,8 +216,8 @@ class Collection:
     def _draw_splits(self) -> None:
         """Draw the splits that are not given, and report near-duplicates."""
         pictures = [self.pictures[file] for file in sorted(self.pictures)]
-        found = duplicate_groups([one.signature for one in pictures if one.signature])
-        given, groups = [picture.split for picture in pictures], found.tolist()
+        given = [picture.split for picture in pictures]
+        groups = duplicate_groups([one.signature for one in pictures if one.signature]).tolist()
         splits.check_sizes(given, self.settings.images)
         seed = self.settings.seed
         drawn = splits.draw([picture.file for picture in pictures], given, groups, seed)
@@ -228,14 +225,12 @@ class Collection:
             picture.split = split
         if missing := [split for split in SPLITS if split not in given]:
             self.notes.append(f"seed {seed} draws the splits: {', '.join(missing)}")
-        members = defaultdict(list)
-        for picture, group in zip(pictures, groups, strict=True):
-            members[group].append(picture)
-        self._duplicates = [group for group in members.values() if len(group) > 1]
-        copies, crossing = len(pictures) - len(members), splits.crossing(drawn, groups)
+        ids = [self._ids[picture.file] for picture in pictures]
+        found = self.near_duplicates = splits.near_duplicates(ids, drawn, groups)
         self.notes.append(
-            f"{copies:,} near-duplicates of other pictures, {crossing:,} groups in several splits"
-            if copies
+            f"{found['copies']:,} near-duplicates of other pictures, {found['crossing']:,} groups "
+            "in several splits"
+            if found["copies"]
             else "no near-duplicates among the pictures"
         )
 
@@ -245,18 +240,6 @@ class Collection:
         stems = {file: word(str(PurePosixPath(file).with_suffix(""))) for file in self.pictures}
         uses = Counter(stems.values())
         return {file: stem if uses[stem] == 1 else word(file) for file, stem in stems.items()}
-
-    def near_duplicates(self) -> str:
-        """Return JSON: the numbers of `copies` and of groups `crossing` splits, and `groups`, lists
-        of [image id, split]. At most 100 groups are named, those in several splits first."""
-        groups = [
-            [(self._ids[picture.file], str(picture.split)) for picture in group]
-            for group in self._duplicates
-        ]
-        groups.sort(key=lambda group: len({split for _, split in group}), reverse=True)
-        crossing = sum(len({split for _, split in group}) > 1 for group in groups)
-        copies = sum(map(len, groups)) - len(groups)
-        return json.dumps({"copies": copies, "crossing": crossing, "groups": groups[:_GROUPS]})
 
     def rows(self) -> Iterator[Caption]:
         """Yield the rows of the caption table by split and file. An image's id is its path without
