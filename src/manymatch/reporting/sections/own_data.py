@@ -76,8 +76,8 @@ def expectation(curve: Experiment) -> str:
     )
     if verdicts([last])[0] != "better":
         return (
-            f"{found}. The last difference is not decided, so there is no number for twice the "
-            "captions"
+            f"{found}. The last difference is not certainly a gain, so there is no number for twice "
+            "the captions"
         )
     return (
         f"{found}. With twice the captions expect about the last gain or less, because gains "
