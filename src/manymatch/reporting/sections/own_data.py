@@ -76,8 +76,8 @@ def expectation(curve: Experiment) -> str:
     )
     if verdicts([last])[0] != "better":
         return (
-            f"{found}. The last difference is not certainly a gain, so there is no number for twice "
-            "the captions"
+            f"{found}. The last difference is not certainly a gain, so there is no number for "
+            "twice the captions"
         )
     return (
         f"{found}. With twice the captions expect about the last gain or less, because gains "
@@ -117,8 +117,8 @@ def near_duplicates(results: AllResults) -> list[Block]:
     )
     if known.crossing:
         text += (
-            f"{known.crossing:,} groups of them are in several splits: training has seen a test "
-            "picture, so R@K is too high. Remove one of each, or let 'init' draw the splits. "
+            f"{known.crossing:,} groups of them are in several splits. If training has seen a test "
+            "picture, R@K is too high. Remove one of each, or let 'init' draw the splits. "
         )
     if known.groups:
         text += "Pictures of one group compete: only a caption's own picture counts as found."
