@@ -20,7 +20,8 @@ _SHARE = 0.1
 """The share of the pictures in a drawn validation or test split."""
 _MOST = 1000
 """The maximum number of pictures of a drawn split. Published splits have about as many."""
-_MOST_GROUPS = 100
+_GROUPS, _GROUP = 100, 10
+"""The maximum number of groups of near-duplicates that are named, and of pictures of one group."""
 _LEAST = 2
 """With one picture there is nothing to rank."""
 
@@ -216,7 +217,8 @@ def near_duplicates(
     names: Sequence[str], splits: Sequence[str], groups: Sequence[int]
 ) -> dict[str, Any]:
     """Return how many pictures are `copies` of others, how many groups are `crossing` splits, and
-    the first 100 `groups`, lists of (name, split), those in several splits first."""
+    the first pictures of the first `groups`, lists of (name, split). Groups in several splits and
+    test pictures come first."""
     members: dict[int, list[tuple[str, str]]] = {}
     for name, split, group in zip(names, splits, groups, strict=True):
         members.setdefault(group, []).append((name, split))
@@ -228,5 +230,5 @@ def near_duplicates(
     return {
         "copies": len(names) - len(members),
         "crossing": crossing,
-        "groups": found[:_MOST_GROUPS],
+        "groups": [sorted(group, key=lambda one: one[1])[:_GROUP] for group in found[:_GROUPS]],
     }
