@@ -108,10 +108,10 @@ def test_rows_and_filters_are_those_of_a_loop(explored: TestClient, way: str) ->
     assert filtered(word="A RED bird") == [
         i for i, text in enumerate(texts) if "a red bird" in text
     ]
-    for sort in ("rank:sets", "judged:table", "words", "objects", "positives", "spread"):
+    for sort in ("rank_sets", "judged_table", "words", "objects", "positives", "spread"):
         up, down = filtered(sort=sort), filtered(sort=sort, descending=True)
         assert sorted(up) == sorted(down) == [*range(len(rows))] and up != down
-    ranks = [expected["sets"][row]["rank"] for row in filtered(sort="rank:sets")]
+    ranks = [expected["sets"][row]["rank"] for row in filtered(sort="rank_sets")]
     assert ranks == sorted(ranks)
 
 
@@ -134,7 +134,7 @@ def test_pages_and_files_hold_all_rows(explored: TestClient) -> None:
 def test_no_cell_of_a_csv_file_is_a_formula(layout: Layout) -> None:
     explorer = Explorer(layout, DATASET)
     texts = ["=1+1", "+2 dogs", "-a", "@x", "\tx", "-5", "+1.5", "a=b", *TEXTS[8:]]
-    explorer.captions = pa.array(texts)
+    explorer.texts["t2i"] = pa.array(texts)
     client = TestClient(application([], explorer=explorer), ADDRESS)
     answer = client.get("/explore/queries?export=csv")
     cells = [row["text"] for row in csv.DictReader(io.StringIO(answer.text))]
@@ -158,7 +158,7 @@ def test_one_query_shows_the_ranking_and_the_rank_of_each_true_item(explored: Te
     image = ask(explored, "query", way="i2t", row=0)
     assert image["texts"] == TEXTS[:3] and len(image["positives"]) == 3
     item = ask(explored, "item", side="caption", row=4)
-    assert item == {"id": CAPTION_IDS[4], "text": TEXTS[4], "image": 1}
+    assert item == {"row": 4, "id": CAPTION_IDS[4], "text": TEXTS[4], "image": 1}
 
 
 def judge(client: TestClient, pair: dict[str, Any], relevant: bool | None, who: str) -> Any:

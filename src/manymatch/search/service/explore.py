@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -13,15 +11,13 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
 from manymatch.config.names import Name
 from manymatch.model.picture_bytes import decoded, media_type, thumbnail
-from manymatch.results.runs import Direction
+from manymatch.results.runs import WAYS, Direction
 from manymatch.search.explore import lists
-from manymatch.search.explore import unjudged as open_pairs
-from manymatch.search.explore.explorer import Explorer
+from manymatch.search.explore.explorer import ITEMS, Explorer
 from manymatch.search.service.routes import PICTURE_HEADERS, PRIVATE, json_body
 from manymatch.util.errors import ManyMatchError
 from manymatch.util.progress import say
@@ -31,6 +27,7 @@ router = APIRouter(prefix="/explore")
 Form = Literal["csv", "json"]
 Row = Annotated[int, Query(ge=0)]
 Count = Annotated[int, Query(ge=1, le=100)]
+Condition = Annotated[str, Field(pattern="^(own|true|wrong|unjudged):")]
 
 
 class Listed(BaseModel):
@@ -43,6 +40,12 @@ class Listed(BaseModel):
     size: int = Field(50, ge=1, le=200, description="rows of a page")
     export: Form | None = Field(None, description="all rows as a file")
 
+    @property
+    def part(self) -> slice:
+        """The rows that are asked."""
+        first = self.page * self.size
+        return slice(None) if self.export else slice(first, first + self.size)
+
 
 class Filter(Listed):
     """Conditions on queries."""
@@ -50,9 +53,9 @@ class Filter(Listed):
     word: str = Field("", max_length=200, description="words of the caption, in this order")
     right: list[str] = Field([], description="methods with a true item among the first `cut`")
     wrong: list[str] = Field([], description="methods without one")
-    first: list[str] = Field([], description="MARK:METHOD, the mark of the method's first item")
+    first: list[Condition] = Field([], description="MARK:METHOD, the mark of the first item")
     cut: int = Field(1, ge=1, le=10**6)
-    sort: str = Field("row", description="row, positives, words, objects, spread, rank:METHOD ...")
+    sort: str = Field("row", description="a column, such as words or rank_METHOD")
     descending: bool = False
 
 
@@ -61,7 +64,7 @@ class PairList(Listed):
 
     k: int = Field(1, ge=1, le=10, description="the first items of each query that count")
     annotator: str = Field("", max_length=200)
-    kind: open_pairs.Kind = "new"
+    kind: lists.Kind = "new"
 
 
 class Vote(BaseModel):
@@ -94,26 +97,11 @@ def queries(explorer: Explored, asked: Annotated[Filter, Query()]) -> Response:
     """The queries that fulfil all conditions, and each method's recalls on all of them."""
     conditions = asked.model_dump(exclude={"way", "page", "size", "export"})
     try:
-        rows = lists.selected(explorer, asked.way, **conditions)
+        table = lists.selected(explorer, asked.way, **conditions)
     except KeyError as error:
-        raise HTTPException(422, f"no method, mark or column {error}") from None
-    if asked.export:
-        explorer.warm()  # so that all columns are there
-    methods = None if asked.export else lists.summary(explorer, asked.way, rows)
-    facts: dict[str, Any] = {"methods": methods, "warm": explorer.is_warm, "fault": explorer.fault}
-    facts["bounds"] = lists.BOUNDS
-    found = _list(asked, rows, partial(lists.queries, explorer, asked.way), "queries", facts)
-    found.background = BackgroundTask(_warm, explorer)  # after the first page, which is then sooner
-    return found
-
-
-def _warm(explorer: Explorer) -> None:
-    """Read what filters and sorts need; the next answer tells what is wrong."""
-    try:
-        explorer.warm()
-        explorer.fault = ""
-    except ManyMatchError as error:
-        explorer.fault = str(error)
+        raise HTTPException(422, f"no method or column {error}") from None
+    methods = lists.summary(explorer, table)
+    return _list(asked, len(table), table[asked.part], "queries", methods=methods)
 
 
 @router.get("/query")
@@ -133,15 +121,15 @@ def explain(explorer: Explored, method: str, image: Row, caption: Row) -> Respon
     _check(explorer, "t2i", caption)
     if method not in explorer.methods:
         raise HTTPException(422, f"no method '{method}'")
-    text = explorer.captions[caption].as_py()
+    text = explorer.texts["t2i"][caption].as_py()
     return _json(explorer.explain(method, decoded(_picture(explorer, image)), text).model_dump())
 
 
 @router.get("/unjudged")
 def unjudged(explorer: Explored, asked: Annotated[PairList, Query()]) -> Response:
     """The pairs that methods agree on and that nobody judged."""
-    pairs, places = open_pairs.unjudged(explorer, asked.way, asked.k, asked.annotator, asked.kind)
-    return _list(asked, places, partial(open_pairs.pair_rows, explorer, pairs), "unjudged", {})
+    values = asked.k, asked.annotator, asked.kind, asked.part
+    return _list(asked, *lists.unjudged(explorer, asked.way, *values), "unjudged")
 
 
 @router.get("/judgments")
@@ -172,9 +160,9 @@ async def judge(request: Request, explorer: Explored) -> Response:
 @router.get("/hubs")
 def hubs(explorer: Explored, asked: Annotated[Listed, Query()]) -> Response:
     """The items in the most first tens."""
-    rows, counts = lists.hubs(explorer, asked.way)
-    facts = {"methods": lists.unevenness(counts)}
-    return _list(asked, rows, partial(lists.hub_rows, explorer, asked.way, counts), "hubs", facts)
+    table, methods = lists.hubs(explorer, asked.way, asked.part)
+    total = len(explorer.ids[ITEMS[asked.way]])
+    return _list(asked, total, table, "hubs", methods=methods)
 
 
 @router.get("/map")
@@ -183,17 +171,16 @@ def places(explorer: Explored, method: str, export: Form | None = None) -> Respo
     pairs of unsigned 16-bit numbers, which span the plane."""
     if method not in explorer.methods:
         raise HTTPException(422, f"no method '{method}'")
-    sides = [explorer.methods[method].ways[way].points for way in ("i2t", "t2i")]
+    sides = [explorer.methods[method].ways[way].points for way in WAYS]
     known = [side for side in sides if side is not None]
     if not known:
         raise HTTPException(404, f"{method}: scores without embeddings have no map")
     points = np.concatenate(known)
     if export:
-        images, captions = explorer.ids["i2t"], explorer.ids["t2i"]
-        kinds = ["image"] * len(images) + ["caption"] * len(captions)
+        kinds = np.repeat(["image", "caption"], [len(side) for side in known])
+        ids = pa.concat_arrays([explorer.ids[way] for way in WAYS])
         x, y = points.T
-        columns = {"kind": kinds, "id": [*images, *captions], "x": x, "y": y}
-        return _file(pa.table(columns), export, "map")
+        return _file(pa.table({"kind": kinds, "id": ids, "x": x, "y": y}), export, "map")
     low, high = points.min(0), points.max(0)
     scaled = (points - low) / np.maximum(high - low, 1e-12) * (2**16 - 1)
     return Response(scaled.astype("<u2").tobytes(), media_type="application/octet-stream")
@@ -204,9 +191,9 @@ def item(explorer: Explored, side: Literal["image", "caption"], row: Row) -> Res
     """A caption, or an image with its first caption: id, text, and the row of the image."""
     way: Direction = "i2t" if side == "image" else "t2i"
     _check(explorer, way, row)
-    (text,) = lists.texts(explorer, way, np.array([row]))
     image = row if side == "image" else int(explorer.image_of[row])
-    return _json({"id": explorer.ids[way][row], "text": text, "image": image})
+    (found,) = lists.named(explorer, way, np.array([row])).to_pylist()
+    return _json(found | {"image": image})
 
 
 @router.get("/images/{row}", **PICTURE_HEADERS)
@@ -231,18 +218,11 @@ def _check(explorer: Explorer, way: Direction, row: int) -> None:
         raise HTTPException(404, f"no row {row}; there are {len(explorer.ids[way]):,}")
 
 
-def _list(
-    asked: Listed,
-    rows: np.ndarray,
-    table: Callable[[np.ndarray], pa.Table],
-    name: str,
-    facts: dict[str, Any],
-) -> Response:
+def _list(asked: Listed, total: int, table: pa.Table, name: str, **facts: Any) -> Response:
     """A page of a list with further facts, or all of its rows as a file."""
     if asked.export:
-        return _file(table(rows), asked.export, name)
-    shown = rows[asked.page * asked.size :][: asked.size]
-    return _json({"total": len(rows), "rows": table(shown).to_pylist()} | facts)
+        return _file(table, asked.export, name)
+    return _json({"total": total, "rows": table.to_pylist(), **facts})
 
 
 def _json(values: Any, file: str | None = None) -> Response:
