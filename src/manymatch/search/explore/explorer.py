@@ -6,7 +6,6 @@ takes milliseconds. Files are read when they are first used.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -119,7 +118,7 @@ class Explorer:
         keys = np.array(sorted(pairs), dtype=np.int64)
         self.judged = Judged(keys, np.array([pairs[key] for key in keys.tolist()], dtype=bool))
         self.votes = votes
-        self._tables: dict[Direction, pa.Table] = {}
+        self._tables: dict[tuple[Direction, bool], pa.Table] = {}
 
     def vote(self, image: int, caption: int, relevant: bool | None, annotator: str) -> None:
         """Write what an annotator says about a pair of rows; None: skipped."""
@@ -172,21 +171,23 @@ class Explorer:
 
     # --- The queries
 
-    def table(self, way: Direction) -> pa.Table:
+    def table(self, way: Direction, whole: bool = True) -> pa.Table:
         """A row for each query of a direction.
 
         The columns are `row`, `id`, `text`, `positives` (the number of true items), `words` and,
         if there are scene graphs, `objects` (of an image the mean of its captions), `spread` (the
         largest rank over the smallest), and for each method `rank_METHOD` (of the best annotated
         item), `first_METHOD` (the mark of the first item) and `judged_METHOD` (the rank of the best
-        annotated or judged true item; None: beyond the kept depth).
+        annotated or judged true item; None: beyond the kept depth). The last two need all items and
+        scores, which take a second to read: without `whole` they are there if they were read.
         """
         with self._lock:
-            if way not in self._tables:
-                self._tables[way] = self._queries(way)
-            return self._tables[way]
+            whole = whole or (way, True) in self._tables
+            if (way, whole) not in self._tables:
+                self._tables[way, whole] = self._queries(way, whole)
+            return self._tables[way, whole]
 
-    def _queries(self, way: Direction) -> pa.Table:
+    def _queries(self, way: Direction, whole: bool) -> pa.Table:
         rows = np.arange(len(self.ids[way]))
         true = self.pairs(way, *np.divmod(self.judged.keys[self.judged.true], len(self.image_of)))
         own = self.captions_of if way == "i2t" else np.ones(len(rows), dtype=np.int64)
@@ -196,11 +197,12 @@ class Explorer:
         columns |= self._sizes[way] | {"spread": (ranks.max(0) / ranks.min(0)).round(2)}
         for name, method in self.methods.items():
             ranked = method.ways[way]
-            first = self.marks(*self.pairs(way, rows, ranked.items[:, 0].astype(np.int64)))
-            best = self._best_ranks(ranked, way, *true)
             columns[f"rank_{name}"] = ranked.ranks
-            columns[f"first_{name}"] = pa.array(MARKS).take(pa.array(first))
-            columns[f"judged_{name}"] = pa.array(best, mask=best > ranked.items.shape[1])
+            if whole:
+                first = self.marks(*self.pairs(way, rows, ranked.items[:, 0].astype(np.int64)))
+                columns[f"first_{name}"] = pa.array(MARKS).take(pa.array(first))
+                best = self._best_ranks(ranked, way, *true)
+                columns[f"judged_{name}"] = pa.array(best, mask=best > ranked.items.shape[1])
         return pa.table(columns)
 
     def _best_ranks(
@@ -242,11 +244,11 @@ class Explorer:
     @cached_property
     def _tokens(self) -> pa.Array:
         """Each caption as its words in lower case, with a space around each word."""
-        return pa.array([_tokens(text) for text in self.texts["t2i"].to_pylist()])
+        return _tokens(self.texts["t2i"])
 
     def with_words(self, way: Direction, text: str) -> np.ndarray:
         """`(q,)`: whether the caption, or a caption of the image, has the words in this order."""
-        has = np.asarray(pc.match_substring(self._tokens, _tokens(text)))
+        has = np.asarray(pc.match_substring(self._tokens, _tokens(pa.array([text]))[0].as_py()))
         return has if way == "t2i" else np.bincount(self.image_of, has, len(self.captions_of)) > 0
 
     # --- Pictures
@@ -274,9 +276,9 @@ class Explorer:
             return found
 
 
-def _tokens(text: str) -> str:
-    words = re.findall(r"\w+", text.lower())
-    return f" {' '.join(words)} "
+def _tokens(texts: pa.Array) -> pa.Array:
+    padded = pc.binary_join_element_wise("", pc.utf8_lower(texts), "", " ")
+    return pc.replace_substring_regex(padded, r"[^\p{L}\p{N}_]+", " ")
 
 
 def read_methods(layout: Layout, dataset: str) -> list[Method]:

@@ -54,6 +54,7 @@ def selected(
     cut: int = 1,
     sort: str = "row",
     descending: bool = False,
+    whole: bool = True,
 ) -> pa.Table:
     """The rows of `Explorer.table` that fulfil all conditions, in the order of the column `sort`.
 
@@ -65,7 +66,7 @@ def selected(
     Raises:
         KeyError: there is no such method or column.
     """
-    table = explorer.table(way)
+    table = explorer.table(way, whole or bool(first) or sort.startswith(("first_", "judged_")))
     kept = [pc.less_equal(table[f"rank_{name}"], cut) for name in right]
     kept += [pc.greater(table[f"rank_{name}"], cut) for name in wrong]
     for condition in first:
@@ -85,7 +86,7 @@ def summary(explorer: Explorer, table: pa.Table) -> list[Row]:
     for name in explorer.methods:
         ranks = table[f"rank_{name}"].to_numpy()
         recalls = {f"r{cut}": _percent(ranks <= cut) for cut in CUTS}
-        if explorer.judged.true.any():
+        if f"judged_{name}" in table.column_names and explorer.judged.true.any():
             recalls["judged_r1"] = _percent(table[f"judged_{name}"].to_numpy() == 1)
         bars = np.bincount(np.searchsorted(BOUNDS, ranks), minlength=len(BOUNDS) + 1)
         found.append({"name": name, **recalls, "histogram": bars.tolist()})
@@ -114,8 +115,7 @@ def query(explorer: Explorer, way: Direction, row: int, count: int) -> Row:
         one |= {"mark": MARKS[marks[one["row"]]], "ranks": {}}
     columns = []
     for name, method in explorer.methods.items():
-        ranked = method.ways[way]
-        best, scores = ranked.items[row].astype(np.int64), ranked.scores[row]
+        best, scores = method.ways[way].query(row)
         is_true = np.isin(best, true)
         for one in positives:
             place = np.flatnonzero(best == one["row"])
@@ -126,7 +126,7 @@ def query(explorer: Explorer, way: Direction, row: int, count: int) -> Row:
         shown = named(explorer, side, best[:count]).to_pylist()
         for one, score in zip(shown, scores[:count].tolist(), strict=True):
             one |= {"score": round(score, 4), "mark": MARKS[marks[one["row"]]]}
-        rank = int(ranked.ranks[row])
+        rank = int(method.ways[way].ranks[row])
         columns.append({"name": name, "rank": rank, "depth": len(best), "items": shown})
     captions = np.flatnonzero(explorer.image_of == row) if way == "i2t" else np.array([row])
     asked = {"row": row, "id": explorer.ids[way][row].as_py()}

@@ -57,6 +57,7 @@ class Filter(Listed):
     cut: int = Field(1, ge=1, le=10**6)
     sort: str = Field("row", description="a column, such as words or rank_METHOD")
     descending: bool = False
+    whole: bool = Field(True, description="wait for the columns that take a second to read")
 
 
 class PairList(Listed):
@@ -96,6 +97,7 @@ def about(explorer: Explored) -> Response:
 def queries(explorer: Explored, asked: Annotated[Filter, Query()]) -> Response:
     """The queries that fulfil all conditions, and each method's recalls on all of them."""
     conditions = asked.model_dump(exclude={"way", "page", "size", "export"})
+    conditions["whole"] |= asked.export is not None
     try:
         table = lists.selected(explorer, asked.way, **conditions)
     except KeyError as error:
