@@ -194,7 +194,7 @@ class Explorer:
         ranks = np.stack([method.ways[way].ranks for method in self.methods.values()])
         columns = {"row": rows, "id": self.ids[way], "text": self.texts[way]}
         columns["positives"] = own + np.bincount(true[0], minlength=len(rows))
-        columns |= self._sizes[way] | {"spread": (ranks.max(0) / ranks.min(0)).round(2)}
+        columns |= self._sizes[way] | {"spread": (ranks.max(0) / ranks.min(0)).round(4)}
         for name, method in self.methods.items():
             ranked = method.ways[way]
             columns[f"rank_{name}"] = ranked.ranks
