@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from made_explored import (
 from starlette.testclient import TestClient
 
 from manymatch.config.layout import Layout
+from manymatch.datasets.image_files import ImageFolder
 from manymatch.results.metrics import Metrics
 from manymatch.search.explore.explorer import Explorer
 from manymatch.search.explore.export import write_export
@@ -213,10 +215,27 @@ def test_judgments_are_further_positives_and_annotators_are_compared(
 
 def test_pictures_and_explanations(explored: TestClient, layout: Layout) -> None:
     whole = explored.get("/explore/images/1")
-    assert whole.content == (layout.raw(DATASET) / "1.png").read_bytes()
+    assert whole.content == (layout.raw(DATASET) / "images/1.png").read_bytes()
     assert explored.get("/explore/images/1?small=true").headers["content-type"] == "image/jpeg"
     why = ask(explored, "explain", method="sets", image=1, caption=4)
     assert why["words"] and why["image_attention"]
+
+
+def test_pictures_of_the_users_own_folder_are_found(layout: Layout, tmp_path: Path) -> None:
+    copy = Layout(Path(shutil.copytree(layout.root, tmp_path / "copy")))
+    own = Path(shutil.move(copy.raw(DATASET) / "images", tmp_path / "photos"))
+    ImageFolder(folder=str(own)).write(copy.raw(DATASET))
+    client = TestClient(application([], explorer=Explorer(copy, DATASET)), ADDRESS)
+    assert client.get("/explore/images/1").content == (own / "1.png").read_bytes()
+
+
+def test_the_first_answer_need_not_wait_for_all_items(layout: Layout) -> None:
+    client = TestClient(application([], explorer=Explorer(layout, DATASET)), ADDRESS)
+    early, late, again = (
+        ask(client, "queries", whole=whole)["rows"][0].keys() for whole in (False, True, False)
+    )
+    assert late - early == {f"{kind}_{name}" for kind in ("first", "judged") for name in METHODS}
+    assert again == late
 
 
 def test_hubs_and_the_map(explored: TestClient, layout: Layout) -> None:
