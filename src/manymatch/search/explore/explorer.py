@@ -6,6 +6,7 @@ takes milliseconds. Files are read when they are first used.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -241,14 +242,11 @@ class Explorer:
             found["t2i"][name], found["i2t"][name] = own, (sums / self.captions_of).round(1)
         return found
 
-    @cached_property
-    def _tokens(self) -> pa.Array:
-        """Each caption as its words in lower case, with a space around each word."""
-        return _tokens(self.texts["t2i"])
-
     def with_words(self, way: Direction, text: str) -> np.ndarray:
         """`(q,)`: whether the caption, or a caption of the image, has the words in this order."""
-        has = np.asarray(pc.match_substring(self._tokens, _tokens(pa.array([text]))[0].as_py()))
+        gap, words = r"[^\p{L}\p{N}_]", re.findall(r"\w+", text)
+        pattern = f"(^|{gap}){(gap + '+').join(words)}({gap}|$)"
+        has = np.asarray(pc.match_substring_regex(self.texts["t2i"], pattern, ignore_case=True))
         return has if way == "t2i" else np.bincount(self.image_of, has, len(self.captions_of)) > 0
 
     # --- Pictures
@@ -274,11 +272,6 @@ class Explorer:
                 self._models[method] = load(folder)
             found: Explanation = self._models[method].explain(picture, text)
             return found
-
-
-def _tokens(texts: pa.Array) -> pa.Array:
-    padded = pc.binary_join_element_wise("", pc.utf8_lower(texts), "", " ")
-    return pc.replace_substring_regex(padded, r"[^\p{L}\p{N}_]+", " ")
 
 
 def read_methods(layout: Layout, dataset: str) -> list[Method]:

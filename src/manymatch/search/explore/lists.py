@@ -2,25 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache, reduce
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict, Field
 
 from manymatch.evaluation.votes import agreements
 from manymatch.results.runs import WAYS, Direction
 from manymatch.search.explore.explorer import ITEMS, MARKS, OWN, TRUE, UNJUDGED, Explorer
 
 Row = dict[str, Any]
-Kind = Literal["new", "second"]
+Part = tuple[int, pa.Table, Row]
+"""The number of all rows of a list, those that are asked, and further facts."""
 CUTS = (1, 5, 10)
 BOUNDS = (1, 5, 10, 20, 50, 100)
 """The last ranks of the bars of the histogram; one more bar has all larger ranks."""
 _TOP = 10
 """A hub is an item that is in too many first tens."""
+Form = Literal["csv", "json"]
+Condition = Annotated[str, Field(pattern="^(own|true|wrong|unjudged):")]
+
+
+class Listed(BaseModel):
+    """A list: which direction, which part, and in which form."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    way: Direction = Field("t2i", description="t2i: captions ask; i2t: images ask")
+    page: int = Field(0, ge=0, le=10**6)
+    size: int = Field(50, ge=1, le=200, description="rows of a page")
+    export: Form | None = Field(None, description="all rows as a file")
+
+    @property
+    def part(self) -> slice:
+        """The rows that are asked."""
+        first = self.page * self.size
+        return slice(None) if self.export else slice(first, first + self.size)
+
+
+class Filter(Listed):
+    """Conditions on queries."""
+
+    word: str = Field("", max_length=200, description="words of the caption, in this order")
+    right: list[str] = Field([], description="methods with a true item among the first `cut`")
+    wrong: list[str] = Field([], description="methods without one")
+    first: list[Condition] = Field([], description="MARK:METHOD, the mark of the first item")
+    cut: int = Field(1, ge=1, le=10**6)
+    sort: str = Field("row", description="a column, such as words or rank_METHOD")
+    descending: bool = False
+    whole: bool = Field(True, description="wait for the columns that take a second to read")
+
+
+class PairList(Listed):
+    """Pairs that methods agree on."""
+
+    k: int = Field(1, ge=1, le=10, description="the first items of each query that count")
+    annotator: str = Field("", max_length=200)
+    kind: Literal["new", "second"] = "new"
 
 
 def about(explorer: Explorer) -> Row:
@@ -43,54 +84,35 @@ def about(explorer: Explorer) -> Row:
     }
 
 
-def selected(
-    explorer: Explorer,
-    way: Direction,
-    *,
-    word: str = "",
-    right: Sequence[str] = (),
-    wrong: Sequence[str] = (),
-    first: Sequence[str] = (),
-    cut: int = 1,
-    sort: str = "row",
-    descending: bool = False,
-    whole: bool = True,
-) -> pa.Table:
-    """The rows of `Explorer.table` that fulfil all conditions, in the order of the column `sort`.
-
-    Args:
-        word: words of the caption, in this order.
-        right, wrong: methods whose annotated item is, or is not, among the first `cut`.
-        first: `MARK:METHOD`, the mark of the method's first item.
+def queries(explorer: Explorer, asked: Filter) -> Part:
+    """The rows of `Explorer.table` that fulfil all conditions, in the order of the column `sort`;
+    of each method the recalls on them, in percent, and the histogram of their ranks.
 
     Raises:
         KeyError: there is no such method or column.
     """
-    table = explorer.table(way, whole or bool(first) or sort.startswith(("first_", "judged_")))
-    kept = [pc.less_equal(table[f"rank_{name}"], cut) for name in right]
-    kept += [pc.greater(table[f"rank_{name}"], cut) for name in wrong]
-    for condition in first:
+    late = asked.first or asked.export or asked.sort.startswith(("first_", "judged_"))
+    table = explorer.table(asked.way, asked.whole or bool(late))
+    kept = [pc.less_equal(table[f"rank_{name}"], asked.cut) for name in asked.right]
+    kept += [pc.greater(table[f"rank_{name}"], asked.cut) for name in asked.wrong]
+    for condition in asked.first:
         mark, _, name = condition.partition(":")
         kept.append(pc.equal(table[f"first_{name}"], mark))
-    if word:
-        kept.append(pa.array(explorer.with_words(way, word)))
+    if asked.word:
+        kept.append(pa.array(explorer.with_words(asked.way, asked.word)))
     table = table.filter(reduce(pc.and_, kept)) if kept else table
-    values = table[sort].to_numpy()  # without a value: NaN, which is sorted as the largest
-    order = np.argsort(values[::-1] if descending else values, kind="stable")
-    return table.take(pa.array(len(order) - 1 - order[::-1] if descending else order))
-
-
-def summary(explorer: Explorer, table: pa.Table) -> list[Row]:
-    """The recalls of each method on some queries, in percent, and the histogram of their ranks."""
-    found = []
+    values = table[asked.sort].to_numpy()  # without a value: NaN, which is sorted as the largest
+    order = np.argsort(values[::-1] if asked.descending else values, kind="stable")
+    table = table.take(pa.array(len(order) - 1 - order[::-1] if asked.descending else order))
+    methods = []
     for name in explorer.methods:
         ranks = table[f"rank_{name}"].to_numpy()
         recalls = {f"r{cut}": _percent(ranks <= cut) for cut in CUTS}
         if f"judged_{name}" in table.column_names and explorer.judged.true.any():
             recalls["judged_r1"] = _percent(table[f"judged_{name}"].to_numpy() == 1)
         bars = np.bincount(np.searchsorted(BOUNDS, ranks), minlength=len(BOUNDS) + 1)
-        found.append({"name": name, **recalls, "histogram": bars.tolist()})
-    return found
+        methods.append({"name": name, **recalls, "histogram": bars.tolist()})
+    return len(table), table[asked.part], {"methods": methods}
 
 
 def _percent(hits: np.ndarray) -> float | None:
@@ -159,52 +181,49 @@ def agreed_pairs(explorer: Explorer, way: Direction, k: int) -> pa.Table:
     return pa.table({"image": image, "caption": caption, **facts})
 
 
-def unjudged(
-    explorer: Explorer, way: Direction, k: int, annotator: str, kind: Kind, part: slice
-) -> tuple[int, pa.Table]:
-    """The number of `agreed_pairs` that nobody judged, and a part of them with ids and captions;
-    with `second` of those that only others judged here. A pair that only others skipped counts as
-    not judged."""
-    pairs = agreed_pairs(explorer, way, k)
+def unjudged(explorer: Explorer, asked: PairList) -> Part:
+    """The `agreed_pairs` that nobody judged, with ids and captions; with `second` those that only
+    others judged here. A pair that only others skipped counts as not judged."""
+    pairs = agreed_pairs(explorer, asked.way, asked.k)
     images, captions = (pairs[name].to_numpy() for name in ("image", "caption"))
     keys = explorer.key(images, captions)
-    own = np.isin(keys, explorer.keys([*explorer.votes.get(annotator, ())]))
+    own = np.isin(keys, explorer.keys([*explorer.votes.get(asked.annotator, ())]))
     others = explorer.keys(
         [
             pair
             for name, said in explorer.votes.items()
             for pair, relevant in said.items()
-            if name != annotator and relevant is not None
+            if name != asked.annotator and relevant is not None
         ]
     )
     kept = np.isin(keys, others)
-    if kind == "new":
+    if asked.kind == "new":
         kept = ~kept & (explorer.marks(images, captions) == UNJUDGED)
     pairs = pairs.filter(kept & ~own)
-    shown = pairs[part].combine_chunks()
+    shown = pairs[asked.part].combine_chunks()
     ids = (explorer.ids[way].take(shown.column(i).combine_chunks()) for i, way in enumerate(WAYS))
     texts = explorer.texts["t2i"].take(shown["caption"].combine_chunks())
     for name, values in zip(("image_id", "caption_id", "text"), (*ids, texts), strict=True):
         shown = shown.append_column(name, values)
-    return len(pairs), shown
+    return len(pairs), shown, {}
 
 
-def hubs(explorer: Explorer, way: Direction, part: slice) -> tuple[pa.Table, list[Row]]:
-    """A part of all items, those in the most first tens first, with the number of first tens of
-    each method that have the item (`tens_METHOD`); and how uneven these numbers are: their
-    skewness, the largest, and the share in percent of items in no first ten.
+def hubs(explorer: Explorer, asked: Listed) -> Part:
+    """All items, those in the most first tens first, with the number of first tens of each method
+    that have the item (`tens_METHOD`); and how uneven these numbers are: their skewness, the
+    largest, and the share in percent of items in no first ten.
 
     References:
         Radovanovic et al., Hubs in Space, JMLR 2010: the skewness of N_k.
     """
-    side = ITEMS[way]
+    side = ITEMS[asked.way]
     counts = {
         name: np.bincount(
-            method.ways[way].items[:, :_TOP].ravel(), minlength=len(explorer.ids[side])
+            method.ways[asked.way].items[:, :_TOP].ravel(), minlength=len(explorer.ids[side])
         )
         for name, method in explorer.methods.items()
     }
-    rows = np.argsort(-sum(counts.values()), kind="stable")[part]
+    rows = np.argsort(-sum(counts.values()), kind="stable")[asked.part]
     table, facts = named(explorer, side, rows), list[Row]()
     for name, own in counts.items():
         table = table.append_column(f"tens_{name}", pa.array(own[rows]))
@@ -214,4 +233,4 @@ def hubs(explorer: Explorer, way: Direction, part: slice) -> tuple[pa.Table, lis
         facts.append(
             {"name": name, "skewness": round(skewness, 2), "most": int(own.max()), "never": never}
         )
-    return table, facts
+    return len(explorer.ids[side]), table, {"methods": facts}

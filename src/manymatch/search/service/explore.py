@@ -17,55 +17,15 @@ from manymatch.config.names import Name
 from manymatch.model.picture_bytes import decoded, media_type, thumbnail
 from manymatch.results.runs import WAYS, Direction
 from manymatch.search.explore import lists
-from manymatch.search.explore.explorer import ITEMS, Explorer
+from manymatch.search.explore.explorer import Explorer
 from manymatch.search.service.routes import PICTURE_HEADERS, PRIVATE, json_body
 from manymatch.util.errors import ManyMatchError
 from manymatch.util.progress import say
 from manymatch.util.regular_file import read_regular
 
 router = APIRouter(prefix="/explore")
-Form = Literal["csv", "json"]
 Row = Annotated[int, Query(ge=0)]
 Count = Annotated[int, Query(ge=1, le=100)]
-Condition = Annotated[str, Field(pattern="^(own|true|wrong|unjudged):")]
-
-
-class Listed(BaseModel):
-    """A list: which direction, which part, and in which form."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    way: Direction = Field("t2i", description="t2i: captions ask; i2t: images ask")
-    page: int = Field(0, ge=0, le=10**6)
-    size: int = Field(50, ge=1, le=200, description="rows of a page")
-    export: Form | None = Field(None, description="all rows as a file")
-
-    @property
-    def part(self) -> slice:
-        """The rows that are asked."""
-        first = self.page * self.size
-        return slice(None) if self.export else slice(first, first + self.size)
-
-
-class Filter(Listed):
-    """Conditions on queries."""
-
-    word: str = Field("", max_length=200, description="words of the caption, in this order")
-    right: list[str] = Field([], description="methods with a true item among the first `cut`")
-    wrong: list[str] = Field([], description="methods without one")
-    first: list[Condition] = Field([], description="MARK:METHOD, the mark of the first item")
-    cut: int = Field(1, ge=1, le=10**6)
-    sort: str = Field("row", description="a column, such as words or rank_METHOD")
-    descending: bool = False
-    whole: bool = Field(True, description="wait for the columns that take a second to read")
-
-
-class PairList(Listed):
-    """Pairs that methods agree on."""
-
-    k: int = Field(1, ge=1, le=10, description="the first items of each query that count")
-    annotator: str = Field("", max_length=200)
-    kind: lists.Kind = "new"
 
 
 class Vote(BaseModel):
@@ -94,16 +54,24 @@ def about(explorer: Explored) -> Response:
 
 
 @router.get("/queries")
-def queries(explorer: Explored, asked: Annotated[Filter, Query()]) -> Response:
+def queries(explorer: Explored, asked: Annotated[lists.Filter, Query()]) -> Response:
     """The queries that fulfil all conditions, and each method's recalls on all of them."""
-    conditions = asked.model_dump(exclude={"way", "page", "size", "export"})
-    conditions["whole"] |= asked.export is not None
     try:
-        table = lists.selected(explorer, asked.way, **conditions)
+        return _list(asked, "queries", *lists.queries(explorer, asked))
     except KeyError as error:
         raise HTTPException(422, f"no method or column {error}") from None
-    methods = lists.summary(explorer, table)
-    return _list(asked, len(table), table[asked.part], "queries", methods=methods)
+
+
+@router.get("/unjudged")
+def unjudged(explorer: Explored, asked: Annotated[lists.PairList, Query()]) -> Response:
+    """The pairs that methods agree on and that nobody judged."""
+    return _list(asked, "unjudged", *lists.unjudged(explorer, asked))
+
+
+@router.get("/hubs")
+def hubs(explorer: Explored, asked: Annotated[lists.Listed, Query()]) -> Response:
+    """The items in the most first tens."""
+    return _list(asked, "hubs", *lists.hubs(explorer, asked))
 
 
 @router.get("/query")
@@ -127,22 +95,6 @@ def explain(explorer: Explored, method: str, image: Row, caption: Row) -> Respon
     return _json(explorer.explain(method, decoded(_picture(explorer, image)), text).model_dump())
 
 
-@router.get("/unjudged")
-def unjudged(explorer: Explored, asked: Annotated[PairList, Query()]) -> Response:
-    """The pairs that methods agree on and that nobody judged."""
-    values = asked.k, asked.annotator, asked.kind, asked.part
-    return _list(asked, *lists.unjudged(explorer, asked.way, *values), "unjudged")
-
-
-@router.get("/judgments")
-def judgments(explorer: Explored) -> Response:
-    """The file of all judgments that were made here; a file without rows if there are none."""
-    path = explorer.layout.votes(explorer.dataset)
-    headers = {"content-disposition": 'attachment; filename="judgments.csv"'}
-    data = read_regular(path) if path.is_file() else b""
-    return Response(data, media_type="text/csv", headers=headers)
-
-
 @router.post("/judgments")
 async def judge(request: Request, explorer: Explored) -> Response:
     """Write a judgment to `judgments/DATASET.csv`. The body is the JSON of a `Vote`. A page of
@@ -159,16 +111,8 @@ async def judge(request: Request, explorer: Explored) -> Response:
     return _json(await run_in_threadpool(lists.about, explorer))
 
 
-@router.get("/hubs")
-def hubs(explorer: Explored, asked: Annotated[Listed, Query()]) -> Response:
-    """The items in the most first tens."""
-    table, methods = lists.hubs(explorer, asked.way, asked.part)
-    total = len(explorer.ids[ITEMS[asked.way]])
-    return _list(asked, total, table, "hubs", methods=methods)
-
-
 @router.get("/map")
-def places(explorer: Explored, method: str, export: Form | None = None) -> Response:
+def places(explorer: Explored, method: str, export: lists.Form | None = None) -> Response:
     """The images and then the captions on the plane of a model's two largest principal components:
     pairs of unsigned 16-bit numbers, which span the plane."""
     if method not in explorer.methods:
@@ -220,7 +164,9 @@ def _check(explorer: Explorer, way: Direction, row: int) -> None:
         raise HTTPException(404, f"no row {row}; there are {len(explorer.ids[way]):,}")
 
 
-def _list(asked: Listed, total: int, table: pa.Table, name: str, **facts: Any) -> Response:
+def _list(
+    asked: lists.Listed, name: str, total: int, table: pa.Table, facts: lists.Row
+) -> Response:
     """A page of a list with further facts, or all of its rows as a file."""
     if asked.export:
         return _file(table, asked.export, name)
@@ -233,7 +179,7 @@ def _json(values: Any, file: str | None = None) -> Response:
     return Response(orjson.dumps(values), media_type="application/json", headers=headers)
 
 
-def _file(table: pa.Table, kind: Form, name: str) -> Response:
+def _file(table: pa.Table, kind: lists.Form, name: str) -> Response:
     """A table as a file that the browser saves."""
     if kind == "json":
         return _json(table.to_pylist(), f"{name}.json")

@@ -64,8 +64,7 @@ export const showPairs = async (place) => {
       make("span", { class: "note" }, keys("y", "yes", "n", "no", "s", "skip"))),
     make("div", { class: "pairs" }, found.rows.map(pairCard)), pager(found.total, SIZE, "unjudged", asked),
     make("h3", {}, "Judgments"), make("div", { id: "agreement" }, agreement()),
-    note("Judgments are written to ", make("code", {}, `judgments/${about.dataset}.csv`), ". The next evaluation counts a pair as true or false as most annotators say. ",
-      make("a", { href: "/explore/judgments", download: "" }, "Save as CSV")));
+    note("Judgments are written to ", make("code", {}, `judgments/${about.dataset}.csv`), ". The next evaluation counts a pair as true or false as most annotators say."));
   document.querySelector(".pair")?.focus({ preventScroll: true });
 };
 
