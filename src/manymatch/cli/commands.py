@@ -99,12 +99,11 @@ def results() -> None:
 @commands.command()
 @writes(Path("README.md"), Path("docs/results.md"))
 def readme() -> None:
-    """Copy the results into docs/results.md and README.md, between the markers."""
+    """Copy tables and figures of experiments into docs/results.md and README.md."""
     from manymatch.reporting.readme import update_pages
 
     project.require_project()
-    board = LAYOUT.reports / "leaderboard.md"
-    update_pages(Path("README.md"), Path("docs/results.md"), board)
+    update_pages([Path("README.md"), Path("docs/results.md")], LAYOUT.reports)
 
 
 @commands.command("plots-page")

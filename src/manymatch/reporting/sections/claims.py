@@ -53,6 +53,9 @@ QUANTITIES: dict[Metric, Quantity] = {
     "map_at_r": Quantity(
         "mAP@R, mean of both ways", ("multi.i2t.map_at_r", "multi.t2i.map_at_r"), digits=2
     ),
+    "others": Quantity(
+        "R-P of others, mean of both ways", ("multi.i2t.others", "multi.t2i.others"), digits=2
+    ),
     "image_variance": Quantity(
         "log circular variance, images", ("sets.images.log_circular_variance",), digits=2
     ),

@@ -28,7 +28,7 @@ Presets = Mapping[str, Sequence[Metrics | ExperimentMetrics]]
 Precisions = dict[tuple[int, int], list[float]]
 """mAP@R with each seed, by the least number of true items and the number of queries."""
 
-_BASELINES = ("vse_infinity", "vsepp")
+BASELINES = ("vse_infinity", "vsepp")
 """Methods with one vector for each item, the better first."""
 
 _FEW = 20
@@ -166,7 +166,7 @@ def _gains(presets: Presets) -> tuple[str, Gains]:
     sets."""
     gains: Gains = {}
     single = [name for name in presets if "+" not in name]  # which joins the members of an ensemble
-    baselines = [name for start in _BASELINES for name in single if name.startswith(start)]
+    baselines = [name for start in BASELINES for name in single if name.startswith(start)]
     for way in WAYS if baselines else ():
         baseline = _precisions(presets[baselines[0]], way)
         for name, metrics in presets.items():
