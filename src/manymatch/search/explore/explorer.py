@@ -47,14 +47,6 @@ class Method(NamedTuple):
     ways: dict[Direction, Ranked]
 
 
-class Judged(NamedTuple):
-    """The judged pairs besides annotated ones: `keys` (image * captions + caption, ascending), and
-    whether each pair is `true`."""
-
-    keys: np.ndarray
-    true: np.ndarray
-
-
 class Explorer:
     """The results of the data set `dataset` in a project.
 
@@ -115,9 +107,11 @@ class Explorer:
         voted = majority(votes)
         pairs, self.complete = self._relevance
         pairs = pairs | dict(zip(self.keys([*voted]).tolist(), voted.values(), strict=True))
-        pairs.pop(-1, None)
-        keys = np.array(sorted(pairs), dtype=np.int64)
-        self.judged = Judged(keys, np.array([pairs[key] for key in keys.tolist()], dtype=bool))
+        self.true, self.false = (
+            np.array([key for key, said in pairs.items() if said == answer and key >= 0], np.int64)
+            for answer in (True, False)
+        )
+        """The keys of the judged pairs besides annotated ones."""
         self.votes = votes
         self._tables: dict[tuple[Direction, bool], pa.Table] = {}
 
@@ -147,12 +141,9 @@ class Explorer:
 
     def marks(self, images: np.ndarray, captions: np.ndarray) -> np.ndarray:
         """The `MARKS` of pairs of rows, as numbers; both arrays have one shape."""
-        judged, keys = self.judged, self.key(images, captions)
+        keys = self.key(images, captions)
         found = np.full(keys.shape, WRONG if self.complete else UNJUDGED, dtype=np.int8)
-        if len(judged.keys):
-            place = np.searchsorted(judged.keys, keys).clip(max=len(judged.keys) - 1)
-            known = judged.keys[place] == keys
-            found[known] = np.where(judged.true[place[known]], TRUE, WRONG)
+        found[np.isin(keys, self.true)], found[np.isin(keys, self.false)] = TRUE, WRONG
         found[self.image_of[captions] == images] = OWN
         return found
 
@@ -190,7 +181,7 @@ class Explorer:
 
     def _queries(self, way: Direction, whole: bool) -> pa.Table:
         rows = np.arange(len(self.ids[way]))
-        true = self.pairs(way, *np.divmod(self.judged.keys[self.judged.true], len(self.image_of)))
+        true = self.pairs(way, *np.divmod(self.true, len(self.image_of)))
         own = self.captions_of if way == "i2t" else np.ones(len(rows), dtype=np.int64)
         ranks = np.stack([method.ways[way].ranks for method in self.methods.values()])
         columns = {"row": rows, "id": self.ids[way], "text": self.texts[way]}

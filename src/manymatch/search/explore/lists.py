@@ -66,13 +66,12 @@ class PairList(Listed):
 
 def about(explorer: Explorer) -> Row:
     """What the page shows before anything is asked."""
-    judged = explorer.judged
     return {
         "dataset": explorer.dataset,
         "split": explorer.split,
         "images": len(explorer.ids["i2t"]),
         "captions": len(explorer.ids["t2i"]),
-        "judged": {"true": int(judged.true.sum()), "wrong": int((~judged.true).sum())},
+        "judged": {"true": len(explorer.true), "wrong": len(explorer.false)},
         "complete": explorer.complete,
         "bounds": BOUNDS,
         "methods": [
@@ -108,7 +107,7 @@ def queries(explorer: Explorer, asked: Filter) -> Part:
     for name in explorer.methods:
         ranks = table[f"rank_{name}"].to_numpy()
         recalls = {f"r{cut}": _percent(ranks <= cut) for cut in CUTS}
-        if f"judged_{name}" in table.column_names and explorer.judged.true.any():
+        if f"judged_{name}" in table.column_names and len(explorer.true):
             recalls["judged_r1"] = _percent(table[f"judged_{name}"].to_numpy() == 1)
         bars = np.bincount(np.searchsorted(BOUNDS, ranks), minlength=len(BOUNDS) + 1)
         methods.append({"name": name, **recalls, "histogram": bars.tolist()})
