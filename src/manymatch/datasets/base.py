@@ -122,8 +122,8 @@ def missing_file(key: str, path: str | None, what: str) -> Need | None:
     """
     if path is not None and Path(path).exists():
         return None
-    found = "not set" if path is None else f"no such file or folder: {path}"
-    return Need(key, fault=SourceError(f"{key}: {found}. Set the key to {what}"))
+    state = "not set" if path is None else f"no such file or folder: {path}"
+    return Need(key, fault=SourceError(f"{key}: {state}. Set the key to {what}"))
 
 
 class Dataset(ABC):

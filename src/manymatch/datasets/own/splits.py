@@ -88,9 +88,9 @@ class Lists:
                     )
                     and (file not in exact or entry.path == _stem(entry.path))
                 ]
-                found = {entry.split for entry in entries} | {given.get(file)} - {None}
-                if len(found) > 1:
-                    lists = " and ".join(sorted(map(str, found)))
+                splits = {entry.split for entry in entries} | {given.get(file)} - {None}
+                if len(splits) > 1:
+                    lists = " and ".join(sorted(map(str, splits)))
                     raise DataError(f"{file} is in the lists of {lists}. Remove one")
                 for entry in entries:
                     entry.used, given[file] = True, entry.split
