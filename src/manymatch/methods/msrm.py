@@ -145,16 +145,16 @@ class MSRM(Method):
         left_out: Tensor | None,
     ) -> dict[str, Tensor]:
         settings = self.settings
-        points = candidates.vectors[:, 0]
+        centres, points = queries.vectors.squeeze(1), candidates.vectors.squeeze(1)
         d2 = share_rows(
             lambda mean, log_variance: mahalanobis(mean, log_variance, points),
-            queries.vectors[:, 0],
+            centres,
             queries.part("log_variance"),
         )
         weights, logits = {"distance": settings.distance_weight}, [-self.tau() * d2]
         if settings.hypergraph_weight:
             weights["hypergraph"] = settings.hypergraph_weight
-            logits.append(self.hypergraph(queries.vectors[:, 0], points, d2, match))
+            logits.append(self.hypergraph(centres, points, d2, match))
         losses = soft_match(torch.stack(logits), match, left_out).unbind()
         pairs = zip(weights.items(), losses, strict=True)
         return {name: weight * loss for (name, weight), loss in pairs}

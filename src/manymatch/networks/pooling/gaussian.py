@@ -62,8 +62,8 @@ class GaussianHead(nn.Module):
         """`local (n, R, W)`, `mask (n, R)`, `globals (n, D)` -> `Gaussian`."""
         means = self.mean.predict(local, mask, globals)
         attended, _ = self.attention(local, mask)
-        log_variance = self.of_attended(attended[:, 0]) + self.of_global(globals)
-        mean = unit(means.vectors[:, 0])
+        log_variance = self.of_attended(attended.squeeze(1)) + self.of_global(globals)
+        mean = unit(means.vectors.squeeze(1))
         return Gaussian(mean, full_precision(log_variance), means.attention)
 
 
