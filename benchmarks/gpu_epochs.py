@@ -84,12 +84,12 @@ def checks(
         for place in options.places:
             work = partial(epochs, name, place, images, folder, device)
             yield f"{name}, features {place}", work
-    if device.type == "cuda":
+    if device.type == "cuda" and known:
         parts = partial(epochs, known[0], options.places[0], images, folder, device, accumulate=2)
         yield f"{known[0]}, 2 parts a batch", parts
     for place in options.places:
         yield f"loader, features {place}", partial(loader_rate, shards, place, images, device)
-    if options.processes > 1:
+    if options.processes > 1 and known:
         several = next((name for name in METHODS if name in known), known[0])
         work = partial(together, several, options.processes, shards, min(COMPARED, images))
         yield f"{options.processes} processes", work
@@ -221,8 +221,8 @@ def search(folder: Path, device: torch.device, items: int) -> Lines:
 
 
 def together(name: str, processes: int, shards: Path, images: int) -> Lines:
-    """Three steps of several processes, `images` in each, against those of one: the largest relative difference of a
-    loss, and the waits of all steps but the first."""
+    """Three steps of several processes, with `images` in each, against those of one: the largest
+    relative difference of each loss, and the waits of all steps but the first."""
     with tempfile.TemporaryDirectory() as folder:
         multiprocessing.spawn(_rank, (processes, name, shards, images, folder), processes)
         alone = torch.load(Path(folder) / "alone.pt")
