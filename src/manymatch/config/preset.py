@@ -177,6 +177,9 @@ class Training(Strict):
     shared_statistics: Annotated[bool, Field(exclude_if=operator.not_)] = False
     """Whether the batch norms of a CNN use the statistics of all devices together. The papers' code
     used the statistics of each GPU. All other batch norms use those of all devices."""
+    deterministic: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    """Whether a GPU uses algorithms that give the same bits in every run, where torch has them.
+    They are slower. A CPU always uses them."""
     features_in: Literal["auto", "shards", "memory", "device"] = "auto"
     """Where the training split's features are between epochs. The results are the same.
 
