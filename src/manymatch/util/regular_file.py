@@ -10,18 +10,24 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO
 
 from manymatch.util.errors import ConfigError, DataError, SourceError
 
+_HEIC = (".heic", ".heif")
+HEIC_READ = find_spec("pillow_heif") is not None
+"""Whether the extra `heic` is installed."""
 PICTURES = (
     *(".jpg", ".jpeg", ".jpe", ".jfif"),
     *(".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif"),
+    *(_HEIC if HEIC_READ else ()),
 )
 """Endings of the pictures that `images` reads, which loads NumPy."""
 UNREADABLE = (
-    *(".heic", ".heif", ".jxl", ".jp2", ".svg", ".psd"),
+    *(() if HEIC_READ else _HEIC),
+    *(".jxl", ".jp2", ".svg", ".psd"),
     *(".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2"),
 )
 """Endings of pictures that `images` does not read. They are named where they are found."""
@@ -38,6 +44,12 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFSOCK: "a socket",
 }
+
+
+def conversion(path: str) -> str:
+    """What to do about a picture whose ending is one of `UNREADABLE`."""
+    extra = ", or install the extra 'heic'" if path.lower().endswith(_HEIC) else ""
+    return f"Convert it to JPEG{extra}"
 
 
 def files_below(

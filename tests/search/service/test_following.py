@@ -17,6 +17,7 @@ import httpx
 import pytest
 import warm_commands
 from made_indexes import made_index
+from s3_server import s3_bucket
 from starlette.testclient import TestClient
 from waiting import ready
 
@@ -148,15 +149,18 @@ def test_the_command_follows_its_folder_until_it_is_interrupted(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("store", ["file", "s3"])
 def test_services_follow_one_table_though_one_of_them_is_killed(
-    photos: Path, make_model: Make
+    photos: Path, make_model: Make, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each answer is that of the table before the update or after it."""
-    model, place = make_model("vsepp"), f"file://{photos.parent}/tables/photos"
-    options = {"engine": "lance", "url": place}
-    made_index(photos, model, photos.parent / "work", **options)
-    before, done = names(photos), Event()
+    model, before, done = make_model("vsepp"), names(photos), Event()
     with ExitStack() as stack:
+        place = f"file://{photos.parent}/tables/photos"
+        if store == "s3":
+            place = f"{stack.enter_context(s3_bucket(monkeypatch))}/photos"
+        options = {"engine": "lance", "url": place}
+        made_index(photos, model, photos.parent / "work", **options)
         services = [stack.enter_context(service(place)) for _ in range(2)]
         clients = [
             stack.enter_context(httpx.Client(base_url=address, timeout=60))
