@@ -1,5 +1,8 @@
 """Regions of a detector of transformers: its boxes, their crops, or one line."""
 
+import shutil
+from pathlib import Path
+
 import hub_detectors
 import hub_models
 import numpy as np
@@ -181,10 +184,15 @@ FAULTS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def detector(tmp_path_factory):
+    return hub_detectors.save(tmp_path_factory.mktemp("detector") / "model")[0]
+
+
 @pytest.mark.parametrize(("damage", "words"), FAULTS)
-def test_a_detector_that_cannot_be_used_is_one_line(damage, words, tmp_path, monkeypatch):
+def test_a_detector_that_cannot_be_used_is_one_line(damage, words, detector, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    folder, _ = hub_detectors.save(tmp_path / "model")
+    folder = Path(shutil.copytree(detector, tmp_path / "model"))
     damage(folder)
     place = Place(tmp_path, 1)
     with pytest.raises(ConfigError) as caught:

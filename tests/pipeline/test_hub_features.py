@@ -50,7 +50,7 @@ def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     hub_models.save(tmp_path / "swin", "swin")
     hub_detectors.save(tmp_path / "detector")
     settings: dict[str, Any] = yaml.safe_load((root / "params.yaml").read_text())
-    settings["sources"]["scenes"] |= {"train": 24, "validation": 8, "test": 8}
+    settings["sources"]["scenes"] |= {"train": 8, "validation": 4, "test": 4}
     settings["extraction"] |= {
         "words": {"kind": "hf", "model": "clip", "output": "patches", "grid": 2, "layer": -2},
         "boxes": {

@@ -75,7 +75,7 @@ def files_below(
     bound = os.environ.get(MOST_OTHERS, str(_MOST_OTHERS))
     if not bound.isdecimal():
         raise ConfigError(f"{MOST_OTHERS}={bound}: expected a whole number")
-    entered, counted, others = set(), 0, 0
+    entered, hits, others = set(), 0, 0
     for parent, folders, files in os.walk(folder, onerror=unreadable, followlinks=linked):
         real = os.path.realpath(parent)
         if real in entered:
@@ -89,13 +89,12 @@ def files_below(
             if name.lower().endswith(endings) and not name.startswith(HIDDEN)
         ]
         pictures = sum(name.lower().endswith(PICTURES) for name in files)
-        counted, others = counted + len(wanted), others + len(files) - max(len(wanted), pictures)
+        hits, others = hits + len(wanted), others + len(files) - max(len(wanted), pictures)
         others += len(folders)
-        if others > max(int(bound), _OTHERS_EACH * counted):
+        if others > max(int(bound), _OTHERS_EACH * hits):
             raise SourceError(
-                f"{folder}: only {counted} of the first {counted + others} files and folders "
-                "count. Give the folder that holds the files, or set "
-                f"{MOST_OTHERS} to more than {bound}"
+                f"{folder}: only {hits} of the first {hits + others} files and folders count. "
+                f"Give the folder that holds the files, or set {MOST_OTHERS} to more than {bound}"
             )
         yield from (Path(parent, name) for name in wanted)
 

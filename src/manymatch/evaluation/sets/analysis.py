@@ -69,10 +69,8 @@ def analyse_sets(
         return None
     selected = []
     rsums: dict[Modality, dict[str, float]] = {modality: {} for modality in sizes}
-    element_sets = selections(sizes, settings)
-    for modality, elements in track(
-        element_sets, "rank by selected elements", len(element_sets), quiet=True
-    ):
+    picks = selections(sizes, settings)
+    for modality, elements in track(picks, "rank by selected elements", len(picks), quiet=True):
         rows = [element - 1 for element in elements]
         sides = (
             (images.elements(rows), texts)
