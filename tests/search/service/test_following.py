@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +15,7 @@ from threading import Event
 
 import httpx
 import pytest
+import warm_commands
 from made_indexes import made_index
 from s3_server import s3_bucket
 from starlette.testclient import TestClient
@@ -133,7 +133,9 @@ def test_the_command_follows_its_folder_until_it_is_interrupted(
     index = photos.with_suffix(".index")
     command = ["index", str(photos), "--model", str(make_model("vsepp")), "--to", str(index)]
     with subprocess.Popen(
-        [sys.executable, "-m", "manymatch", *command, "--watch"], stderr=subprocess.PIPE, text=True
+        [warm_commands.folder() / "manymatch", *command, "--watch"],
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stderr
         said = (line for line in process.stderr if " items, " in line)
@@ -200,7 +202,7 @@ def test_services_follow_one_table_though_one_of_them_is_killed(
 @contextmanager
 def service(place: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A process of the command, and its address."""
-    command = [sys.executable, "-m", "manymatch", "serve", place, "--port", "0"]
+    command = [warm_commands.folder() / "manymatch", "serve", place, "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         (address,) = re.findall(r"http://\S+", process.stderr.readline())
