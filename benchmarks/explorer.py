@@ -40,7 +40,7 @@ REQUESTS = {
     "filter: a word": "queries?word=dog",
     "filter: misses judged true": "queries?first=true:method-3",
     "filter: several, sorted": "queries?word=dog&right=method-1&wrong=method-2&sort=words",
-    "sort: rank": "queries?sort=rank:method-5&descending=true",
+    "sort: rank": "queries?sort=rank_method-5&descending=true",
     "sort: difference": "queries?sort=spread&descending=true",
     "page 400": "queries?page=400&sort=objects",
     "images ask": "queries?way=i2t&sort=positives",

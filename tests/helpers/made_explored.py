@@ -37,14 +37,14 @@ def make_explored(root: Path, pictures: Sequence[Path]) -> Layout:
     """Captions, judged pairs, pictures, and results of the methods `sets` and `table` in `root`;
     scores of `table` are tied."""
     layout = Layout(root)
-    (layout.raw(DATASET)).mkdir(parents=True)
+    (layout.raw(DATASET) / "images").mkdir(parents=True)
     layout.captions(DATASET).parent.mkdir()
     layout.scene_graphs(DATASET).parent.mkdir()
     for number in range(IMAGES):
-        shutil.copy(pictures[number % len(pictures)], layout.raw(DATASET) / f"{number}.png")
+        shutil.copy(pictures[number % len(pictures)], layout.raw(DATASET) / f"images/{number}.png")
     rows = [
         {"image_id": caption.partition("#")[0], "caption_id": caption, "split": "test"}
-        | {"caption": text, "file": f"{row // PER_IMAGE}.png", "labels": []}
+        | {"caption": text, "file": f"images/{row // PER_IMAGE}.png", "labels": []}
         for row, (caption, text) in enumerate(zip(CAPTION_IDS, TEXTS, strict=True))
     ]
     other = rows[0] | {"caption_id": "other#0", "split": "train"}

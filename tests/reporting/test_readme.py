@@ -1,75 +1,80 @@
-"""The results between the markers of README.md and docs/results.md."""
+"""The tables and pictures of experiments in README.md and docs/results.md."""
+
+import xml.etree.ElementTree as ElementTree
 
 import pytest
+from made_results import write_experiment
 
 from manymatch.reporting.readme import update_pages
 from manymatch.util.errors import DataError
 
-PAGE = "# Title\n\n<!-- results -->\nold\n<!-- /results -->\n\nThe end.\n"
-TABLE = """**scenes-study** (test: 300 images). All methods.
-
-| Method |
-| --- |
-| dive |
-
-R@1 is in percent."""
-BOARD = f"**scenes** (test)\n\n| cora |\n\n{TABLE}\n\n**scenes**: claims?\n\n- None.\n"
+PAIR = "<!-- results DATASET/EXPERIMENT -->"
+BOTH = {"preset": ["vse_infinity", "dive"], "training.negatives": ["batch", "oracle"]}
+PAGE = (
+    "# Title\n\n<!-- results scenes/what -->\nold\n<!-- /results -->\n\nWords.\n\n"
+    "![rsum](images/results/scenes/oracle.svg)\n\n"
+    "<!-- results scenes/oracle -->\n<!-- /results -->\n"
+)
 
 
-def write(folder, page=PAGE, board=BOARD):
-    paths = folder / "README.md", folder / "results.md", folder / "leaderboard.md"
-    for path, text in zip(paths, (page, PAGE, board), strict=True):
-        path.write_text(text)
-    return paths
+@pytest.fixture
+def reports(tmp_path):
+    folder = tmp_path / "reports"
+    write_experiment(folder, "what", {"preset": ["dive", "cora"]}, sets=True)
+    write_experiment(folder, "oracle", BOTH)
+    return folder
 
 
-def test_both_pages_get_their_part_between_the_markers_and_again(tmp_path):
-    readme, results, board = write(tmp_path)
-    for _ in range(2):
-        update_pages(readme, results, board)
-        for path, block in ((readme, TABLE), (results, BOARD.strip())):
-            expected = f"# Title\n\n<!-- results -->\n\n{block}\n\n<!-- /results -->\n\nThe end.\n"
-            assert path.read_text() == expected
+def written(folder, text):
+    page = folder / "page.md"
+    page.write_text(text)
+    return page
 
 
-def test_the_readme_has_six_columns_and_their_explanation(tmp_path):
-    wide = BOARD.replace("| Method |\n| --- |\n| dive |", "| a | b | c | d | e | f | g |")
-    wide = wide.replace(
-        "R@1 is in percent.", "R@1 is in percent. Log variance: images. Best in bold."
-    )
-    readme, results, board = write(tmp_path, board=wide)
-    update_pages(readme, results, board)
-    text = readme.read_text()
-    assert "| a | b | c | d | e | f |\n" in text and "percent. Best in bold." in text
-    assert "| f | g |" in results.read_text()
+def test_each_pair_of_markers_gets_the_table_of_its_experiment_and_again(tmp_path, reports):
+    page = written(tmp_path, PAGE)
+    update_pages([page], reports)
+    text = page.read_text()
+    first, _, second = text.partition("Words.")
+    assert text.startswith("# Title\n\n<!-- results scenes/what -->\n\n**what** (test: 300 images")
+    assert "\n| Method | rsum | 95% interval | R@1 | mAP@R | R-P |\n" in first  # six columns
+    assert "R@1, mAP@R and R-P are in percent" in first and "Log variance" not in first
+    assert "**oracle** (test" in second and "| dive |" in second and "\nold" not in text
+    update_pages([page], reports)
+    assert page.read_text() == text
 
 
-def test_a_table_without_an_explaining_line_ends_before_the_next_caption(tmp_path):
-    readme, results, board = write(tmp_path, board=BOARD.replace("R@1 is in percent.\n\n", ""))
-    update_pages(readme, results, board)
-    assert "claims?" not in readme.read_text() and "| dive |" in readme.read_text()
+def test_a_picture_that_the_page_names_is_drawn(tmp_path, reports):
+    update_pages([written(tmp_path, PAGE)], reports)
+    (picture,) = (tmp_path / "images").rglob("*.svg")
+    drawing = ElementTree.fromstring(picture.read_text())
+    circles = [one for one in drawing if one.tag.endswith("circle")]
+    assert picture.name == "oracle.svg" and len(circles) == 2 + 2 * 2  # legend and dots
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "words"),
     [
-        "no marker\n",
-        "<!-- results -->\n",
-        "<!-- /results -->\n<!-- results -->\n",
-        "<!-- results --><!-- /results --><!-- results --><!-- /results -->",
+        ("no marker\n", PAIR),
+        ("<!-- results scenes/what -->\n", PAIR),
+        (
+            "<!-- /results -->\n<!-- results scenes/what -->\n",
+            PAIR,
+        ),
+        (PAGE + "<!-- /results -->\n", PAIR),
+        (PAGE.replace("s/what", "s/whet"), "'scenes/whet'.*'scenes/what'.*Run the experiment"),
+        (PAGE.replace("oracle.svg", "orakel.svg"), "'scenes/orakel'.*'scenes/oracle'"),
     ],
 )
-def test_a_page_without_one_pair_of_markers_is_refused(tmp_path, text):
-    readme, results, board = write(tmp_path, page=text)
-    with pytest.raises(DataError, match="expected one line <!-- results -->"):
-        update_pages(readme, results, board)
-    assert readme.read_text() == text and results.read_text() == PAGE
+def test_a_faulty_page_is_one_line_and_no_page_changes(tmp_path, reports, text, words):
+    good, page = tmp_path / "good.md", written(tmp_path, text)
+    good.write_text(PAGE)
+    with pytest.raises(DataError, match=f"page.md: .*{words}") as fault:
+        update_pages([good, page], reports)
+    assert "\n" not in str(fault.value)
+    assert page.read_text() == text and good.read_text() == PAGE
 
 
-def test_a_missing_leaderboard_or_table_is_one_line_with_a_remedy(tmp_path):
-    readme, results, board = write(tmp_path, board="**scenes** (test)\n\n| cora |\n")
-    for words in (r"leaderboard.md: .*'scenes-study' is missing", "Run 'manymatch report'"):
-        with pytest.raises(DataError, match=words):
-            update_pages(readme, results, board)
-        board.unlink(missing_ok=True)
-    assert readme.read_text() == results.read_text() == PAGE
+def test_a_missing_page_is_one_line(tmp_path, reports):
+    with pytest.raises(DataError, match="the file is missing"):
+        update_pages([tmp_path / "page.md"], reports)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 from manymatch.util import files
@@ -23,19 +24,40 @@ COLUMNS = ("image_id", "caption_id", "relevant", "annotator", "time")
 _ANSWERS = {"true": True, "false": False, "": None}
 Pair = tuple[str, str]
 """The ids of an image and of a caption."""
+Votes = dict[str, dict[Pair, bool | None]]
+"""What each annotator says about pairs; None: skipped."""
+_Rows = dict[tuple[str, str, str], Mapping[str, str]]
+"""The rows of the file by image, caption and annotator."""
 
 
-class Vote(NamedTuple):
-    """What one annotator says about a pair; None: skipped. `time` is in UTC, ISO 8601; `more` are
-    the cells of the user's own columns."""
+def _read(path: Path) -> _Rows:
+    if not path.is_file():
+        return {}
+    try:
+        table = read_csv(path, ("image_id", "caption_id"), None, trim=False)
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"{path}: not a table of {', '.join(COLUMNS)}: {first_line(error)}. Correct the file"
+        ) from None
+    rows: _Rows = {}
+    for row in table.to_pylist():
+        row = dict.fromkeys(COLUMNS, "") | {"relevant": "true"} | row
+        row["relevant"] = row["relevant"].strip().lower()
+        pair = row["image_id"], row["caption_id"]
+        if row["relevant"] not in _ANSWERS:
+            raise DataError(
+                f"{path}: {', '.join(pair)}: relevant is '{row['relevant']}'. Write true, false or "
+                "nothing"
+            )
+        rows[*pair, row["annotator"].strip()] = row
+    return rows
 
-    relevant: bool | None
-    time: str
-    more: Mapping[str, str] = {}
 
-
-Votes = dict[str, dict[Pair, Vote]]
-"""By annotator and pair."""
+def _votes(rows: _Rows) -> Votes:
+    votes: Votes = {}
+    for (image, caption, annotator), row in rows.items():
+        votes.setdefault(annotator, {})[image, caption] = _ANSWERS[row["relevant"]]
+    return votes
 
 
 def read_votes(path: Path) -> Votes:
@@ -44,35 +66,16 @@ def read_votes(path: Path) -> Votes:
     Raises:
         DataError: the file is not such a table, or a cell of `relevant` is something else.
     """
-    votes: Votes = {}
-    if not path.is_file():
-        return votes
-    try:
-        table = read_csv(path, ("image_id", "caption_id"), None)
-    except (OSError, ValueError) as error:
-        raise DataError(
-            f"{path}: not a table of {', '.join(COLUMNS)}: {first_line(error)}. Correct the file"
-        ) from None
-    for row in table.to_pylist():
-        answer = str(row.get("relevant", "true")).lower()
-        pair = row["image_id"], row["caption_id"]
-        if answer not in _ANSWERS:
-            raise DataError(
-                f"{path}: {', '.join(pair)}: relevant is '{answer}'. Write true, false or nothing"
-            )
-        more = {name: row[name] for name in table.column_names if name not in COLUMNS}
-        vote = Vote(_ANSWERS[answer], row.get("time") or "", more)
-        votes.setdefault(row.get("annotator") or "", {})[pair] = vote
-    return votes
+    return _votes(_read(path))
 
 
 def majority(votes: Votes) -> dict[Pair, bool]:
     """Whether more annotators say yes than no. Pairs with as many of both are left out."""
     balance: dict[Pair, int] = {}
     for own in votes.values():
-        for pair, vote in own.items():
-            if vote.relevant is not None:
-                balance[pair] = balance.get(pair, 0) + (1 if vote.relevant else -1)
+        for pair, relevant in own.items():
+            if relevant is not None:
+                balance[pair] = balance.get(pair, 0) + (1 if relevant else -1)
     return {pair: sign > 0 for pair, sign in balance.items() if sign}
 
 
@@ -83,25 +86,20 @@ def record(path: Path, pair: Pair, relevant: bool | None, annotator: str) -> Vot
         All votes.
     """
     with locked(lock_path(path), path):
-        votes = read_votes(path)
+        rows = _read(path)
+        answer = "" if relevant is None else str(relevant).lower()
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        own = votes.setdefault(annotator, {})
-        own[pair] = Vote(relevant, now, own[pair].more if pair in own else {})
-        further = dict.fromkeys(
-            name for own in votes.values() for vote in own.values() for name in vote.more
-        )
+        new = dict(zip(COLUMNS, (*pair, answer, annotator, now), strict=True))
+        rows[*pair, annotator] = {**rows.get((*pair, annotator), {}), **new}
+        names = dict.fromkeys(name for row in (new, *rows.values()) for name in row)
         with (
             files.replacing(path) as partial,
             partial.open("w", encoding="utf-8", newline="") as stream,
         ):
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow((*COLUMNS, *further))
-            for name, own in votes.items():
-                for ids, vote in own.items():
-                    answer = "" if vote.relevant is None else str(vote.relevant).lower()
-                    more = [vote.more.get(column, "") for column in further]
-                    writer.writerow((*ids, answer, name, vote.time, *more))
-    return votes
+            writer = csv.DictWriter(stream, names, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows.values())
+    return _votes(rows)
 
 
 class Agreement(NamedTuple):
@@ -115,30 +113,22 @@ class Agreement(NamedTuple):
 
 
 def agreements(votes: Votes) -> list[Agreement]:
-    """The agreement of every two annotators who judged a common pair."""
-    answers = {
-        name: {pair: vote.relevant for pair, vote in own.items() if vote.relevant is not None}
-        for name, own in votes.items()
-    }
-    both = combinations(sorted(answers), 2)
-    found = [_agreement((a, b), answers[a], answers[b]) for a, b in both]
-    return [one for one in found if one.pairs]
+    """The agreement of every two annotators who judged a common pair.
 
-
-def _agreement(
-    names: tuple[str, str], one: Mapping[Pair, bool], other: Mapping[Pair, bool]
-) -> Agreement:
-    """Cohen's kappa: (p_o - p_e) / (1 - p_e), where p_o is the share of equal answers and p_e the
+    Cohen's kappa is (p_o - p_e) / (1 - p_e), where p_o is the share of equal answers and p_e the
     share that two independent annotators with these shares of yes would have.
 
     References:
         Cohen, A coefficient of agreement for nominal scales, 1960.
     """
-    common = one.keys() & other.keys()
-    if not common:
-        return Agreement(names, 0, 0.0, None)
-    observed = sum(one[pair] == other[pair] for pair in common) / len(common)
-    yes, others_yes = (sum(own[pair] for pair in common) / len(common) for own in (one, other))
-    expected = yes * others_yes + (1 - yes) * (1 - others_yes)
-    kappa = None if expected == 1 else (observed - expected) / (1 - expected)
-    return Agreement(names, len(common), observed, kappa)
+    found = []
+    for a, b in combinations(sorted(votes), 2):
+        both = [(votes[a][pair], votes[b][pair]) for pair in votes[a].keys() & votes[b].keys()]
+        common = [(one, other) for one, other in both if one is not None and other is not None]
+        if common:
+            observed = fmean(one == other for one, other in common)
+            yes, others_yes = (fmean(answers) for answers in zip(*common, strict=True))
+            expected = yes * others_yes + (1 - yes) * (1 - others_yes)
+            kappa = None if expected == 1 else (observed - expected) / (1 - expected)
+            found.append(Agreement((a, b), len(common), observed, kappa))
+    return found

@@ -37,6 +37,7 @@ def either(positive: Tensor, left_out: Tensor | None) -> Tensor:
 
 
 def transposed(left_out: Tensor | None) -> Tensor | None:
+    """Pairs `(n, m)` that a loss leaves out, with the captions as queries: `(m, n)`."""
     return None if left_out is None else left_out.T
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,16 +76,19 @@ class LogAxis:
 
 
 class CategoryAxis:
-    """Equal steps between the sorted `values`, however far apart the values are."""
+    """Equal steps between the sorted `values`, however far apart the values are. `label` tells the
+    text of a tick."""
 
-    def __init__(self, values: Sequence[float]) -> None:
-        self.values = sorted(set(values))
+    def __init__(
+        self, values: Sequence[float], label: Callable[[float], str] = "{:g}".format
+    ) -> None:
+        self.values, self.label = sorted(set(values)), label
 
     def at(self, value: float) -> float:
         return 100 * (self.values.index(value) + 0.5) / len(self.values)
 
     def ticks(self) -> list[Tick]:
-        return [Tick(f"{value:g}", round(self.at(value), 2)) for value in self.values]
+        return [Tick(self.label(value), round(self.at(value), 2)) for value in self.values]
 
 
 Axis = LinearAxis | LogAxis | CategoryAxis
@@ -199,12 +202,14 @@ def dot_charts(
     rows: Sequence[tuple[Cell, Sequence[Estimate]]],
     digits: int = 1,
     legend: Sequence[str] = (),
+    zero: bool = False,
 ) -> list[DotChart]:
-    """The chart of rows of names and estimates; none without an estimate."""
+    """The chart of rows of names and estimates; none without an estimate. `zero`: the axis holds 0
+    too."""
     ends = [end for _, values in rows for value in values for end in _ends(value)]
     if not ends:
         return []
-    axis = LinearAxis(ends)
+    axis = LinearAxis([*ends, 0.0] if zero else ends)
     dots = [
         Dot(
             name,

@@ -106,6 +106,10 @@ class Queries:
         counts = [[1] * len(words), [len(word) for word in words]]
         return cls(100 * np.array(sums, float), np.array(counts, float))
 
+    def less(self, other: Queries) -> Queries:
+        """What each query adds to the difference of two runs on the same queries."""
+        return replace(self, sums=self.sums - other.sums)
+
 
 @dataclass(frozen=True)
 class Difference:

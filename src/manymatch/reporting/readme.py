@@ -1,64 +1,139 @@
-"""The results in README.md and docs/results.md, between two markers in each page."""
+"""The tables and figures of experiments in README.md and docs/results.md.
+
+A table stands between two markers, `<!-- results DATASET/EXPERIMENT -->` and `<!-- /results -->`. A
+page that names the picture `images/results/DATASET/EXPERIMENT.svg` gets the picture, too.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from manymatch.reporting.chart import DotChart
+from manymatch.reporting.sections import experiments, false_negatives
+from manymatch.results.experiments import Experiment
 from manymatch.util import files
-from manymatch.util.errors import DataError
+from manymatch.util.errors import DataError, nearest
 
-START, END = "<!-- results -->", "<!-- /results -->"
-README_TABLE = "scenes-study"
-"""The experiment whose table README.md shows."""
+_BLOCK = re.compile(r"(<!-- results (\S+) -->\n)(.*?)(<!-- /results -->)", re.DOTALL)
+_MARKER = re.compile(r"<!-- /?results\b")
+_PICTURE = re.compile(r"images/results/([\w-]+/[\w-]+)\.svg")
 _COLUMNS = 6
-"""The columns that README.md shows; docs/results.md has all."""
+"""The columns that a page shows; the report has all."""
 
 
-def update_pages(readme: Path, results: Path, leaderboard_md: Path) -> None:
-    """Put the Markdown leaderboard between the markers of the page `results`, and the table of
-    `README_TABLE` between the markers of `readme`.
+def update_pages(pages: Sequence[Path], reports: Path) -> None:
+    """Put the results in the folder `reports` between the markers of each page, and write the
+    pictures that the pages name.
 
     Raises:
-        DataError: a file, a pair of markers, or the table is missing. No page is then changed.
+        DataError: a file, a pair of markers, or an experiment is missing. Nothing is then changed.
     """
-    board = _text(leaderboard_md, "Run 'manymatch report'")
-    pages = {}
-    for page, shown in ((results, board), (readme, readme_block(board, leaderboard_md))):
-        old = _text(page, f"Write the page, with the lines {START} and {END}")
-        before, start, rest = old.partition(START)
-        _, end, after = rest.partition(END)
-        if not (start and end) or START in rest or END in before + after:
-            raise DataError(f"{page}: expected one line {START} and below it one line {END}")
-        pages[page] = f"{before}{START}\n\n{shown.strip()}\n\n{END}{after}"
-    for path, text in pages.items():
+    named = {f"{one.dataset}/{one.name}": one for one in Experiment.read_all(reports)}
+    written = {}
+    for page in pages:
+        old = _text(page)
+        names = [match[2] for match in _BLOCK.finditer(old)]
+        if not names or len(_MARKER.findall(old)) != 2 * len(names):
+            raise DataError(
+                f"{page}: expected pairs of the lines <!-- results DATASET/EXPERIMENT --> and "
+                "<!-- /results -->"
+            )
+        drawn = _PICTURE.findall(old)
+        for name in [*names, *drawn]:
+            if name not in named:
+                raise DataError(
+                    f"{page}: no experiment '{name}' in {reports}{nearest(name, named)}. "
+                    "Run the experiment"
+                )
+        written[page] = _filled(old, named)
+        for name in drawn:
+            written[page.parent / "images" / "results" / f"{name}.svg"] = svg(_chart(named[name]))
+    for path, text in written.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         files.write_through(path, text)
 
 
-def readme_block(board: str, path: Path) -> str:
-    """The part of the leaderboard that README.md shows: the caption of `README_TABLE`, the first
-    columns of the table, and the line that explains the columns."""
-    _, caption, rest = board.strip().partition(f"**{README_TABLE}** (")
-    if not caption:
-        raise DataError(
-            f"{path}: the table of the experiment '{README_TABLE}' is missing. "
-            f"Run the experiment on 'scenes', then 'manymatch report'"
+def _markdown(experiment: Experiment) -> str:
+    """A caption, the table, and what the columns mean."""
+    return false_negatives.markdown(experiment) or experiments.to_markdown(experiment)
+
+
+def _filled(page: str, named: Mapping[str, Experiment]) -> str:
+    """The page with the first columns of each table. The text that explains the columns stands
+    below the first table alone."""
+    explained: set[str] = set()
+
+    def shown(match: re.Match[str]) -> str:
+        text, *_ = _markdown(named[match[2]]).strip().partition("\n\n*published*")
+        head, table, *notes = text.split("\n\n")
+        rows = (line.strip("| ").split(" | ")[:_COLUMNS] for line in table.splitlines())
+        # The sentence that explains the other columns goes with them.
+        kept = [
+            ". ".join(part for part in note.split(". ") if not part.startswith("Log variance"))
+            for note in notes
+        ]
+        new = [note for note in kept if note not in explained]
+        explained.update(new)
+        lines = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        return f"{match[1]}\n" + "\n\n".join([head, lines, *new]) + f"\n\n{match[4]}"
+
+    return _BLOCK.sub(shown, page)
+
+
+def _chart(experiment: Experiment) -> DotChart:
+    both = false_negatives.charts(experiment)
+    return (both or experiments.dot_charts(experiment))[0]
+
+
+_ROW, _NAME, _TRACK, _WIDTH = 22, 150, 440, 640
+_STYLE = (
+    "text{font:13px system-ui,sans-serif;fill:#1f2328}.s{fill:#5a616a}.t{fill:#f3f1eb}"
+    ".m0{fill:#2a6fb0;stroke:#2a6fb0}.m1{fill:#c2571a;stroke:#c2571a}"
+    "@media(prefers-color-scheme:dark){text{fill:#e7e4dd}.s{fill:#a4a9b0}.t{fill:#22262a}"
+    ".m0{fill:#86b9ea;stroke:#86b9ea}.m1{fill:#f0a878;stroke:#f0a878}}"
+)
+
+
+def svg(chart: DotChart) -> str:
+    """The chart as a picture, for pages that are not the report."""
+    from markupsafe import escape
+
+    def at(percent: float) -> float:
+        return round(_NAME + percent / 100 * (_TRACK - _NAME), 1)
+
+    parts = [f'<text x="0" y="15" font-weight="600">{escape(chart.title)}</text>']
+    for number, name in enumerate(chart.legend):
+        x = _NAME + 190 * number
+        parts.append(f'<circle class="m{number}" cx="{x}" cy="11" r="4"/>')
+        parts.append(f'<text class="s" x="{x + 10}" y="15">{escape(name)}</text>')
+    for row, dot in enumerate(chart.dots, 1):
+        y = _ROW * row + 8
+        parts.append(
+            f'<rect class="t" x="{_NAME}" y="{y - 6}" width="{_TRACK - _NAME}" height="12"/>'
+            f'<text x="0" y="{y + 4}">{escape(dot.name.text)}</text>'
+            f'<text class="s" x="{_WIDTH}" y="{y + 4}" text-anchor="end">{escape(dot.text)}</text>'
         )
-    head, table, *others = f"{caption}{rest}".split("\n\n")[:3]
-    cells = (line.strip("| ").split(" | ")[:_COLUMNS] for line in table.splitlines())
-    lines = [f"| {' | '.join(row)} |" for row in cells]
-    # The sentence that explains the other columns goes with them.
-    explained = [
-        ". ".join(text for text in part.split(". ") if not text.startswith("Log variance"))
-        for part in others
-        if part[:2] != "**"
-    ]
-    return "\n\n".join([head, "\n".join(lines), *explained])
+        for number, (mean, low, high) in enumerate(dot.marks):
+            parts.append(
+                f'<path class="m{number}" d="M{at(low)} {y}H{at(high)}"/>'
+                f'<circle class="m{number}" cx="{at(mean)}" cy="{y}" r="4"/>'
+            )
+    height = _ROW * (len(chart.dots) + 2)
+    for tick in chart.ticks:
+        parts.append(
+            f'<text class="s" x="{at(tick.at)}" y="{height - 8}" text-anchor="middle">'
+            f"{escape(tick.label)}</text>"
+        )
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}">'
+    return "\n".join([head, f"<style>{_STYLE}</style>", *parts, "</svg>"]) + "\n"
 
 
-def _text(path: Path, remedy: str) -> str:
+def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise DataError(f"{path}: the file is missing. {remedy}") from None
+        raise DataError(f"{path}: the file is missing. Write the page with its markers") from None
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read: {error}") from None

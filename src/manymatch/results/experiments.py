@@ -123,7 +123,7 @@ class Experiment(Result):
         )
 
 
-Metric = Literal["rsum", "map_at_r", "image_variance", "caption_variance"]
+Metric = Literal["rsum", "map_at_r", "others", "image_variance", "caption_variance"]
 """What is compared; more is better. The report has the label of each metric."""
 METRICS: tuple[Metric, ...] = get_args(Metric)
 

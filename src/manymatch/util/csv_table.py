@@ -23,14 +23,17 @@ def is_csv(path: Path) -> bool:
     return path.suffix.lower() in (".csv", ".tsv", ".txt")
 
 
-def read_csv(path: Path, needed: Sequence[str], optional: Sequence[str] | None = ()) -> pa.Table:
+def read_csv(
+    path: Path, needed: Sequence[str], optional: Sequence[str] | None = (), trim: bool = True
+) -> pa.Table:
     """Read columns of text. The delimiter is a comma, a semicolon, a tab or a bar.
 
-    Spaces around names and cells and the case of names do not count.
+    Spaces around names and the case of names do not count.
 
     Args:
         needed: names of columns that the file must have.
         optional: names of columns that are read if the file has them; None: all named columns.
+        trim: whether spaces around cells do not count either.
 
     Raises:
         ValueError: a needed column is missing, and the message names the columns of the file; or a
@@ -41,7 +44,7 @@ def read_csv(path: Path, needed: Sequence[str], optional: Sequence[str] | None =
     number, header = next(numbered_lines(path), (1, ""))
     names, delimiter = max(
         ((_names(header, delimiter), delimiter) for delimiter in _DELIMITERS),
-        key=lambda found: len({*needed} & {*found[0]}),
+        key=lambda split: len({*needed} & {*split[0]}),
     )
     missing = [name for name in needed if name not in names]
     if missing:
@@ -72,7 +75,7 @@ def read_csv(path: Path, needed: Sequence[str], optional: Sequence[str] | None =
     for name in needed:
         if empty := pc.sum(pc.equal(columns[name], "")).as_py():
             raise ValueError(f"{empty:,} cells of the column {name} are empty")
-    return pa.table(columns)
+    return pa.table(columns) if trim else table.select(wanted)
 
 
 def _names(header: str, delimiter: str) -> list[str]:

@@ -112,6 +112,5 @@ def explored(layout: Layout, tmp_path: Path) -> Iterator[TestClient]:
     """A client of the explorer, whose judgments are gone after the test."""
     app = application([], rate=1e6, explorer=Explorer(layout, DATASET))
     with TestClient(app, ADDRESS, raise_server_exceptions=False) as client:
-        client.get("/explore/queries")  # reads what further answers show
         yield client
     shutil.rmtree(layout.votes(DATASET).parent, ignore_errors=True)

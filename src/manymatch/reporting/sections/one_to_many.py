@@ -28,7 +28,7 @@ Presets = Mapping[str, Sequence[Metrics | ExperimentMetrics]]
 Precisions = dict[tuple[int, int], list[float]]
 """mAP@R with each seed, by the least number of true items and the number of queries."""
 
-_BASELINES = ("vse_infinity", "vsepp")
+BASELINES = ("vse_infinity", "vsepp")
 """Methods with one vector for each item, the better first."""
 
 _FEW = 20
@@ -93,7 +93,7 @@ def meanings(results: AllResults) -> list[Block]:
     values = ", ".join(f"{name} {value.text()}" for name, (value,) in ranked)
     return _answered(
         f"Points above chance in {study.name}: {values}." if study and values else "",
-        _dots("Points above chance", results, keys),
+        _dots("Points above chance", results, keys, zero=True),
         "Pairs of captions of one image that have a common object: how often both captions match "
         "the same element of the image best. The value is the difference, in percentage points, "
         "from the share by chance, with the objects permuted among the captions of the image. "
@@ -130,7 +130,7 @@ Keys = Sequence[tuple[str, str]]
 
 
 def _dots(
-    title: str, results: AllResults, keys: Keys, legend: Sequence[str] = ()
+    title: str, results: AllResults, keys: Keys, legend: Sequence[str] = (), zero: bool = False
 ) -> list[DotChart]:
     """One chart of all tables on one scale, each below its name."""
     rows: list[tuple[Cell, Sequence[Estimate]]] = []
@@ -140,7 +140,7 @@ def _dots(
         for preset, estimates in ranked:
             href = method_address(results.datasets[0], preset)
             rows.append((Cell(preset, href=href), estimates))
-    return dot_charts(title, rows, legend=legend)
+    return dot_charts(title, rows, legend=legend, zero=zero)
 
 
 def _ranked(presets: Presets, keys: Keys) -> list[tuple[str, list[Estimate]]]:
@@ -166,7 +166,7 @@ def _gains(presets: Presets) -> tuple[str, Gains]:
     sets."""
     gains: Gains = {}
     single = [name for name in presets if "+" not in name]  # which joins the members of an ensemble
-    baselines = [name for start in _BASELINES for name in single if name.startswith(start)]
+    baselines = [name for start in BASELINES for name in single if name.startswith(start)]
     for way in WAYS if baselines else ():
         baseline = _precisions(presets[baselines[0]], way)
         for name, metrics in presets.items():
@@ -187,19 +187,21 @@ def _gain_charts(title: str, baseline: str, gains: Gains) -> list[Chart]:
         lines.append([])
         for style, (name, groups) in enumerate(presets.items()):
             labels = [
-                f"{gain.text()} from {least} true items on ({queries} queries)"
+                f"{gain.text()} with {_group(least)} true items ({queries} queries)"
                 for (least, queries), gain in groups.items()
             ]
             points = [(least, gain) for (least, _), gain in groups.items()]
             lines[-1].append(Series.of_estimates(name, style % STYLES, points, labels, ""))
     every = [line for series in lines for line in series]
     scale = LinearAxis([end for line in every for heights in line.heights for end in heights])
-    axes = [CategoryAxis([x for line in series for x, _ in line.points]) for series in lines]
+    axes = [
+        CategoryAxis([x for line in series for x, _ in line.points], _group) for series in lines
+    ]
     return [
         line_chart(
             f"{WAYS[way]}, {title}: gain over {baseline}",
             series,
-            "true items or more",
+            "true items of a query",
             x_axis=axis,
             y_axis=scale,
         )
@@ -219,9 +221,14 @@ def _change(title: str, baseline: str, gains: Gains) -> str:
     if not parts:
         return ""
     return (
-        f"In {title}, the gain over {baseline} with {least} and with {most} or more true images of "
-        f"a caption is: {', '.join(parts)}."
+        f"In {title}, the gain over {baseline} with {_group(least)} and with {_group(most)} true "
+        f"images of a caption is: {', '.join(parts)}."
     )
+
+
+def _group(least: float) -> str:
+    """The numbers of true items of a group (`evaluation.ranking.metrics.ambiguity`)."""
+    return f"{least:g}" if least == 1 else f"{least:g} to {2 * least - 1:g}"
 
 
 def _precisions(metrics: Iterable[Metrics | ExperimentMetrics], way: Direction) -> Precisions:

@@ -21,7 +21,7 @@ from manymatch.reporting.estimates import (
 )
 from manymatch.reporting.page import Section
 from manymatch.reporting.published import published_results
-from manymatch.reporting.table import Block, Cell, Column, Heading, Note, Prose, Table
+from manymatch.reporting.table import Block, Cell, Column, Folded, Heading, Note, Prose, Table
 from manymatch.results.over_seeds import Kind, SketchExperiment, SyntheticExperiment
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -121,7 +121,7 @@ def _blocks(
     experiment: SyntheticExperiment | SketchExperiment, table: Table, note: str, values: Values
 ) -> list[Block]:
     """The blocks, with a sentence for each measure of each point but the baseline: by how much the
-    point is ahead of the baseline, and the verdict."""
+    point is ahead of the baseline, and the verdict. Differences that are not decided are folded."""
     baseline = experiment.baseline
     compared = {
         f"{label} against {baseline}, {measure}": Difference.of(measures[measure], other)
@@ -129,20 +129,17 @@ def _blocks(
         if label != baseline
         for measure, other in values.get(baseline or "", {}).items()
     }
-    sentences = [
-        f"{subject}: {difference.text()}: {verdict}."
-        for (subject, difference), verdict in zip(
-            compared.items(), verdicts([*compared.values()]), strict=True
-        )
-    ]
+    decided, others = list[list[Cell]](), list[list[Cell]]()
+    decisions = verdicts([*compared.values()])
+    for (subject, difference), verdict in zip(compared.items(), decisions, strict=True):
+        place = others if verdict == "not decided" else decided
+        place.append([Cell(f"{subject}: {difference.text()}: {verdict}.")])
     about = Note(experiment.about)
-    return [
-        Heading(experiment.name),
-        about,
-        table,
-        Note(note),
-        Prose([[Cell(sentence)] for sentence in sentences]),
-    ]
+    if others:
+        count = f"{len(others)} of {len(compared)} differences from {baseline} are not decided."
+        decided.append([Cell(count)])
+    folded = [Folded("The differences that are not decided", [Prose(others)])] if others else []
+    return [Heading(experiment.name), about, table, Note(note), Prose(decided), *folded]
 
 
 def _score_estimate(by_seed: Mapping[int, float]) -> Estimate:

@@ -1,7 +1,7 @@
 """What the explorer knows: the methods' rankings of one split, its captions, and who judged what.
 
-Everything is a column of numbers with one entry for each query, so that filtering and sorting
-25,000 queries of nine methods takes milliseconds. Columns are read when they are first used.
+The queries of a direction are a table, so that filtering and sorting 25,000 queries of nine methods
+takes milliseconds. Files are read when they are first used.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import product
 from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, NamedTuple
@@ -22,26 +21,30 @@ from PIL import Image
 
 from manymatch.config.layout import Layout
 from manymatch.datasets.base import caption_columns
-from manymatch.evaluation.votes import Votes, majority, read_votes, record
+from manymatch.datasets.image_files import image_path, read_image_folder
+from manymatch.evaluation.votes import Pair, Votes, majority, read_votes, record
 from manymatch.model.answer import Explanation
+from manymatch.results.metrics import Metrics, Provenance
 from manymatch.results.ranked import Ranked
 from manymatch.results.runs import WAYS, Direction
-from manymatch.search.explore.evaluated import read_methods
-from manymatch.util.errors import DataError
+from manymatch.util.errors import DataError, ManyMatchError
 from manymatch.util.parquet_file import table_faults
 from manymatch.util.progress import say
 
 MARKS = ("own", "true", "wrong", "unjudged")
 """`results.retrieval.Mark` by number."""
 OWN, TRUE, WRONG, UNJUDGED = range(4)
+ITEMS: dict[Direction, Direction] = {"i2t": "t2i", "t2i": "i2t"}
+"""The direction in which the items of a direction ask."""
 
 
-class Judged(NamedTuple):
-    """The judged pairs besides annotated ones: `keys` (image * captions + caption, ascending), and
-    whether each pair is `true`."""
+class Method(NamedTuple):
+    """One evaluated result: its metrics, and its ranking of both directions."""
 
-    keys: np.ndarray
-    true: np.ndarray
+    name: str
+    metrics: Metrics
+    provenance: Provenance
+    ways: dict[Direction, Ranked]
 
 
 class Explorer:
@@ -55,73 +58,35 @@ class Explorer:
 
     def __init__(self, layout: Layout, dataset: str) -> None:
         self.layout, self.dataset = layout, dataset
-        self._lock, self._explaining, self._warming, self._voting = RLock(), Lock(), Lock(), Lock()
+        self._lock, self._explaining = RLock(), Lock()
         self._models: dict[str, Any] = {}
-        self.agreed: dict[tuple[Direction, int], Any] = {}
-        """What `lists.unjudged` found, by way and number of first items."""
-        self._best: dict[tuple[str, Direction], np.ndarray] = {}
         self.methods = {method.name: method for method in read_methods(layout, dataset)}
         first = next(iter(self.methods.values()))
         self.split = first.provenance.split
-        ids = {way: ranked.ids for way, ranked in first.ways.items()}
-        self.ids: dict[Direction, Sequence[str]] = {
-            way: own.to_pylist() for way, own in ids.items()
-        }
+        self.ids: dict[Direction, pa.Array] = {way: one.ids for way, one in first.ways.items()}
         names = "image_id", "caption_id", "caption", "file"
         path = layout.captions(dataset)
         with table_faults(path, "captions"):
             table = pq.read_table(
                 path, columns=[*names], filters=[("split", "=", self.split)]
             ).cast(caption_columns(*names))
-        rows = pc.index_in(ids["t2i"], value_set=table["caption_id"].combine_chunks())
+        rows = pc.index_in(self.ids["t2i"], value_set=table["caption_id"].combine_chunks())
         table = table.take(pc.fill_null(rows, 0))
-        image_of = pc.index_in(table["image_id"].combine_chunks(), value_set=ids["i2t"])
+        image_of = pc.index_in(table["image_id"].combine_chunks(), value_set=self.ids["i2t"])
         if rows.null_count or image_of.null_count:
             raise DataError(f"{path}: lacks captions of the results. Evaluate the models again")
-        self.captions: pa.Array = table["caption"].combine_chunks()
-        self._files: pa.Array = table["file"].combine_chunks()
         self.image_of = np.asarray(image_of, dtype=np.int64)
-        self.first_caption = np.searchsorted(self.image_of, np.arange(len(self.ids["i2t"])))
         self.captions_of = np.bincount(self.image_of, minlength=len(self.ids["i2t"]))
-        self.votes: Votes = read_votes(layout.votes(dataset))
+        first_caption = np.searchsorted(self.image_of, np.arange(len(self.captions_of)))
+        captions = table["caption"].combine_chunks()
+        self.texts = {"t2i": captions, "i2t": captions.take(pa.array(first_caption))}
+        """The captions, and the first captions of images."""
+        self._files = table["file"].combine_chunks().take(pa.array(first_caption))
+        self._raw = layout.raw(dataset)
+        self._folder = read_image_folder(self._raw)
+        self._take(read_votes(layout.votes(dataset)))
 
-    @cached_property
-    def words(self) -> dict[Direction, np.ndarray]:
-        """The number of words of each caption; of an image the mean of its captions."""
-        return self._both(pc.list_value_length(pc.utf8_split_whitespace(self.captions)))
-
-    @cached_property
-    def objects(self) -> dict[Direction, np.ndarray] | None:
-        """The number of objects in each caption's scene graph; of an image the mean of its
-        captions. None: the data set has no scene graphs here."""
-        path = self.layout.scene_graphs(self.dataset)
-        if not path.is_file():
-            return None
-        with table_faults(path, "scene_graphs"):
-            table = pq.read_table(path, columns=["caption_id", "objects"])
-        ids = pa.array(self.ids["t2i"], pa.string())
-        rows = pc.index_in(ids, value_set=table["caption_id"].combine_chunks())
-        return self._both(pc.list_value_length(table["objects"].take(rows)))
-
-    def _both(self, values: Any) -> dict[Direction, np.ndarray]:
-        own = np.asarray(values, dtype=np.float64)
-        sums = np.bincount(self.image_of, own, len(self.captions_of))
-        return {"t2i": own, "i2t": (sums / self.captions_of).round(1)}
-
-    @cached_property
-    def _tokens(self) -> pa.Array:
-        """Each caption as its words in lower case, with a space around each word."""
-        return pa.array([_tokens(text) for text in self.captions.to_pylist()])
-
-    def with_words(self, way: Direction, text: str) -> np.ndarray:
-        """`(q,)`: whether the caption, or a caption of the image, has the words in this order."""
-        has = np.asarray(pc.match_substring(self._tokens, _tokens(text)))
-        return has if way == "t2i" else np.bincount(self.image_of, has, len(self.captions_of)) > 0
-
-    @property
-    def complete(self) -> bool:
-        """Whether every true pair of the data set is known."""
-        return self._relevance[1]
+    # --- What is judged
 
     @cached_property
     def _relevance(self) -> tuple[dict[int, bool], bool]:
@@ -131,150 +96,155 @@ class Explorer:
             return {}, False
         with table_faults(path, "captions"):
             table = pq.read_table(path)
-        keys = self._keys(table["image_id"], table["caption_id"])
+        ids = (table[name].to_pylist() for name in ("image_id", "caption_id"))
         told = "relevant" in table.column_names
-        answers = np.asarray(table["relevant"] if told else np.ones(len(table)), dtype=bool)
-        pairs = dict(zip(keys[keys >= 0].tolist(), answers[keys >= 0].tolist(), strict=True))
+        answers = table["relevant"].to_pylist() if told else [True] * len(table)
+        pairs = dict(zip(self.keys([*zip(*ids, strict=True)]).tolist(), answers, strict=True))
         return pairs, (table.schema.metadata or {}).get(b"complete") == b"true"
 
-    def _keys(self, images: Any, captions: Any) -> np.ndarray:
-        """The keys of pairs of ids; -1 for a pair of another split and for an annotated pair."""
-        rows = [
-            np.asarray(pc.fill_null(pc.index_in(ids, value_set=pa.array(known, pa.string())), -1))
-            for ids, known in ((images, self.ids["i2t"]), (captions, self.ids["t2i"]))
-        ]
-        image, caption = (row.astype(np.int64) for row in rows)
-        other = (image >= 0) & (caption >= 0) & (self.image_of[caption] != image)
-        return np.where(other, self.key(image, caption), -1)
-
-    def key(self, image: np.ndarray, caption: np.ndarray) -> np.ndarray:
-        """The number of a pair of rows."""
-        return image * len(self.ids["t2i"]) + caption
-
-    @property
-    def judged(self) -> Judged:
-        """All judged pairs; what people judged here counts more than the data set's table."""
-        with self._lock:
-            if self._judged is None:
-                voted = majority(self.votes)
-                images, captions = (
-                    pa.array([pair[i] for pair in voted], pa.string()) for i in (0, 1)
-                )
-                keys = self._keys(images, captions).tolist()
-                here = dict(zip(keys, voted.values(), strict=True))
-                here.pop(-1, None)
-                pairs = self._relevance[0] | here
-                ordered = np.array(sorted(pairs), dtype=np.int64)
-                answers = np.array([pairs[key] for key in ordered.tolist()], dtype=bool)
-                self._judged = Judged(ordered, answers)
-            return self._judged
-
-    _judged: Judged | None = None
+    def _take(self, votes: Votes) -> None:
+        """Take over what people judged here, which counts more than the data set's table."""
+        voted = majority(votes)
+        pairs, self.complete = self._relevance
+        pairs = pairs | dict(zip(self.keys([*voted]).tolist(), voted.values(), strict=True))
+        self.true, self.false = (
+            np.array([key for key, said in pairs.items() if said == answer and key >= 0], np.int64)
+            for answer in (True, False)
+        )
+        """The keys of the judged pairs besides annotated ones."""
+        self.votes = votes
+        self._tables: dict[tuple[Direction, bool], pa.Table] = {}
 
     def vote(self, image: int, caption: int, relevant: bool | None, annotator: str) -> None:
         """Write what an annotator says about a pair of rows; None: skipped."""
-        pair = self.ids["i2t"][image], self.ids["t2i"][caption]
-        with self._voting:  # else an earlier vote could replace a later one in memory
-            votes = record(self.layout.votes(self.dataset), pair, relevant, annotator)
-            with self._lock:
-                self.votes, self._judged = votes, None
-                self._best.clear()
+        pair = self.ids["i2t"][image].as_py(), self.ids["t2i"][caption].as_py()
+        with self._lock:  # else an earlier vote could replace a later one in memory
+            self._take(record(self.layout.votes(self.dataset), pair, relevant, annotator))
+
+    def key(self, image: np.ndarray, caption: np.ndarray) -> np.ndarray:
+        """The number of a pair of rows."""
+        return image * len(self.image_of) + caption
+
+    def keys(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """The keys of pairs of ids; -1 for a pair of another split and for an annotated pair."""
+        image, caption = (
+            np.asarray(
+                pc.fill_null(
+                    pc.index_in(pa.array([pair[i] for pair in pairs], pa.string()), ids), -1
+                ),
+                dtype=np.int64,
+            )
+            for i, ids in enumerate((self.ids["i2t"], self.ids["t2i"]))
+        )
+        other = (image >= 0) & (caption >= 0) & (self.image_of[caption] != image)
+        return np.where(other, self.key(image, caption), -1)
 
     def marks(self, images: np.ndarray, captions: np.ndarray) -> np.ndarray:
         """The `MARKS` of pairs of rows, as numbers; both arrays have one shape."""
-        judged, keys = self.judged, self.key(images, captions)
+        keys = self.key(images, captions)
         found = np.full(keys.shape, WRONG if self.complete else UNJUDGED, dtype=np.int8)
-        if len(judged.keys):
-            place = np.searchsorted(judged.keys, keys).clip(max=len(judged.keys) - 1)
-            known = judged.keys[place] == keys
-            found[known] = np.where(judged.true[place[known]], TRUE, WRONG)
+        found[np.isin(keys, self.true)], found[np.isin(keys, self.false)] = TRUE, WRONG
         found[self.image_of[captions] == images] = OWN
         return found
 
     def pairs(self, way: Direction, queries: np.ndarray, items: np.ndarray) -> tuple[Any, Any]:
-        """Queries and items of a way as images and captions."""
+        """Queries and items of a way as images and captions, or images and captions as queries and
+        items."""
         return (queries, items) if way == "i2t" else (items, queries)
 
     def annotated(self, way: Direction, items: np.ndarray) -> np.ndarray:
         """Which `items (q, k)` are annotated pairs with their query."""
-        if way == "i2t":
-            own: np.ndarray = self.image_of[items] == np.arange(len(items))[:, None]
-            return own
-        return items == self.image_of[:, None]
+        own: np.ndarray = (
+            self.image_of[items] == np.arange(len(items))[:, None]
+            if way == "i2t"
+            else items == self.image_of[:, None]
+        )
+        return own
 
-    def voted(self, annotator: str, skipped: bool) -> np.ndarray:
-        """The keys of the pairs that an annotator judged here, or with `skipped` also skipped."""
-        own = self.votes.get(annotator, {}).items()
-        pairs = [pair for pair, vote in own if skipped or vote.relevant is not None]
-        images, captions = (pa.array([pair[i] for pair in pairs], pa.string()) for i in (0, 1))
-        return self._keys(images, captions)
+    # --- The queries
 
-    def first_marks(self, method: str, way: Direction, rows: np.ndarray) -> np.ndarray:
-        """The mark of the first item of each of these queries."""
-        first = self.methods[method].ways[way].items[rows, 0].astype(np.int64)
-        return self.marks(*self.pairs(way, rows, first))
+    def table(self, way: Direction, whole: bool = True) -> pa.Table:
+        """A row for each query of a direction.
 
-    def positives(self, way: Direction) -> np.ndarray:
-        """`(q,)` the number of annotated and judged true items of each query."""
-        judged = self.judged
-        image, caption = np.divmod(judged.keys[judged.true], len(self.ids["t2i"]))
-        query = image if way == "i2t" else caption
-        own = self.captions_of if way == "i2t" else np.ones(len(self.ids["t2i"]), dtype=np.int64)
-        return own + np.bincount(query, minlength=len(own))
+        The columns are `row`, `id`, `text`, `positives` (the number of true items), `words` and,
+        if there are scene graphs, `objects` (of an image the mean of its captions), `spread` (the
+        largest rank over the smallest), and for each method `rank_METHOD` (of the best annotated
+        item), `first_METHOD` (the mark of the first item) and `judged_METHOD` (the rank of the best
+        annotated or judged true item; None: beyond the kept depth). The last two need all items and
+        scores, which take a second to read: without `whole` they are there if they were read.
+        """
+        with self._lock:
+            whole = whole or (way, True) in self._tables
+            if (way, whole) not in self._tables:
+                self._tables[way, whole] = self._queries(way, whole)
+            return self._tables[way, whole]
 
-    def best_ranks(self, method: str, way: Direction) -> np.ndarray:
-        """`(q,)` the rank of each query's best annotated or judged true item; one more than the
-        depth of the table if none of them is in the table.
+    def _queries(self, way: Direction, whole: bool) -> pa.Table:
+        rows = np.arange(len(self.ids[way]))
+        true = self.pairs(way, *np.divmod(self.true, len(self.image_of)))
+        own = self.captions_of if way == "i2t" else np.ones(len(rows), dtype=np.int64)
+        ranks = np.stack([method.ways[way].ranks for method in self.methods.values()])
+        columns = {"row": rows, "id": self.ids[way], "text": self.texts[way]}
+        columns["positives"] = own + np.bincount(true[0], minlength=len(rows))
+        columns |= self._sizes[way] | {"spread": (ranks.max(0) / ranks.min(0)).round(4)}
+        for name, method in self.methods.items():
+            ranked = method.ways[way]
+            columns[f"rank_{name}"] = ranked.ranks
+            if whole:
+                first = self.marks(*self.pairs(way, rows, ranked.items[:, 0].astype(np.int64)))
+                columns[f"first_{name}"] = pa.array(MARKS).take(pa.array(first))
+                best = self._best_ranks(ranked, way, *true)
+                columns[f"judged_{name}"] = pa.array(best, mask=best > ranked.items.shape[1])
+        return pa.table(columns)
+
+    def _best_ranks(
+        self, ranked: Ranked, way: Direction, query: np.ndarray, item: np.ndarray
+    ) -> np.ndarray:
+        """`(q,)` the rank of each query's best annotated or judged true item (the pairs of `query`
+        and `item`); one more than the depth of the table if none of them is in the table.
 
         As everywhere, an item that is not true and has the same score counts before. If the last
         item of the table has that score, more such items may follow: then the rank is the best
         annotated item's, or one more than the depth.
         """
-        with self._lock:
-            if (method, way) not in self._best:
-                self._best[method, way] = self._best_ranks(self.methods[method].ways[way], way)
-            return self._best[method, way]
+        items, scores, depth = ranked.items, ranked.scores, ranked.items.shape[1]
+        true = self.annotated(way, items)
+        hit, place = np.nonzero(items[query] == item[:, None].astype(np.int32))
+        true[query[hit], place] = True
+        level = scores[np.arange(len(items)), true.argmax(1)]
+        best = ((scores >= level[:, None]) & ~true).sum(1) + 1
+        cut = (level == scores[:, -1]) & (depth < len(self.ids[ITEMS[way]]))
+        return np.where(~true.any(1) | cut, np.minimum(ranked.ranks, depth + 1), best)
 
-    def _best_ranks(self, ranked: Ranked, way: Direction) -> np.ndarray:
-        depth = ranked.items.shape[1]
-        best = np.minimum(ranked.ranks, depth + 1)
-        image, caption = np.divmod(self.judged.keys[self.judged.true], len(self.ids["t2i"]))
-        query, item = (image, caption) if way == "i2t" else (caption, image)
-        hits = ranked.items[query] == item[:, None].astype(np.int32)
-        place = np.where(hits.any(1), hits.argmax(1) + 1, depth + 1)
-        np.minimum.at(best, query, place)
-        # Without ties these places are the ranks.
-        rows = np.flatnonzero(best <= depth)
-        level = ranked.scores[rows, best[rows] - 1]
-        gallery = len(self.ids["t2i" if way == "i2t" else "i2t"])
-        cut = rows[(level == ranked.scores[rows, -1]) & (depth < gallery)]
-        near = np.stack([best[rows] - 2, best[rows]]).clip(0, depth - 1)
-        ties = (ranked.scores[rows, near] == level) & (near != best[rows] - 1)
-        rows, level = rows[ties.any(0)], level[ties.any(0)]
-        items = ranked.items[rows].astype(np.int64)
-        marks = self.marks(*self.pairs(way, np.broadcast_to(rows[:, None], items.shape), items))
-        others = (marks != OWN) & (marks != TRUE)
-        best[rows] = ((ranked.scores[rows] >= level[:, None]) & others).sum(1) + 1
-        best[cut] = np.minimum(ranked.ranks[cut], depth + 1)
-        return best
+    @cached_property
+    def _sizes(self) -> dict[Direction, dict[str, np.ndarray]]:
+        """The numbers of words, and of objects in scene graphs if they are here."""
+        found: dict[Direction, dict[str, np.ndarray]] = {way: {} for way in WAYS}
+        words = pc.utf8_split_whitespace(self.texts["t2i"])
+        parts, path = {"words": words}, self.layout.scene_graphs(self.dataset)
+        if path.is_file():
+            with table_faults(path, "scene_graphs"):
+                graphs = pq.read_table(path, columns=["caption_id", "objects"])
+            rows = pc.index_in(self.ids["t2i"], value_set=graphs["caption_id"].combine_chunks())
+            parts["objects"] = graphs["objects"].take(rows)
+        for name, lists in parts.items():
+            own = np.asarray(pc.list_value_length(lists), dtype=np.float64)
+            sums = np.bincount(self.image_of, own, len(self.captions_of))
+            found["t2i"][name], found["i2t"][name] = own, (sums / self.captions_of).round(1)
+        return found
 
-    def warm(self) -> None:
-        """Read what filters and sorts need, once, so that no later request waits for the files."""
-        with self._warming:
-            if not self.is_warm:
-                for way, name in product(WAYS, self.methods):
-                    self.best_ranks(name, way)
-                self.objects, self._tokens, self.is_warm = self.objects, self._tokens, True
+    def with_words(self, way: Direction, text: str) -> np.ndarray:
+        """`(q,)`: whether the caption, or a caption of the image, has the words in this order."""
+        gap, words = r"[^\p{L}\p{N}_]", re.findall(r"\w+", text)
+        pattern = f"(^|{gap}){(gap + '+').join(words)}({gap}|$)"
+        has = np.asarray(pc.match_substring_regex(self.texts["t2i"], pattern, ignore_case=True))
+        return has if way == "t2i" else np.bincount(self.image_of, has, len(self.captions_of)) > 0
 
-    is_warm, fault = False, ""
-    """Whether `warm` has read all, and why its last call failed."""
+    # --- Pictures
 
     def image_file(self, row: int) -> Path:
         """The file of an image."""
-        file = Path(self._files[int(self.first_caption[row])].as_py())
-        if file.is_absolute() or ".." in file.parts:
-            raise DataError(f"{file}: not a file of the data set")
-        return self.layout.raw(self.dataset) / file
+        return image_path(self._raw, self._files[row].as_py(), self._folder)
 
     def explain(self, method: str, picture: Image.Image, text: str) -> Explanation:
         """Why a picture and a text have their score. The model is loaded when it is first asked.
@@ -295,6 +265,27 @@ class Explorer:
             return found
 
 
-def _tokens(text: str) -> str:
-    words = re.findall(r"\w+", text.lower())
-    return f" {' '.join(words)} "
+def read_methods(layout: Layout, dataset: str) -> list[Method]:
+    """The results with the queries that most results have, best first."""
+    found = []
+    for path in sorted((layout.reports / "results" / dataset).glob("*.json")):
+        files = layout.result(dataset, path.stem)
+        try:
+            ways = {way: Ranked(files.run / f"{way}.parquet") for way in WAYS}
+            origin = Provenance.read(files.provenance)
+            found.append(Method(path.stem, Metrics.read(files.full), origin, ways))
+        except ManyMatchError as error:
+            say(f"left out: {path.stem}: {error}")
+    if not found:
+        raise DataError(
+            f"{dataset}: no results to explore in {layout.reports / 'runs' / dataset}. Run 'dvc "
+            "repro', or 'manymatch evaluate DATASET PRESET' for a trained model"
+        )
+    found.sort(key=lambda method: (-method.metrics.rsum, method.name))
+    asked = [[ranked.ids for ranked in method.ways.values()] for method in found]
+    groups = [[name for name, other in enumerate(asked) if other == ids] for ids in asked]
+    largest = max(groups, key=len)  # of equally large ones the first, which has the highest rsum
+    for number, method in enumerate(found):
+        if number not in largest:
+            say(f"left out: {method.name} has other queries than {found[largest[0]].name}")
+    return [found[number] for number in largest]

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from manymatch.results.runs import Direction
-from manymatch.search.explore.explorer import Explorer
-from manymatch.search.explore.lists import queries
+from manymatch.search.explore.explorer import ITEMS, Explorer
 from manymatch.util import files
 from manymatch.util.errors import ConfigError, nearest
 
@@ -19,7 +18,7 @@ from manymatch.util.errors import ConfigError, nearest
 def write_export(explorer: Explorer, path: Path, vectors: Sequence[str]) -> int:
     """Write a row for each image and then for each caption, and return the number of rows.
 
-    The columns are `kind`, `image` (its file), those of `lists.queries`, and for each method
+    The columns are `kind`, `image` (its file), those of `Explorer.table`, and for each method
     `item_METHOD` (the id of the first item), `score_METHOD` (the first item's score), and
     `x_METHOD` and `y_METHOD`. Each method of `vectors` embeds the split anew and gives
     `vector_METHOD`; a set is the mean of its elements.
@@ -28,13 +27,10 @@ def write_export(explorer: Explorer, path: Path, vectors: Sequence[str]) -> int:
         ConfigError: a method of `vectors` is no trained model here.
     """
     for name in vectors:
-        if (
-            name not in explorer.methods
-            or not explorer.layout.model(explorer.dataset, name).is_dir()
-        ):
+        folder = explorer.layout.model(explorer.dataset, name)
+        if name not in explorer.methods or not folder.is_dir():
             known = nearest(name, explorer.methods)
             raise ConfigError(f"--vectors: '{name}' is no trained model of these results{known}")
-    explorer.warm()
     sides = [_side(explorer, way) for way in ("i2t", "t2i")]
     for name in vectors:
         for side, part in zip(sides, _vectors(explorer, name), strict=True):
@@ -48,22 +44,19 @@ def write_export(explorer: Explorer, path: Path, vectors: Sequence[str]) -> int:
 
 def _side(explorer: Explorer, way: Direction) -> dict[str, pa.Array]:
     """The columns of the images (`i2t`) or of the captions."""
-    rows = np.arange(len(explorer.ids[way]))
-    images = rows if way == "i2t" else explorer.image_of
+    table = explorer.table(way)
+    files = pa.array([str(explorer.image_file(row)) for row in range(len(explorer.captions_of))])
     found = {
-        "kind": pa.array(["image" if way == "i2t" else "caption"] * len(rows)),
-        "image": pa.array([str(explorer.image_file(row)) for row in images.tolist()]),
+        "kind": pa.array(["image" if way == "i2t" else "caption"] * len(table)),
+        "image": files if way == "i2t" else files.take(pa.array(explorer.image_of)),
     }
-    table = queries(explorer, way, rows).drop_columns("row")
-    found |= dict(zip(table.column_names, table.columns, strict=True))
-    items = pa.array(explorer.ids["t2i" if way == "i2t" else "i2t"])
+    found |= {name: table[name] for name in table.column_names if name != "row"}
     for name, method in explorer.methods.items():
-        ranked = method.ways[way]
-        found[f"item_{name}"] = items.take(pa.array(ranked.items[:, 0]))
+        ranked, points = method.ways[way], method.ways[way].points
+        found[f"item_{name}"] = explorer.ids[ITEMS[way]].take(pa.array(ranked.items[:, 0]))
         found[f"score_{name}"] = pa.array(ranked.scores[:, 0])
-        nothing = pa.nulls(len(rows), pa.float32())
         for place, axis in enumerate("xy"):
-            points = ranked.points
+            nothing = pa.nulls(len(table), pa.float32())
             found[f"{axis}_{name}"] = nothing if points is None else pa.array(points[:, place])
     return found
 

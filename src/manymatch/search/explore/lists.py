@@ -1,35 +1,79 @@
-"""What the explorer's page lists: queries, one query, pairs that nobody judged, hubs, the map."""
+"""What the explorer's page lists: queries, one query, pairs that nobody judged, hubs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from functools import lru_cache, reduce
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict, Field
 
 from manymatch.evaluation.votes import agreements
-from manymatch.results.runs import Direction
-from manymatch.search.explore.explorer import MARKS, OWN, TRUE, Explorer
+from manymatch.results.runs import WAYS, Direction
+from manymatch.search.explore.explorer import ITEMS, MARKS, OWN, TRUE, UNJUDGED, Explorer
 
 Row = dict[str, Any]
+Part = tuple[int, pa.Table, Row]
+"""The number of all rows of a list, those that are asked, and further facts."""
 CUTS = (1, 5, 10)
 BOUNDS = (1, 5, 10, 20, 50, 100)
 """The last ranks of the bars of the histogram; one more bar has all larger ranks."""
 _TOP = 10
 """A hub is an item that is in too many first tens."""
+Form = Literal["csv", "json"]
+Condition = Annotated[str, Field(pattern="^(own|true|wrong|unjudged):")]
+
+
+class Listed(BaseModel):
+    """A list: which direction, which part, and in which form."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    way: Direction = Field("t2i", description="t2i: captions ask; i2t: images ask")
+    page: int = Field(0, ge=0, le=10**6)
+    size: int = Field(50, ge=1, le=200, description="rows of a page")
+    export: Form | None = Field(None, description="all rows as a file")
+
+    @property
+    def part(self) -> slice:
+        """The rows that are asked."""
+        first = self.page * self.size
+        return slice(None) if self.export else slice(first, first + self.size)
+
+
+class Filter(Listed):
+    """Conditions on queries."""
+
+    word: str = Field("", max_length=200, description="words of the caption, in this order")
+    right: list[str] = Field([], description="methods with a true item among the first `cut`")
+    wrong: list[str] = Field([], description="methods without one")
+    first: list[Condition] = Field([], description="MARK:METHOD, the mark of the first item")
+    cut: int = Field(1, ge=1, le=10**6)
+    sort: str = Field("row", description="a column, such as words or rank_METHOD")
+    descending: bool = False
+    whole: bool = Field(True, description="wait for the columns that take a second to read")
+
+
+class PairList(Listed):
+    """Pairs that methods agree on."""
+
+    k: int = Field(1, ge=1, le=10, description="the first items of each query that count")
+    annotator: str = Field("", max_length=200)
+    kind: Literal["new", "second"] = "new"
 
 
 def about(explorer: Explorer) -> Row:
     """What the page shows before anything is asked."""
-    judged = explorer.judged
     return {
         "dataset": explorer.dataset,
         "split": explorer.split,
         "images": len(explorer.ids["i2t"]),
         "captions": len(explorer.ids["t2i"]),
-        "judged": {"true": int(judged.true.sum()), "wrong": int((~judged.true).sum())},
+        "judged": {"true": len(explorer.true), "wrong": len(explorer.false)},
         "complete": explorer.complete,
+        "bounds": BOUNDS,
         "methods": [
             {"name": name, "map": method.ways["i2t"].points is not None}
             for name, method in explorer.methods.items()
@@ -39,136 +83,57 @@ def about(explorer: Explorer) -> Row:
     }
 
 
-def column(explorer: Explorer, way: Direction, name: str) -> np.ndarray:
-    """The column of queries that a sort names, such as `words` or `rank:cora`.
+def queries(explorer: Explorer, asked: Filter) -> Part:
+    """The rows of `Explorer.table` that fulfil all conditions, in the order of the column `sort`;
+    of each method the recalls on them, in percent, and the histogram of their ranks.
 
     Raises:
-        KeyError: there is no such column.
+        KeyError: there is no such method or column.
     """
-    kind, _, method = name.partition(":")
-    if kind == "rank":
-        return explorer.methods[method].ways[way].ranks
-    if kind == "judged":
-        return explorer.best_ranks(method, way)
-    if kind == "spread":
-        ranks = np.stack([one.ways[way].ranks for one in explorer.methods.values()])
-        return np.log(ranks.max(0)) - np.log(ranks.min(0))
-    if kind == "objects" and explorer.objects:
-        return explorer.objects[way]
-    columns = {
-        "row": np.arange(len(explorer.ids[way])),
-        "positives": explorer.positives(way),
-        "words": explorer.words[way],
-    }
-    return columns[kind]
-
-
-def selected(
-    explorer: Explorer,
-    way: Direction,
-    *,
-    word: str = "",
-    right: Sequence[str] = (),
-    wrong: Sequence[str] = (),
-    first: Sequence[str] = (),
-    cut: int = 1,
-    sort: str = "row",
-    descending: bool = False,
-) -> np.ndarray:
-    """The rows of the queries that fulfil all conditions, in the order of the column `sort`.
-
-    Args:
-        word: words of the caption, in this order.
-        right, wrong: methods whose annotated item is, or is not, among the first `cut`.
-        first: `MARK:METHOD`, the mark of the method's first item.
-
-    Raises:
-        KeyError: there is no such method, mark or column.
-    """
-    kept = np.ones(len(explorer.ids[way]), dtype=bool)
-    if word:
-        kept &= explorer.with_words(way, word)
-    for names, is_right in ((right, True), (wrong, False)):
-        for name in names:
-            kept &= (explorer.methods[name].ways[way].ranks <= cut) == is_right
-    for condition in first:
+    late = asked.first or asked.export or asked.sort.startswith(("first_", "judged_"))
+    table = explorer.table(asked.way, asked.whole or bool(late))
+    kept = [pc.less_equal(table[f"rank_{name}"], asked.cut) for name in asked.right]
+    kept += [pc.greater(table[f"rank_{name}"], asked.cut) for name in asked.wrong]
+    for condition in asked.first:
         mark, _, name = condition.partition(":")
-        number = {known: place for place, known in enumerate(MARKS)}[mark]
-        kept[kept] = explorer.first_marks(name, way, np.flatnonzero(kept)) == number
-    rows = np.flatnonzero(kept)
-    values = column(explorer, way, sort)[rows]
-    return rows[np.argsort(-values if descending else values, kind="stable")]
-
-
-def summary(explorer: Explorer, way: Direction, rows: np.ndarray) -> list[Row]:
-    """The recalls of each method on some queries, in percent, and the histogram of their ranks;
-    with judged items only when the explorer is warm."""
-    found = []
-    for name, method in explorer.methods.items():
-        ranks = method.ways[way].ranks[rows]
+        kept.append(pc.equal(table[f"first_{name}"], mark))
+    if asked.word:
+        kept.append(pa.array(explorer.with_words(asked.way, asked.word)))
+    table = table.filter(reduce(pc.and_, kept)) if kept else table
+    values = table[asked.sort].to_numpy()  # without a value: NaN, which is sorted as the largest
+    order = np.argsort(values[::-1] if asked.descending else values, kind="stable")
+    table = table.take(pa.array(len(order) - 1 - order[::-1] if asked.descending else order))
+    methods = []
+    for name in explorer.methods:
+        ranks = table[f"rank_{name}"].to_numpy()
         recalls = {f"r{cut}": _percent(ranks <= cut) for cut in CUTS}
-        if explorer.is_warm and explorer.judged.true.any():
-            recalls["judged_r1"] = _percent(explorer.best_ranks(name, way)[rows] == 1)
+        if f"judged_{name}" in table.column_names and len(explorer.true):
+            recalls["judged_r1"] = _percent(table[f"judged_{name}"].to_numpy() == 1)
         bars = np.bincount(np.searchsorted(BOUNDS, ranks), minlength=len(BOUNDS) + 1)
-        found.append({"name": name, **recalls, "histogram": bars.tolist()})
-    return found
+        methods.append({"name": name, **recalls, "histogram": bars.tolist()})
+    return len(table), table[asked.part], {"methods": methods}
 
 
 def _percent(hits: np.ndarray) -> float | None:
     return round(100 * float(hits.mean()), 2) if len(hits) else None
 
 
-def queries(explorer: Explorer, way: Direction, rows: np.ndarray) -> pa.Table:
-    """Queries as a table.
-
-    When the explorer is warm, `first_METHOD` is the mark of the first item, and `judged_METHOD` the
-    rank of the best annotated or judged true item (None: beyond the kept depth).
-    """
-    columns: dict[str, Sequence[Any]] = {
-        "row": rows.tolist(),
-        "id": [explorer.ids[way][row] for row in rows.tolist()],
-        "text": texts(explorer, way, rows),
-        "positives": explorer.positives(way)[rows].tolist(),
-        "words": explorer.words[way][rows].tolist(),
-    }
-    if explorer.is_warm and explorer.objects:
-        columns["objects"] = explorer.objects[way][rows].tolist()
-    for name, method in explorer.methods.items():
-        ranked = method.ways[way]
-        columns[f"rank_{name}"] = ranked.ranks[rows].tolist()
-        if explorer.is_warm:
-            marks = explorer.first_marks(name, way, rows)
-            columns[f"first_{name}"] = [MARKS[mark] for mark in marks.tolist()]
-            best, depth = explorer.best_ranks(name, way)[rows].tolist(), ranked.items.shape[1]
-            columns[f"judged_{name}"] = [rank if rank <= depth else None for rank in best]
-    return pa.table(columns)
-
-
-def texts(explorer: Explorer, way: Direction, rows: np.ndarray) -> list[str]:
-    """The captions, or the first captions of images; `way` tells the side that asks."""
-    taken = rows if way == "t2i" else explorer.first_caption[rows]
-    found: list[str] = explorer.captions.take(pa.array(taken)).to_pylist()
-    return found
-
-
-def items(explorer: Explorer, way: Direction, rows: np.ndarray) -> list[Row]:
-    """Rows, ids and texts of the items of a way."""
-    side: Direction = "i2t" if way == "t2i" else "t2i"
-    names = [explorer.ids[side][row] for row in rows.tolist()]
-    shown = zip(rows.tolist(), names, texts(explorer, side, rows), strict=True)
-    return [{"row": row, "id": name, "text": text} for row, name, text in shown]
+def named(explorer: Explorer, side: Direction, rows: np.ndarray) -> pa.Table:
+    """Rows, ids and texts of images (`i2t`) or captions."""
+    taken = pa.array(rows)
+    texts = explorer.texts[side].take(taken)
+    return pa.table({"row": taken, "id": explorer.ids[side].take(taken), "text": texts})
 
 
 def query(explorer: Explorer, way: Direction, row: int, count: int) -> Row:
     """One query: the first items of each method, and each true item with its rank by method."""
-    everything = np.arange(len(explorer.ids["t2i" if way == "i2t" else "i2t"]))
-    same = np.full(len(everything), row)
-    marks = explorer.marks(*explorer.pairs(way, same, everything))
+    side = ITEMS[way]
+    everything = np.arange(len(explorer.ids[side]))
+    marks = explorer.marks(*explorer.pairs(way, np.full(len(everything), row), everything))
     true = np.flatnonzero((marks == OWN) | (marks == TRUE))
-    positives = [
-        one | {"mark": MARKS[marks[one["row"]]], "ranks": {}}
-        for one in items(explorer, way, true[:200])
-    ]
+    positives = named(explorer, side, true[:200]).to_pylist()
+    for one in positives:
+        one |= {"mark": MARKS[marks[one["row"]]], "ranks": {}}
     columns = []
     for name, method in explorer.methods.items():
         best, scores = method.ways[way].query(row)
@@ -177,57 +142,94 @@ def query(explorer: Explorer, way: Direction, row: int, count: int) -> Row:
             place = np.flatnonzero(best == one["row"])
             # With the score of the last kept item, items that are not kept may count before.
             if len(place) and (scores[place[0]] > scores[-1] or len(best) == len(everything)):
-                at_least = scores >= scores[place[0]]
-                earlier = int(is_true[: place[0]].sum())
-                one["ranks"][name] = earlier + int((at_least & ~is_true).sum()) + 1
-        shown = items(explorer, way, best[:count].astype(np.int64))
+                before = (scores >= scores[place[0]]) & ~is_true
+                one["ranks"][name] = int(is_true[: place[0]].sum() + before.sum()) + 1
+        shown = named(explorer, side, best[:count]).to_pylist()
         for one, score in zip(shown, scores[:count].tolist(), strict=True):
             one |= {"score": round(score, 4), "mark": MARKS[marks[one["row"]]]}
         rank = int(method.ways[way].ranks[row])
         columns.append({"name": name, "rank": rank, "depth": len(best), "items": shown})
     captions = np.flatnonzero(explorer.image_of == row) if way == "i2t" else np.array([row])
-    return {
-        "row": row,
-        "id": explorer.ids[way][row],
-        "texts": texts(explorer, "t2i", captions),
-        "methods": columns,
-        "positives": positives,
-    }
+    asked = {"row": row, "id": explorer.ids[way][row].as_py()}
+    texts = explorer.texts["t2i"].take(pa.array(captions)).to_pylist()
+    return asked | {"texts": texts, "methods": columns, "positives": positives}
 
 
-def hubs(explorer: Explorer, way: Direction) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """The rows of all items, those in the most first tens first, and each method's counts."""
-    counts = {
-        name: np.bincount(
-            method.ways[way].items[:, :_TOP].ravel(),
-            minlength=len(explorer.ids["t2i" if way == "i2t" else "i2t"]),
-        )
-        for name, method in explorer.methods.items()
-    }
-    return np.argsort(-sum(counts.values()), kind="stable"), counts
+@lru_cache(maxsize=4)
+def agreed_pairs(explorer: Explorer, way: Direction, k: int) -> pa.Table:
+    """The pairs that methods rank among the first `k`, the likeliest true pair first.
+
+    The columns are the rows `image` and `caption`, the number of `methods` that agree, and the
+    `share` of annotated pairs in the tables whose score is at most the pair's, as the mean of these
+    methods.
+    """
+    keys, shares = [], []
+    for method in explorer.methods.values():
+        items, scores = method.ways[way].items, method.ways[way].scores
+        best = items[:, :k].astype(np.int64)
+        rows = np.broadcast_to(np.arange(len(best))[:, None], best.shape)
+        keys.append(explorer.key(*explorer.pairs(way, rows, best)).ravel())
+        own = np.sort(scores[explorer.annotated(way, items)])
+        below = np.searchsorted(own, scores[:, :k].ravel(), side="right")
+        shares.append(below / max(1, len(own)))
+    pairs, inverse, agree = np.unique(np.concatenate(keys), return_inverse=True, return_counts=True)
+    share = np.bincount(inverse, np.concatenate(shares)) / agree
+    order = np.lexsort((-share, -agree))
+    image, caption = np.divmod(pairs[order], len(explorer.image_of))
+    facts = {"methods": agree[order], "share": share[order].round(4)}
+    return pa.table({"image": image, "caption": caption, **facts})
 
 
-def hub_rows(
-    explorer: Explorer, way: Direction, counts: dict[str, np.ndarray], rows: np.ndarray
-) -> pa.Table:
-    """Items as a table, with the number of first tens of each method that have the item."""
-    table = pa.Table.from_pylist(items(explorer, way, rows))
-    for name, own in counts.items():
-        table = table.append_column(f"tens_{name}", pa.array(own[rows]))
-    return table
+def unjudged(explorer: Explorer, asked: PairList) -> Part:
+    """The `agreed_pairs` that nobody judged, with ids and captions; with `second` those that only
+    others judged here. A pair that only others skipped counts as not judged."""
+    pairs = agreed_pairs(explorer, asked.way, asked.k)
+    images, captions = (pairs[name].to_numpy() for name in ("image", "caption"))
+    keys = explorer.key(images, captions)
+    own = np.isin(keys, explorer.keys([*explorer.votes.get(asked.annotator, ())]))
+    others = explorer.keys(
+        [
+            pair
+            for name, said in explorer.votes.items()
+            for pair, relevant in said.items()
+            if name != asked.annotator and relevant is not None
+        ]
+    )
+    kept = np.isin(keys, others)
+    if asked.kind == "new":
+        kept = ~kept & (explorer.marks(images, captions) == UNJUDGED)
+    pairs = pairs.filter(kept & ~own)
+    shown = pairs[asked.part].combine_chunks()
+    ids = (explorer.ids[way].take(shown.column(i).combine_chunks()) for i, way in enumerate(WAYS))
+    texts = explorer.texts["t2i"].take(shown["caption"].combine_chunks())
+    for name, values in zip(("image_id", "caption_id", "text"), (*ids, texts), strict=True):
+        shown = shown.append_column(name, values)
+    return len(pairs), shown, {}
 
 
-def unevenness(counts: dict[str, np.ndarray]) -> list[Row]:
-    """How uneven the counts of each method are: their skewness, the largest count, and the share in
-    percent of items in no first ten.
+def hubs(explorer: Explorer, asked: Listed) -> Part:
+    """All items, those in the most first tens first, with the number of first tens of each method
+    that have the item (`tens_METHOD`); and how uneven these numbers are: their skewness, the
+    largest, and the share in percent of items in no first ten.
 
     References:
         Radovanovic et al., Hubs in Space, JMLR 2010: the skewness of N_k.
     """
-    found: list[Row] = []
+    side = ITEMS[asked.way]
+    counts = {
+        name: np.bincount(
+            method.ways[asked.way].items[:, :_TOP].ravel(), minlength=len(explorer.ids[side])
+        )
+        for name, method in explorer.methods.items()
+    }
+    rows = np.argsort(-sum(counts.values()), kind="stable")[asked.part]
+    table, facts = named(explorer, side, rows), list[Row]()
     for name, own in counts.items():
+        table = table.append_column(f"tens_{name}", pa.array(own[rows]))
         spread, deviation = own - own.mean(), float(own.std())
         skewness = float((spread**3).mean()) / deviation**3 if deviation else 0.0
-        facts = {"most": int(own.max()), "never": _percent(own == 0)}
-        found.append({"name": name, "skewness": round(skewness, 2), **facts})
-    return found
+        never = _percent(own == 0)
+        facts.append(
+            {"name": name, "skewness": round(skewness, 2), "most": int(own.max()), "never": never}
+        )
+    return len(explorer.ids[side]), table, {"methods": facts}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -13,14 +11,12 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
 from manymatch.config.names import Name
 from manymatch.model.picture_bytes import decoded, media_type, thumbnail
-from manymatch.results.runs import Direction
+from manymatch.results.runs import WAYS, Direction
 from manymatch.search.explore import lists
-from manymatch.search.explore import unjudged as open_pairs
 from manymatch.search.explore.explorer import Explorer
 from manymatch.search.service.routes import PICTURE_HEADERS, PRIVATE, json_body
 from manymatch.util.errors import ManyMatchError
@@ -28,40 +24,8 @@ from manymatch.util.progress import say
 from manymatch.util.regular_file import read_regular
 
 router = APIRouter(prefix="/explore")
-Form = Literal["csv", "json"]
 Row = Annotated[int, Query(ge=0)]
 Count = Annotated[int, Query(ge=1, le=100)]
-
-
-class Listed(BaseModel):
-    """A list: which direction, which part, and in which form."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    way: Direction = Field("t2i", description="t2i: captions ask; i2t: images ask")
-    page: int = Field(0, ge=0, le=10**6)
-    size: int = Field(50, ge=1, le=200, description="rows of a page")
-    export: Form | None = Field(None, description="all rows as a file")
-
-
-class Filter(Listed):
-    """Conditions on queries."""
-
-    word: str = Field("", max_length=200, description="words of the caption, in this order")
-    right: list[str] = Field([], description="methods with a true item among the first `cut`")
-    wrong: list[str] = Field([], description="methods without one")
-    first: list[str] = Field([], description="MARK:METHOD, the mark of the method's first item")
-    cut: int = Field(1, ge=1, le=10**6)
-    sort: str = Field("row", description="row, positives, words, objects, spread, rank:METHOD ...")
-    descending: bool = False
-
-
-class PairList(Listed):
-    """Pairs that methods agree on."""
-
-    k: int = Field(1, ge=1, le=10, description="the first items of each query that count")
-    annotator: str = Field("", max_length=200)
-    kind: open_pairs.Kind = "new"
 
 
 class Vote(BaseModel):
@@ -90,30 +54,24 @@ def about(explorer: Explored) -> Response:
 
 
 @router.get("/queries")
-def queries(explorer: Explored, asked: Annotated[Filter, Query()]) -> Response:
+def queries(explorer: Explored, asked: Annotated[lists.Filter, Query()]) -> Response:
     """The queries that fulfil all conditions, and each method's recalls on all of them."""
-    conditions = asked.model_dump(exclude={"way", "page", "size", "export"})
     try:
-        rows = lists.selected(explorer, asked.way, **conditions)
+        return _list(asked, "queries", *lists.queries(explorer, asked))
     except KeyError as error:
-        raise HTTPException(422, f"no method, mark or column {error}") from None
-    if asked.export:
-        explorer.warm()  # so that all columns are there
-    methods = None if asked.export else lists.summary(explorer, asked.way, rows)
-    facts: dict[str, Any] = {"methods": methods, "warm": explorer.is_warm, "fault": explorer.fault}
-    facts["bounds"] = lists.BOUNDS
-    found = _list(asked, rows, partial(lists.queries, explorer, asked.way), "queries", facts)
-    found.background = BackgroundTask(_warm, explorer)  # after the first page, which is then sooner
-    return found
+        raise HTTPException(422, f"no method or column {error}") from None
 
 
-def _warm(explorer: Explorer) -> None:
-    """Read what filters and sorts need; the next answer tells what is wrong."""
-    try:
-        explorer.warm()
-        explorer.fault = ""
-    except ManyMatchError as error:
-        explorer.fault = str(error)
+@router.get("/unjudged")
+def unjudged(explorer: Explored, asked: Annotated[lists.PairList, Query()]) -> Response:
+    """The pairs that methods agree on and that nobody judged."""
+    return _list(asked, "unjudged", *lists.unjudged(explorer, asked))
+
+
+@router.get("/hubs")
+def hubs(explorer: Explored, asked: Annotated[lists.Listed, Query()]) -> Response:
+    """The items in the most first tens."""
+    return _list(asked, "hubs", *lists.hubs(explorer, asked))
 
 
 @router.get("/query")
@@ -133,24 +91,8 @@ def explain(explorer: Explored, method: str, image: Row, caption: Row) -> Respon
     _check(explorer, "t2i", caption)
     if method not in explorer.methods:
         raise HTTPException(422, f"no method '{method}'")
-    text = explorer.captions[caption].as_py()
+    text = explorer.texts["t2i"][caption].as_py()
     return _json(explorer.explain(method, decoded(_picture(explorer, image)), text).model_dump())
-
-
-@router.get("/unjudged")
-def unjudged(explorer: Explored, asked: Annotated[PairList, Query()]) -> Response:
-    """The pairs that methods agree on and that nobody judged."""
-    pairs, places = open_pairs.unjudged(explorer, asked.way, asked.k, asked.annotator, asked.kind)
-    return _list(asked, places, partial(open_pairs.pair_rows, explorer, pairs), "unjudged", {})
-
-
-@router.get("/judgments")
-def judgments(explorer: Explored) -> Response:
-    """The file of all judgments that were made here; a file without rows if there are none."""
-    path = explorer.layout.votes(explorer.dataset)
-    headers = {"content-disposition": 'attachment; filename="judgments.csv"'}
-    data = read_regular(path) if path.is_file() else b""
-    return Response(data, media_type="text/csv", headers=headers)
 
 
 @router.post("/judgments")
@@ -169,31 +111,22 @@ async def judge(request: Request, explorer: Explored) -> Response:
     return _json(await run_in_threadpool(lists.about, explorer))
 
 
-@router.get("/hubs")
-def hubs(explorer: Explored, asked: Annotated[Listed, Query()]) -> Response:
-    """The items in the most first tens."""
-    rows, counts = lists.hubs(explorer, asked.way)
-    facts = {"methods": lists.unevenness(counts)}
-    return _list(asked, rows, partial(lists.hub_rows, explorer, asked.way, counts), "hubs", facts)
-
-
 @router.get("/map")
-def places(explorer: Explored, method: str, export: Form | None = None) -> Response:
+def places(explorer: Explored, method: str, export: lists.Form | None = None) -> Response:
     """The images and then the captions on the plane of a model's two largest principal components:
     pairs of unsigned 16-bit numbers, which span the plane."""
     if method not in explorer.methods:
         raise HTTPException(422, f"no method '{method}'")
-    sides = [explorer.methods[method].ways[way].points for way in ("i2t", "t2i")]
+    sides = [explorer.methods[method].ways[way].points for way in WAYS]
     known = [side for side in sides if side is not None]
     if not known:
         raise HTTPException(404, f"{method}: scores without embeddings have no map")
     points = np.concatenate(known)
     if export:
-        images, captions = explorer.ids["i2t"], explorer.ids["t2i"]
-        kinds = ["image"] * len(images) + ["caption"] * len(captions)
+        kinds = np.repeat(["image", "caption"], [len(side) for side in known])
+        ids = pa.concat_arrays([explorer.ids[way] for way in WAYS])
         x, y = points.T
-        columns = {"kind": kinds, "id": [*images, *captions], "x": x, "y": y}
-        return _file(pa.table(columns), export, "map")
+        return _file(pa.table({"kind": kinds, "id": ids, "x": x, "y": y}), export, "map")
     low, high = points.min(0), points.max(0)
     scaled = (points - low) / np.maximum(high - low, 1e-12) * (2**16 - 1)
     return Response(scaled.astype("<u2").tobytes(), media_type="application/octet-stream")
@@ -204,9 +137,9 @@ def item(explorer: Explored, side: Literal["image", "caption"], row: Row) -> Res
     """A caption, or an image with its first caption: id, text, and the row of the image."""
     way: Direction = "i2t" if side == "image" else "t2i"
     _check(explorer, way, row)
-    (text,) = lists.texts(explorer, way, np.array([row]))
     image = row if side == "image" else int(explorer.image_of[row])
-    return _json({"id": explorer.ids[way][row], "text": text, "image": image})
+    (found,) = lists.named(explorer, way, np.array([row])).to_pylist()
+    return _json(found | {"image": image})
 
 
 @router.get("/images/{row}", **PICTURE_HEADERS)
@@ -232,17 +165,12 @@ def _check(explorer: Explorer, way: Direction, row: int) -> None:
 
 
 def _list(
-    asked: Listed,
-    rows: np.ndarray,
-    table: Callable[[np.ndarray], pa.Table],
-    name: str,
-    facts: dict[str, Any],
+    asked: lists.Listed, name: str, total: int, table: pa.Table, facts: lists.Row
 ) -> Response:
     """A page of a list with further facts, or all of its rows as a file."""
     if asked.export:
-        return _file(table(rows), asked.export, name)
-    shown = rows[asked.page * asked.size :][: asked.size]
-    return _json({"total": len(rows), "rows": table(shown).to_pylist()} | facts)
+        return _file(table, asked.export, name)
+    return _json({"total": total, "rows": table.to_pylist(), **facts})
 
 
 def _json(values: Any, file: str | None = None) -> Response:
@@ -251,7 +179,7 @@ def _json(values: Any, file: str | None = None) -> Response:
     return Response(orjson.dumps(values), media_type="application/json", headers=headers)
 
 
-def _file(table: pa.Table, kind: Form, name: str) -> Response:
+def _file(table: pa.Table, kind: lists.Form, name: str) -> Response:
     """A table as a file that the browser saves."""
     if kind == "json":
         return _json(table.to_pylist(), f"{name}.json")

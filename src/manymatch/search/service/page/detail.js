@@ -4,7 +4,7 @@ import { byId, make, number, percent } from "/page/dom.js";
 import { changed, go, state } from "/page/address.js";
 import { cardsShown, ranksOf } from "/page/results.js";
 import { explanation, facts, pictureOf, thumbnailOf } from "/page/service.js";
-import { reasons } from "/page/why.js";
+import { canvas, reasons } from "/page/why.js";
 
 const dialog = byId("detail");
 let shown = null;
@@ -68,21 +68,6 @@ const fill = async (place, key, content, render) => {
   } catch (error) {
     if (shown === key) showFault(place, error);
   }
-};
-
-/** The picture of the panel, and a function that draws over it. */
-const canvas = (sources) => {
-  const frame = make("div", { class: "frame large" });
-  const image = make("img", { src: sources[0], alt: "" });
-  image.addEventListener("load", () => frame.style.setProperty("--ratio", image.naturalWidth / image.naturalHeight));
-  image.addEventListener("error", () => { if (sources[1]) image.src = sources[1]; }, { once: true });
-  frame.append(image);
-  const draw = (drawing) => {
-    frame.querySelector(".attention")?.remove();
-    frame.classList.toggle("drawn", drawing !== null);
-    if (drawing) frame.append(drawing);
-  };
-  return { frame, image, draw };
 };
 
 /** `asked`: the picture that asked, and its address; of an index of texts, this picture is explained. */

@@ -22,4 +22,4 @@ export const byId = (id) => document.getElementById(id);
 
 export const number = (value) => value.toFixed(3);
 
-export const percent = (share) => `${Math.round(100 * share)}%`;
+export const percent = (share) => (share > 0 && share < 0.005 ? "<1%" : `${Math.round(100 * share)}%`);

@@ -10,6 +10,7 @@ const WAYS = { t2i: "text → image", i2t: "image → text" };
 const VIEWS = { queries: "Queries", unjudged: "Not judged", space: "Space" };
 const SIZE = 50;
 export let about = null;
+export const renew = (facts) => { about = facts; };
 
 // --- The address ------------------------------------------------------------------------------------
 
@@ -18,7 +19,7 @@ export const param = (name, otherwise = "") => given().get(name) ?? otherwise;
 export const way = () => (param("way") === "i2t" ? "i2t" : "t2i");
 
 /** The address of the present state with some changes; null, "" and [] take a value out. */
-export const changed = (changes) => {
+const changed = (changes) => {
   const values = given();
   for (const [name, value] of Object.entries(changes)) {
     values.delete(name);
@@ -45,17 +46,31 @@ export const link = (changes, attributes, ...children) => make("a", {
 
 // --- What all views share ---------------------------------------------------------------------------
 
-export const pictureOf = (row, small = true) => `/explore/images/${row}${small ? "?small=true" : ""}`;
 export const asks = (path, values) => `/explore/${path}?${new URLSearchParams(Object.entries(values).flatMap(([name, value]) => [value].flat().filter((one) => one !== "").map((one) => [name, one])))}`;
-export const thumb = (row, alt = "") => make("img", { src: pictureOf(row), alt, loading: "lazy", onerror: (event) => event.target.toggleAttribute("hidden", true) });
+export const pictureOf = (row, small = true) => `/explore/images/${row}${small ? "?small=true" : ""}`;
+export const picture = (row, small = true, attributes = {}) => make("img", { src: pictureOf(row, small), alt: "", loading: "lazy", onerror: ({ target }) => { target.hidden = true; }, ...attributes });
 export const mark = (name) => make("span", { class: `mark ${name}`, title: MARKS[name][1] }, MARKS[name][0], make("span", { class: "hidden" }, ` ${MARKS[name][1]}`));
 export const legend = () => make("p", { class: "legend" }, Object.keys(MARKS).map((name) => make("span", {}, mark(name), ` ${MARKS[name][1]}`)));
-export const choice = (label, name, options, value, otherwise = "") => make("label", {}, label, make("select", {
-  name, onchange: (event) => go({ [name]: event.target.value === otherwise ? null : event.target.value, page: null }),
-}, options.map(([key, text]) => make("option", { value: key, selected: key === value }, text))));
-export const table = (head, rows, attributes = {}) => make("div", { class: "sheet-table", tabindex: "0", role: "region", ...attributes },
-  make("table", { class: "rows" }, make("thead", {}, make("tr", {}, head.flat())), make("tbody", {}, rows)));
+export const note = (...children) => make("p", { class: "note" }, ...children);
+export const count = (value) => value.toLocaleString("en");
 export const methodNames = () => about.methods.map(({ name }) => name);
+export const keys = (...parts) => parts.map((part, i) => (i % 2 ? ` ${part} ` : make("kbd", {}, part)));
+export const saved = (path, values, kinds = ["csv", "json"]) => kinds.map((kind) => make("a", { href: asks(path, { ...values, export: kind }), download: "" }, kind.toUpperCase()));
+export const form = (submit, ...children) => make("form", { class: "filter", onsubmit: (event) => { event.preventDefault(); submit(); } }, ...children);
+export const select = (attributes, options, value, chosen) => make("select", { ...attributes, onchange: ({ target }) => chosen(target.value) },
+  options.map(([key, text]) => make("option", { value: key, selected: key === value }, text)));
+/** A choice that the address holds, unless it is the usual one. */
+export const choice = (label, name, options, usual = "") => make("label", {}, label, select({ name }, options, param(name, usual), (value) => go({ [name]: value === usual ? null : value, page: null })));
+
+/** A table. A column is its title, what the cell of a row shows, and the column by which the title sorts. */
+export const table = (label, columns, rows, kind = "") => {
+  const [by, down] = [param("sort", "row"), param("descending") === "1"];
+  const sorter = (title, key) => make("button", { type: "button", onclick: () => go({ sort: key === "row" ? null : key, descending: by === key && !down ? 1 : null, page: null }) }, title, by === key && (down ? " ↓" : " ↑"));
+  const head = ([title, , key], i) => make("th", { scope: "col", class: !i && "first", "aria-sort": key && (by !== key ? "none" : down ? "descending" : "ascending") }, key ? sorter(title, key) : title);
+  const cells = (row) => columns.map(([, cell], i) => make(i ? "td" : "th", i ? {} : { scope: "row", class: "first" }, cell(row)));
+  return make("div", { class: `sheet-table ${kind}`, tabindex: "0", role: "region", "aria-label": label },
+    make("table", { class: "rows" }, make("thead", {}, make("tr", {}, columns.map(head))), make("tbody", {}, rows.map((row) => make("tr", {}, cells(row))))));
+};
 
 /** Buttons to the other pages of a list, and links to its files. Judged pairs leave the list, so the pairs that follow them
  * move to the present page. */
@@ -63,11 +78,9 @@ export const pager = (total, size, path, values) => {
   const page = Number(param("page", "0"));
   const last = Math.max(0, Math.ceil(total / size) - 1);
   const step = (label, text, to) => make("button", { type: "button", class: "plain", "aria-label": label, title: label, disabled: to < 0 || to > last, onclick: () => go({ page: (to > page && document.querySelector("[data-said]") ? page : to) || null }) }, text);
-  const file = (kind) => make("a", { href: asks(path, { ...values, export: kind }), download: "" }, kind.toUpperCase());
   return make("div", { class: "pager" }, step("Previous page ([)", "←", page - 1),
-    make("span", {}, total ? `${(page * size + 1).toLocaleString("en")}–${Math.min(total, (page + 1) * size).toLocaleString("en")} of ${total.toLocaleString("en")}` : "none"),
-    step("Next page (])", "→", page + 1),
-    make("span", { class: "end" }, "Save all as ", file("csv"), file("json")));
+    make("span", {}, total ? `${count(page * size + 1)}–${count(Math.min(total, (page + 1) * size))} of ${count(total)}` : "none"),
+    step("Next page (])", "→", page + 1), make("span", { class: "end" }, "Save all as ", saved(path, values)));
 };
 
 // --- The queries ------------------------------------------------------------------------------------
@@ -78,72 +91,58 @@ const filters = () => ({
 });
 
 const filterForm = () => {
-  const methods = [["", "any"], ...methodNames().map((name) => [name, name])];
-  const [kind, method] = [param("first").split(":")[0], param("first").slice(param("first").indexOf(":") + 1)];
-  const first = (mark, name) => go({ first: mark && name ? `${mark}:${name}` : null, page: null });
-  const marks = make("select", { "aria-label": "Mark of the first item", onchange: (event) => first(event.target.value, method || methodNames()[0]) },
-    [["", "anything"], ...Object.entries(MARKS).map(([name, [, text]]) => [name, text])].map(([key, text]) => make("option", { value: key, selected: key === kind }, text)));
-  const names = make("select", { "aria-label": "Method of the first item", onchange: (event) => first(kind, event.target.value) },
-    methodNames().map((name) => make("option", { value: name, selected: name === method }, name)));
-  return make("form", { class: "filter", onsubmit: (event) => { event.preventDefault(); go({ word: byId("word").value.trim(), page: null }); byId("word").blur(); } },
+  const names = methodNames().map((name) => [name, name]);
+  const [, kind, method] = /^([^:]*):?(.*)$/.exec(param("first"));
+  const first = (mark, name) => go({ first: mark && `${mark}:${name || names[0][0]}`, page: null });
+  const marks = [["", "anything"], ...Object.entries(MARKS).map(([name, [, text]]) => [name, text])];
+  return form(() => { go({ word: byId("word").value.trim(), page: null }); byId("word").blur(); },
     make("label", {}, "Words", make("input", { id: "word", type: "search", value: param("word"), maxlength: 200, placeholder: "two dogs", autocomplete: "off" })),
-    choice("Right", "right", methods, param("right")), choice("wrong", "wrong", methods, param("wrong")),
-    choice("within", "cut", [["1", "rank 1"], ["5", "ranks 1–5"], ["10", "ranks 1–10"]], param("cut", "1"), "1"),
-    make("fieldset", {}, make("label", {}, "First item of", names), make("label", {}, "is", marks)),
+    choice("Right", "right", [["", "any"], ...names]), choice("wrong", "wrong", [["", "any"], ...names]),
+    choice("within", "cut", [["1", "rank 1"], ["5", "ranks 1–5"], ["10", "ranks 1–10"]], "1"),
+    make("fieldset", {}, make("label", {}, "First item of", select({}, names, method, (name) => first(kind, name))), make("label", {}, "is", select({}, marks, kind, (mark) => first(mark, method)))),
     link({ word: null, right: null, wrong: null, first: null, cut: null, sort: null, descending: null, page: null }, {}, "Reset"));
 };
 
+const ranges = () => [...about.bounds, Infinity].map((bound, i) => [i ? about.bounds[i - 1] + 1 : 1, bound]);
+
 /** The histogram of a method's ranks: one bar for each range. */
-const bars = (counts, bounds, most) => {
-  const names = counts.map((_, i) => (i ? `${bounds[i - 1] + 1}${i < bounds.length ? (bounds[i] > bounds[i - 1] + 1 ? `–${bounds[i]}` : "") : " and more"}` : "1"));
-  const label = counts.map((count, i) => `rank ${names[i]}: ${count.toLocaleString("en")}`).join("; ");
-  return make("td", { title: label.replaceAll("; ", "\n") }, shape("svg", { class: "bars", viewBox: "0 0 70 20", preserveAspectRatio: "none", role: "img", "aria-label": label },
-    counts.map((count, i) => {
-      const height = most ? (19 * count) / most + (count > 0) : 0;
+const bars = (counts, most) => {
+  const names = ranges().map(([low, high]) => (low === high ? low : high === Infinity ? `${low} and more` : `${low}–${high}`));
+  const label = counts.map((number, i) => `rank ${names[i]}: ${count(number)}`).join("\n");
+  return make("span", { title: label }, shape("svg", { class: "bars", viewBox: "0 0 70 20", preserveAspectRatio: "none", role: "img", "aria-label": label },
+    counts.map((number, i) => {
+      const height = most ? (19 * number) / most + (number > 0) : 0;
       return shape("rect", { x: 10 * i + 0.5, y: 20 - height, width: 9, height, class: i === counts.length - 1 ? "far" : "near" });
     })));
 };
 
-const summary = ({ methods, bounds }) => {
+const summary = (methods) => {
   const most = Math.max(...methods.flatMap((one) => one.histogram));
-  const judged = methods.some((one) => "judged_r1" in one);
-  const value = (number) => make("td", {}, number === null || number === undefined ? "–" : number.toFixed(2));
-  const head = ["Method", "R@1", "R@5", "R@10", judged && "R@1 with judged", "Ranks 1 · –5 · –10 · –20 · –50 · –100 · more"].filter(Boolean);
-  return table(head.map((text, i) => make("th", { scope: "col", class: i ? "" : "first" }, text)),
-    methods.map((one) => make("tr", {}, make("th", { scope: "row", class: "first" }, one.name), value(one.r1), value(one.r5), value(one.r10), judged && value(one.judged_r1), bars(one.histogram, bounds, most))),
-    { class: "sheet-table facts-table", "aria-label": "Recall of the filtered queries" });
+  const recall = (title, key) => [title, (one) => one[key]?.toFixed(2) ?? "–"];
+  const axis = make("span", { class: "axis" }, ranges().map(([, high], i) => make("span", {}, high === Infinity ? "more" : i ? `–${high}` : "rank 1")));
+  return table("Recall of the filtered queries", [["Method", (one) => one.name], recall("R@1", "r1"), recall("R@5", "r5"), recall("R@10", "r10"),
+    ...(methods.some((one) => "judged_r1" in one) ? [recall("R@1 with judged", "judged_r1")] : []), [axis, (one) => bars(one.histogram, most)]], methods, "facts-table");
 };
 
-const sorted = (key, text) => {
-  const is = param("sort", "row") === key;
-  const down = param("descending") === "1";
-  return make("th", { scope: "col", class: key === "row" ? "first" : "", "aria-sort": is ? (down ? "descending" : "ascending") : "none" },
-    make("button", { type: "button", onclick: () => go({ sort: key === "row" ? null : key, descending: is && !down ? 1 : null, page: null }) }, text, is ? (down ? " ↓" : " ↑") : ""));
+const rank = (name) => (row) => {
+  const [own, judged, first] = ["rank", "judged", "first"].map((kind) => row[`${kind}_${name}`]);
+  return [make("span", { class: own === 1 && "one-true" }, count(own), " ", first && mark(first)), judged && judged < own && make("small", {}, `judged ${judged}`)];
 };
 
-const rankCell = (row, name) => {
-  const rank = row[`rank_${name}`];
-  const judged = row[`judged_${name}`];
-  const better = judged !== null && judged !== undefined && judged < rank;
-  return make("td", { class: rank === 1 ? "one-true" : "" }, rank.toLocaleString("en"), " ", row[`first_${name}`] && mark(row[`first_${name}`]), better && make("small", {}, `judged ${judged}`));
-};
-
-const showQueries = async (place) => {
+const showQueries = async (place, whole = false) => {
   const asked = filters();
-  const found = await json(asks("queries", { ...asked, page: param("page", "0"), size: SIZE }));
-  if (!found.warm && !found.fault) setTimeout(() => RENDER[param("view")] || document.activeElement?.id === "word" || show(), 800); // The files are still read.
-  const names = methodNames();
-  const objects = found.rows.some((row) => "objects" in row);
-  const head = [sorted("row", asked.way === "t2i" ? "Caption" : "Image"), ...names.map((name) => sorted(`rank:${name}`, name)),
-    sorted("spread", "differ"), sorted("positives", "true items"), sorted("words", "words"), objects && sorted("objects", "objects")];
-  const rows = found.rows.map((row) => make("tr", {},
-    make("td", { class: "first" }, link({ view: "query", row: row.row }, { class: "open" }, asked.way === "i2t" && thumb(row.row), make("span", {}, row.text))),
-    names.map((name) => rankCell(row, name)),
-    make("td", {}, `×${(Math.max(...names.map((name) => row[`rank_${name}`])) / Math.min(...names.map((name) => row[`rank_${name}`]))).toFixed(1)}`),
-    make("td", {}, row.positives), make("td", {}, row.words), objects && make("td", {}, row.objects)));
-  place(found.fault && make("p", { class: "fault", role: "alert" }, found.fault), filterForm(), summary(found), table(head, rows, { "aria-label": "Queries" }), pager(found.total, SIZE, "queries", asked), legend(),
-    make("p", { class: "note" }, "A rank is that of the first annotated item. The sign behind a rank tells what the method's first item is. ",
-      make("kbd", {}, "/"), " words, ", make("kbd", {}, "↑↓"), " rows, ", make("kbd", {}, "Enter"), " open, ", make("kbd", {}, "[ ]"), " pages, ", make("kbd", {}, "1 2 3"), " views, ", make("kbd", {}, "w"), " direction"));
+  const found = await json(asks("queries", { ...asked, page: param("page", "0"), size: SIZE, whole }));
+  if (whole && document.activeElement?.id === "word") return; // A text that is not sent yet stays.
+  const number = (title, key) => [title, (row) => row[key], key];
+  const columns = [
+    [asked.way === "t2i" ? "Caption" : "Image", (row) => link({ view: "query", row: row.row }, { class: "open" }, asked.way === "i2t" && picture(row.row), make("span", {}, row.text)), "row"],
+    ...methodNames().map((name) => [name, rank(name), `rank_${name}`]),
+    ["differ", (row) => `×${row.spread.toFixed(1)}`, "spread"], number("true items", "positives"), number("words", "words"),
+    ...(found.rows.some((row) => "objects" in row) ? [number("objects", "objects")] : [])];
+  place(filterForm(), summary(found.methods), table("Queries", columns, found.rows), pager(found.total, SIZE, "queries", asked), legend(),
+    note("A rank is that of the first annotated item. The sign behind a rank tells what the method's first item is. ",
+      keys("/", "words,", "↑↓", "rows,", "Enter", "open,", "[ ]", "pages,", "1 2 3", "views,", "w", "direction")));
+  if (found.rows.some((row) => !(`first_${methodNames()[0]}` in row))) await showQueries(place, true); // The first answer does not wait for large files.
 };
 
 // --- Showing the state ------------------------------------------------------------------------------
@@ -162,9 +161,9 @@ export const show = async () => {
   const place = (...parts) => { if (mine === turn) byId("view").replaceChildren(...parts.flat().filter(Boolean)); };
   try {
     about ??= await json("/explore/about");
-    byId("about").textContent = `${about.dataset}, ${about.split}: ${about.images.toLocaleString("en")} images, ${about.captions.toLocaleString("en")} captions, ${about.methods.length} methods`;
-    await RENDER[view](place);
+    byId("about").textContent = `${about.dataset}, ${about.split}: ${count(about.images)} images, ${count(about.captions)} captions, ${about.methods.length} methods`;
     say("");
+    await RENDER[view](place);
   } catch (error) {
     if (mine === turn) say(error.message);
   }
@@ -174,7 +173,6 @@ export const say = (text) => {
   byId("status").textContent = text;
   byId("status").classList.toggle("hidden", !text);
 };
-export const renew = (facts) => { about = facts; };
 
 addEventListener("popstate", show);
 addEventListener("keydown", (event) => {
@@ -184,15 +182,15 @@ addEventListener("keydown", (event) => {
   }
   const rows = [...document.querySelectorAll(".open")];
   const press = (label) => document.querySelector(`.pager [aria-label^="${label}"]:not(:disabled)`)?.click();
-  const keys = {
+  const actions = {
     "/": () => byId("word")?.focus(), "[": () => press("Previous"), "]": () => press("Next"), w: () => turnTo(way() === "t2i" ? "i2t" : "t2i"),
     1: () => go({ view: null, page: null, row: null }), 2: () => go({ view: "unjudged", page: null }), 3: () => go({ view: "space", page: null }),
     Escape: () => param("view") === "query" && go({ view: null, row: null, why: null }),
     ArrowDown: () => rows[Math.min(rows.length - 1, rows.indexOf(document.activeElement) + 1)]?.focus(),
     ArrowUp: () => rows[Math.max(0, rows.indexOf(document.activeElement) - 1)]?.focus(),
   };
-  if (!keys[event.key] || (event.key.startsWith("Arrow") && !rows.length)) return;
+  if (!actions[event.key] || (event.key.startsWith("Arrow") && !rows.length)) return;
   event.preventDefault();
-  keys[event.key]();
+  actions[event.key]();
 });
 show();

@@ -2,53 +2,51 @@
 
 import { make } from "/page/dom.js";
 import { json } from "/page/service.js";
-import { about, asks, choice, go, link, methodNames, pager, param, pictureOf, renew, say, table, thumb, way } from "/page/explore.js";
+import { about, asks, choice, count, form, go, keys, link, methodNames, note, pager, param, picture, renew, saved, say, select, table, way } from "/page/explore.js";
 
 const SIZE = 24;
 const NAME = "manymatch.annotator";
 
 // --- Not judged ---------------------------------------------------------------------------------------
 
-const KEYS = { y: true, n: false, s: null };
-const SAID = { y: "true", n: "false", s: "skipped" };
+const ANSWERS = { y: ["Yes", true, "true"], n: ["No", false, "false"], s: ["Skip", null, "skipped"] };
 
 const judge = async (card, key) => {
-  const annotator = localStorage.getItem(NAME) ?? "";
+  const [, relevant, word] = ANSWERS[key];
+  const annotator = localStorage.getItem(NAME);
   if (!annotator) { say("Write your name first: it stands beside each judgment."); document.querySelector("#annotator").focus(); return; }
-  const { image, caption } = card.dataset;
-  const body = JSON.stringify({ image: Number(image), caption: Number(caption), relevant: KEYS[key], annotator });
+  const body = JSON.stringify({ image: Number(card.dataset.image), caption: Number(card.dataset.caption), relevant, annotator });
   try {
     renew(await json("/explore/judgments", { method: "POST", headers: { "content-type": "application/json" }, body }));
-    say("");
   } catch (error) {
     say(error.message);
     return;
   }
-  card.dataset.said = SAID[key];
-  card.querySelector(".said").textContent = `You said: ${SAID[key]}`;
+  say("");
+  card.dataset.said = word;
+  card.querySelector(".said").textContent = `You said: ${word}`;
   const open = [...document.querySelectorAll(".pair")];
   (open.slice(open.indexOf(card) + 1).find((one) => !one.dataset.said) ?? card).focus();
   document.querySelector("#agreement").replaceChildren(...agreement());
 };
 
 const agreement = () => [
-  make("p", { class: "note" }, Object.entries(about.annotators).map(([name, count]) => `${name}: ${count.toLocaleString("en")} pairs`).join(", ") || "Nobody judged a pair here yet."),
-  ...about.agreement.map((one) => make("p", { class: "note" },
-    `${one.annotators.join(" and ")} agree on ${Math.round(100 * one.agreed)}% of ${one.pairs} pairs; Cohen's kappa ${one.kappa === null ? "is not defined, because both gave one answer only" : one.kappa.toFixed(2)}.`)),
+  note(Object.entries(about.annotators).map(([name, pairs]) => `${name}: ${count(pairs)} pairs`).join(", ") || "Nobody judged a pair here yet."),
+  ...about.agreement.map(({ annotators, agreed, pairs, kappa }) =>
+    note(`${annotators.join(" and ")} agree on ${Math.round(100 * agreed)}% of ${pairs} pairs; Cohen's kappa ${kappa === null ? "is not defined, because both gave one answer only" : kappa.toFixed(2)}.`)),
 ];
 
 const pairCard = (row) => {
-  const card = make("article", { class: "pair", tabindex: "0", "data-image": row.image, "data-caption": row.caption },
-    thumb(row.image, row.image_id), make("p", { class: "text" }, row.text),
-    make("p", { class: "note" }, `${row.methods} of ${about.methods.length} methods; a higher score than ${(100 * row.share).toFixed(1)}% of the annotated pairs. `,
-      link({ view: "query", row: way() === "t2i" ? row.caption : row.image }, {}, "Ranks")),
-    make("span", { class: "pick" }, [["y", "Yes"], ["n", "No"], ["s", "Skip"]].map(([key, text]) => make("button", { type: "button", title: `Key ${key}`, onclick: () => judge(card, key) }, text))),
-    make("p", { class: "said note" }));
-  card.addEventListener("keydown", (event) => {
-    if (!(event.key in KEYS) || event.ctrlKey || event.metaKey) return;
+  const press = (key) => make("button", { type: "button", title: `Key ${key}`, onclick: () => judge(card, key) }, ANSWERS[key][0]);
+  const typed = (event) => {
+    if (!(event.key in ANSWERS) || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     judge(card, event.key);
-  });
+  };
+  const card = make("article", { class: "pair", tabindex: "0", "data-image": row.image, "data-caption": row.caption, onkeydown: typed },
+    picture(row.image, true, { alt: row.image_id }), make("p", { class: "text" }, row.text),
+    note(`${row.methods} of ${about.methods.length} methods; a higher score than ${(100 * row.share).toFixed(1)}% of the annotated pairs. `, link({ view: "query", row: way() === "t2i" ? row.caption : row.image }, {}, "Ranks")),
+    make("span", { class: "pick" }, Object.keys(ANSWERS).map(press)), make("p", { class: "said note" }));
   return card;
 };
 
@@ -56,18 +54,17 @@ export const showPairs = async (place) => {
   const annotator = localStorage.getItem(NAME) ?? "";
   const asked = { way: way(), k: param("k", "1"), kind: param("kind", "new"), annotator };
   const found = await json(asks("unjudged", { ...asked, page: param("page", "0"), size: SIZE }));
-  const name = make("input", { id: "annotator", value: annotator, maxlength: 60, placeholder: "your-name", title: "Letters, digits and . _ -", autocomplete: "off", onchange: ({ target }) => { localStorage.setItem(NAME, target.value.trim()); go({}, true); } });
+  const named = ({ target }) => { localStorage.setItem(NAME, target.value.trim()); go({}, true); };
   place(make("h2", {}, "Does the caption fit the picture?"),
-    make("p", { class: "note" }, about.complete ? "Every true pair of this data set is known, so there is nothing to judge."
+    note(about.complete ? "Every true pair of this data set is known, so there is nothing to judge."
       : "Pairs that methods rank first and that nobody judged: what most methods agree on comes first, then high scores."),
-    make("form", { class: "filter", onsubmit: (event) => event.preventDefault() }, make("label", {}, "Annotator", name),
-      choice("Among the first", "k", ["1", "3", "5", "10"].map((k) => [k, k]), param("k", "1"), "1"),
-      choice("Pairs", "kind", [["new", "that nobody judged"], ["second", "that only others judged"]], param("kind", "new"), "new"),
-      make("span", { class: "note" }, make("kbd", {}, "y"), " yes ", make("kbd", {}, "n"), " no ", make("kbd", {}, "s"), " skip")),
+    form(() => {}, make("label", {}, "Annotator", make("input", { id: "annotator", value: annotator, maxlength: 60, placeholder: "your-name", title: "Letters, digits and . _ -", autocomplete: "off", onchange: named })),
+      choice("Among the first", "k", ["1", "3", "5", "10"].map((k) => [k, k]), "1"),
+      choice("Pairs", "kind", [["new", "that nobody judged"], ["second", "that only others judged"]], "new"),
+      make("span", { class: "note" }, keys("y", "yes", "n", "no", "s", "skip"))),
     make("div", { class: "pairs" }, found.rows.map(pairCard)), pager(found.total, SIZE, "unjudged", asked),
     make("h3", {}, "Judgments"), make("div", { id: "agreement" }, agreement()),
-    make("p", { class: "note" }, "They are in ", make("code", {}, `judgments/${about.dataset}.csv`), ". The next evaluation counts a pair as true or false as most annotators say. ",
-      make("a", { href: "/explore/judgments", download: "" }, "Save as CSV")));
+    note("Judgments are written to ", make("code", {}, `judgments/${about.dataset}.csv`), ". The next evaluation counts a pair as true or false as most annotators say."));
   document.querySelector(".pair")?.focus({ preventScroll: true });
 };
 
@@ -75,54 +72,50 @@ export const showPairs = async (place) => {
 
 const COLOURS = { image: "#3d8fe0", caption: "#dd7030" }; // seen on light and on dark
 
-const mapOf = async (method, tell) => {
-  if (!about.methods.find((one) => one.name === method).map) return make("p", { class: "note" }, "Scores without embeddings have no map.");
-  const points = new DataView(await (await fetch(asks("map", { method }))).arrayBuffer());
-  const count = points.byteLength / 4;
-  const canvas = make("canvas", { width: 1200, height: 900, tabindex: "0", role: "img", "aria-label": `The plane of ${method}: ${count} images and captions` });
-  const at = (i) => [10 + (1180 * points.getUint16(4 * i, true)) / 65535, 890 - (880 * points.getUint16(4 * i + 2, true)) / 65535];
-  const pen = canvas.getContext("2d");
-  pen.globalAlpha = Math.max(0.35, Math.min(0.85, 2000 / count));
-  const draw = (from, to, colour, size) => { pen.fillStyle = colour; for (let i = from; i < to; i += 1) { const [x, y] = at(i); pen.fillRect(x - size / 2, y - size / 2, size, size); } };
-  draw(about.images, count, COLOURS.caption, 3);
-  draw(0, about.images, COLOURS.image, 5);
+/** The map of a method; `tell` is called with the number of the item below the pointer. */
+const mapOf = async (method, tell, open) => {
+  if (!about.methods.find((one) => one.name === method).map) return note("Scores without embeddings have no map.");
+  const places = new DataView(await (await fetch(asks("map", { method }))).arrayBuffer());
+  const total = places.byteLength / 4;
+  const points = Array.from({ length: total }, (_, i) => [10 + (1180 * places.getUint16(4 * i, true)) / 65535, 890 - (880 * places.getUint16(4 * i + 2, true)) / 65535]);
   let last = -1;
-  const nearest = (event) => {
-    const box = canvas.getBoundingClientRect();
-    const [px, py] = [((event.clientX - box.left) * 1200) / box.width, ((event.clientY - box.top) * 900) / box.height];
-    let [best, distance] = [-1, 900];
-    for (let i = 0; i < count; i += 1) { const [x, y] = at(i); const d = (x - px) ** 2 + (y - py) ** 2; if (d < distance) [best, distance] = [i, d]; }
-    return best;
+  const point = ({ clientX, clientY, currentTarget }) => {
+    const box = currentTarget.getBoundingClientRect();
+    const [px, py] = [((clientX - box.left) * 1200) / box.width, ((clientY - box.top) * 900) / box.height];
+    const distance = (i) => (i < 0 ? 900 : (points[i][0] - px) ** 2 + (points[i][1] - py) ** 2);
+    const nearest = points.reduce((best, _, i) => (distance(i) < distance(best) ? i : best), -1);
+    if (nearest >= 0 && nearest !== last) tell((last = nearest));
   };
-  canvas.addEventListener("pointermove", (event) => {
-    const found = nearest(event);
-    if (found >= 0 && found !== last) { last = found; tell(found); }
-  });
-  canvas.addEventListener("click", () => last >= 0 && go(last < about.images ? { view: "query", way: "i2t", row: last, page: null } : { view: "query", way: null, row: last - about.images, page: null }));
-  return canvas;
+  const drawn = make("canvas", { width: 1200, height: 900, tabindex: "0", role: "img", "aria-label": `The plane of ${method}: ${total} images and captions`, onpointermove: point, onclick: () => last >= 0 && open(last) });
+  const pen = drawn.getContext("2d");
+  pen.globalAlpha = Math.max(0.35, Math.min(0.85, 2000 / total));
+  for (const [from, to, colour, size] of [[about.images, total, COLOURS.caption, 3], [0, about.images, COLOURS.image, 5]]) {
+    pen.fillStyle = colour;
+    for (const [x, y] of points.slice(from, to)) pen.fillRect(x - size / 2, y - size / 2, size, size);
+  }
+  return drawn;
 };
 
 export const showSpace = async (place) => {
-  const method = methodNames().includes(param("of")) ? param("of") : (about.methods.find((one) => one.map) ?? about.methods[0]).name;
+  const names = methodNames();
+  const method = names.includes(param("of")) ? param("of") : (about.methods.find((one) => one.map) ?? about.methods[0]).name;
   const asked = { way: way() };
   const found = await json(asks("hubs", { ...asked, page: param("page", "0"), size: SIZE }));
-  const told = make("div", { role: "status" }, make("p", { class: "note" }, "Point at the map to see an item; click to open it as a query."));
+  const told = make("div", { role: "status" }, note("Point at the map to see an item; click to open it as a query."));
+  const item = (i) => (i < about.images ? { side: "image", row: i } : { side: "caption", row: i - about.images });
   const tell = async (i) => {
-    const side = i < about.images ? "image" : "caption";
-    const one = await json(asks("item", { side, row: side === "image" ? i : i - about.images }));
-    told.replaceChildren(make("p", { class: "note" }, `${side} ${one.id}`), make("img", { src: pictureOf(one.image), alt: "" }), make("p", { class: "text" }, one.text));
+    const one = await json(asks("item", item(i)));
+    told.replaceChildren(note(`${item(i).side} ${one.id}`), picture(one.image), make("p", { class: "text" }, one.text));
   };
-  const dot = (name, text) => { const one = make("span", { class: "dot" }, text); one.style.setProperty("--dot", COLOURS[name]); return one; };
-  const names = methodNames();
-  const opens = (row) => link({ view: "query", way: way() === "t2i" ? "i2t" : null, row: row.row, page: null }, { class: "open" }, way() === "t2i" && thumb(row.row), make("span", {}, row.text));
-  const word = way() === "t2i" ? "images" : "captions";
-  place(make("form", { class: "filter", onsubmit: (event) => event.preventDefault() }, choice("The space of", "of", names.map((name) => [name, name]), method),
-    make("span", { class: "legend" }, dot("image", "images"), dot("caption", "captions")), make("span", { class: "note" }, "the two largest principal components; ", ["csv", "json"].flatMap((kind) => [make("a", { href: asks("map", { method, export: kind }), download: "" }, kind.toUpperCase()), " "]))),
-  make("div", { class: "space" }, await mapOf(method, tell), told),
-  make("h2", {}, `Hubs: ${word} in too many first tens`),
-  table(["Method", "skewness", "in no first ten", "most"].map((text, i) => make("th", { scope: "col", class: i ? "" : "first" }, text)),
-    found.methods.map((one) => make("tr", {}, make("th", { scope: "row", class: "first" }, one.name), make("td", {}, one.skewness.toFixed(2)), make("td", {}, `${one.never.toFixed(1)}%`), make("td", {}, one.most))), { class: "sheet-table facts-table", "aria-label": "Hubs of each method" }),
-  table([make("th", { scope: "col", class: "first" }, word === "images" ? "Image" : "Caption"), names.map((name) => make("th", { scope: "col" }, name))],
-    found.rows.map((row) => make("tr", {}, make("td", { class: "first" }, opens(row)), names.map((name) => make("td", {}, row[`tens_${name}`].toLocaleString("en"))))), { "aria-label": "First tens that have the item" }),
+  const open = ({ side, row }) => ({ view: "query", way: side === "image" ? "i2t" : null, row, page: null });
+  const dot = (name) => { const one = make("span", { class: "dot" }, `${name}s`); one.style.setProperty("--dot", COLOURS[name]); return one; };
+  const side = way() === "t2i" ? "image" : "caption";
+  const hub = ({ row, text }) => link(open({ side, row }), { class: "open" }, side === "image" && picture(row), make("span", {}, text));
+  place(form(() => {}, make("label", {}, "The space of", select({}, names.map((name) => [name, name]), method, (of) => go({ of }))),
+    make("span", { class: "legend" }, dot("image"), dot("caption")), make("span", { class: "note" }, "the two largest principal components"), saved("map", { method })),
+  make("div", { class: "space" }, await mapOf(method, tell, (i) => go(open(item(i)))), told),
+  make("h2", {}, `Hubs: ${side}s in too many first tens`),
+  table("Hubs of each method", [["Method", ({ name }) => name], ["skewness", (one) => one.skewness.toFixed(2)], ["in no first ten", (one) => `${one.never.toFixed(1)}%`], ["most", ({ most }) => count(most)]], found.methods, "facts-table"),
+  table("First tens that have the item", [[side === "image" ? "Image" : "Caption", hub], ...names.map((name) => [name, (row) => count(row[`tens_${name}`])])], found.rows),
   pager(found.total, SIZE, "hubs", asked));
 };

@@ -33,8 +33,9 @@ const describe = (name) => {
 
 const answers = (now, names, file, signal) => Promise.all(names.map(async (index) => {
   const description = describe(index);
+  const { items = Infinity } = served.find((one) => one.name === index) ?? {};
   try {
-    return { index, description, answer: await search(index, now, file, signal) };
+    return { index, description, items, answer: await search(index, now, file, signal) };
   } catch (error) {
     if (error.name === "AbortError") throw error;
     return { index, description, error: error.message };

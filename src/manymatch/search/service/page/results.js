@@ -85,7 +85,7 @@ const notes = ({ unknown, understood }) => {
   return unknown.length ? [make("p", { class: "note unknown", role: "status" }, `Not known to the model: ${unknown.join(", ")}`)] : [];
 };
 
-const column = ({ index, answer, error, description }) => {
+const column = ({ index, answer, error, description, items }) => {
   const head = make("header", {}, make("h2", {}, index), make("span", { class: "note" }, description));
   const section = make("section", { class: "column", "aria-label": `Results of ${index}`, "data-index": index }, head);
   if (error) {
@@ -104,7 +104,7 @@ const column = ({ index, answer, error, description }) => {
   const cards = make("ol", { class: results[0].text ? "cards texts" : "cards" }, results.map((result, i) => card(index, result, i + 1, words)));
   section.append(cutOff(index, results, cards, words), cards);
   const { k } = state();
-  if (results.length === k && k < MOST) {
+  if (results.length === k && k < Math.min(items, MOST)) {
     section.append(make("button", { type: "button", class: "more", onclick: () => go({ k: Math.min(MOST, 2 * k) }) }, "More results"));
   }
   return section;

@@ -112,6 +112,21 @@ const graph = (why) => {
   ];
 };
 
+/** A large picture, and a function that draws over the picture. `sources`: its address, and another one if there is no file. */
+export const canvas = (sources) => {
+  const frame = make("div", { class: "frame large" });
+  const image = make("img", { src: sources[0], alt: "" });
+  image.addEventListener("load", () => frame.style.setProperty("--ratio", image.naturalWidth / image.naturalHeight));
+  image.addEventListener("error", () => { if (sources[1]) image.src = sources[1]; }, { once: true });
+  frame.append(image);
+  const draw = (drawing) => {
+    frame.querySelector(".attention")?.remove();
+    frame.classList.toggle("drawn", drawing !== null);
+    if (drawing) frame.append(drawing);
+  };
+  return { frame, image, draw };
+};
+
 /** All that a method knows about the score. `draw` shows a drawing over the large picture, or none. */
 export const reasons = (why, picture, draw) => {
   const several = why.cosines.length * why.cosines[0].length > 1;
