@@ -275,14 +275,13 @@ def _steps(
         optimizer.step()
         totals.append(loss.detach())
 
-    step(moved[0])  # in which torch learns the order of the gradients
-    waits: Counter[str] = Counter()
-    started = time.perf_counter()
-    if device.type == "cuda":
-        waits = gpu_steps.waits(lambda: [step(batch) for batch in moved[1:]])
-        torch.cuda.synchronize(device)
-    else:
+    def others() -> None:
         for batch in moved[1:]:
             step(batch)
-    each = (time.perf_counter() - started) / len(moved[1:])
+
+    step(moved[0])  # in which torch learns the order of the gradients
+    waits: Counter[str] = Counter()
+    if device.type == "cuda":
+        waits = gpu_steps.waits(others)
+    each = seconds(others, device) / len(moved[1:])
     return {"losses": [float(total) for total in totals], "waits": dict(waits), "seconds": each}

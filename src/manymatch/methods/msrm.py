@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -174,7 +174,7 @@ class Hypergraph(nn.Module):
         super().__init__()
         size, last = settings.size, settings.hypergraph_layers - 1
         form = _ACTIVATIONS[settings.hypergraph_activation]
-        self.layers = nn.ModuleList(
+        self.layers: Any = nn.ModuleList(
             HypergraphConvolution(size, size, form[layer == last]) for layer in range(last + 1)
         )
         self.sharpness = PositiveScalar(settings.hypergraph_sharpness)

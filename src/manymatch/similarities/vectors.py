@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 
 def full_precision(vectors: Tensor) -> Tensor:
@@ -31,7 +30,6 @@ class _Unit(torch.autograd.Function):
         return units
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         units, lengths = ctx.saved_tensors
         along = (gradient * units).sum(-1, keepdim=True)

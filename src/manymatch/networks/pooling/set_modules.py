@@ -117,7 +117,8 @@ class PIENet(SetModule):
         self.norm = nn.LayerNorm(size)
 
     def _sets(self, local: Tensor, mask: Mask, globals: Given, boxes: Given) -> Sets:
-        return self.elements(*self.attention(local, mask), globals)
+        attended, attention = self.attention(local, mask)
+        return self.elements(attended, attention, globals)
 
     def elements(self, attended: Tensor, attention: Tensor, globals: Given) -> Sets:
         """The set of what the attention gives, `attended (n, K, W)` and its weights `(n, K, R)`."""
