@@ -11,9 +11,9 @@ costliest kernels are written to one JSON file, which can be sent to the authors
 1. For each method at the size of the papers (see `training_step.py`) and for some presets with a
    BERT, a CNN and AdamP (see `gpu_steps.py`): float32, TF32 and bfloat16 against the CPU, waits in
    three steps, milliseconds, kernels, the part of the time in which the GPU works, memory.
-2. Training, validation and evaluation with the project's own commands on made-up shards, with the
-   features in each place (see `gpu_epochs.py`), the loader alone, features of pictures.
-3. With two GPUs, a step of two processes against a step of one.
+2. Training and validation on made-up shards, with the features in each place and with batches in
+   parts (see `gpu_epochs.py`), the loader alone, search, evaluation, features of pictures.
+3. With two GPUs, three steps of two processes against those of one, and their waits.
 4. A step whose parts are compiled by `training.compile: true`.
 
 Without a GPU everything runs on the CPU, and what only a GPU has is left out.

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -20,16 +21,19 @@ import pyarrow.parquet as pq
 import torch
 from data_path import Place
 from gpu_steps import COMPARED, Lines, drop_nothing
+from search_scan import made_up, untrained
 from torch import distributed, multiprocessing, nn
 from torch.nn.parallel import DistributedDataParallel
 from training_step import METHODS_OF_IMAGES, built, made_up_words, published
 
+import manymatch
 from manymatch.batch.batch import Batch
 from manymatch.config.preset import Preset
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.experiments.costs.timing import seconds
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.embed import inference
+from manymatch.search.scan.scanner import Scanner
 from manymatch.shards.read import batches
 from manymatch.training.data import Data, TrainingBatches, ValidationBatches
 from manymatch.training.loop import Losses
@@ -80,18 +84,26 @@ def checks(
         for place in options.places:
             work = partial(epochs, name, place, images, folder, device)
             yield f"{name}, features {place}", work
+    if device.type == "cuda" and known:
+        parts = partial(epochs, known[0], options.places[0], images, folder, device, accumulate=2)
+        yield f"{known[0]}, 2 parts a batch", parts
     for place in options.places:
         yield f"loader, features {place}", partial(loader_rate, shards, place, images, device)
-    if options.processes > 1:
-        several = partial(together, known[0], options.processes, shards)
-        yield f"{options.processes} processes", several
+    if options.processes > 1 and known:
+        several = next((name for name in METHODS if name in known), known[0])
+        work = partial(together, several, options.processes, shards, min(COMPARED, images))
+        yield f"{options.processes} processes", work
+    yield "search", partial(search, folder, device, 20 * options.stored)
     if device.type == "cuda":
         yield "evaluation of 5,000 images", partial(evaluation, "dive", 5000, device)
         yield "resnet152", partial(pictures, folder, device)
 
 
-def epochs(name: str, setting: str, images: int, folder: Path, device: torch.device) -> Lines:
-    """Train some epochs; the time of the last one, and its part in which the steps run."""
+def epochs(
+    name: str, setting: str, images: int, folder: Path, device: torch.device, accumulate: int = 1
+) -> Lines:
+    """Train some epochs; the time of the last one, and its part in which the steps run. With parts,
+    which are embedded twice, that part is that of steps without parts."""
     preset = published(name)
     training = preset.training.model_copy(
         update={
@@ -99,6 +111,7 @@ def epochs(name: str, setting: str, images: int, folder: Path, device: torch.dev
             "images_per_batch": images,
             "captions_per_image": 1,
             "features_in": setting,
+            "accumulate": accumulate,
             "logger": "csv",
         }
     )
@@ -192,38 +205,84 @@ def pictures(folder: Path, device: torch.device, count: int = 512) -> Lines:
     yield "pictures/s", len(places) / seconds(lambda: list(extractor.run(places)), device), "", None
 
 
-def together(name: str, processes: int, shards: Path) -> Lines:
-    """The relative difference of the loss that several processes compute from that of one."""
+def search(folder: Path, device: torch.device, items: int) -> Lines:
+    """Search a text among random sets of four elements, all scored on the device; the best items
+    against those of a scan on the CPU."""
+    model = untrained(folder / "model", "dive")
+    torch.manual_seed(0)
+    gallery, query = made_up(items, 4, 256, None), made_up(1, 4, 256, None)
+    (expected,) = Scanner(model, gallery).top(query, 10)
+    there = manymatch.load(folder / "model", device.type)
+    scanner = Scanner(there, gallery.to(device), resident=True)
+    (found,) = scanner.top(query, 10)
+    same = float((found.rows == expected.rows).mean())
+    yield "the same best items", same, "1", lambda share: share == 1
+    yield "a query, ms", 1e3 * seconds(lambda: scanner.top(query, 10), device), "", None
+
+
+def together(name: str, processes: int, shards: Path, images: int) -> Lines:
+    """Three steps of several processes, with `images` in each, against those of one: the largest
+    relative difference of each loss, and the waits of all steps but the first."""
     with tempfile.TemporaryDirectory() as folder:
-        multiprocessing.spawn(_rank, (processes, name, shards, folder), processes)
-        losses = [float(torch.load(path)) for path in sorted(Path(folder).glob("*.pt"))]
-    alone, *shared = losses
-    difference = max(abs(loss - alone) / abs(alone) for loss in shared)
-    yield "loss differs from one process's by", difference, "at most 1e-5", lambda x: x <= 1e-5
+        multiprocessing.spawn(_rank, (processes, name, shards, images, folder), processes)
+        alone = torch.load(Path(folder) / "alone.pt")
+        shared = [torch.load(path) for path in sorted(Path(folder).glob("rank-*.pt"))]
+    for step in range(gpu_steps.STEPS):
+        loss = alone["losses"][step]
+        difference = max(abs(one["losses"][step] - loss) / abs(loss) for one in shared)
+        measured = f"step {step + 1}: loss differs from one process's by"
+        yield measured, difference, "at most 1e-5", lambda x: x <= 1e-5
+    if torch.cuda.device_count() >= processes:
+        waits = sum((Counter(one["waits"]) for one in shared), Counter())
+        shown = ", ".join(f"{place} x {count}" for place, count in waits.most_common(2))
+        yield "waits after the first step", waits.total(), f"0 {shown}", lambda count: count == 0
+        yield "step, ms", 1e3 * max(one["seconds"] for one in shared), "", None
 
 
-def _rank(rank: int, world: int, name: str, shards: Path, folder: str) -> None:
-    """Write the loss of this process, and in the first one that of a process without others."""
-    vocabulary = made_up_words()
+def _rank(rank: int, world: int, name: str, shards: Path, images: int, folder: str) -> None:
+    """Write what the steps of this process gave, and in the first process those without others."""
     gpu = torch.cuda.device_count() >= world
     device = torch.device("cuda", rank) if gpu else torch.device("cpu")
-    losses = Losses(drop_nothing(built(published(name), vocabulary)).eval()).to(device)
-
-    def batch(images: int, *share: int) -> Batch:
-        stream = batches(shards, "train", vocabulary, images, rank=share[0], world=share[1])
-        return next(iter(stream)).to(device)
-
-    def total(terms: dict[str, torch.Tensor]) -> torch.Tensor:
-        return torch.stack(list(terms.values())).sum()
-
     if rank == 0:
-        alone = total(losses((batch(world * COMPARED, 0, 1),)))
-        torch.save(alone.detach().cpu(), f"{folder}/alone.pt")
+        torch.save(_steps(name, shards, device, world * images), f"{folder}/alone.pt")
     distributed.init_process_group(
         "nccl" if gpu else "gloo", f"file://{folder}/meeting", rank=rank, world_size=world
     )
-    model = DistributedDataParallel(losses, find_unused_parameters=losses.method.reads_graphs)
-    loss = total(model((batch(COMPARED, rank, world),)))
-    loss.backward()
-    torch.save(loss.detach().cpu(), f"{folder}/rank-{rank}.pt")
+    torch.save(_steps(name, shards, device, images, rank, world), f"{folder}/rank-{rank}.pt")
     distributed.destroy_process_group()
+
+
+def _steps(
+    name: str, shards: Path, device: torch.device, images: int, rank: int = 0, world: int = 1
+) -> dict[str, Any]:
+    """Some steps of process `rank` of `world` in float32, without dropout. The optimiser is SGD:
+    the first steps of Adam are equally long where a gradient is a rounding error."""
+    vocabulary, preset = made_up_words(), published(name)
+    losses = Losses(drop_nothing(built(preset, vocabulary)).train()).to(device)
+    losses.method.start_epoch(preset.training.epochs)
+    losses.method.start_step(preset.training.epochs)
+    unused = losses.method.reads_graphs
+    model = DistributedDataParallel(losses, find_unused_parameters=unused) if world > 1 else losses
+    optimizer = torch.optim.SGD(losses.parameters(), lr=0.01)
+    stream = batches(shards, "train", vocabulary, images, rank=rank, world=world, drop_last=True)
+    moved = [batch.to(device) for batch in islice(stream, gpu_steps.STEPS)]
+    totals: list[torch.Tensor] = []
+
+    def step(batch: Batch) -> None:
+        loss = torch.stack(list(model((batch,)).values())).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        totals.append(loss.detach())
+
+    step(moved[0])  # in which torch learns the order of the gradients
+    waits: Counter[str] = Counter()
+    started = time.perf_counter()
+    if device.type == "cuda":
+        waits = gpu_steps.waits(lambda: [step(batch) for batch in moved[1:]])
+        torch.cuda.synchronize(device)
+    else:
+        for batch in moved[1:]:
+            step(batch)
+    each = (time.perf_counter() - started) / len(moved[1:])
+    return {"losses": [float(total) for total in totals], "waits": dict(waits), "seconds": each}

@@ -154,10 +154,11 @@ def whole_queries(folder: Path, rounds: int) -> None:
 
 
 def untrained(folder: Path, method: str) -> Model:
-    settings = {"text": {"word_vectors": "learned"}} if method != "vsepp" else {}
+    learned = {"word_vectors": "learned"}
+    settings = {"vsepp": {}, "cora": learned}.get(method, {"text": learned})
     vocabulary = Vocabulary(Vocabulary.SPECIAL)
     built = build_method(method, settings, vocabulary=vocabulary, feature_width=8)
-    facts = {"extraction": {"backbone": "none"}, "parser": None}
+    facts = {"extraction": {"backbone": "none"}, "parser": "en_core_web_sm"}
     preset = Preset(method=method, features="lite0", model=settings)
     save_model(folder, built, preset, vocabulary, 8, **facts)
     return manymatch.load(folder, "cpu")

@@ -1,6 +1,7 @@
 """Searches of sets in a table of LanceDB, against the index in files and against all exact scores.
 
-    python benchmarks/search_table.py [--items 100000] [--cases 0 1 2] [--kinds crowded random]
+    python benchmarks/search_table.py [--items 100000] [--methods dive maxmatch vsepp]
+        [--kinds crowded random] [--flat 20]
 
 For each method and kind of vectors: the processor time of a query (median over 20), the share of
 the true ten best that a search finds, and the share of answers that are proven exact, for
@@ -9,7 +10,8 @@ the true ten best that a search finds, and the share of answers that are proven 
 - `lance`: the same scan of a table's codes; `lance-ivf`: candidates by an index of vectors;
 - `engine flat`: what the engine offers without an index. One search for each vector of the query
   gives 1,024 items and the product of the last of them. By these products an unseen item has a
-  largest score (Fagin's threshold), and an answer is proven if its tenth score is higher.
+  largest score (Fagin's threshold), and an answer is proven if its tenth score is higher. `--flat`
+  is the number of queries; methods whose score reads more than `vectors` are left out.
 
 Then bytes, and the processor time of a build, of opening, and of an update of 1% of the items. The
 vectors of `crowded` items lie around 2,000 centres, and their queries are items with noise; those
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -27,7 +30,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from measuring import arguments, clocks
+from measuring import arguments, clocks, peak_gib
 from search_scan import BLOCK, made_up, untrained
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -46,7 +49,8 @@ from manymatch.search.scan.codes import Codes
 from manymatch.search.scan.exact import ExactScores, single
 from manymatch.search.scan.scanner import Scanner
 
-CASES = [("smooth-Chamfer", "dive", 4), ("MaxMatch", "maxmatch", 4), ("cosine", "vsepp", 1)]
+SETS = ("dive", "maxmatch", "pvse")
+"""Methods of sets of 4 vectors; the other methods have one vector for an item."""
 SIZE, QUERIES, BEST, SEEN = 256, 20, 10, 1024
 ENGINES: tuple[Engine, Engine] = ("lance", "lance-ivf")
 Search = Callable[[int], tuple[np.ndarray, bool]]
@@ -54,25 +58,31 @@ Search = Callable[[int], tuple[np.ndarray, bool]]
 
 def main() -> None:
     options = arguments(
-        __doc__, items=100_000, cases=[*range(len(CASES))], kinds=["crowded", "random"]
+        __doc__,
+        items=100_000,
+        methods=["dive", "maxmatch", "vsepp"],
+        kinds=["crowded", "random"],
+        flat=QUERIES,
     )
-    for name, method, elements in (CASES[number] for number in options.cases):
+    for method in options.methods:
         for kind in options.kinds:
             with tempfile.TemporaryDirectory() as folder:
-                print(f"{name}, {kind}, K={elements}, D={SIZE}, {options.items:,} items")
-                case(Path(folder), method, elements, kind, options.items)
+                elements = 4 if method in SETS else 1
+                print(f"{method}, {kind}, K={elements}, D={SIZE}, {options.items:,} items")
+                case(Path(folder), method, elements, kind, options.items, options.flat)
+            print(f"  at most {peak_gib():.1f} GiB of memory until now")
 
 
-def case(folder: Path, method: str, elements: int, kind: str, items: int) -> None:
+def case(folder: Path, method: str, elements: int, kind: str, items: int, flat: int) -> None:
     torch.manual_seed(0)
     model = untrained(folder / "model", method)
-    gallery, queries = vectors(kind, items, elements)
-    stored = Stored(
-        folder, table_of([Entry(f"{row:08}.jpg") for row in range(items)]), arrays(gallery)
-    )
+    gallery, queries = (with_parts(one, method) for one in vectors(kind, items, elements))
+    arrays = {name: part.numpy() for name, part in gallery.parts().items()}
+    stored = Stored(folder, table_of([Entry(f"{row:08}.jpg") for row in range(items)]), arrays)
 
     def in_files() -> None:
-        np.save(folder / "vectors.npy", gallery.vectors.numpy())
+        for part, array in arrays.items():
+            np.save(folder / f"{part}.npy", array)
         blocks = (gallery.rows(slice(at, min(at + BLOCK, items))) for at in range(0, items, BLOCK))
         write_codes(folder / "codes", model, blocks, "images")
 
@@ -99,9 +109,16 @@ def case(folder: Path, method: str, elements: int, kind: str, items: int) -> Non
         scanner.top(queries.rows(slice(0, 1)), BEST)
         tell(name, partial(search, scanner, queries), best)
     assert form is not None
-    asked = [form.ask(query, 1.0) for query in single(queries)]
-    flat = current(str(folder / "lance"))
-    tell("engine flat", lambda row: by_thresholds(flat, asked[row], elements, truth[row]), best)
+    if flat and form.reads_vectors_alone:
+        asked, table = (
+            [form.ask(query, 1.0) for query in single(queries)],
+            current(str(folder / "lance")),
+        )
+        tell(
+            "engine flat",
+            lambda row: by_thresholds(table, asked[row], elements, truth[row]),
+            best[:flat],
+        )
     changed = all_rows % 100 == 0
     for engine in ENGINES:
         update = partial(write, folder / engine, model, stored, engine, changed)
@@ -124,12 +141,12 @@ def of(folder: Path, name: str) -> list[Path]:
     """The files of an index."""
     if name != "files":
         return [*(folder / name).rglob("*")]
-    return [folder / "vectors.npy", *(folder / "codes").iterdir()]
+    return [*folder.glob("*.npy"), *(folder / "codes").iterdir()]
 
 
 def tell(name: str, found: Search, best: list[np.ndarray]) -> None:
     """Print the time, the recall and the share of proven answers of a search."""
-    answers = [timed(partial(found, row)) for row in range(QUERIES)]
+    answers = [timed(partial(found, row)) for row in range(len(best))]
     pairs = zip(answers, best, strict=True)
     recall = np.mean([len({*rows} & {*true}) / BEST for ((rows, _), _), true in pairs])
     proven = np.mean([exact for (_, exact), _ in answers])
@@ -158,20 +175,23 @@ def vectors(kind: str, items: int, elements: int) -> tuple[Embeddings, Embedding
     if kind == "random":
         return made_up(items, elements, SIZE, None), made_up(QUERIES, elements, SIZE, None)
     centres = torch.randn(2000, SIZE)
-    parts = []
+    gallery = torch.empty(items, elements, SIZE)
     for at in range(0, items, BLOCK):
         n = min(BLOCK, items - at)
         middle = centres[torch.randint(len(centres), (n,))] + torch.randn(n, SIZE)
-        parts.append(normalize(middle[:, None] + 0.7 * torch.randn(n, elements, SIZE), dim=2))
-    gallery = torch.cat(parts)
+        block = middle[:, None] + 0.7 * torch.randn(n, elements, SIZE)
+        gallery[at : at + n] = normalize(block, dim=2)
     asked: Tensor = gallery[torch.randint(items, (QUERIES,))]
     asked = asked + 1.5 * torch.randn(QUERIES, 1, SIZE) / SIZE**0.5
     noise = 0.5 * torch.randn(QUERIES, elements, SIZE) / SIZE**0.5
     return Embeddings(gallery), Embeddings(normalize(asked + noise, dim=2))
 
 
-def arrays(gallery: Embeddings) -> dict[str, np.ndarray]:
-    return {"vectors": gallery.vectors.numpy()}
+def with_parts(items: Embeddings, method: str) -> Embeddings:
+    """The items with a Gaussian's variances, if the method has them."""
+    if method not in ("pcme", "msrm"):
+        return items
+    return replace(items, log_variance=torch.randn(len(items), SIZE) / 2 - 2)
 
 
 def write(

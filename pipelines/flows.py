@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -104,6 +105,24 @@ def index(
 
 
 @_flow()
+def shards(dataset: Name, features: Name, to: str, parts: Parts = 2, cluster: str = "") -> State:
+    """Make the shards of a data set part by part at the URL `to`, from its captions and scene
+    graphs. A machine keeps the features and shards of one part; `cluster` as for `prepare`."""
+    logger = progress()
+    command = f"manymatch shards {dataset} {features} --to {shlex.quote(to)}"
+    try:
+        from pipelines.parts import dividing
+
+        make = dividing(parts, cluster, lambda stage: True)
+        with ended_with_worker(logger.error), gpus.claimed(_queue(), logger.info) as visible:
+            make(Stage("shards", command, (), ()), visible)
+    except ManyMatchError as error:
+        logger.error("%s", error)
+        return Failed(message=str(error))
+    return Completed(message=f"{parts} parts are at {to}")
+
+
+@_flow()
 def train(preset: Name, dataset: Name = "scenes", overrides: Overrides = "") -> State:
     """Train and evaluate one preset, `presets/DATASET/PRESET.yaml`.
 
@@ -164,17 +183,14 @@ def _run(
         model: data set and preset that `params.yaml` must name.
         parts, cluster: as for `prepare`.
     """
-    logger, context = progress(), FlowRunContext.get()
-    # The queue from which a worker took the present run.
-    queue = context.flow_run.work_queue_name if context and context.flow_run else None
-    select = partial(_selected, choose)
+    logger, select = progress(), partial(_selected, choose)
     try:
         shared = sharing.shared(logger.warning)
         before = _divided(parts, cluster, overrides) if parts > 1 or cluster else None
         with (
             ended_with_worker(logger.error),
             _settled(overrides, model, select, logger.info) as made,
-            gpus.claimed(queue, logger.info) as visible,
+            gpus.claimed(_queue(), logger.info) as visible,
         ):
             stages = select(Path())
             environment = visible | (made.environment if made else {})
@@ -188,6 +204,12 @@ def _run(
         return Failed(message=states[-1].message)
     cached = sum(state.name == CACHED for state in states)
     return Completed(message=f"{len(states) - cached} stages ran, {cached} had not changed")
+
+
+def _queue() -> str | None:
+    """The queue from which a worker took the present run."""
+    context = FlowRunContext.get()
+    return context.flow_run.work_queue_name if context and context.flow_run else None
 
 
 def _divided(parts: int, cluster: str, overrides: Overrides) -> BeforeStage:

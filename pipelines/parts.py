@@ -39,8 +39,15 @@ LOCAL = {
 }
 
 
-def dividing(parts: int, cluster: str) -> Callable[[Stage, Mapping[str, str]], None]:
-    """A function to call before each stage: it makes the parts of a heavy stage that has to run.
+def has_to_run(stage: Stage) -> bool:
+    """Whether the stage is heavy and its outputs are not there."""
+    return stage.kind in HEAVY and not is_made(Path(), stage.name, pull=False)
+
+
+def dividing(
+    parts: int, cluster: str, chosen: Callable[[Stage], bool] = has_to_run
+) -> Callable[[Stage, Mapping[str, str]], None]:
+    """A function to call before each stage: it makes the parts of a stage that is `chosen`.
 
     Args:
         parts: the number of parts.
@@ -62,7 +69,7 @@ def dividing(parts: int, cluster: str) -> Callable[[Stage, Mapping[str, str]], N
         ) from None
 
     def divide(stage: Stage, environment: Mapping[str, str]) -> None:
-        if stage.kind in HEAVY and not is_made(Path(), stage.name, pull=False):
+        if chosen(stage):
             divided.with_options(task_runner=runner(cluster, parts))(
                 stage.name, stage.command, parts, {} if cluster else dict(environment)
             )

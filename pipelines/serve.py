@@ -31,7 +31,7 @@ from prefect.settings import get_current_settings
 from prefect.workers.process import ProcessWorker
 
 from manymatch.util.errors import ConfigError, ManyMatchError
-from manymatch.util.progress import say
+from manymatch.util.progress import say, working
 from pipelines import experiment, gpus, password, process
 from pipelines.alerts import VARIABLE, set_alerts
 from pipelines.artifacts import LAYOUT, REPORT_URL
@@ -117,10 +117,11 @@ def serve() -> None:
     experiment.remove_left()
     secret = password.settled(here.password)
     try:
-        _start_servers(here, secret)
-        asyncio.run(_prepare(new_worker=WORKER in new))
-        _start(here, WORKER, [*_WORK, "--name", WORKER_NAME])
-        deploy()
+        with working("start the service"):
+            _start_servers(here, secret)
+            asyncio.run(_prepare(new_worker=WORKER in new))
+            _start(here, WORKER, [*_WORK, "--name", WORKER_NAME])
+            deploy()
     except BaseException:
         for name in new:
             here.started.end(name)

@@ -92,9 +92,15 @@ def run_stage(name: str, tell: Callable[[str], None], environment: Mapping[str, 
         StageFailed: the stage ended with an error.
     """
     command = ["dvc", "--wait-for-lock", "repro", "--single-item", name]
+    errors: list[str] = []
+
+    def sorted_out(line: str) -> None:
+        (errors.append if line.startswith("ERROR: ") else tell)(line)
+
     while not is_unchanged(Path(), name):
         killed_dvc.mend(Path())
-        code, output = process.run(command, tell, environment)
+        errors.clear()
+        code, output = process.run(command, sorted_out, environment)
         if code == 0:
             if any("is cached - skipping run" in line for line in output):
                 return (
@@ -102,7 +108,9 @@ def run_stage(name: str, tell: Callable[[str], None], environment: Mapping[str, 
                 )
             return _UNCHANGED if any("didn't change, skipping" in line for line in output) else None
         users = sorted({int(match[1]) for line in output if (match := _BUSY.match(line))})
-        if not users:
+        if not users:  # else DVC calls a busy file a failure
+            for line in errors:
+                tell(line)
             shown = "\n".join([line for line in output if not _DVC.match(line)][-_SHOWN:])
             raise StageFailed(
                 f"{name} failed (exit code {code}). Its last lines:\n{shown}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import multiprocessing.util
 import os
@@ -13,6 +14,7 @@ from pathlib import Path
 import left_processes
 import long_tests
 import pytest
+import typer.main
 import warm_commands
 from filelock import FileLock
 from workspace import Workspace, make_workspace, stages_run
@@ -21,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 LONGEST = ("service", "committed", "new_workspace", "finished")
 """The fixtures whose tests take longest. While tests of `committed` make `finished`, those of
 `new_workspace` run, which do not wait for it."""
+typer.main.get_command = functools.cache(typer.main.get_command)  # most of a faulty command's time
 gc.disable()  # an import makes objects that stay; the search for others takes a sixth of its time
 
 

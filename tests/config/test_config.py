@@ -139,6 +139,7 @@ def test_a_faulty_override_is_one_line(tmp_path, overrides, message):
     [
         {},
         {"compile": False, "exchange": "bfloat16", "shared_statistics": True},
+        {"deterministic": True, "features_in": "memory"},
         {"compile": True, "checkpoint_every": {"epochs": 2}, "strategy": "ddp", "logger": "csv"},
     ],
 )

@@ -24,8 +24,8 @@ class Made:
     def relevance(self, raw):
         return self.extra
 
-    def parser(self, raw):
-        return None
+    def metadata(self, raw):
+        return {}
 
 
 def row(image="a", number=0, split="train", text="a cat sits", **other):

@@ -2,15 +2,10 @@
 
 import json
 import re
-import shlex
-import socket
 
-import httpx
 import pytest
 import warm_commands
 from PIL import Image
-from waiting import ready
-from workspace import kill
 
 from manymatch.reporting.readme import update_pages
 
@@ -117,18 +112,10 @@ def test_the_pages_show_the_committed_results(root, tmp_path):
 
 @pytest.mark.slow
 def test_a_trained_model_is_used_as_the_pages_say(root, finished):
-    """The pages `library` and `search`, and a new user's way in the README: the trained model in
-    Python, an index, a search, the service. Commands run in one process, programs in another."""
-    use = (root / "README.md").read_text().split("## Use")[1].split("## Results")[0]
-    lines = [line[4:].split("  #")[0].rstrip() for line in use.splitlines() if line[:4] == "    "]
-    program = [line for line in lines if re.match(r"import |\w+ = |model\.", line)]
-    *commands, serve = [line for line in lines if re.match("manymatch (index|search|serve)", line)]
-    assert len(program) == 5 and [line.split()[1] for line in commands] == ["index", "search"]
+    """The pages `library` and `search`: the trained model in Python, an index, a search. Commands
+    run in one process, programs in another."""
     page = root / "docs" / "search.md"
     outputs = run_commands(finished, page).split("> manymatch ")
-    # The README's commands are the first of the page.
-    for command, output in zip(commands, outputs[1:], strict=False):
-        assert output.startswith(command.removeprefix("manymatch "))
     assert outputs[2].count(".jpg") == 5
 
     for name, colour in (("a.jpg", "red"), ("b.png", "blue")):
@@ -136,20 +123,8 @@ def test_a_trained_model_is_used_as_the_pages_say(root, finished):
     finished.run(
         *(str(warm_commands.spawn()), "-c"),
         "import sys\nfor program in sys.argv[1:]:\n    exec(program, {})",
-        "\n".join([*program[:-1], f"assert {program[-1]}.shape == (2, 1)"]),
         "\n".join([*blocks(root / "docs" / "library.md", "python"), LIBRARY]),
         "".join(blocks(page, "python")) + "assert len(answer.results) == 5 and answer.exact",
     )
-
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    service = finished.start(*shlex.split(serve), "--port", str(port))
-    try:
-        transport = httpx.HTTPTransport(retries=8)  # while the service starts
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", transport=transport) as client:
-            ready(client)
-            answer = client.get("/search", params={"q": "a red bird", "k": "5"}).json()
-        assert len(answer["results"]) == 5 and answer["exact"]
-    finally:
-        kill(service, finished)
-        finished.run("git", "clean", "-fdq")  # other tests use this workspace
+    finished.run("git", "clean", "-fdq")  # other tests use this workspace
+    finished.run("git", "clean", "-fdqx", "scenes.index")

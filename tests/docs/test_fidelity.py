@@ -92,11 +92,11 @@ def test_every_reproduced_preset_says_what_its_paper_leaves_open():
         "baselines": ("vsepp", "vse_infinity", "pvse", "pcme"),
     }
     assert stated.keys() == sections.keys()
+    presets = {path: read_preset(path) for path in (ROOT / "presets").glob("*/*.yaml")}
     for paper, methods in stated.items():
         patterns = re.findall(r"`([^` ]+/[^` ]+)`", sections[paper])
         listed = {path for pattern in patterns for path in ROOT.glob(f"presets/{pattern}.yaml")}
-        for path in (ROOT / "presets").glob("*/*.yaml"):
-            preset = read_preset(path)
+        for path, preset in presets.items():
             if preset.setting == "reproduced" and preset.method in methods:
                 assert path in listed, path
                 assert "leaves open, and what is taken: docs/fidelity.md" in path.read_text(), path
@@ -138,12 +138,18 @@ def defined(body):
 
 def has_key(file, key):
     """Whether a YAML file has the dotted key `key`."""
-    value: Any = yaml.safe_load(file.read_text(encoding="utf-8"))
+    value: Any = content(file)
     for part in key.split("."):
         if not isinstance(value, dict) or part not in value:
             return False
         value = value[part]
     return True
+
+
+@cache
+def content(file):
+    """The content of a YAML file."""
+    return yaml.safe_load(file.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("place", ["gone.py", "gpo.py:Gone", "gpo.py:GPO.gone"])

@@ -12,12 +12,12 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tarfile
 
 import httpx
 import numpy as np
 import pytest
+import warm_commands
 from chromium import CHROMIUM
 from PIL import Image
 from waiting import ready
@@ -58,7 +58,7 @@ def _shot(address):
 
 
 def test_the_picture_of_the_readme_is_made_again(root, photographs):
-    command = [sys.executable, "-m", "manymatch", "demo", photographs, "--port", "0"]
+    command = [warm_commands.folder() / "manymatch", "demo", photographs, "--port", "0"]
     with subprocess.Popen([*command, "--no-browser"], stderr=subprocess.PIPE, text=True) as process:
         said = (re.search(r"http://\S+", line) for line in process.stderr)
         address = next(found[0] for found in said if found).rstrip("/")

@@ -1,6 +1,7 @@
 """Sample queries: what they show and how it is marked."""
 
 import base64
+import json
 
 import numpy as np
 import torch
@@ -10,7 +11,7 @@ from manymatch.batch.scene_graph import SceneGraph
 from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.ranking.ranks import Direction, Ranking
-from manymatch.evaluation.samples import draw_queries, sample_queries, worst_queries
+from manymatch.evaluation.samples import draw_queries, sample_queries
 from manymatch.shards.sample import Sample
 
 INDEX = torch.tensor([0, 0, 1, 2])
@@ -98,15 +99,24 @@ def test_drawn_queries_depend_on_the_seed_alone():
     assert len({str(draw_queries(9, 9, 2, seed)) for seed in range(9)}) > 1
 
 
-def test_the_worst_captions_come_first_with_their_own_images():
+def test_of_own_data_all_hardest_captions_and_near_duplicates_are_shown():
+    groups = [
+        [["c", "test"], ["a", "test"]],
+        [["x", "train"], ["y", "train"]],
+        [["x", "train"], ["b", "test"]],
+    ]
+    known = json.dumps({"copies": 3, "crossing": 1, "groups": groups})
     ranking = _ranking()
     t2i = Direction(torch.tensor([2, 1, 3, 3]), ranking.t2i.items, ranking.t2i.scores)
     judged = Judgments(torch.tensor([[0, 2], [1, 1]]), True)
-    worst = worst_queries(Ranking(ranking.i2t, t2i), INDEX, judged, _stored, 3).captions
-    assert [(query.id, query.rank, query.image_id) for query in worst] == [
-        ("b0", 3, "b"),
-        ("c0", 3, "c"),
-        ("a0", 2, "a"),
-    ]
-    assert [item.mark for item in worst[0].retrieved] == ["true", "own"]
-    assert worst[1].thumbnail is None and worst[2].thumbnail
+    shown = sample_queries(
+        Ranking(ranking.i2t, t2i), INDEX, judged, _stored, 1, ["a", "b", "c"], duplicates=known
+    )
+    assert len(shown.captions) == 4  # all
+    by_id = {query.id: query for query in shown.captions}
+    assert (by_id["b0"].rank, by_id["b0"].image_id, by_id["c0"].thumbnail) == (3, "b", None)
+    assert [item.mark for item in by_id["b0"].retrieved] == ["true", "own"]
+    found = shown.near_duplicates
+    assert (found.copies, found.crossing) == (3, 1)
+    assert [[one.image_id for one in group] for group in found.groups] == [["c", "a"], ["x", "b"]]
+    assert found.groups[0][1].thumbnail and found.groups[1][0].thumbnail is None

@@ -29,7 +29,7 @@ from manymatch.util.files import sha256
 
 ROOT = Path(__file__).parents[2]
 
-KINDS = pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5", "hdf5"])
+KINDS = pytest.mark.parametrize("kind", ["npy", "npz", "safetensors", "h5", "hdf5", "pt"])
 
 
 @KINDS
@@ -68,6 +68,38 @@ def test_rows_in_another_order_with_their_ids(files, kind):
         caption_ids=files.folder / "t.npy",
     )
     assert values == expected(files.table)
+
+
+@pytest.mark.parametrize("way", ["i2t", "t2i"])
+def test_scores_of_mteb_s_tasks_in_both_directions(files, way):
+    sides = ((IMAGES, TEXTS), (TEXTS, IMAGES))[way == "t2i"]
+    table = files.table if way == "i2t" else files.table.T
+    order = np.random.default_rng(4).permutation(len(sides[1]))
+    scores = {
+        query: {sides[1][item]: float(row[item]) for item in order}
+        for query, row in reversed([*zip(sides[0], table, strict=True)])
+    }
+    path = files.folder / "scenes-pairs_predictions.json"
+    meta = {"model_name": "their/model", "revision": None}
+    path.write_text(json.dumps({"mteb_model_meta": meta, "default": {"test": scores}}))
+    assert score_of(files, scores=str(path)) == expected(files.table)
+
+
+def test_tensors_of_torch_in_any_type_and_under_a_name(files):
+    tensors = [torch.from_numpy(array) for array in (files.images, files.texts)]
+    wanted = score_of(
+        files, images=files.made("i.pt", files.images), texts=files.made("t.npy", files.texts)
+    )
+    path = files.folder / "both.pt"
+    torch.save({"image": torch.nn.Parameter(tensors[0]), "text": tensors[1], "epoch": 3}, path)
+    assert score_of(files, images=f"{path}:image", texts=f"{path}:text") == wanted
+    half = [tensor.bfloat16() for tensor in tensors]
+    torch.save(half[0], files.folder / "half.pt")
+    rounded_texts = files.made("r.npy", half[1].float().numpy())
+    rounded_images = files.made("r2.npy", half[0].float().numpy())
+    assert score_of(files, images=f"{files.folder}/half.pt", texts=rounded_texts) == score_of(
+        files, images=rounded_images, texts=rounded_texts
+    )
 
 
 def test_embeddings_are_compared_as_asked(files):

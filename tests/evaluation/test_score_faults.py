@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from external_files import IMAGES, TEXTS, score, score_of
 from numpy.lib.format import write_array_header_2_0
 
@@ -44,7 +45,9 @@ def _faults(files):
         file["nothing"] = h5py.Empty("f4")
     with zipfile.ZipFile(files.folder / "words.npz", "w") as archive:
         archive.writestr("a.txt", "words")
+    _write_foreign(files)
     scores = {
+        **_FOREIGN,
         "zip.npy": "an archive of arrays, not one",
         "plain.npz": "not an archive of arrays",
         "words.npz": "words.npz:a.txt: not an array",
@@ -108,6 +111,53 @@ def _faults(files):
         "half": ({"images": images}, "either --scores, or"),
         "none": ({}, "either --scores, or"),
     }
+
+
+_FOREIGN = {
+    "code.pt": "more than tensors and plain data",
+    "words.pt": "words.pt: no tensor of plain numbers",
+    "sparse.pt": "sparse.pt: no tensor of plain numbers",
+    "expanded.pt": "fewer numbers than its shape .1000000, 1000000",
+    "mask.pt": "mask.pt: torch.bool are not real numbers",
+    "named.pt": r"several arrays: a, b. Name one as named\.pt:KEY",
+    "few.json": "few.json: scores of 2 of 45 pairs.*task DATASET-pairs-t2i",
+    "other.json": "'q1' and 'd1' are not an image and a caption",
+    "lines.json": r"'a\\nb' and 'd1' are not an image",
+    "splits.json": "several splits",
+    "metrics.json": "no scores of pairs.*metrics alone, such as CLIP_benchmark",
+    "nan.json": "nan.json: .*not valid JSON",
+    "cut.json": "cut.json: .*not valid JSON",
+    "deep.json": "more than 100 lists and objects",
+    "list.json": "no scores of pairs",
+    "no.json": "no such file",
+}
+"""Files of torch, mteb and CLIP_benchmark, and words of each fault."""
+
+
+def _write_foreign(files):
+    tensors = {
+        "code.pt": Path("x"),
+        "words.pt": ["a", "b"],
+        "sparse.pt": torch.eye(3).to_sparse(),
+        "expanded.pt": torch.ones(1).expand(10**6, 10**6),
+        "mask.pt": torch.ones(5, 9, dtype=torch.bool),
+        "named.pt": {"a": torch.ones(5, 9), "b": torch.ones(5, 9)},
+    }
+    for name, value in tensors.items():
+        torch.save(value, files.folder / name)
+    texts = {
+        "few.json": '{"default": {"test": {"i0": {"t0": 1.5, "t1": 2}}}}',
+        "other.json": '{"default": {"test": {"q1": {"d1": 1.5}}}}',
+        "lines.json": '{"default": {"test": {"a\\nb": {"d1": 1.5}}}}',
+        "splits.json": '{"default": {"test": {"i0": {"t0": 1}}, "dev": {"i0": {"t1": 1}}}}',
+        "metrics.json": '{"dataset": "x", "metrics": {"image_retrieval_recall@5": 0.5}}',
+        "nan.json": '{"default": {"test": {"i0": {"t0": NaN}}}}',
+        "cut.json": '{"default": {"test": {"i0": {"t0": 1.5, "t1',
+        "deep.json": '{"a":' * 200,
+        "list.json": "[[[[1, 2]]]]",
+    }
+    for name, text in texts.items():
+        (files.folder / name).write_text(text)
 
 
 def _noise():

@@ -34,13 +34,17 @@ def test_three_methods_are_compared_without_the_test_split(commands, checkout, w
     for name in read_index(shards).split("test").shards:
         (shards / name).unlink()
     best = compare.best_of("tiny", ["vsepp", "pcme", "dive", "cora"], 4, "lite0")
-    assert commands[0][-1] == "shards@tiny-lite0" and len(worked) == 3  # equal presets run once
-    (path,) = Experiment.paths(checkout.layout.reports)
-    result = Experiment.read(path)
+    # Equal presets run once, and the whole of the data is a run of both tables.
+    assert commands[0][-1] == "shards@tiny-lite0" and len(worked) == 3 * 3
+    curve, result = map(Experiment.read, Experiment.paths(checkout.layout.reports))
+    assert [point.settings["training.epochs"] for point in curve.points] == [4, 2, 1]
+    whole = next(point for point in result.points if point.label == best)
+    assert [run.metrics for run in curve.points[2].runs] == [run.metrics for run in whole.runs]
     assert (result.split, result.seeds) == ("validation", [0, 1, 2])
     assert best in ("vsepp", "pcme", "dive")
     said = capfd.readouterr()
     assert "95% interval" in said.out and f"{best} has the highest rsum" in said.err
+    assert f"{best} on parts of the captions" in said.err
 
 
 def test_a_stage_that_fails_is_one_line(commands, monkeypatch):

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from command_line import printed
 from made_sketches import CLASSES, UNSEEN, WIDTH, write_sketches
 from one_by_one import run_one_by_one
-from typer.testing import CliRunner
 
-from manymatch.cli import commands
 from manymatch.config.strict import validate
 from manymatch.experiments import sketch_training
 from manymatch.experiments.sketch_features import DataSettings, class_of, read_data
@@ -180,8 +179,7 @@ def test_the_command_trains_tests_and_writes(data, tmp_path, monkeypatch):
     (tmp_path / "made.yaml").write_text(yaml.safe_dump(experiment, sort_keys=False))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "params.yaml").touch()
-    outcome = CliRunner().invoke(commands.app, ["experiment", "made.yaml"], catch_exceptions=False)
-    assert outcome.exit_code == 0 and "SwAMP" in outcome.output
+    assert "SwAMP" in printed("experiment", "made.yaml")
     record = json.loads((tmp_path / "reports/sketches/made.json").read_text())
     assert record["classes"] == {"seen": 18, "unseen": 6}
     assert record["images"] == {"seen": 540, "unseen": 180}
@@ -206,8 +204,7 @@ def test_the_command_trains_tests_and_writes(data, tmp_path, monkeypatch):
     for unseen, seeds in ((UNSEEN[1:], "0"), (UNSEEN, "0")):
         experiment["data"] = data | {"unseen": unseen}
         (tmp_path / "made.yaml").write_text(yaml.safe_dump(experiment, sort_keys=False))
-        command = ["experiment", "made.yaml", "--seeds", seeds]
-        CliRunner().invoke(commands.app, command, catch_exceptions=False)
+        printed("experiment", "made.yaml", "--seeds", seeds)
     assert trained == [0, 0]
     again = json.loads((tmp_path / "reports/sketches/made.json").read_text())
     for before, after in zip(record["points"], again["points"], strict=True):

@@ -7,26 +7,11 @@ import shutil
 import hub_models
 import numpy as np
 import pytest
-from hub_models import PROCESSOR, built, extracted, gated, settings
+from hub_models import PROCESSOR, built, edit, extracted, gated, only_bin, settings
 from picture_place import Place
 
 from manymatch.networks.backbones import hub_model
 from manymatch.util.errors import ConfigError
-
-
-def edit(name, **changes):
-    """A fault: keys of a JSON file that are changed, or removed where the value is None."""
-
-    def damage(folder):
-        content = json.loads((folder / name).read_text()) | changes
-        content = {key: value for key, value in content.items() if value is not None}
-        (folder / name).write_text(json.dumps(content))
-
-    return damage
-
-
-def only_bin(folder):
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
 
 
 def outside(folder):

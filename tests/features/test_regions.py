@@ -1,14 +1,12 @@
 """Regions of a detector of transformers: its boxes, their crops, or one line."""
 
-import json
-
 import hub_detectors
 import hub_models
 import numpy as np
 import pytest
 import torch
 from hub_detectors import DETECTORS, built, processor_of, settings
-from hub_models import PICTURES, PROCESSOR
+from hub_models import PICTURES, PROCESSOR, edit, only_bin
 from picture_place import Place
 from PIL import Image
 
@@ -161,18 +159,6 @@ def test_the_store_has_boxes_and_says_from_what_it_is_made(tmp_path):
     }
 
 
-def change(name, **values):
-    def damage(folder):
-        content = json.loads((folder / name).read_text()) | values
-        (folder / name).write_text(json.dumps(content))
-
-    return damage
-
-
-def only_bin(folder):
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-
-
 def backbone_instead(folder):
     hub_models.save(folder)
 
@@ -182,16 +168,16 @@ FAULTS = [
     (only_bin, "pickle"),
     (backbone_instead, "'vit' is no detector"),
     (lambda folder: (folder / PROCESSOR).unlink(), "preprocessor_config.json"),
-    (change("config.json", model_type="own", auto_map={}), "code of its repository"),
-    (change("config.json", decoder_layers=3), "lack parts"),
-    (change("config.json", d_model="many"), "cannot be opened"),
-    (change(PROCESSOR, image_processor_type="ViTImageProcessor"), "image processor"),
-    (change(PROCESSOR, do_resize=False), "do_resize"),
-    (change(PROCESSOR, size={"height": 3}), "none of the forms"),
-    (change(PROCESSOR, size=[64, 64]), "none of the forms"),
-    (change(PROCESSOR, size={"height": 64, "width": 10**9}), "1..2048"),
-    (change(PROCESSOR, do_pad=True, pad_size={"height": 99, "width": 99}), "pad_size"),
-    (change(PROCESSOR, image_std=[0, 1, 1], do_normalize=True), "image_std"),
+    (edit("config.json", model_type="own", auto_map={}), "code of its repository"),
+    (edit("config.json", decoder_layers=3), "lack parts"),
+    (edit("config.json", d_model="many"), "cannot be opened"),
+    (edit(PROCESSOR, image_processor_type="ViTImageProcessor"), "image processor"),
+    (edit(PROCESSOR, do_resize=False), "do_resize"),
+    (edit(PROCESSOR, size={"height": 3}), "none of the forms"),
+    (edit(PROCESSOR, size=[64, 64]), "none of the forms"),
+    (edit(PROCESSOR, size={"height": 64, "width": 10**9}), "1..2048"),
+    (edit(PROCESSOR, do_pad=True, pad_size={"height": 99, "width": 99}), "pad_size"),
+    (edit(PROCESSOR, image_std=[0, 1, 1], do_normalize=True), "image_std"),
 ]
 
 

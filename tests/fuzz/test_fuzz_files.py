@@ -43,7 +43,7 @@ from manymatch.networks.torch_file import load_tensors
 from manymatch.util.errors import ManyMatchError
 from manymatch.util.images import read_image
 from manymatch.util.json_file import read_object
-from manymatch.util.json_stream import elements
+from manymatch.util.json_stream import elements, nested_numbers
 from manymatch.util.numpy_file import NpyRows, load_array
 from manymatch.util.parquet_file import open_table, read_table
 from manymatch.util.pickles import PickledArray, read_pickle
@@ -146,8 +146,10 @@ FORMATS = {
     "vectors.pkl": ("x.pkl", pickles, read_vectors, bytes),
     "tensors": ("x.pt", torches, load_tensors, bytes),
     "vectors.pt": ("x.pt", torches, read_vectors, bytes),
+    "scores.pt": ("x.pt", torches, read_scores, bytes),
     "JSON": ("x.json", jsons, read_object, bytes),
     "JSON stream": ("x.json", jsons, lambda path: list(elements(path, ["images"])), bytes),
+    "JSON numbers": ("x.json", jsons, lambda path: list(nested_numbers(path, 1)), bytes),
     "images": ("x.jpg", images, read_images, bytes),
     "lines": ("x.gz", lines, lambda path: list(numbered_lines(path)), bytes),
     "regions": ("x.tsv", tsvs, read_regions, bytes),

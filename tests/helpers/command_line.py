@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from _pytest.capture import CaptureResult
+from typer.testing import CliRunner
 
 from manymatch.cli import commands
 
@@ -50,3 +51,10 @@ def fails(
     assert len([line for line in lines if line.startswith("error: ")]) == 1
     assert lines[-1].startswith("error: ") and "Traceback" not in lines
     return lines[-1]
+
+
+def printed(*words: str) -> str:
+    """What the command prints on both streams, which must succeed."""
+    outcome = CliRunner().invoke(commands.app, words, catch_exceptions=False)
+    assert outcome.exit_code == 0, outcome.output
+    return outcome.output

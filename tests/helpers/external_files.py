@@ -47,6 +47,8 @@ class Files:
             np.savez(path, found=array)
         elif path.suffix == ".safetensors":
             save_file({"found": np.ascontiguousarray(array)}, path)
+        elif path.suffix == ".pt":
+            torch.save(torch.from_numpy(array.copy()), path)
         else:
             with h5py.File(path, "w") as file:
                 file["group/found"] = array

@@ -121,3 +121,20 @@ def gated(name, local_files_only, **_):
         raise OSError
     request = httpx2.Request("GET", "https:")
     raise GatedRepoError("no", response=httpx2.Response(403, request=request))
+
+
+def edit(name, **changes):
+    """A fault: keys of a JSON file that are changed, or removed where the new value is None."""
+    kept = {key: value for key, value in changes.items() if value is not None}
+
+    def damage(folder):
+        content = json.loads((folder / name).read_text())
+        content = {key: value for key, value in content.items() if key not in changes} | kept
+        (folder / name).write_text(json.dumps(content))
+
+    return damage
+
+
+def only_bin(folder):
+    """A fault: weights as a pickle."""
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")

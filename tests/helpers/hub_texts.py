@@ -4,7 +4,6 @@ own, saved into folders."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -183,13 +182,3 @@ def built(folder: Path | str, train: str = "none", **given: Any) -> HubTextEncod
     torch.manual_seed(0)
     settings = HubTextSettings(model=str(folder), train=train, **given)
     return HubTextEncoder(settings, settings.vocabulary()).eval()
-
-
-def edit(name: str, **changes: Any) -> Callable[[Path], None]:
-    """A fault: changed keys of a JSON file in a folder."""
-
-    def damage(folder: Path) -> None:
-        content = json.loads((folder / name).read_text()) | changes
-        (folder / name).write_text(json.dumps(content))
-
-    return damage

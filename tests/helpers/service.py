@@ -10,7 +10,7 @@ import sqlite3
 import time
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ class Service(Workspace):
     """Runs of the service at `port`, told by their ids."""
 
     port: int = 0
+    _token: dict[str, str] = field(default_factory=dict)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -173,8 +174,10 @@ class Service(Workspace):
 
     def token(self) -> dict[str, str]:
         """The headers with which the server takes a request for one that nobody has forged."""
-        token = self.call("GET", "csrf-token?client=test")["token"]
-        return {"Prefect-Csrf-Client": "test", "Prefect-Csrf-Token": token}
+        if not self._token:  # the server takes it for an hour
+            token = self.call("GET", "csrf-token?client=test")["token"]
+            self._token = {"Prefect-Csrf-Client": "test", "Prefect-Csrf-Token": token}
+        return self._token
 
     def _patiently(self, what: str) -> Iterator[None]:
         deadline = time.monotonic() + PATIENCE

@@ -204,6 +204,7 @@ def _take_over(received: list[int], request: bytes) -> None:
     os.chdir(where)
     os.environ.clear()
     os.environ.update(environment)
+    tempfile.tempdir = None  # that of the environment
     own, parent = os.getpid(), psutil.Process.ppid
     psutil.Process.ppid = lambda process: parent(  # type: ignore[method-assign]
         psutil.Process(script) if process.pid == own else process

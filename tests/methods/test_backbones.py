@@ -71,8 +71,11 @@ def folders(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("name", ["siglip2-base", "swin-base-224"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [(method, "siglip2-base") for method in METHODS]
+    + [("dive", "swin-base-224"), ("cora", "swin-base-224")],
+)
 def test_every_method_takes_a_step_with_its_parameter_groups(
     method, name, folders, vocabulary, make_batch
 ):

@@ -9,10 +9,15 @@ from manymatch.training.compilation import WORTH, compile_parts
 from manymatch.util.errors import ConfigError
 
 CPU = torch.device("cpu")
-BERT = {"text": {"encoder": "bert"}}
+SETTINGS = {
+    "msrm": {"text": {"encoder": "bert"}},
+    "dive": {"sets": {"iterations": 1, "size": 2}},
+    "maxmatch": {"sets": {"iterations": 1, "size": 2}},
+}
+"""A BERT is compiled too; few passes and elements make a small graph."""
 AUTOGRAD = ("pcmepp", "swamp", "vsepp")
 """Methods of which the gradients' graphs are built too, which takes three times as long."""
-CASES = [(name, {}) for name in NAMES if name not in CLIP_METHODS] + [("msrm", BERT)]
+METHODS = [name for name in NAMES if name not in CLIP_METHODS]
 
 
 def numbers(method, batches):
@@ -23,12 +28,12 @@ def numbers(method, batches):
     return terms, [part.grad for part in method.parameters() if part.grad is not None]
 
 
-@pytest.mark.parametrize(("name", "settings"), CASES, ids=str)
-def test_losses_and_gradients_are_those_without_compiling(name, settings, build, make_batch):
+@pytest.mark.parametrize("name", METHODS)
+def test_losses_and_gradients_are_those_without_compiling(name, build, make_batch):
     batches = [make_batch([*range(6)])]
     if name == "cora":  # has as many entities as the captions name
         batches.append(make_batch([*range(1, 7)]))
-    plain, compiled = (build(name, settings).train() for _ in range(2))
+    plain, compiled = (build(name, SETTINGS.get(name)).train() for _ in range(2))
     backend = "aot_eager" if name in AUTOGRAD else "eager"
     compile_parts(compiled, True, CPU, steps=1, backend=backend)
     torch._dynamo.reset()
@@ -41,13 +46,13 @@ def test_losses_and_gradients_are_those_without_compiling(name, settings, build,
 def test_a_set_module_is_one_graph_for_batches_of_all_sizes(name):
     sets = set_module(SetSettings(module=name, heads=2, iterations=2), 8, 8)
     compiled, graphs = torch.compile(sets._sets, fullgraph=True, backend="eager"), []
-    for count, width in ((3, 5), (4, 6), (5, 7), (6, 9)):
+    for count, width in ((3, 5), (4, 6), (5, 7)):
         local, mask = torch.randn(count, width, 8), torch.rand(count, width) > 0.3
         mask[:, 0] = True
         given = local, mask, torch.randn(count, 8), None
         torch.testing.assert_close(compiled(*given), sets._sets(*given))
         graphs.append(torch._dynamo.utils.counters["stats"]["unique_graphs"])
-    assert graphs[1:] == graphs[1:2] * 3  # the second size makes sizes variables
+    assert graphs[1:] == graphs[1:2] * 2  # the second size makes sizes variables
 
 
 def broken(graph, inputs):

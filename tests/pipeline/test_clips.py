@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
+from command_line import printed as run
 from made_clips import THINGS, VERBS, WORD_SIZE, write_word2vec, write_youcook2
-from typer.testing import CliRunner
-
-from manymatch.cli import commands
 
 TESTS = 24
 PRESET = {
@@ -33,11 +31,6 @@ PRESET = {
         "precision": "32-true",
     },
 }
-
-
-def run(*command: str) -> None:
-    outcome = CliRunner().invoke(commands.app, command, catch_exceptions=False)
-    assert outcome.exit_code == 0, outcome.output
 
 
 @pytest.fixture

@@ -11,11 +11,10 @@ import hub_models
 import numpy as np
 import pytest
 import yaml
+from command_line import printed as run
 from PIL import Image
-from typer.testing import CliRunner
 
 import manymatch
-from manymatch.cli import commands
 from manymatch.features.backbone import grid_boxes
 from manymatch.features.store import FeatureStore
 from manymatch.util.errors import CheckpointError
@@ -42,11 +41,6 @@ REGIONS = {
     "model": {"size": 16, "heads": 4, "word_vectors": "learned", "word_size": 8, "concept_size": 8},
     "training": {"epochs": 1, "images_per_batch": 4, "optimizer": {"name": "adam", "lr": 0.001}},
 }
-
-
-def run(*command: str) -> None:
-    outcome = CliRunner().invoke(commands.app, command, catch_exceptions=False)
-    assert outcome.exit_code == 0, outcome.output
 
 
 @pytest.fixture

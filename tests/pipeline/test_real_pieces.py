@@ -1,100 +1,56 @@
-"""DVC's stages on the pieces of the papers' datasets at hand: every protocol that applies."""
+"""DVC's stages on a piece of COCO: every protocol that applies."""
 
 from __future__ import annotations
 
 import json
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from command_line import printed
 from workspace import Workspace
 
-from manymatch.cli import commands
 from pipelines.graph import read_graph
 
-pytestmark = pytest.mark.slow
 METHOD = "vsepp_trial"
 
 
-@pytest.fixture
-def results(
-    real_data: Path, new_workspace: Callable[[], Workspace], monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str, dict[str, Any]], tuple[dict[str, Any], str]]:
-    """Run the stages of a dataset on its pieces, in this process: the metrics, and what was
-    printed."""
-
-    def run(dataset: str, settings: dict[str, Any]) -> tuple[dict[str, Any], str]:
-        workspace = new_workspace()
-        workspace.edit("params.yaml", {"datasets": [dataset], "presets": [METHOD]})
-        changes = {"only_present": True, **settings}
-        workspace.edit("params.yaml", {f"sources.{dataset}.{k}": v for k, v in changes.items()})
-        monkeypatch.chdir(workspace.folder)
-        stages, output = read_graph(workspace.folder).stages, ""
-        for stage in stages:
-            words = stage.command.split()[1:]
-            outcome = CliRunner().invoke(commands.app, words, catch_exceptions=False)
-            assert outcome.exit_code == 0, outcome.output
-            assert all(out.exists() for out in stage.outs), stage.name
-            output += outcome.output
-        assert len(stages) == 9
-        board = (workspace.folder / "reports" / "leaderboard.md").read_text()
-        assert f"| {METHOD} |" in board and "small-scale" in board
-        metrics = workspace.folder / "reports" / "results" / dataset / f"{METHOD}.json"
-        return json.loads(metrics.read_text()), output
-
-    return run
-
-
-def test_coco(real_data: Path, results: Callable[..., Any], tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_coco(
+    real_data: Path,
+    new_workspace: Callable[[], Workspace],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
     """159 images; their objects are made up, since no annotations of instances are at hand."""
     pieces = real_data / "coco"
     published = json.loads((pieces / "captions_val2017.json").read_text())
     (tmp_path / "instances.json").write_text(json.dumps(made_instances(published["images"])))
-    settings = {
+    sources = {
+        "only_present": True,
         "images": str(pieces / "val2017_mini159.tar"),
         "captions": str(pieces / "captions_val2017.json"),
         "caption_ids": str(pieces / "ids"),
         "instances": str(tmp_path / "instances.json"),
     }
-    metrics, output = results("coco", settings)
+    workspace = new_workspace()
+    workspace.edit("params.yaml", {"datasets": ["coco"], "presets": [METHOD]})
+    workspace.edit("params.yaml", {f"sources.coco.{key}": value for key, value in sources.items()})
+    monkeypatch.chdir(workspace.folder)
+    stages, output = read_graph(workspace.folder).stages, ""
+    for stage in stages:
+        output += printed(*stage.command.split()[1:])
+        assert all(out.exists() for out in stage.outs), stage.name
+    assert len(stages) == 9
+    board = (workspace.folder / "reports" / "leaderboard.md").read_text()
+    assert f"| {METHOD} |" in board and "small-scale" in board
+    result = workspace.folder / "reports" / "results" / "coco" / f"{METHOD}.json"
+    metrics = json.loads(result.read_text())
     assert 0 < metrics["rsum"] < 600
     assert 0 < metrics["pmrp"]["all"]["i2t"] < 100
     for name in ("coco_1k", "eccv_caption", "cxc"):
         assert name not in metrics and f"coco: left out {name}: " in output
-
-
-def test_cub(real_data: Path, results: Callable[..., Any], tmp_path: Path) -> None:
-    """A third of the images of six of the ten classes at hand; training sees three classes."""
-    pieces, splits = tmp_path / "pieces.tar", real_data / "cub" / "splits"
-    with (
-        tarfile.open(real_data / "cub" / "cub_mini10.tar") as whole,
-        tarfile.open(pieces, "w") as third,
-    ):
-        files = {Path(member.name): member for member in whole if member.isfile()}
-        stems = sorted({path.stem for path in files})[::3]
-        for path, member in files.items():
-            if path.stem in stems:
-                third.addfile(member, whole.extractfile(member))
-    listed = [(splits / f"{name}classes.txt").read_text().split() for name in ("trainval", "test")]
-    names = sorted(name for part in listed for name in part)
-    (tmp_path / "train.txt").write_text("\n".join(names[:3] + names[10:]))
-    (tmp_path / "test.txt").write_text("\n".join(names[3:6]))
-    settings = {
-        "images": str(pieces),
-        "captions": str(pieces),
-        "train_classes": str(tmp_path / "train.txt"),
-        "test_classes": str(tmp_path / "test.txt"),
-        "seen_test": str(splits / "seen_test_images.txt"),
-    }
-    metrics, _ = results("cub", settings)
-    for setting, chance in (("all_classes", 100 / 3), ("zero_shot", 100 / 3)):
-        for way in ("i2t", "t2i"):
-            entry = metrics["classes"][setting][way]
-            assert chance / 2 < entry["r_precision"] < 100
-            assert 0 < entry["r1"] < 100
 
 
 def made_instances(images: list[dict[str, Any]]) -> dict[str, Any]:

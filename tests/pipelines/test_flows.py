@@ -12,7 +12,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from manymatch.util.errors import ConfigError
-from pipelines import flows, sharing
+from pipelines import flows, parts, sharing
 from pipelines.graph import Graph, Stage
 
 RUN = flows._run
@@ -60,6 +60,18 @@ def test_index_ends_with_the_index_of_its_model(
     assert flows.index.fn("all")[-1] == "index@other"
     with pytest.raises(ConfigError, match="did you mean 'mine'"):
         flows.index.fn("mime")
+
+
+def test_shards_at_a_url_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    def dividing(count: int, cluster: str, chosen: Any) -> Any:
+        return lambda stage, _: made.append((count, cluster, stage.command, chosen(stage)))
+
+    monkeypatch.setattr(parts, "dividing", dividing)
+    monkeypatch.setattr(flows, "progress", logging.getLogger)
+    assert flows.shards.fn("birds", "lite0", "s3://a b", 3, "tcp://head:1").is_completed()
+    assert made == [(3, "tcp://head:1", "manymatch shards birds lite0 --to 's3://a b'", True)]
 
 
 def test_report_runs_nothing_else_and_reproduce_everything(graph: Graph) -> None:

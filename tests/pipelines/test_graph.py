@@ -75,7 +75,7 @@ def test_every_method_has_its_deployment(root: Path) -> None:
         assert named[f"train-{method}"]["parameters"] == {"preset": method}
     assert set(named) == {
         *(f"train-{method}" for method in methods),
-        *("prepare-data", "index", "evaluate-all", "report", "reproduce", "train"),
+        *("prepare-data", "index", "shards-at-url", "evaluate-all", "report", "reproduce", "train"),
     }
     assert named["train"]["parameters"] == {}
     for name, deployment in named.items():

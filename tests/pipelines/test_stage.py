@@ -76,6 +76,7 @@ def test_while_a_stage_runs_others_pass_what_it_reads_and_wait_for_what_it_write
             begun.set()
 
     def let_go(line: str) -> None:
+        assert not line.startswith("ERROR")
         if "second waits for the end" in line:
             hold.unlink()
 

@@ -8,9 +8,10 @@ from math import comb
 from statistics import fmean
 
 import pytest
-from report_pages import plans_of
+from made_results import write_experiment
+from report_pages import edit, pages_of, plans_of, section_of
 
-from manymatch.reporting.sections.own_data import chance
+from manymatch.reporting.sections.own_data import FRACTION, LEARNING_CURVE, chance
 
 RESULT = '''"""Sizes of models."""
 
@@ -60,6 +61,38 @@ def test_a_kind_of_result_and_its_section_are_two_new_files(reports, root):
     page = (reports / "pages" / "own-names.html").read_text()
     assert '<p class="note">cora: 7 parameters</p>' in page
     assert 'href="pages/own-names.html"' in (reports / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("rsums", "words"),
+    [((200, 230, 250), "With twice the captions expect"), ((240, 230, 233), "no number")],
+)
+def test_own_data_has_a_learning_curve_and_near_duplicates(reports, rsums, words):
+    group = [{"image_id": name, "split": name, "thumbnail": None} for name in ("train", "test")]
+    known = {"copies": 7, "crossing": 2, "groups": [group]}
+    own = {"image_id": "here", "thumbnail": None}
+
+    def owned(samples):
+        samples["near_duplicates"] = known
+        samples["captions"] = [{**query, **own, "rank": 9} for query in samples["captions"]]
+
+    for preset in ("vsepp", "cora"):
+        edit(reports / "runs" / "scenes" / preset / "samples.json", owned)
+    shares = [0.25, 0.5, 1.0]
+    by_seed = {
+        f"{FRACTION}={share}": [rsum + noise, rsum, rsum - noise]
+        for share, rsum, noise in zip(shares, rsums, (3, -3, 3), strict=True)
+    }
+    write_experiment(reports, LEARNING_CURVE, {FRACTION: shares}, rsums=by_seed, keys=[])
+    pages = pages_of(reports)
+    assert words in section_of(pages["scenes-results"], "learning-curve")
+    assert ("expect" in words) == (
+        "expect" in section_of(pages["scenes-results"], "learning-curve")
+    )
+    copies = section_of(pages["scenes-queries"], "near-duplicates")
+    assert "7 pictures" in copies and "2 groups" in copies and copies.count("<tr>") == 3
+    assert "vague" in section_of(pages["scenes-queries"], "hardest")
+    assert "Image here" in section_of(pages["scenes-queries"], "caption-queries")
 
 
 @pytest.mark.parametrize(

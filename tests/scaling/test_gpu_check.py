@@ -24,7 +24,7 @@ def test_each_check_has_lines(
     gpu_check: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = tmp_path / "new" / "check.json"
-    arguments = ["vsepp", "--images", "2", "--stored", "12", "--processes", "2"]
+    arguments = ["vsepp", "--images", "2", "--stored", "14", "--processes", "2"]
     arguments += ["--places", "shards", "--json", str(written)]
     monkeypatch.setattr(sys, "argv", ["gpu_check", *arguments])
     gpu_check.main()
@@ -34,7 +34,8 @@ def test_each_check_has_lines(
     # The device is the CPU itself.
     assert values["vsepp", "float32: loss differs by"] == 0
     assert values["vsepp, features shards", "images/s"] > 0
-    assert values["2 processes", "loss differs from one process's by"] < 1e-5
+    assert values["2 processes", "step 3: loss differs from one process's by"] < 1e-5
+    assert values["search", "the same best items"] == 1
 
 
 def test_a_check_that_breaks_is_a_line(gpu_check: ModuleType, tmp_path: Path) -> None:

@@ -1,16 +1,10 @@
-"""The models of the package: they are small, their cards' numbers are right, and the demo runs."""
+"""The models of the package: they are small, and their cards' numbers are right."""
 
 from __future__ import annotations
 
 import re
-import signal
-import subprocess
-import sys
-import time
-from os import environ
 from pathlib import Path
 
-import httpx
 import pytest
 import torch
 
@@ -66,23 +60,3 @@ def test_a_card_has_its_models_numbers(
     card = (MODELS[name] / "README.md").read_text("utf-8")
     written = [float(number) for number in re.findall(r"R@\d+ (\d+\.\d)", card)]
     assert written == pytest.approx(measured, abs=0.25)
-
-
-@pytest.mark.slow
-def test_the_demo_answers_and_leaves_nothing(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "manymatch", "demo", "--port", "0", "--no-browser"]
-    with subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, env={**environ, "TMPDIR": str(tmp_path)}
-    ) as process:
-        assert process.stderr
-        said = (re.search(r"http://\S+", line) for line in process.stderr)
-        address = next(found[0] for found in said if found)
-        with httpx.Client(base_url=address, timeout=60) as client:
-            while client.get("/health").json()["status"] == "loading":
-                time.sleep(0.1)
-            answer = client.get("/search", params={"q": "a red ball", "k": 5}).json()
-            assert len(answer["results"]) == 5
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
-    assert process.returncode == 0
-    assert not list(tmp_path.glob("manymatch-demo-*"))

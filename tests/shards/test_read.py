@@ -128,6 +128,17 @@ def test_batches_of_one_image_a_class(read, tiny):
         read(6, shuffle=(0, 0), classes=classes)
 
 
+def test_a_fraction_is_the_same_in_each_epoch_and_place(read, tiny):
+    def shown(seed, epoch, **settings):
+        stream = read(4, shuffle=(seed, epoch), fraction=0.25, **settings)
+        return [name for batch in stream for name in batch.image_ids]
+
+    held = FeatureMemory(tiny.shards, "train", "cpu").samples
+    assert len(shown(0, 0)) == 6
+    assert shown(0, 1) == shown(0, 1, held=held) != shown(0, 0)
+    assert set(shown(0, 0)) == set(shown(0, 1)) != set(shown(1, 0))
+
+
 def test_the_classes_of_images(tmp_path):
     data = make_data(tmp_path)
     data.write_shards()

@@ -1,5 +1,5 @@
 """A model with a pretrained text model in it is trained from the folder of the text model, resumes
-to the same bytes, and needs the folder never again."""
+to the same bytes, and never needs the folder again."""
 
 import shutil
 
@@ -27,13 +27,15 @@ KINDS = {
     "t5": ("vse_infinity", {}, {"train": "all"}),
 }
 """Text model -> method, its settings, and those of the text model."""
+RESUMED = ("bert", "clip")
+"""Prefixes and LoRA, whose training is also killed and resumed."""
 
 
 @pytest.fixture(params=[*KINDS])
 def trained(request, tmp_path):
     """The folder of a text model, and a preset that trains the model."""
     name, (method, settings, text) = request.param, KINDS[request.param]
-    folder = tmp_path / "text"
+    folder = tmp_path / name
     if name == "bert":
         make_bert(folder, [*PIECES, *sorted(WORDS - {*PIECES})])
         group = {"bert": {"weights": str(folder), **text}}
@@ -59,10 +61,11 @@ def test_a_trained_model_brings_its_text_model_along(trained, new_run, capsys):
     folder, preset = trained
     whole, killed = new_run("whole"), new_run("killed")
     whole.train(preset)
-    step = "manymatch.training.loop.Losses.forward"
-    kill_during(lambda: killed.train(preset), step, 5)
-    killed.train(preset)
-    assert killed.outputs() == whole.outputs()
+    if folder.name in RESUMED:
+        step = "manymatch.training.loop.Losses.forward"
+        kill_during(lambda: killed.train(preset), step, 5)
+        killed.train(preset)
+        assert killed.outputs() == whole.outputs()
     shutil.rmtree(folder)
     method, run_preset, vocabulary = load_model(whole.model)
     assert isinstance(vocabulary, Pieces)

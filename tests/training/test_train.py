@@ -197,15 +197,22 @@ def test_parameters_stay_frozen_for_ever_or_until_their_epoch(new_run):
     assert not torch.equal(frozen["words.weight"], later["words.weight"])
 
 
-def test_on_a_terminal_a_bar_and_torchs_settings_are_left_as_they_were(
-    new_run, capsys, monkeypatch
-):
+def test_on_a_terminal_there_is_a_bar(new_run, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     new_run("run").train(preset(epochs=1))
     output = capsys.readouterr().err
     assert "\x1b[" in output and "epoch 1/1: loss" in output
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+def test_the_same_bits_in_every_run_and_torchs_settings_as_they_were_afterwards(gpu, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: gpu)
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
     with deterministic(True, same_shapes=True):
-        assert torch.are_deterministic_algorithms_enabled() and torch.backends.cudnn.benchmark
+        assert torch.are_deterministic_algorithms_enabled() and not torch.backends.cudnn.benchmark
+        assert torch.is_deterministic_algorithms_warn_only_enabled() == gpu
+    with deterministic(False, same_shapes=True):
+        assert torch.backends.cudnn.benchmark
     assert not torch.are_deterministic_algorithms_enabled()
     assert not torch.backends.cudnn.benchmark
     assert torch.utils.deterministic.fill_uninitialized_memory

@@ -103,8 +103,8 @@ READERS = {
     "captions.parquet": lambda path: read_split(path, "test"),
     **{f"vectors.{end}": vectors for end in ("pkl", "pt", "npz", "h5")},
     **{
-        f"scores.{end}": lambda path: open_array(str(path))
-        for end in ("npy", "npz", "safetensors", "h5")
+        f"scores.{end}": lambda path: open_array(str(path), ([], []))
+        for end in ("npy", "npz", "safetensors", "h5", "pt", "json")
     },
 }
 CANDIDATES = {"archive?": is_archive, "captions?": lambda path: holds_karpathy(path, "a.json")}

@@ -183,7 +183,7 @@ def backbone(
     from manymatch.datasets import DATASETS
     from manymatch.methods import check_model
 
-    params, chosen = project.params(), read_backbone(name)
+    params, network = project.params(), read_backbone(name)
     known = {*DATASETS, *params.sources}
     if dataset not in known:
         raise ConfigError(f"no data set '{dataset}'{nearest(dataset, known)}")
@@ -191,8 +191,8 @@ def backbone(
     source = preset_path(LAYOUT.presets, folder or dataset, stem)
     start = read_preset(source)
     features = f"pixels-{name}"
-    added = add_extraction(params, features, {"kind": "pixels", **chosen.source})
-    changes = chosen.fine_tuned(start, features)
+    added = add_extraction(params, features, {"kind": "pixels", **network.source})
+    changes = network.fine_tuned(start, features)
     target = LAYOUT.presets / dataset / f"{start.method}_{name}.yaml"
     if target.exists():
         raise ConfigError(f"{target}: exists already. Remove the file, or change it by hand")

@@ -138,17 +138,17 @@ _PANELS = {
 def _add_commands() -> None:
     """Give `app` the commands of all modules, in the order of `_PANELS`."""
     modules = init, backbone, check, code, data, models, external, experiments, explore, search
-    found = {
+    by_name = {
         one.name or str(getattr(one.callback, "__name__", "")): one
         for group in (commands, *(module.commands for module in modules))
         for one in group.registered_commands
     }
     for panel, names in _PANELS.items():
         for name in names.split():
-            found[name].rich_help_panel = panel
-            app.registered_commands.append(found.pop(name))
+            by_name[name].rich_help_panel = panel
+            app.registered_commands.append(by_name.pop(name))
     app.add_typer(versions.commands, name="models", rich_help_panel="Use a model")
-    assert not found, f"commands of no group: {', '.join(found)}"
+    assert not by_name, f"commands of no group: {', '.join(by_name)}"
 
 
 _add_commands()

@@ -11,11 +11,12 @@ from manymatch.util.errors import ConfigError, ManyMatchError
 from manymatch.util.progress import say
 
 _COMPARED, _FEWEST_EPOCHS = 3, 5
+_EPOCHS = "training.epochs"
 
 
 def best_of(name: str, presets: Sequence[str], epochs: int, features: str) -> str:
-    """Train the first three presets briefly, show how they rank the validation split, and return
-    the best.
+    """Train the first three presets briefly, show how they rank the validation split, say what more
+    captions would give, and return the best.
 
     The test split is not read.
 
@@ -28,7 +29,8 @@ def best_of(name: str, presets: Sequence[str], epochs: int, features: str) -> st
     """
     from manymatch.experiments.engine import perform
     from manymatch.experiments.grid import Options, experiment_of_options
-    from manymatch.reporting.sections import experiments
+    from manymatch.experiments.presets import PresetExperiment, PresetPlan
+    from manymatch.reporting.sections import experiments, own_data
     from manymatch.reporting.terminal import show
     from manymatch.results.experiments import Experiment
 
@@ -44,7 +46,7 @@ def best_of(name: str, presets: Sequence[str], epochs: int, features: str) -> st
             "run the same command again"
         )
     brief = max(_FEWEST_EPOCHS, epochs // 4)
-    settings = {"training.epochs": brief, "training.patience": None}
+    settings = {_EPOCHS: brief, "training.patience": None}
     options = Options(name, "0,1,2", settings, split="validation")
     written = perform(experiment_of_options(presets[:_COMPARED], [], LAYOUT, options))
     result = Experiment.read(written)
@@ -55,4 +57,21 @@ def best_of(name: str, presets: Sequence[str], epochs: int, features: str) -> st
         f"after {brief} epochs, the mean of three seeds. Where a difference is not decided, chance "
         "may have chosen; longer trainings may rank differently"
     )
+    curve = PresetExperiment(
+        own_data.LEARNING_CURVE,
+        PresetPlan(
+            about="The same training on a part of the training images, with equal steps.",
+            dataset=name,
+            preset=best,
+            points={
+                label: {**settings, own_data.FRACTION: share, _EPOCHS: round(brief / share)}
+                for label, share in (("a quarter", 0.25), ("a half", 0.5), ("all", 1.0))
+            },
+            seeds=[0, 1, 2],
+        ),
+        LAYOUT,
+        options,
+    )
+    shown = Experiment.read(perform(curve))
+    say(f"{name}: {best} on parts of the captions: {own_data.expectation(shown)}")
     return best

@@ -15,6 +15,7 @@ from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.params import checked_url
 from manymatch.util.errors import ConfigError
+from manymatch.util.parts import Parts
 from manymatch.util.seal import seal_path
 
 commands = typer.Typer()
@@ -90,12 +91,19 @@ def features(
         import_features(features, published.format, source, table, store, max_regions=regions)
         return
 
+    _extract(dataset, features, _captions(dataset), store, parts, device)
+
+
+def _extract(
+    dataset: str, features: str, captions: Path, store: Path, parts: Parts, device: str | None
+) -> None:
     from manymatch.features import extract as stage
 
+    settings = project.params().extraction_of(features)
     stage.extract(
         features,
         LAYOUT.raw(dataset),
-        _captions(dataset),
+        captions,
         store,
         batch_size=settings.batch_size,
         device=device or settings.device,
@@ -151,7 +159,10 @@ def shards(
     part: PartName = None,
     to: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Also copy the shards to URL/FEATURES, such as s3://..."),
+        typer.Option(
+            metavar="URL",
+            help="Also copy the shards to URL/FEATURES, such as s3://...; with --part, keep none.",
+        ),
     ] = None,
 ) -> None:
     """Pack features, captions and graphs into WebDataset shards: data/shards/DATASET/FEATURES.
@@ -169,13 +180,14 @@ def shards(
         remote.write_head(url, folder, int(params.shards.cache_gb * 1e9))
         return
     if to is not None:
-        if part:
-            raise ConfigError(f"--part {part}: a part cannot be copied. Leave out --to")
         try:
             to = checked_url(to)
         except ValueError as fault:
             raise ConfigError(f"--to {to}: {fault}") from None
         remote.require_writable(to)
+        if part:
+            _part_at_url(dataset, features, part, to)
+            return
     if not store.is_file():
         params.extraction_of(features)
     stage.write_shards(
@@ -190,3 +202,42 @@ def shards(
     )
     if to is not None:
         remote.upload(folder, to)
+
+
+def _part_at_url(dataset: str, features: str, part: str, url: str) -> None:
+    """Make a part of the shards, and its features if there is no store, at `url` alone."""
+    import PIL
+
+    from manymatch.features import entry_points
+    from manymatch.features.store import FeatureStore
+    from manymatch.shards.remote_parts import Place, make_part
+    from manymatch.util.code_hash import code_hash
+    from manymatch.util.files import sha256
+    from manymatch.util.parts import identity_of
+
+    params, folder = project.params(), LAYOUT.shards(dataset, features)
+    captions, graphs = _captions(dataset), LAYOUT.scene_graphs(dataset)
+    store, entries = LAYOUT.features(dataset, features), ["manymatch.shards.write"]
+    if store.is_file():
+        with FeatureStore(store) as whole:
+            made_from: object = whole.sha256
+    else:
+        settings = params.extraction_of(features)
+        if dataset in settings.published:
+            raise ConfigError(
+                f"{store}: no such file. Run 'manymatch features {dataset} {features}' first, "
+                "because imported features have no parts."
+            )
+        made_from = settings.model_dump(mode="json", exclude={"device", "batch_size"})
+        entries += ["manymatch.features.extract", *entry_points(features, settings)]
+    sizes = params.shards.images_per_shard, params.shards.thumbnail
+    identity = identity_of(
+        code_hash(*entries), sha256(captions), sha256(graphs), made_from, sizes, PIL.__version__
+    )
+
+    def extract(table: Path, own: Path) -> None:
+        _extract(dataset, features, table, own, Parts(own.with_suffix(".parts")), None)
+
+    inputs = captions, graphs, store, LAYOUT.raw(dataset)
+    parts = project.parts(folder, part)
+    make_part(Place(url, folder, identity), parts, identity, *inputs, *sizes, extract)

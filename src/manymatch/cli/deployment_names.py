@@ -107,9 +107,9 @@ async def _full_name(client: Any, name: str) -> str:
     # A server gives out so many deployments at a time: those of the name are asked for.
     called_so = DeploymentFilter(name=DeploymentFilterName(any_=[name]))
     try:
-        found = await client.read_deployments(deployment_filter=called_so)
-        flows = [(await client.read_flow(deployment.flow_id)).name for deployment in found]
-        others = [] if found else await client.read_deployments()
+        deployments = await client.read_deployments(deployment_filter=called_so)
+        flows = [(await client.read_flow(deployment.flow_id)).name for deployment in deployments]
+        others = [] if deployments else await client.read_deployments()
     except httpx.ConnectError:
         raise SystemExit(f"error: no server at {client.api_url}; 'make serve' starts one") from None
     except (httpx.HTTPError, ValueError, ExceptionGroup) as error:

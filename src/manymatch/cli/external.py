@@ -118,8 +118,9 @@ def score(
 ) -> None:
     """Evaluate another model's embeddings or similarities by the data set's protocols.
 
-    FILE is .npy, .npz, .safetensors, .h5 or .hdf5; FILE:KEY names one of several
-    arrays. Rows follow the caption table, or the files of ids if they are given.
+    FILE is .npy, .npz, .safetensors, .h5, .hdf5 or .pt; FILE:KEY names one of
+    several arrays. --scores also takes predictions of mteb (.json). Rows follow the
+    caption table, or the files of ids if they are given.
     Without --as the metrics are printed and no file is written. With --as the
     probes that need only ranks are written as well:
     reports/probes/DATASET/NAME.json. Your own captions work with any DATASET name:

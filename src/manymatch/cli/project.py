@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from manymatch.evaluation.split_results import EvaluationOptions
 
 LAYOUT = Layout()
-_WORST = 20
-"""The worst queries that the report shows of a data set of one's own."""
 
 
 def require_project() -> None:
@@ -80,14 +78,12 @@ def evaluation_options(dataset: str, split: str | None) -> EvaluationOptions:
     """The tables of a data set, and `evaluation` in params.yaml, with another split if given."""
     from manymatch.evaluation.split_results import EvaluationOptions
 
-    stated, tables = params(), (LAYOUT.relevance(dataset), LAYOUT.captions(dataset))
-    settings = stated.evaluation
-    own = stated.sources.get(dataset, {}).get("kind") == "own"
+    tables = LAYOUT.relevance(dataset), LAYOUT.captions(dataset)
+    settings = params().evaluation
     return EvaluationOptions(
         *tables,
         split or settings.split,
         settings.depth,
         settings.samples,
-        _WORST if own else 0,
         LAYOUT.votes(dataset),
     )

@@ -140,6 +140,8 @@ class Training(Strict):
     epochs: Count = 30
     images_per_batch: Annotated[int, Field(ge=2)] = 64
     """At least 2, because a single image has no captions of other images as negatives."""
+    fraction: Annotated[float, Field(gt=0.0, le=1.0, exclude_if=lambda share: share == 1.0)] = 1.0
+    """The share of the training images that is used; the seed draws them (learning curves)."""
     captions_per_image: Count | None = None
     """Captions that are drawn for each image in an epoch; null: all captions."""
     accumulate: Count = 1
@@ -175,15 +177,16 @@ class Training(Strict):
     shared_statistics: Annotated[bool, Field(exclude_if=operator.not_)] = False
     """Whether the batch norms of a CNN use the statistics of all devices together. The papers' code
     used the statistics of each GPU. All other batch norms use those of all devices."""
+    deterministic: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    """Whether a GPU uses algorithms that give the same bits in every run, where torch has them.
+    They are slower. A CPU always uses them."""
     features_in: Literal["auto", "shards", "memory", "device"] = "auto"
     """Where the training split's features are between epochs. The results are the same.
 
     `shards`: on the disk; worker processes read and decode them in each epoch.
-    `memory`: in memory that the processes of a host share, with 2 bytes for each number.
-    Flickr30K's regions take 4.3 GB, COCO's 16.7 GB. `device`: in the memory of each GPU, so that no
-    step copies features to a GPU.
-    `auto`: on the device if a quarter of the GPU's free memory is enough; else in memory if a
-    quarter of what the host has free is enough; else in shards.
+    `memory`: in memory that the processes of a host share, with 2 bytes for each number (COCO's
+    regions: 16.7 GB). `device`: in the memory of each GPU, so that no step copies features.
+    `auto`: on the device, else in memory, if a quarter of what is free is enough; else in shards.
     """
     negatives: Annotated[Literal["batch", "oracle"], Field(exclude_if=_is_default)] = "batch"
     """Which captions are negatives of an image. `batch`: those of all other images of the batch.

@@ -34,7 +34,9 @@ CAPTIONS = pa.schema(
 `file` is relative to `data/raw/NAME`. `labels` are the image's class labels and may be empty."""
 
 CAPTION_PARSER = b"parser"
-"""The caption table's metadata: the spaCy model of captions in another language than English."""
+NEAR_DUPLICATES = b"near_duplicates"
+"""The caption table's metadata: the spaCy model of captions in another language than English; of a
+data set of one's own, what `own.splits.near_duplicates` returns, as JSON."""
 
 RELEVANCE = pa.schema([("image_id", pa.string()), ("caption_id", pa.string())])
 """`data/captions/NAME.relevance.parquet`: the positives of each split beyond each image's own
@@ -120,8 +122,8 @@ def missing_file(key: str, path: str | None, what: str) -> Need | None:
     """
     if path is not None and Path(path).exists():
         return None
-    found = "not set" if path is None else f"no such file or folder: {path}"
-    return Need(key, fault=SourceError(f"{key}: {found}. Set the key to {what}"))
+    state = "not set" if path is None else f"no such file or folder: {path}"
+    return Need(key, fault=SourceError(f"{key}: {state}. Set the key to {what}"))
 
 
 class Dataset(ABC):
@@ -157,9 +159,9 @@ class Dataset(ABC):
         Images have a fixed order, and the captions of an image are consecutive.
         """
 
-    def parser(self, raw: Path) -> str | None:
-        """Return the spaCy model of the captions' language; None: the one in params.yaml."""
-        return None
+    def metadata(self, raw: Path) -> dict[bytes, bytes]:
+        """Return the metadata of the caption table: `CAPTION_PARSER` and `NEAR_DUPLICATES`."""
+        return {}
 
     def relevance(self, raw: Path) -> Relevance | None:
         """Return additional positives (judged by people, or exact), or None if there are none."""

@@ -14,7 +14,6 @@ from manymatch.batch.caption_text import caption_fault, shown
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.datasets import dataset
 from manymatch.datasets.base import (
-    CAPTION_PARSER,
     CAPTIONS,
     JUDGED,
     RELEVANCE,
@@ -58,8 +57,7 @@ def write_captions(
         new_table, new_words, new_relevance = (
             stack.enter_context(sealed(path)) for path in (table, vocabulary, relevance)
         )
-        parser = source.parser(raw)
-        schema = CAPTIONS.with_metadata({CAPTION_PARSER: parser}) if parser else CAPTIONS
+        schema = CAPTIONS.with_metadata(source.metadata(raw) or None)
         rows = track(map(ledger.enter, source.captions(raw)), f"{name} captions")
         write_rows(rows, new_table, schema)
         ledger.close(name)

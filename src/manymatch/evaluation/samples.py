@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -18,22 +19,26 @@ from manymatch.evaluation.protocols.relevance import Judgments
 from manymatch.evaluation.ranking.ranks import Direction, Ranking
 from manymatch.results.retrieval import (
     CaptionQuery,
+    Duplicate,
     Graph,
     ImageQuery,
     Mark,
+    NearDuplicates,
     RetrievedCaption,
     RetrievedImage,
     Samples,
-    WorstQueries,
-    WorstQuery,
 )
 from manymatch.shards.sample import Sample
 
 ITEMS_PER_QUERY = 10
 """Retrieved items shown for each query."""
 
-HARDEST = 5
-"""Queries of each kind with the worst ranks that join the random ones."""
+HARDEST, OWN_HARDEST = 5, 20
+"""Queries of each kind with the worst ranks that join the random ones; of a data set of one's own
+more, because its captions can still be corrected."""
+
+_GROUPS = 12
+"""Groups of near-duplicates that are shown."""
 
 Stored = Callable[[Sequence[int]], Iterable[Sample]]
 """Reads images from the shards, by their rows in ascending order."""
@@ -64,17 +69,21 @@ def sample_queries(
     judgments: Judgments,
     stored: Stored,
     count: int,
+    image_ids: Sequence[str] = (),
     labels: Labels | None = None,
+    duplicates: str | None = None,
 ) -> Samples:
     """Draw queries (`draw_queries`), add the hardest ones of the whole split, and collect the items
     that the model ranked first.
 
     With `labels` each item has its `zeta`: the number of labels in which its image differs from
-    the query's image (MSRM, CVPR 2023, figure 3).
+    the query's image (MSRM, CVPR 2023, figure 3). A data set of one's own has `duplicates`, the
+    near-duplicates as its caption table names them.
     """
+    hardest = min(count, HARDEST) if duplicates is None else OWN_HARDEST
     drawn = draw_queries(len(ranking.i2t.items), len(ranking.t2i.items), count)
     images, captions = (
-        list(dict.fromkeys([*rows, *_hardest(way, min(count, HARDEST))]))
+        list(dict.fromkeys([*rows, *_hardest(way, hardest)]))
         for rows, way in zip(drawn, (ranking.i2t, ranking.t2i), strict=True)
     )
     rows = (
@@ -84,7 +93,7 @@ def sample_queries(
         ranking.t2i.items[captions, :ITEMS_PER_QUERY],
     )
     gallery = Gallery.read(rows, image_index, judgments, stored, labels)
-    return Samples(
+    samples = Samples(
         images=[
             ImageQuery(
                 image_id=gallery.images[row].image_id,
@@ -103,41 +112,43 @@ def sample_queries(
                 caption_id=entry.id,
                 caption=entry.text,
                 rank=int(ranking.t2i.ranks[row]),
+                image_id=own.image_id,
+                thumbnail=thumbnail(own),
                 graph=Graph.model_validate(entry.graph.to_dict()),
                 retrieved=[
                     gallery.retrieved_image(image, row, score)
                     for image, score in _best(ranking.t2i, row)
                 ],
             )
-            for row, entry in zip(captions, map(gallery.caption, captions), strict=True)
+            for row in captions
+            for entry, own in [(gallery.caption(row), gallery.images[int(image_index[row])])]
         ],
     )
+    if duplicates is not None:
+        found = _near_duplicates(json.loads(duplicates), image_ids, stored)
+        samples = samples.model_copy(update={"near_duplicates": found})
+    return samples
 
 
-def worst_queries(
-    ranking: Ranking, image_index: Tensor, judgments: Judgments, stored: Stored, count: int
-) -> WorstQueries:
-    """Collect the `count` captions whose own images rank last, from the worst one on."""
-    ranks = ranking.t2i.ranks
-    captions = ranks.argsort(descending=True, stable=True)[:count]
-    rows = image_index[captions], ranking.t2i.items[captions, :ITEMS_PER_QUERY]
-    gallery = Gallery.read(rows, image_index, judgments, stored)
-    return WorstQueries(
-        captions=[
-            WorstQuery(
-                caption_id=entry.id,
-                caption=entry.text,
-                rank=int(ranks[row]),
-                image_id=own.image_id,
-                thumbnail=thumbnail(own),
-                retrieved=[
-                    gallery.retrieved_image(image, row, score)
-                    for image, score in _best(ranking.t2i, row)
-                ],
-            )
-            for row in captions.tolist()
-            for entry, own in [(gallery.caption(row), gallery.images[int(image_index[row])])]
-        ]
+def _near_duplicates(
+    known: dict[str, Any], image_ids: Sequence[str], stored: Stored
+) -> NearDuplicates:
+    """The first groups that have a picture of the split with these `image_ids`."""
+    rows = {name: row for row, name in enumerate(image_ids)}
+    groups = [group for group in known["groups"] if any(name in rows for name, _ in group)]
+    groups = groups[:_GROUPS]
+    needed = sorted(rows[name] for group in groups for name, _ in group if name in rows)
+    pictures = {image.image_id: thumbnail(image) for image in stored(needed)}
+    return NearDuplicates(
+        copies=known["copies"],
+        crossing=known["crossing"],
+        groups=[
+            [
+                Duplicate(image_id=name, split=split, thumbnail=pictures.get(name))
+                for name, split in group
+            ]
+            for group in groups
+        ],
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from manymatch.config.layout import ResultFiles
+from manymatch.datasets.base import NEAR_DUPLICATES
 from manymatch.evaluation.protocols import suite
 from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.protocols.recall import multi_match, recall_of
@@ -23,7 +24,7 @@ from manymatch.evaluation.protocols.relevance import (
 )
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.evaluation.ranking.ranks import Direction, rank
-from manymatch.evaluation.samples import Stored, sample_queries, worst_queries
+from manymatch.evaluation.samples import Stored, sample_queries
 from manymatch.evaluation.votes import majority, read_votes
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.blocks import Score
@@ -32,6 +33,7 @@ from manymatch.results.base import Result
 from manymatch.results.metrics import Headline, Metrics, Provenance
 from manymatch.results.ranked import write_ranked
 from manymatch.util import files
+from manymatch.util.parquet_file import metadata_of
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,6 @@ class EvaluationOptions:
         captions: the caption table, whose labels some protocols need; None leaves them out.
         depth: number of ranks that the run files keep of each query.
         samples: number of queries of each kind in `samples.json`.
-        worst: number of captions in `worst.json`; 0: no such file.
         votes: the pairs that people judged in the explorer (`evaluation.votes`), which may be
             missing.
     """
@@ -53,7 +54,6 @@ class EvaluationOptions:
     split: str = "test"
     depth: int = 100
     samples: int = 12
-    worst: int = 0
     votes: Path | None = None
 
 
@@ -86,19 +86,21 @@ def rank_split(
     labels = suite.labels_for(dataset, options.captions, embedded.image_ids)
     ranked = RankedSplit(embedded, score, t2i_score, ranking, labels)
     by_labels = any(protocol.name == "pmrp" for protocol in suite.dataset_protocols(dataset))
+    duplicates = None
+    if options.captions and options.samples:  # experiments show no queries
+        duplicates = metadata_of(options.captions, NEAR_DUPLICATES, "captions")
     queries = sample_queries(
         ranking,
         embedded.image_index,
         judgments,
         stored,
         options.samples,
+        embedded.image_ids,
         labels=labels if by_labels else None,
+        duplicates=duplicates,
     )
-    shown: dict[str, Result] = {"samples": queries}
-    if options.worst:
-        worst = worst_queries(ranking, embedded.image_index, judgments, stored, options.worst)
-        shown["worst"] = worst
-    return SplitResults(ranked, measure(ranked, judgments, dataset), shown, judgments)
+    measured = measure(ranked, judgments, dataset)
+    return SplitResults(ranked, measured, {"samples": queries}, judgments)
 
 
 def measure(ranked: RankedSplit, judgments: Judgments, dataset: str) -> dict[str, Any]:

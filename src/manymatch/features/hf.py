@@ -17,10 +17,11 @@ from manymatch.networks.backbones.picture_recipe import placed, read_recipe
 from manymatch.networks.backbones.vision_model import (
     VisionNetwork,
     cut_layers,
+    model_faults,
     probe,
     vision_tower,
 )
-from manymatch.util.errors import ConfigError, first_line
+from manymatch.util.errors import ConfigError
 from manymatch.util.images import read_image
 
 _MOST_CELLS, _GRID = 100, 7
@@ -46,7 +47,7 @@ class HubBackbone(Backbone):
             ConfigError: the model has no such output, or the probe refuses the model.
         """
         self._recipe = recipe = read_recipe(model.folder, settings.size, settings.geometry)
-        try:
+        with model_faults(model.name, recipe):
             cut_layers(vision_tower(model.network), settings.layer)
             network = VisionNetwork(
                 model.network, recipe, settings.output, settings.grid, model.missing
@@ -54,13 +55,6 @@ class HubBackbone(Backbone):
             if settings.grid is None and network.side**2 > _MOST_CELLS:
                 network.grid = _GRID
             shape = probe(network.eval().requires_grad_(False), recipe.side)
-        except ConfigError as error:
-            raise ConfigError(f"{model.name}: {error}") from None
-        except Exception as error:  # the code of hundreds of models, on sizes of the user
-            raise ConfigError(
-                f"{model.name}: no features of {recipe.side} x {recipe.side} pixels "
-                f"({first_line(error)}). Set another size, or name another model"
-            ) from None
         super().__init__(
             network,
             size=recipe.side,

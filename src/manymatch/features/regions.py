@@ -127,18 +127,18 @@ class DetectedRegions(LocatingBackbone):
         try:
             with torch.inference_mode():
                 boxes, scores = detector(pixels.to(detector.mean.device))
-                found = torch.cat([boxes[0], scores[0, :, None]], dim=1).cpu()
+                detections = torch.cat([boxes[0], scores[0, :, None]], dim=1).cpu()
         except Exception as error:  # the code of many models, on pictures of any shape
             size = " x ".join(map(str, pixels.shape[:1:-1]))
             raise ConfigError(
                 f"{self._name}: no boxes of {image_id}, resized to {size} pixels "
                 f"({first_line(error)}). Name another detector"
             ) from None
-        if not found.isfinite().all():
+        if not detections.isfinite().all():
             raise ConfigError(
                 f"{self._name}: the boxes of {image_id} are not finite. Name another detector"
             )
-        return found[:, :4], found[:, 4]
+        return detections[:, :4], detections[:, 4]
 
 
 class HubDetector(Scaled):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 
 def positive_pairs(scores: Tensor, image_index: Tensor) -> Tensor:
@@ -36,6 +37,7 @@ def either(positive: Tensor, left_out: Tensor | None) -> Tensor:
 
 
 def transposed(left_out: Tensor | None) -> Tensor | None:
+    """Pairs `(n, m)` that a loss leaves out, with the captions as queries: `(m, n)`."""
     return None if left_out is None else left_out.T
 
 
@@ -199,13 +201,14 @@ def contrastive_terms(logits: Tensor, positive: Tensor) -> Tensor:
     The term of one positive neither attracts nor repels the anchor's other positives.
 
     Args:
-        logits: `(anchors, candidates)` scores over temperature.
+        logits: `(..., anchors, candidates)` scores over temperature.
         positive: `(anchors, candidates)` bool; the other pairs are negatives.
 
     Returns:
-        `(anchors, candidates)`, valid where `positive`; 0 for an anchor without negatives.
+        `(..., anchors, candidates)`, valid where `positive`; 0 for an anchor without negatives.
     """
     # The floor is finite, because the gradient of a logsumexp over -inf alone is NaN.
     floor = torch.finfo(logits.dtype).min / 2
-    negatives = logits.masked_fill(positive, floor).logsumexp(1, keepdim=True)
-    return -torch.nn.functional.logsigmoid(logits - negatives)
+    negatives = logits.masked_fill(positive, floor).logsumexp(-1, keepdim=True)
+    # `-logsigmoid(logits - negatives)`, which starts more kernels. Above 50 it is its argument.
+    return functional.softplus(negatives - logits, threshold=50)

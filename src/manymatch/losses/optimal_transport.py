@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import torch
@@ -158,7 +159,7 @@ def _round_potentials(
         sums = _column_sums(parts, eta, columns)
         if tolerance is not None and float(_share_error(sums, share)) <= tolerance:
             return columns, taken
-        columns = columns + (share / sums).log()
+        columns = columns - (sums / share).log()
     return columns, rounds
 
 
@@ -176,9 +177,10 @@ def _log_column_sums(parts: Sequence[Tensor], eta: float, potentials: Tensor | N
 
 def _column_sums(parts: Sequence[Tensor], eta: float, potentials: Tensor) -> Tensor:
     """`(n_classes,)`: sums of the columns of `softmax(eta log p + potentials)` over the rows."""
-    sums = torch.zeros_like(potentials)
-    for part in parts:
+
+    def sums(part: Tensor) -> Tensor:
         terms = torch.add(potentials, part, alpha=eta)
         terms.sub_(terms.amax(1, keepdim=True)).clamp_(min=_SMALLEST).exp_()
-        sums += terms.sum(1).reciprocal_() @ terms
-    return sums
+        return terms.sum(1).reciprocal_() @ terms
+
+    return reduce(torch.add, map(sums, parts))

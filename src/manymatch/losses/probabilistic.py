@@ -95,7 +95,8 @@ def soft_match(logits: Tensor, match: Tensor, left_out: Tensor | None = None) ->
     near 0 and 1.
 
     Args:
-        logits: `(q, c)`: MSRM's `-tau d2(q, c)` for L_d, `lambda cos(mu_q, U_c)` for L_h.
+        logits: `(q, c)`: MSRM's `-tau d2(q, c)` for L_d, `lambda cos(mu_q, U_c)` for L_h; or
+            `(..., q, c)`: several of them, whose losses `(...)` are computed together.
         match: `(q, c)` bool; all captions of an image are its matches.
         left_out: `(q, c)` bool; candidates of a query that count in no sum. The divisor of the
             mean stays `q c`.
@@ -109,12 +110,12 @@ def soft_match(logits: Tensor, match: Tensor, left_out: Tensor | None = None) ->
         CVPR 2023, eq. 5 to 7 (L_d) and 11 (L_h), printed for queries with one match.
     """
     if not logits.numel():
-        return mean(logits)
+        return logits.sum((-2, -1))  # 0, and part of the graph
     # The floor is finite, because the gradient of a logsumexp over -inf alone is NaN.
     logits = without(logits, left_out, torch.finfo(logits.dtype).min / 4)
-    not_matching = _log_complement(logits, logits.log_softmax(1))
+    not_matching = _log_complement(logits, logits.log_softmax(-1))
     terms = torch.where(match, contrastive_terms(logits, match), -not_matching)
-    return without(terms, left_out, 0.0).mean()
+    return without(terms, left_out, 0.0).mean((-2, -1))
 
 
 def _log_complement(logits: Tensor, log_p: Tensor) -> Tensor:
@@ -123,10 +124,10 @@ def _log_complement(logits: Tensor, log_p: Tensor) -> Tensor:
     Only the most probable candidate can have P > 1/2, where `1 - P` would round to 0. Its value is
     computed from the logits of the other candidates.
     """
-    highest = logits.argmax(1, keepdim=True)
-    is_highest = torch.zeros_like(log_p, dtype=torch.bool).scatter(1, highest, True)
+    highest = logits.argmax(-1, keepdim=True)
+    is_highest = torch.zeros_like(log_p, dtype=torch.bool).scatter(-1, highest, True)
     others = log_p.masked_fill(is_highest, torch.finfo(log_p.dtype).min / 2)
     far_from_one = log_p.masked_fill(is_highest, -math.log(2))
     return torch.where(
-        is_highest, others.logsumexp(1, keepdim=True), torch.log1p(-far_from_one.exp())
+        is_highest, others.logsumexp(-1, keepdim=True), torch.log1p(-far_from_one.exp())
     )

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
-from torch.nn import functional
 
 from manymatch.batch.shared_rows import share_rows
 from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.config.strict import Strict
 from manymatch.losses.contrastive import mean
 from manymatch.losses.optimal_transport import assignments, class_potentials
+from manymatch.similarities.vectors import unit
 
 Reduction = Literal["sum", "mean"]
 
@@ -102,7 +102,7 @@ class SwappedLabels(nn.Module):
     def __init__(self, settings: LabelSettings, size: int) -> None:
         super().__init__()
         self.settings, count = settings, settings.n_classes
-        self.prototypes = nn.Parameter(functional.normalize(torch.randn(count, size), dim=1))
+        self.prototypes = nn.Parameter(unit(torch.randn(count, size)))
         # The last potentials are near the next ones, which saves half the steps to a tolerance.
         remembered = count if settings.tolerance is not None else 0
         self.images = Memory(settings.queue, size, remembered)
@@ -110,7 +110,7 @@ class SwappedLabels(nn.Module):
 
     def forward(self, images: Tensor, texts: Tensor) -> Tensor:
         """`images (m, D)`, `texts (m, D)`, L2-normalised, row by row a pair -> scalar."""
-        prototypes = functional.normalize(self.prototypes, dim=1)
+        prototypes = unit(self.prototypes)
         log_p_images, log_p_texts = self._log_p(images, prototypes), self._log_p(texts, prototypes)
         q_images = self._labels(self.images, images, log_p_images, prototypes)
         q_texts = self._labels(self.texts, texts, log_p_texts, prototypes)
@@ -118,7 +118,7 @@ class SwappedLabels(nn.Module):
 
     def classes(self, vectors: Tensor) -> Tensor:
         """`(m, n_classes)` log-probabilities of the classes of embeddings `(m, D)`."""
-        return self._log_p(vectors, functional.normalize(self.prototypes, dim=1))
+        return self._log_p(vectors, unit(self.prototypes))
 
     def _log_p(self, vectors: Tensor, prototypes: Tensor) -> Tensor:
         def log_softmax(rows: Tensor) -> Tensor:

@@ -64,7 +64,7 @@ def triplet(
     negatives = without(scores.scatter(0, image_index[None], -torch.inf), left_out, -torch.inf)
     if mining == "hardest":
         texts, images = negatives.amax(1).index_select(0, image_index), negatives.amax(0)
-        return _hinge(texts - positive, margin).mean() + _hinge(images - positive, margin).mean()
+        return _hinge(torch.stack([texts, images]) - positive, margin).mean(1).sum()
     texts, images = negatives[image_index] - positive[:, None], negatives - positive
     text_terms, image_terms = _hinge(texts, margin).sum(1), _hinge(images, margin).sum(0)
     if mining == "mean":

@@ -41,15 +41,15 @@ def method_class(name: str) -> type[Method]:
     from manymatch.methods.shared.method import Method
 
     defined = (one for one in vars(module).values() if isinstance(one, type))
-    found = [
+    classes = [
         one for one in defined if issubclass(one, Method) and one.__module__ == module.__name__
     ]
-    if len(found) != 1:
+    if len(classes) != 1:
         raise ConfigError(
-            f"method '{name}': {module.__name__} defines {len(found)} subclasses of Method. "
+            f"method '{name}': {module.__name__} defines {len(classes)} subclasses of Method. "
             "Define one in this module"
         )
-    return found[0]
+    return classes[0]
 
 
 def check_model(name: str, settings: dict[str, Any]) -> Strict:

@@ -40,7 +40,12 @@ from manymatch.methods.shared.products import (
     cosine_query,
     largest_product,
 )
-from manymatch.networks.pooling.hypergraph import Activation, HypergraphConvolution, soft_incidence
+from manymatch.networks.pooling.hypergraph import (
+    Activation,
+    HypergraphConvolution,
+    messages,
+    soft_incidence,
+)
 from manymatch.similarities.gaussians import mahalanobis
 from manymatch.similarities.vectors import cosine, unit
 
@@ -140,18 +145,19 @@ class MSRM(Method):
         left_out: Tensor | None,
     ) -> dict[str, Tensor]:
         settings = self.settings
-        points = candidates.vectors[:, 0]
+        centres, points = queries.vectors.squeeze(1), candidates.vectors.squeeze(1)
         d2 = share_rows(
             lambda mean, log_variance: mahalanobis(mean, log_variance, points),
-            queries.vectors[:, 0],
+            centres,
             queries.part("log_variance"),
         )
-        by_distance = soft_match(-self.tau() * d2, match, left_out)
-        terms = {"distance": settings.distance_weight * by_distance}
+        weights, logits = {"distance": settings.distance_weight}, [-self.tau() * d2]
         if settings.hypergraph_weight:
-            logits = self.hypergraph(queries.vectors[:, 0], points, d2, match)
-            terms["hypergraph"] = settings.hypergraph_weight * soft_match(logits, match, left_out)
-        return terms
+            weights["hypergraph"] = settings.hypergraph_weight
+            logits.append(self.hypergraph(centres, points, d2, match))
+        losses = soft_match(torch.stack(logits), match, left_out).unbind()
+        pairs = zip(weights.items(), losses, strict=True)
+        return {name: weight * loss for (name, weight), loss in pairs}
 
 
 _ACTIVATIONS: dict[str, tuple[Activation, Activation]] = {
@@ -178,9 +184,9 @@ class Hypergraph(nn.Module):
     def forward(self, queries: Tensor, candidates: Tensor, d2: Tensor, match: Tensor) -> Tensor:
         """`queries (q, D)`, `candidates (c, D)`, `d2` and `match (q, c)` -> logits `(q, c)`."""
         alpha = self._constant_alpha if self.alpha is None else self.alpha()
-        incidence = soft_incidence(d2, match, alpha)
+        passed = messages(soft_incidence(d2, match, alpha))
         for layer in self.layers:
-            candidates = layer(candidates, incidence)
+            candidates = layer.exchange(candidates, passed)
         vectors = unit(candidates)[:, None]
         return self.sharpness() * share_rows(lambda rows: cosine(rows[:, None], vectors), queries)
 

@@ -76,7 +76,8 @@ class SwAMP(Method):
         scores = share_rows(lambda rows: cosine(rows, texts.vectors), images.vectors)
         contrastive = self.matching.terms(scores, batch.image_index, batch.left_out)
         # A pair is a caption and its image: an image with five captions is in five pairs.
-        pairs = images.vectors[batch.image_index, 0], texts.vectors[:, 0]
+        of_captions = images.vectors.squeeze(1).index_select(0, batch.image_index)
+        pairs = of_captions, texts.vectors.squeeze(1)
         return objective(contrastive, self.labels, *pairs)
 
     def start_epoch(self, epoch: int) -> None:

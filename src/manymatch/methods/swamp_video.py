@@ -99,7 +99,8 @@ class SwAMPVideo(Method):
         known = batch.image_index, settings.margin, settings.negatives, batch.left_out
         contrastive = {"triplet": triplet(scores, *known)}
         # A pair is a caption and its clip: a clip with five captions is in five pairs.
-        pairs = images.vectors[batch.image_index, 0], texts.vectors[:, 0]
+        of_captions = images.vectors.squeeze(1).index_select(0, batch.image_index)
+        pairs = of_captions, texts.vectors.squeeze(1)
         return objective(contrastive, self.labels, *pairs, settings.contrastive)
 
 

@@ -73,7 +73,7 @@ def versions(layout: Layout, model: str) -> list[Version]:
         _say_once("this clone lacks older commits and their versions. Run 'git fetch --unshallow'")
     history = _git(layout, "log", "--reverse", "--format=%H %cI", "--", LOCK).decode().split("\n")
     commits = [line.split() for line in history if line]
-    found: dict[tuple[str, str], Version] = {}
+    by_hash: dict[tuple[str, str], Version] = {}
     evaluated: dict[tuple[str, str], str] = {}
     named: dict[str, list[Version]] = {}
     *locks, head = _contents(
@@ -92,27 +92,27 @@ def versions(layout: Layout, model: str) -> list[Version]:
             _say_once(f"{commit[:8]}:{LOCK} cannot be read. The versions in it are left out")
             continue
         for new in named[lock]:
-            found.setdefault((new.model, new.md5), new)
+            by_hash.setdefault((new.model, new.md5), new)
         for _, read in stages:
             for key in read.items():
                 evaluated.setdefault(key, commit)
     for new in named.get(head, ()):
-        found[new.model, new.md5] = found.pop((new.model, new.md5))
-    measured = [key for key in found if key in evaluated]
+        by_hash[new.model, new.md5] = by_hash.pop((new.model, new.md5))
+    measured = [key for key in by_hash if key in evaluated]
     names = [f"{evaluated[key]}:./reports/metrics/{key[0]}.json" for key in measured]
     for key, name, text in zip(measured, names, _contents(layout, names), strict=True):
         try:
             stated = json.loads(text or "{}").items()  # older files have groups too
         except (ValueError, AttributeError, RecursionError):
-            _say_once(f"{name}: not a JSON object, so {found[key]} has no metrics")
+            _say_once(f"{name}: not a JSON object, so {by_hash[key]} has no metrics")
             continue
         metrics = {
             metric: value
             for metric, value in stated
             if type(value) in (int, float) and abs(value) <= sys.float_info.max  # no NaN
         }
-        found[key] = found[key].model_copy(update={"metrics": metrics})
-    return list(found.values())
+        by_hash[key] = by_hash[key].model_copy(update={"metrics": metrics})
+    return list(by_hash.values())
 
 
 @cache

@@ -86,8 +86,8 @@ def section_modules() -> list[str]:
 @cache
 def all_sections() -> tuple[Section, ...]:
     """The sections of all modules in the folder `sections`, in the order of their places."""
-    found = [one for name in section_modules() for one in import_module(name).SECTIONS]
-    return tuple(sorted(found, key=lambda section: section.place))
+    sections = [one for name in section_modules() for one in import_module(name).SECTIONS]
+    return tuple(sorted(sections, key=lambda section: section.place))
 
 
 _TEMPLATES = Path(__file__).parent / "templates"

@@ -83,17 +83,17 @@ class AllResults:
     @property
     def datasets(self) -> list[str]:
         """The data sets with results; those with a trained model come first."""
-        others = (found for kind, found in self.kinds.items() if has_dataset(kind))
+        others = (results for kind, results in self.kinds.items() if has_dataset(kind))
         results = chain(self.runs, *others)
         return list(dict.fromkeys(getattr(result, "dataset", "") for result in results))
 
     def on_dataset(self, dataset: str) -> AllResults:
         """The results on one data set, with all results that belong to no data set."""
         kinds = {
-            kind: [one for one in found if getattr(one, "dataset", "") == dataset]
+            kind: [one for one in results if getattr(one, "dataset", "") == dataset]
             if has_dataset(kind)
-            else found
-            for kind, found in self.kinds.items()
+            else results
+            for kind, results in self.kinds.items()
         }
         return replace(self, runs=[run for run in self.runs if run.dataset == dataset], kinds=kinds)
 

@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import Annotated, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, model_validator
 
 from manymatch.results.base import Record, Result
 
@@ -200,11 +200,13 @@ class ImageQuery(OfImage):
 
 
 class CaptionQuery(OfCaption):
-    """A caption, its scene graph, the `rank` of its image (older files lack it), and the images
+    """A caption, its scene graph, its image with the `rank` (older files lack them), and the images
     that the model ranked first."""
 
     caption: str
     rank: int | None = None
+    image_id: str | None = None
+    thumbnail: Thumbnail | None = None
     graph: Graph | None
     retrieved: list[RetrievedImage]
 
@@ -213,30 +215,29 @@ class CaptionQuery(OfCaption):
         return self.caption
 
 
+class Duplicate(OfImage):
+    """A picture of a group of near-duplicates; only one of the evaluated split has a thumbnail."""
+
+    split: str
+    thumbnail: Thumbnail | None = None
+
+
+class NearDuplicates(Record):
+    """The near-duplicates of a data set of one's own: how many pictures are `copies` of others, how
+    many groups are in several splits, and the first groups with a picture of this split."""
+
+    copies: int
+    crossing: int
+    groups: list[list[Duplicate]]
+
+
 class Samples(Result):
-    """Queries of both kinds: random ones, then those that this model ranks worst."""
+    """Queries of both kinds: random ones, then those that this model ranks worst. Only a data set
+    of one's own has `near_duplicates`."""
 
     path: ClassVar[str] = "runs/{dataset}/{preset}/samples.json"
     remedy: ClassVar[str] = "Run 'manymatch evaluate {dataset} {preset}' again."
 
     images: list[ImageQuery]
     captions: list[CaptionQuery]
-
-
-class WorstQuery(OfCaption):
-    """A caption whose own image ranks low: the rank, from 1, the image, and what ranks first."""
-
-    caption: str
-    rank: Annotated[int, Field(ge=1)]
-    image_id: str
-    thumbnail: Thumbnail | None
-    retrieved: list[RetrievedImage]
-
-
-class WorstQueries(Result):
-    """The captions of a data set of one's own whose images rank last."""
-
-    path: ClassVar[str] = "runs/{dataset}/{preset}/worst.json"
-    remedy: ClassVar[str] = Samples.remedy
-
-    captions: list[WorstQuery]
+    near_duplicates: NearDuplicates | None = None

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from manymatch.results.metrics import Metrics, Provenance
-from manymatch.results.retrieval import Ranks, Samples, WorstQueries
+from manymatch.results.retrieval import Ranks, Samples
 from manymatch.results.sets import SetDetails
 from manymatch.util.errors import DataError, first_line
 from manymatch.util.regular_file import open_regular
@@ -164,8 +164,6 @@ class Run:
     sets: SetDetails | None = None
     folder: Path | None = None
     """The folder of the run files."""
-    worst: WorstQueries | None = None
-    """Of a data set of one's own."""
 
     @cached_property
     def positive_ranks(self) -> Mapping[str, PositiveRanks | None]:
@@ -222,7 +220,7 @@ def read_runs(reports: Path) -> list[Run]:
 
 def _read_run(reports: Path, dataset: str, preset: str) -> Run:
     folder = reports / "runs" / dataset / preset
-    samples, sets, worst = (folder / f"{name}.json" for name in ("samples", "sets", "worst"))
+    samples, sets = (folder / f"{name}.json" for name in ("samples", "sets"))
     return Run(
         metrics=Metrics.read(reports / "results" / dataset / f"{preset}.json"),
         provenance=Provenance.read(reports / "provenance" / dataset / f"{preset}.json"),
@@ -230,5 +228,4 @@ def _read_run(reports: Path, dataset: str, preset: str) -> Run:
         samples=Samples.read(samples) if samples.is_file() else None,
         sets=SetDetails.read(sets) if sets.is_file() else None,
         folder=folder,
-        worst=WorstQueries.read(worst) if worst.is_file() else None,
     )

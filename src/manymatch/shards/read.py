@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import torch
@@ -111,6 +112,7 @@ def batches(
     classes: np.ndarray | None = None,
     held: Sequence[RawSample] | None = None,
     graphs: GraphReader | None = as_parsed,
+    fraction: float = 1.0,
 ) -> Batches:
     """The batches of one epoch of a split.
 
@@ -127,6 +129,8 @@ def batches(
             then never have the same class. Images that do not fit in a full batch are left out.
         held: `FeatureMemory.samples` of the split, which are then not read from the shards.
         graphs: what is made of the parsed scene graphs; None: the batches contain no graphs.
+        fraction: the share of the images that are in the epoch, at least 2. The seed of `shuffle`
+            draws them, the same in each epoch.
 
     Raises:
         DataError: there are fewer `classes` than images in a batch, or a shard is damaged.
@@ -139,6 +143,10 @@ def batches(
     reading = shard_order(len(shards.shards), shuffle)
     rows = np.split(np.arange(shards.images), np.cumsum(shards.shard_images)[:-1])
     table_rows = np.concatenate([rows[shard] for shard in reading])  # of the stream's positions
+    if fraction < 1 and shuffle is not None:
+        count = max(2, round(fraction * shards.images))
+        drawn = Random(f"fraction {shuffle[0]}").sample(range(shards.images), count)
+        order = order[np.isin(table_rows[order], drawn)]
     if classes is not None:
         order = one_per_class(order, classes[table_rows], images_per_batch * world)
         if not len(order):

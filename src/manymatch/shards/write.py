@@ -67,9 +67,9 @@ def write_shards(
     """
     images = distinct(captions, "image_id")
     with FeatureStore(store) as features:
-        rows = _rows(images, captions, features.image_ids, store)
+        rows = store_rows(images, captions, features.image_ids, store)
         pictures = PictureFiles(raw)
-        shards = _Shards(captions, graphs, features, rows, pictures, images_per_shard, thumbnail)
+        shards = Shards(captions, graphs, features, rows, pictures, images_per_shard, thumbnail)
 
         identity = functools.cache(shards.identity)
         if parts.wanted:
@@ -85,7 +85,7 @@ def write_shards(
 
 
 @dataclass(frozen=True)
-class _Shards:
+class Shards:
     """The inputs and settings of the stage; see `write_shards`."""
 
     captions: Path
@@ -119,7 +119,7 @@ class _Shards:
             images = track(
                 read_images(self.captions, self.graphs), f"shards {folder}", len(self.rows)
             )
-            blocks = self._blocks(_numbered(images, self.images_per_shard, part))
+            blocks = self._blocks(numbered(images, self.images_per_shard, part))
             writer = ShardWriter(partial, self.images_per_shard, hashes)
             with closing(writer), closing(ahead(blocks, depth=1)) as prepared:
                 for split, number, sample in itertools.chain.from_iterable(prepared):
@@ -209,14 +209,14 @@ def join(parts: Sequence[Path], folder: Path) -> None:
                     shutil.copyfile(seal.check(name), partial / name)
                 hashes[name] = seal.hashes[name]
         splits = {
-            name: _joined([i.splits[name] for i in indexes.values() if name in i.splits])
+            name: joined([i.splits[name] for i in indexes.values() if name in i.splits])
             for name in {name for index in indexes.values() for name in index.splits}
         }
         whole = indexes[parts[0]].model_copy(update={"splits": splits})
         write_json(partial / INDEX, whole.model_dump())
 
 
-def _joined(splits: Sequence[Split]) -> Split:
+def joined(splits: Sequence[Split]) -> Split:
     """Join the entries of the parts to one entry of the index, with the shards in order."""
     columns = (zip(part.shards, part.shard_images, strict=True) for part in splits)
     shards = sorted(itertools.chain.from_iterable(columns))
@@ -228,7 +228,7 @@ def _joined(splits: Sequence[Split]) -> Split:
     )
 
 
-def _rows(
+def store_rows(
     split_ids: Sequence[str], table: Path, stored: Sequence[str], store: Path
 ) -> dict[str, int]:
     """Row of the store by image id. The table and the store must have the same images."""
@@ -248,7 +248,7 @@ def _rows(
     return rows
 
 
-def _numbered(
+def numbered(
     images: Iterable[Image], images_per_shard: int, part: Part
 ) -> Iterator[tuple[int, Image]]:
     """The images whose shard is in `part`, each with its number in its split."""

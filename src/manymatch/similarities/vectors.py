@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
-from torch.nn import functional
+from torch.autograd.function import once_differentiable
 
 
 def full_precision(vectors: Tensor) -> Tensor:
@@ -13,8 +15,27 @@ def full_precision(vectors: Tensor) -> Tensor:
 
 
 def unit(vectors: Tensor) -> Tensor:
-    """`vectors (..., D)` divided by their lengths, in float32 or better."""
-    return functional.normalize(full_precision(vectors), dim=-1)
+    """`vectors (..., D)` divided by their lengths, in float32 or better; 0 remains 0."""
+    result: Tensor = _Unit.apply(full_precision(vectors))
+    return result
+
+
+class _Unit(torch.autograd.Function):
+    """`torch.nn.functional.normalize` with a backward pass of 4 kernels instead of 14."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor) -> Tensor:
+        lengths = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True).clamp_min_(1e-12)
+        units = vectors / lengths
+        ctx.save_for_backward(units, lengths)
+        return units
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        units, lengths = ctx.saved_tensors
+        along = (gradient * units).sum(-1, keepdim=True)
+        return torch.addcmul(gradient, units, along, value=-1).div_(lengths)
 
 
 def cosine(images: Tensor, texts: Tensor) -> Tensor:

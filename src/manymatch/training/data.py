@@ -96,6 +96,7 @@ class TrainingBatches:
                 classes=classes,
                 held=memory.samples if memory else None,
                 graphs=graphs,
+                fraction=training.fraction,
             )
 
         self.epoch = 0

@@ -124,7 +124,8 @@ def fit(
         thaw(optimizer, epoch)
         method.start_epoch(epoch)
         batches.epoch = epoch
-        sums: dict[str, Tensor] = {}
+        names: list[str] = []
+        sums: Any = 0.0
         title = "" if rank else f"epoch {epoch + 1}/{training.epochs} (batches)"
 
         for index, parts in enumerate(track(batches, title, steps, passing=True)):
@@ -133,17 +134,18 @@ def fit(
             set_learning_rates(optimizer, learning_rate_factor(step, steps, training))
             terms = losses(parts)
             optimizer.zero_grad()
-            fabric.backward(torch.stack(list(terms.values())).sum())
+            names, loss = list(terms), torch.stack(list(terms.values()))
+            fabric.backward(loss.sum())
             if training.clip_norm:
                 norm = training.clip_norm
                 fabric.clip_gradients(losses, optimizer, max_norm=norm, error_if_nonfinite=False)
             optimizer.step()
             if average:
                 average.update(step + 1)
-            for name, term in terms.items():
-                sums[name] = sums.get(name, 0.0) + term.detach()
+            sums = sums + loss.detach()
 
-        means = {name: float(total) / steps for name, total in sums.items()}
+        totals = zip(names, sums.tolist(), strict=True)
+        means = {name: total / steps for name, total in totals}
         means = {"loss": sum(means.values()), **means}
         _refuse_divergence(means, epoch)
         if average:

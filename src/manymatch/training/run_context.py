@@ -52,20 +52,23 @@ def memory_faults() -> Iterator[None]:
 def deterministic(enabled: bool, same_shapes: bool = False) -> Iterator[None]:
     """If `enabled`, use algorithms that give the same bits in every run.
 
-    This serves the CPU; on GPUs some operations have no such algorithm. Without it, sums over
-    repeated rows depend on the order of the threads.
+    Without them, sums over repeated rows depend on the order of the threads. On a GPU an operation
+    that has no such algorithm stays as it is.
 
     Args:
         enabled: whether to change anything.
         same_shapes: whether all batches have the same shape: then cuDNN tries its algorithms in the
-            first step and keeps the fastest.
+            first step and keeps the fastest, which may be another one in the next run.
     """
+    gpu = torch.cuda.is_available()
+    if enabled and gpu:  # cuBLAS reads it before the first product
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     before = torch.are_deterministic_algorithms_enabled()
     settings: Any = torch.utils.deterministic
     fill, benchmark = settings.fill_uninitialized_memory, torch.backends.cudnn.benchmark
-    torch.use_deterministic_algorithms(enabled or before)
+    torch.use_deterministic_algorithms(enabled or before, warn_only=gpu)
     settings.fill_uninitialized_memory = False  # True costs time and changes no result
-    torch.backends.cudnn.benchmark = same_shapes or benchmark
+    torch.backends.cudnn.benchmark = (same_shapes or benchmark) and not enabled
     try:
         yield
     finally:

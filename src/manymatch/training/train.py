@@ -102,7 +102,7 @@ def train(
     same_shapes = any(isinstance(part, PixelNetwork) for part in method.modules())
     with (
         quiet(),
-        deterministic(on_cpu, same_shapes),
+        deterministic(on_cpu or preset.training.deterministic, same_shapes),
         tf32(machine.tf32),
         Curves(curves, history, preset.training.logger) as live,
     ):

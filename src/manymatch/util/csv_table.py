@@ -44,7 +44,7 @@ def read_csv(
     number, header = next(numbered_lines(path), (1, ""))
     names, delimiter = max(
         ((_names(header, delimiter), delimiter) for delimiter in _DELIMITERS),
-        key=lambda found: len({*needed} & {*found[0]}),
+        key=lambda split: len({*needed} & {*split[0]}),
     )
     missing = [name for name in needed if name not in names]
     if missing:

@@ -14,13 +14,19 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError, features
 
 from manymatch.util.errors import DataError, first_line
-from manymatch.util.regular_file import open_regular
+from manymatch.util.regular_file import HEIC_READ, open_regular
+
+if HEIC_READ:
+    import pillow_heif
+
+    pillow_heif.register_heif_opener()
 
 MAX_PIXELS = 64_000_000
 """Larger images are refused before decoding: a small file can decode to more than the memory."""
 _FORMATS = (
     *("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF"),
     *(["AVIF"] if features.check("avif") else []),  # Pillow 11.3
+    *(["HEIF"] if HEIC_READ else []),
 )
 """Formats of photographs. Some of Pillow's other readers start programs."""
 REMEDY = "Replace or remove the file and run the stage 'download' again"

@@ -82,6 +82,35 @@ def list_elements(path: Path) -> Iterator[Any]:
     return (element for _, _, element in _read(path, read))
 
 
+def nested_numbers(path: Path, depth: int) -> Iterator[tuple[tuple[str, ...], float]]:
+    """(keys, number) for every number inside `depth` objects, and no list, of a UTF-8 file.
+
+    Raises:
+        DataError: the file is not JSON, or values are nested deeper than `MAX_DEPTH`.
+    """
+
+    def read(events: Iterator[Event]) -> Iterator[Element]:
+        keys: list[str] = []
+        lists, count = 0, -1
+        for event, value in events:
+            if event == "map_key":
+                keys[-1] = value
+            elif event == "number":
+                if len(keys) == depth and not lists:
+                    count += 1
+                    yield "numbers", count, (tuple(keys), value)
+            elif event in _OPENING:
+                keys.append("")
+                lists += event == "start_array"
+                if len(keys) > MAX_DEPTH:
+                    raise _Refused(f"more than {MAX_DEPTH} lists and objects inside each other")
+            elif event in _CLOSING:
+                keys.pop()
+                lists -= event == "end_array"
+
+    return (element for _, _, element in _read(path, read))
+
+
 def is_list(path: Path) -> bool:
     """Whether a JSON file begins as a list."""
     with open_regular(path) as stream:

@@ -28,14 +28,14 @@ def registered(group: Group, name: str, own: Mapping[str, str], what: str) -> st
     if name in own:
         return own[name]
     added = entry_points(group=f"manymatch.{group}")
-    found = {one.value for one in added if one.name == name}
-    if len(found) > 1:
+    values = {one.value for one in added if one.name == name}
+    if len(values) > 1:
         raise ConfigError(
-            f"{what} '{name}': {' and '.join(sorted(found))} have this name. Uninstall one package"
+            f"{what} '{name}': {' and '.join(sorted(values))} have this name. Uninstall one package"
         )
-    if not found:
+    if not values:
         raise ConfigError(f"{what} '{name}' does not exist{nearest(name, {*own, *added.names})}")
-    (value,) = found
+    (value,) = values
     if group != "methods" and ":" not in value:
         raise ConfigError(f"{what} '{name}': the entry point '{value}' is not MODULE:NAME")
     return value

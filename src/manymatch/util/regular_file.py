@@ -10,18 +10,24 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO
 
 from manymatch.util.errors import ConfigError, DataError, SourceError
 
+_HEIC = (".heic", ".heif")
+HEIC_READ = find_spec("pillow_heif") is not None
+"""Whether the extra `heic` is installed."""
 PICTURES = (
     *(".jpg", ".jpeg", ".jpe", ".jfif"),
     *(".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif"),
+    *(_HEIC if HEIC_READ else ()),
 )
 """Endings of the pictures that `images` reads, which loads NumPy."""
 UNREADABLE = (
-    *(".heic", ".heif", ".jxl", ".jp2", ".svg", ".psd"),
+    *(() if HEIC_READ else _HEIC),
+    *(".jxl", ".jp2", ".svg", ".psd"),
     *(".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2"),
 )
 """Endings of pictures that `images` does not read. They are named where they are found."""
@@ -38,6 +44,12 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFSOCK: "a socket",
 }
+
+
+def conversion(path: str) -> str:
+    """What to do about a picture whose ending is one of `UNREADABLE`."""
+    extra = ", or install the extra 'heic'" if path.lower().endswith(_HEIC) else ""
+    return f"Convert it to JPEG{extra}"
 
 
 def files_below(
@@ -63,7 +75,7 @@ def files_below(
     bound = os.environ.get(MOST_OTHERS, str(_MOST_OTHERS))
     if not bound.isdecimal():
         raise ConfigError(f"{MOST_OTHERS}={bound}: expected a whole number")
-    entered, found, others = set(), 0, 0
+    entered, counted, others = set(), 0, 0
     for parent, folders, files in os.walk(folder, onerror=unreadable, followlinks=linked):
         real = os.path.realpath(parent)
         if real in entered:
@@ -77,12 +89,13 @@ def files_below(
             if name.lower().endswith(endings) and not name.startswith(HIDDEN)
         ]
         pictures = sum(name.lower().endswith(PICTURES) for name in files)
-        found, others = found + len(wanted), others + len(files) - max(len(wanted), pictures)
+        counted, others = counted + len(wanted), others + len(files) - max(len(wanted), pictures)
         others += len(folders)
-        if others > max(int(bound), _OTHERS_EACH * found):
+        if others > max(int(bound), _OTHERS_EACH * counted):
             raise SourceError(
-                f"{folder}: only {found} of the first {found + others} files and folders count. "
-                f"Give the folder that holds the files, or set {MOST_OTHERS} to more than {bound}"
+                f"{folder}: only {counted} of the first {counted + others} files and folders "
+                "count. Give the folder that holds the files, or set "
+                f"{MOST_OTHERS} to more than {bound}"
             )
         yield from (Path(parent, name) for name in wanted)
 

@@ -158,6 +158,21 @@ def sealed(
         write_json(beside(target, ENDING), content)
 
 
+def write_seal(folder: Path, files: Mapping[str, tuple[int, str]]) -> None:
+    """Write a seal to `folder` of the files there, and of files that lie elsewhere.
+
+    Args:
+        files: the bytes and the SHA-256 of the files elsewhere.
+    """
+    here = {path.name: (path.stat().st_size, sha256(path)) for path in folder.iterdir()}
+    facts = {
+        name: {"bytes": size, "sha256": digest}
+        for name, (size, digest) in sorted({**files, **here}.items())
+    }
+    content: dict[str, Any] = {"version": _VERSION, "files": facts, "code": "", "inputs": {}}
+    write_json(folder / NAME, content | {_OWN: content_hash(content)})
+
+
 def open_sealed(path: Path, remedy: str, whole_bytes: int | None = WHOLE_BYTES) -> Seal:
     """The seal of a folder or file, after a comparison with the files; see the module's text.
 

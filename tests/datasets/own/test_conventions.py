@@ -119,7 +119,7 @@ def test_an_exact_name_in_a_list_comes_first(birds: Birds) -> None:
 def test_what_is_left_out_is_said(birds: Birds) -> None:
     for file, texts in list(birds.captions.items())[:20]:
         (birds.photos / file).with_suffix(".txt").write_text("\n".join(texts))
-    (birds.photos / "phone.heic").write_bytes(b"x")
+    (birds.photos / "phone.jxl").write_bytes(b"x")
     notes = "; ".join(birds.collect().notes)
     assert f"41 of 61 pictures in {birds.photos} have no caption" in notes
 

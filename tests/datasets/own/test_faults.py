@@ -182,7 +182,7 @@ FAULTS: list[tuple[Damage, str]] = [
     (lambda b: {**(webdataset(b) or {}), "split": ["fold"]}, "no 'fold'.* 60 of 60"),
     (lambda b: (table(str)(b), {"file": "Photo"})[1], "no column 'Photo'"),
     (picture(lambda path: path.rename(path.with_suffix(".xyz"))), "no such picture"),
-    (renamed(".heic"), "pictures with the ending .heic cannot be read"),
+    (renamed(".jxl"), "the ending .jxl cannot be read"),
     (renamed(".jpg_large"), "the ending '.jpg_large' is none of a picture"),
     (tar([("a.jpg", picture_bytes()), ("a.txt", b"y"), ("a.png", b"z")]), "a second picture of a"),
     (tar([("a.jpg", b"x"), ("a.txt", b"y"), ("a.txt", b"z")]), "a second file a.txt"),

@@ -12,11 +12,13 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from manymatch.datasets.own.files import duplicate_groups, signature
-from manymatch.datasets.own.splits import crossing, draw
+from manymatch.datasets.own.files import duplicate_groups, refuse_unreadable, signature
+from manymatch.datasets.own.record import Unusable
+from manymatch.datasets.own.splits import draw, near_duplicates
 from manymatch.shards.write import PictureFiles
 from manymatch.util.errors import DataError
 from manymatch.util.images import read_image, upright_rgb
+from manymatch.util.regular_file import HEIC_READ
 
 ORIENTATION = 0x0112
 
@@ -103,6 +105,18 @@ def test_thumbnails_of_hostile_files_are_refused(
         PictureFiles(tmp_path).thumbnail("picture.jpg", 96)
 
 
+def test_pictures_of_telephones_are_read_with_the_extra_and_else_named(tmp_path: Path) -> None:
+    path = tmp_path / "phone.HEIC"
+    if HEIC_READ:
+        blocks().save(path, "HEIF", quality=100)
+        expected = np.asarray(blocks(), np.int16)
+        assert np.abs(read_image(path) - expected).mean() < 8
+        refuse_unreadable(path.name)
+    else:
+        with pytest.raises(Unusable, match="install the extra 'heic'"):
+            refuse_unreadable(path.name)
+
+
 def test_an_ordinary_picture_is_not_changed() -> None:
     np.testing.assert_array_equal(np.asarray(upright_rgb(blocks())), np.asarray(blocks()))
 
@@ -154,7 +168,13 @@ def test_drawn_splits_keep_copies_together() -> None:
     groups = [n // 2 for n in range(100)]
     drawn = draw(names, [None] * 100, groups, seed=3)
     assert [drawn.count(split) for split in ("train", "validation", "test")] == [80, 10, 10]
-    assert crossing(drawn, groups) == 0
+    found = near_duplicates(names, drawn, groups)
+    assert (found["copies"], found["crossing"], len(found["groups"])) == (50, 0, 50)
+    crossing = near_duplicates(
+        "abcde", ["train", "train", "test", "train", "test"], [0, 0, 1, 2, 2]
+    )
+    assert (crossing["copies"], crossing["crossing"]) == (2, 1)
+    assert crossing["groups"][0] == [("e", "test"), ("d", "train")]
     assert (
         drawn == draw(names, [None] * 100, groups, seed=3) != draw(names, [None] * 100, groups, 4)
     )

@@ -8,7 +8,8 @@ import hub_models
 import pytest
 import torch
 import transformers
-from hub_texts import FAMILIES, TEXTS, TOWERS, built, edit
+from hub_models import edit
+from hub_texts import FAMILIES, TEXTS, TOWERS, built
 
 from manymatch.batch.collate import pad_words
 from manymatch.batch.numbering import Numbering

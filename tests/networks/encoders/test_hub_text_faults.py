@@ -7,8 +7,8 @@ import shutil
 import pytest
 import torch
 import transformers
-from hub_models import gated
-from hub_texts import built, edit
+from hub_models import edit, gated, only_bin
+from hub_texts import built
 
 from manymatch.batch.wordpieces import load_vocabulary
 from manymatch.networks.backbones import hub_model
@@ -16,11 +16,6 @@ from manymatch.networks.backbones.learning import layer_stack, thaw_last
 from manymatch.networks.encoders.hub_text import HubTextEncoder, HubTextSettings
 from manymatch.networks.layers.lora import add_lora
 from manymatch.util.errors import ConfigError, DataError
-
-
-def only_bin(folder):
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-
 
 CONFIG, WORDS = "config.json", "tokenizer.json"
 FAULTS = {

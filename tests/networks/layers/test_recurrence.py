@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from manymatch.batch.padding import padded_sequences
-from manymatch.networks.layers.gru import BiGRU, read_by_torch, read_padded
+from manymatch.networks.layers.gru import BiGRU, RowsRead, read_by_torch, read_padded
 from manymatch.networks.layers.recurrence import read_on_cpu
 
 
@@ -29,19 +29,22 @@ def test_states_and_gradients_are_those_of_torch(both, steps, used):
     torch.testing.assert_close(gradients(actual), gradients(expected))
 
 
-@pytest.mark.parametrize("both", [True, False])
-def test_padding_behind_sequences_changes_no_state(both):
+@pytest.mark.parametrize(
+    ("both", "average"), [(True, True), (True, False), (False, False)], ids=str
+)
+def test_padding_behind_sequences_changes_no_state(both, average):
     torch.manual_seed(0)
     gru = nn.GRU(5, 3, batch_first=True, bidirectional=both, dtype=torch.float64)
     words = padded_sequences(torch.tensor([4, 1, 6, 6, 3]), 8).sequences
     padded = torch.randn(5, 8, 5, dtype=torch.float64, requires_grad=True)
-    expected = read_by_torch(gru, padded.flatten(0, 1)[words.rows], words.steps)
-    actual = read_padded(gru, padded, words)
-    torch.testing.assert_close(actual, expected)
-    factors = [torch.randn_like(part) for part in expected]
+    rows = read_by_torch(gru, padded.flatten(0, 1)[words.rows], words.steps)
+    expected = RowsRead(*rows, words, average)
+    actual = read_padded(gru, padded, words.mask, average)
+    torch.testing.assert_close((actual.states, actual.final), (expected.states, expected.final))
+    factors = [torch.randn_like(part) for part in (expected.states, expected.final)]
     gradients = [
         torch.autograd.grad(
-            sum((part * factor).sum() for part, factor in zip(read, factors, strict=True)),
+            (read.states * factors[0]).sum() + (read.final * factors[1]).sum(),
             [padded, *gru.parameters()],
         )
         for read in (actual, expected)

@@ -103,7 +103,7 @@ def test_broken_pictures_are_left_out_and_counted(
     album: Album, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = album.pictures
-    for name in ("text.jpg", "phone.heic", "phone.HEIF", "web.avif", "raw.dng"):
+    for name in ("text.jpg", "plan.svg", "phone.JXL", "web.avif", "raw.dng"):
         (folder / name).write_text("no picture")
     (folder / "empty.png").touch()
     whole = (folder / "0" / "00.png").read_bytes()

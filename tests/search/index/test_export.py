@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from manymatch.util.errors import ConfigError, StorageError
 
 from .conftest import Album
 
-pytest.importorskip("lancedb")
+pytestmark = pytest.mark.skipif(
+    find_spec("lancedb") is None, reason="no lancedb, whose import takes seconds"
+)
 
 
 @pytest.mark.parametrize("ending", ["", ".lance"])

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -50,7 +51,9 @@ S3 = {
     "AWS_ALLOW_HTTP": "true",
 }
 """Of an object store that does not answer."""
-pytest.importorskip("lancedb")
+pytestmark = pytest.mark.skipif(
+    find_spec("lancedb") is None, reason="no lancedb, whose import takes seconds"
+)
 
 
 @pytest.fixture

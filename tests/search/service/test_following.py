@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,9 @@ from threading import Event
 
 import httpx
 import pytest
+import warm_commands
 from made_indexes import made_index
+from s3_server import s3_bucket
 from starlette.testclient import TestClient
 from waiting import ready
 
@@ -132,7 +133,9 @@ def test_the_command_follows_its_folder_until_it_is_interrupted(
     index = photos.with_suffix(".index")
     command = ["index", str(photos), "--model", str(make_model("vsepp")), "--to", str(index)]
     with subprocess.Popen(
-        [sys.executable, "-m", "manymatch", *command, "--watch"], stderr=subprocess.PIPE, text=True
+        [warm_commands.folder() / "manymatch", *command, "--watch"],
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stderr
         said = (line for line in process.stderr if " items, " in line)
@@ -146,15 +149,18 @@ def test_the_command_follows_its_folder_until_it_is_interrupted(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("store", ["file", "s3"])
 def test_services_follow_one_table_though_one_of_them_is_killed(
-    photos: Path, make_model: Make
+    photos: Path, make_model: Make, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each answer is that of the table before the update or after it."""
-    model, place = make_model("vsepp"), f"file://{photos.parent}/tables/photos"
-    options = {"engine": "lance", "url": place}
-    made_index(photos, model, photos.parent / "work", **options)
-    before, done = names(photos), Event()
+    model, before, done = make_model("vsepp"), names(photos), Event()
     with ExitStack() as stack:
+        place = f"file://{photos.parent}/tables/photos"
+        if store == "s3":
+            place = f"{stack.enter_context(s3_bucket(monkeypatch))}/photos"
+        options = {"engine": "lance", "url": place}
+        made_index(photos, model, photos.parent / "work", **options)
         services = [stack.enter_context(service(place)) for _ in range(2)]
         clients = [
             stack.enter_context(httpx.Client(base_url=address, timeout=60))
@@ -196,7 +202,7 @@ def test_services_follow_one_table_though_one_of_them_is_killed(
 @contextmanager
 def service(place: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A process of the command, and its address."""
-    command = [sys.executable, "-m", "manymatch", "serve", place, "--port", "0"]
+    command = [warm_commands.folder() / "manymatch", "serve", place, "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         (address,) = re.findall(r"http://\S+", process.stderr.readline())

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -70,7 +71,7 @@ def test_the_command_serves_until_it_is_told_to_end(started: Started, indexes: l
     with httpx.Client(base_url=address, timeout=60) as client:
         assert client.get("/health").json()["status"] == "loading"
         while client.get("/health").json()["status"] == "loading":
-            pass
+            time.sleep(0.1)
         assert "<title>" in client.get("/").text
 
         def ask(number: int) -> list[str]:

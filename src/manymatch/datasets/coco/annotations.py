@@ -42,8 +42,8 @@ def read_annotations(files: Iterable[Path], ids: Path, only_present: bool) -> It
         selected = []
         numbers = load_array(ids / file)
         if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-            found = f"{numbers.dtype} {numbers.shape}"
-            raise DataError(f"{ids / file}: expected a vector of whole numbers, found {found}")
+            kind = f"{numbers.dtype} {numbers.shape}"
+            raise DataError(f"{ids / file}: expected a vector of whole numbers, found {kind}")
         for number in numbers.tolist():
             if number in captions:
                 selected.append(captions[number])

@@ -5,18 +5,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 from manymatch.datasets.base import (
     CAPTION_PARSER,
     CAPTIONS,
+    NEAR_DUPLICATES,
     ROWS,
     Caption,
     Dataset,
     Need,
     missing_file,
-    parser_of,
     write_rows,
 )
 from manymatch.datasets.image_files import IMAGES, ImageFolder
@@ -24,7 +25,7 @@ from manymatch.datasets.own.collect import collect
 from manymatch.datasets.own.forms import OwnSettings
 from manymatch.datasets.own.record import summary
 from manymatch.util.files import write_text
-from manymatch.util.parquet_file import read_table
+from manymatch.util.parquet_file import metadata_of, read_table
 from manymatch.util.progress import say
 
 TABLE = "captions.parquet"
@@ -58,7 +59,8 @@ class Own(Dataset):
             ImageFolder(folder=str(collection.form.folder.resolve())).write(raw)
         # The stages that read the pictures run again if a picture changes in its place.
         write_text(raw / CONTENT, collection.content())
-        metadata = {CAPTION_PARSER: settings.parser} if settings.parser else None
+        metadata = {NEAR_DUPLICATES: json.dumps(collection.near_duplicates)}
+        metadata |= {CAPTION_PARSER: settings.parser} if settings.parser else {}
         write_rows(collection.rows(), raw / TABLE, CAPTIONS.with_metadata(metadata))
 
     def captions(self, raw: Path) -> Iterator[Caption]:
@@ -66,5 +68,7 @@ class Own(Dataset):
         for batch in read_table(raw / TABLE, CAPTIONS).to_batches(ROWS):
             yield from (Caption(**row) for row in batch.to_pylist())
 
-    def parser(self, raw: Path) -> str | None:
-        return parser_of(raw / TABLE)
+    def metadata(self, raw: Path) -> dict[bytes, bytes]:
+        keys = (CAPTION_PARSER, NEAR_DUPLICATES)
+        texts = {key: metadata_of(raw / TABLE, key, "download") for key in keys}
+        return {key: text.encode() for key, text in texts.items() if text is not None}

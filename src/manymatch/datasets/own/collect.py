@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from manymatch.batch.caption_text import caption_fault, has_markup, placeholders_as_words
 from manymatch.datasets.base import SPLITS, Caption
@@ -65,6 +66,8 @@ class Collection:
     pictures: dict[str, Picture] = field(default_factory=dict)
     left_out: list[LeftOut] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    near_duplicates: dict[str, Any] = field(default_factory=dict)
+    """What `splits.near_duplicates` returns of the images' ids."""
     _captions: int = 0
     _explicit: bool = False
     """Whether splits are given, and not only said by names of folders and files."""
@@ -213,8 +216,8 @@ class Collection:
     def _draw_splits(self) -> None:
         """Draw the splits that are not given, and report near-duplicates."""
         pictures = [self.pictures[file] for file in sorted(self.pictures)]
-        found = duplicate_groups([one.signature for one in pictures if one.signature])
-        given, groups = [picture.split for picture in pictures], found.tolist()
+        given = [picture.split for picture in pictures]
+        groups = duplicate_groups([one.signature for one in pictures if one.signature]).tolist()
         splits.check_sizes(given, self.settings.images)
         seed = self.settings.seed
         drawn = splits.draw([picture.file for picture in pictures], given, groups, seed)
@@ -222,22 +225,29 @@ class Collection:
             picture.split = split
         if missing := [split for split in SPLITS if split not in given]:
             self.notes.append(f"seed {seed} draws the splits: {', '.join(missing)}")
-        copies, crossing = len(pictures) - len({*groups}), splits.crossing(drawn, groups)
+        ids = [self._ids[picture.file] for picture in pictures]
+        found = self.near_duplicates = splits.near_duplicates(ids, drawn, groups)
         self.notes.append(
-            f"{copies:,} near-duplicates of other pictures, {crossing:,} groups in several splits"
-            if copies
+            f"{found['copies']:,} near-duplicates of other pictures, {found['crossing']:,} groups "
+            "in several splits"
+            if found["copies"]
             else "no near-duplicates among the pictures"
         )
+
+    @cached_property
+    def _ids(self) -> dict[str, str]:
+        """The id of each picture's image, by file."""
+        stems = {file: word(str(PurePosixPath(file).with_suffix(""))) for file in self.pictures}
+        uses = Counter(stems.values())
+        return {file: stem if uses[stem] == 1 else word(file) for file, stem in stems.items()}
 
     def rows(self) -> Iterator[Caption]:
         """Yield the rows of the caption table by split and file. An image's id is its path without
         ending, a caption's id IMAGE#k."""
-        stems = {file: word(str(PurePosixPath(file).with_suffix(""))) for file in self.pictures}
-        uses = Counter(stems.values())
         order = [(SPLITS.index(str(one.split)), file) for file, one in self.pictures.items()]
         for _, file in sorted(order):
             picture = self.pictures[file]
-            image_id = stems[file] if uses[stems[file]] == 1 else word(file)
+            image_id = self._ids[file]
             for number, text in enumerate(picture.captions):
                 caption_id = f"{image_id}#{number}"
                 split, path = str(picture.split), f"{IMAGES}/{file}"

@@ -24,7 +24,7 @@ from scipy.sparse.csgraph import connected_components
 from manymatch.datasets.image_files import image_files
 from manymatch.datasets.own.record import Unusable
 from manymatch.util.images import read_small
-from manymatch.util.regular_file import PICTURES, UNREADABLE
+from manymatch.util.regular_file import PICTURES, UNREADABLE, conversion
 
 
 def composed(text: str) -> str:
@@ -154,7 +154,7 @@ def refuse_unreadable(file: str) -> None:
     """
     ending = PurePosixPath(file).suffix.lower()
     if ending in UNREADABLE:
-        raise Unusable(f"pictures with the ending {ending} cannot be read. Convert them to JPEG")
+        raise Unusable(f"a picture with the ending {ending} cannot be read. {conversion(ending)}")
 
 
 _SIDE = 16

@@ -167,8 +167,8 @@ def caption_columns(names: Sequence[str]) -> list[str]:
 
 def split_column(names: Sequence[str]) -> str:
     """Return the column or key of splits: `split`, in any case."""
-    found = [name for name in names if name.lower() == "split"]
-    return "split" if "split" in found or not found else found[0]
+    columns = [name for name in names if name.lower() == "split"]
+    return "split" if "split" in columns or not columns else columns[0]
 
 
 def texts(cell: Any, depth: int = 0) -> list[str]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from manymatch.datasets.base import SPLITS
 from manymatch.datasets.own.files import composed
@@ -19,6 +20,8 @@ _SHARE = 0.1
 """The share of the pictures in a drawn validation or test split."""
 _MOST = 1000
 """The maximum number of pictures of a drawn split. Published splits have about as many."""
+_GROUPS, _GROUP = 100, 10
+"""The maximum number of groups of near-duplicates that are named, and of pictures of one group."""
 _LEAST = 2
 """With one picture there is nothing to rank."""
 
@@ -85,9 +88,9 @@ class Lists:
                     )
                     and (file not in exact or entry.path == _stem(entry.path))
                 ]
-                found = {entry.split for entry in entries} | {given.get(file)} - {None}
-                if len(found) > 1:
-                    lists = " and ".join(sorted(map(str, found)))
+                splits = {entry.split for entry in entries} | {given.get(file)} - {None}
+                if len(splits) > 1:
+                    lists = " and ".join(sorted(map(str, splits)))
                     raise DataError(f"{file} is in the lists of {lists}. Remove one")
                 for entry in entries:
                     entry.used, given[file] = True, entry.split
@@ -210,9 +213,22 @@ def draw(
     return splits
 
 
-def crossing(splits: Sequence[str], groups: Sequence[int]) -> int:
-    """Return how many groups of near-duplicates have pictures in more than one split."""
-    sides: dict[int, set[str]] = {}
-    for split, group in zip(splits, groups, strict=True):
-        sides.setdefault(group, set()).add(split)
-    return sum(len(side) > 1 for side in sides.values())
+def near_duplicates(
+    names: Sequence[str], splits: Sequence[str], groups: Sequence[int]
+) -> dict[str, Any]:
+    """Return how many pictures are `copies` of others, how many groups are `crossing` splits, and
+    the first pictures of the first `groups`, lists of (name, split). Groups in several splits and
+    test pictures come first."""
+    members: dict[int, list[tuple[str, str]]] = {}
+    for name, split, group in zip(names, splits, groups, strict=True):
+        members.setdefault(group, []).append((name, split))
+    found = sorted(
+        (group for group in members.values() if len(group) > 1),
+        key=lambda group: -len({split for _, split in group}),
+    )
+    crossing = sum(len({split for _, split in group}) > 1 for group in found)
+    return {
+        "copies": len(names) - len(members),
+        "crossing": crossing,
+        "groups": [sorted(group, key=lambda one: one[1])[:_GROUP] for group in found[:_GROUPS]],
+    }

@@ -1,8 +1,11 @@
-"""Arrays in files of other programs: NumPy, safetensors, HDF5. No pickle is ever loaded."""
+"""Arrays in files of other programs: NumPy, safetensors, HDF5, torch's tensors, mteb's predictions.
+
+No pickle is executed: of files of `torch.save` only tensors are read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,12 +17,14 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from manymatch.networks.torch_file import load_tensors
 from manymatch.util import hdf5_file
 from manymatch.util.errors import DataError, first_line
+from manymatch.util.json_stream import nested_numbers
 from manymatch.util.numpy_file import FAULTS, ZIP_FAULTS, load_array, read_header
 from manymatch.util.regular_file import open_regular, regular_path
 
-KINDS = ".npy, .npz, .safetensors, .h5 or .hdf5"
+KINDS = ".npy, .npz, .safetensors, .h5, .hdf5 or .pt"
 _FAULTS = (*FAULTS, *hdf5_file.FAULTS, *ZIP_FAULTS, SafetensorError)
 """The errors that the libraries raise for damaged files."""
 
@@ -37,19 +42,29 @@ class Array:
     shape: tuple[int, ...]
     read: Callable[..., Tensor]
 
+    @property
+    def sizes(self) -> str:
+        """`shape` for messages."""
+        return " x ".join(map(str, self.shape)) or "a single number"
 
-def open_array(text: str) -> Array:
+
+def open_array(text: str, ids: tuple[Sequence[str], Sequence[str]] | None = None) -> Array:
     """Open the array in `FILE` or, if the file has several arrays, `FILE:KEY`.
+
+    Args:
+        ids: of a matrix of scores, the ids of its images and captions, in whose order mteb's
+            predictions are read.
 
     Raises:
         DataError: there is no such file or key, the kind of file is unknown, or the array does not
             hold real numbers.
     """
     path, key = _path_and_key(text)
-    if path.suffix not in _OPENERS:
+    openers = _OPENERS | ({".json": lambda path, _: _predictions(path, *ids)} if ids else {})
+    if path.suffix not in openers:
         raise DataError(f"{path}: unknown kind of file. Give a file of {KINDS}.")
     with _faults(path):
-        array = _OPENERS[path.suffix](path, key)
+        array = openers[path.suffix](path, key)
 
     def read(*part: Any) -> Tensor:
         with _faults(path):  # damage may show only when a part is read
@@ -147,7 +162,67 @@ def _hdf5(path: Path, key: str | None) -> Array:
     return Array(where, data.shape, lambda *part: _unrounded(np.asarray(data[part])))
 
 
+def _torch(path: Path, key: str | None) -> Array:
+    saved = load_tensors(path)
+    where, tensor = str(path), saved
+    if isinstance(saved, dict):
+        tensors = {name: value for name, value in saved.items() if isinstance(value, Tensor)}
+        where = f"{path}:{(name := _array_name(path, key, [*map(str, tensors)]))}"
+        tensor = tensors.get(name)
+    elif key is not None:
+        raise DataError(f"{path}: one tensor without a name. Leave out ':KEY'.")
+    if not isinstance(tensor, Tensor) or tensor.layout != torch.strided or tensor.is_quantized:
+        raise DataError(f"{where}: no tensor of plain numbers")
+    if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
+        raise DataError(f"{where}: fewer numbers than its shape {tuple(tensor.shape)} has")
+    if tensor.is_complex() or tensor.dtype == torch.bool:
+        raise DataError(f"{where}: {tensor.dtype} are not real numbers")
+    fits = tensor.dtype == torch.float32 or tensor.element_size() < 4
+    dtype = torch.float32 if fits else torch.float64
+    return Array(where, tuple(tensor.shape), lambda *part: tensor[part].detach().to(dtype))
+
+
+def _predictions(path: Path, images: Sequence[str], captions: Sequence[str]) -> Array:
+    """The scores that mteb wrote for a task of either direction. `images` and `captions` are the
+    ids of rows and columns.
+
+    Raises:
+        DataError: the file is something else, or lacks a pair.
+    """
+    rows, columns = ({name: row for row, name in enumerate(ids)} for ids in (images, captions))
+    scores = np.full((len(rows), len(columns)), np.nan)
+    part, turned = None, False
+    for (*keys, query, item), value in nested_numbers(path, 4):
+        if part is None:
+            part, turned = keys, query in columns and item in rows
+            if turned and query in rows and item in columns:
+                raise DataError(f"{path}: {query[:60]!a} is the id of an image and of a caption")
+        if keys != part:
+            raise DataError(f"{path}: scores of several splits. Run mteb on one split.")
+        pair = (item, query) if turned else (query, item)
+        if pair[0] not in rows or pair[1] not in columns:
+            raise DataError(
+                f"{path}: {query[:60]!a} and {item[:60]!a} are not an image and a caption of the "
+                "split. Check that mteb ran a task of the same split of the same data set."
+            )
+        scores[rows[pair[0]], columns[pair[1]]] = value
+    if part is None:
+        raise DataError(
+            f"{path}: no scores of pairs, as in mteb's predictions. Of programs that write metrics "
+            "alone, such as CLIP_benchmark and open_clip, give the embeddings."
+        )
+    known = scores.size - int(np.isnan(scores).sum())
+    if known < scores.size:
+        raise DataError(
+            f"{path}: scores of {known:,} of {scores.size:,} pairs, but every pair is ranked. Give "
+            "the predictions of the task DATASET-pairs-t2i, or embeddings."
+        )
+    return Array(str(path), scores.shape, lambda *part: torch.from_numpy(scores[part]))
+
+
 _OPENERS: dict[str, Callable[[Path, str | None], Array]] = {
+    ".pt": _torch,
+    ".pth": _torch,
     ".npy": _npy,
     ".npz": _npz,
     ".safetensors": _safetensors,
@@ -179,3 +254,10 @@ def _unrounded(part: np.ndarray) -> Tensor:
     fits = np.can_cast(part.dtype, np.float32, "safe")
     with np.errstate(over="ignore"):
         return torch.from_numpy(part.astype(np.float32 if fits else np.float64, copy=False))
+
+
+def finite(values: Tensor, where: str) -> Tensor:
+    """Return `values`; a number that is not finite is a `DataError`."""
+    if not bool(torch.isfinite(values).all()):
+        raise DataError(f"{where}: holds NaN or infinite numbers, among which nothing has a rank")
+    return values

@@ -17,7 +17,7 @@ from torch.nn.functional import normalize
 from manymatch import __version__
 from manymatch.config.layout import ResultFiles
 from manymatch.datasets import DATASETS
-from manymatch.evaluation.external.arrays import Array, file_of, open_array
+from manymatch.evaluation.external.arrays import Array, file_of, finite, open_array
 from manymatch.evaluation.external.split_table import SplitTable, read_ids, read_split, rows_of
 from manymatch.evaluation.protocols import protocol_modules, suite
 from manymatch.evaluation.protocols.ranked_split import RankedSplit
@@ -171,13 +171,19 @@ def read_external(files: ExternalFiles, table: SplitTable) -> tuple[Embedded, Sc
         DataError: a file cannot be used, or does not fit the others.
     """
     if files.scores and files.images is None and files.texts is None:
-        images, texts, score = _matrix_scores([*map(open_array, files.scores)], files, table)
+        images, texts, score = _matrix_scores(files, table)
     elif not files.scores and files.images is not None and files.texts is not None:
         images, texts, score = _embedding_scores(files.images, files.texts, files, table)
     else:
         raise ConfigError("score: give either --scores, or --images and --texts")
     ids = table.image_ids, table.caption_ids
     return Embedded(Embeddings(images), Embeddings(texts), *ids, table.image_index), score
+
+
+def _stored_ids(files: ExternalFiles, table: SplitTable) -> tuple[list[str], list[str]]:
+    images = read_ids(files.image_ids) if files.image_ids else table.image_ids
+    texts = read_ids(files.caption_ids) if files.caption_ids else table.table_caption_ids
+    return images, texts
 
 
 def _rows(
@@ -187,8 +193,7 @@ def _rows(
 
     `turned` is the remedy if images and captions are in each other's place.
     """
-    images = read_ids(files.image_ids) if files.image_ids else table.image_ids
-    texts = read_ids(files.caption_ids) if files.caption_ids else table.table_caption_ids
+    images, texts = _stored_ids(files, table)
     if shape != (len(images), len(texts)):
         counts = f"{shape[0]:,} images x {shape[1]:,} captions"
         hint = f". {turned}" if shape == (len(texts), len(images)) else ""
@@ -200,13 +205,13 @@ def _rows(
     )
 
 
-def _matrix_scores(
-    matrices: Sequence[Array], files: ExternalFiles, table: SplitTable
-) -> tuple[Tensor, Tensor, Score]:
+def _matrix_scores(files: ExternalFiles, table: SplitTable) -> tuple[Tensor, Tensor, Score]:
     """Rows and columns of the matrices in place of embeddings; the score reads blocks."""
+    ids = _stored_ids(files, table)
+    matrices = [open_array(text, ids) for text in files.scores]
     for matrix in matrices:
         if len(matrix.shape) != 2:
-            raise DataError(f"{matrix.where}: expected images x captions, not {_shape(matrix)}")
+            raise DataError(f"{matrix.where}: expected images x captions, not {matrix.sizes}")
         shape = matrix.shape[0], matrix.shape[1]
         rows, columns = _rows(files, table, shape, matrix.where, "Transpose the matrix")
 
@@ -226,7 +231,7 @@ def _block(matrix: Array, rows: Tensor, columns: Tensor) -> Tensor:
         matrix.read(slice(int(run[0]), int(run[-1]) + 1), between)[:, columns - first]
         for run in torch.tensor_split(rows, breaks)  # runs of consecutive numbers
     ]
-    return _finite(torch.cat(parts), matrix.where)
+    return finite(torch.cat(parts), matrix.where)
 
 
 def _embedding_scores(
@@ -235,9 +240,9 @@ def _embedding_scores(
     arrays = open_array(images), open_array(texts)
     for array in arrays:
         if 0 in array.shape[1:]:
-            raise DataError(f"{array.where}: {_shape(array)}: no numbers to compare")
+            raise DataError(f"{array.where}: {array.sizes}: no numbers to compare")
         if len(array.shape) not in (2, 3):
-            raise DataError(f"{array.where}: expected (n, D) or (n, K, D), not {_shape(array)}")
+            raise DataError(f"{array.where}: expected (n, D) or (n, K, D), not {array.sizes}")
     if arrays[0].shape[-1] != arrays[1].shape[-1]:
         raise DataError(
             f"{arrays[0].where} has vectors of {arrays[0].shape[-1]} numbers, but "
@@ -257,13 +262,13 @@ def _vectors(array: Array, *, unit: bool) -> Tensor:
     rows = runs(array.shape[0], _ROWS_AT_ONCE)
     parts = (array.read(run) for run in rows)
     if unit:
-        parts = (_unit(_finite(part, array.where)) for part in parts)
+        parts = (_unit(finite(part, array.where)) for part in parts)
     else:
         # Products must fit into float32. One divisor of all vectors of a file changes no rank.
         largest = max(float(array.read(run).abs().amax()) for run in rows)
         if largest and not _SMALL <= largest <= _LARGE:
             parts = (part / largest for part in parts)
-    vectors = _finite(torch.cat([part.float() for part in parts]), array.where)
+    vectors = finite(torch.cat([part.float() for part in parts]), array.where)
     return vectors[:, None] if vectors.ndim == 2 else vectors
 
 
@@ -287,13 +292,3 @@ def _compare(similarity: Similarity, elements: int) -> Score:
         return lambda images, texts: images.vectors[:, 0] @ texts.vectors[:, 0].T
     set_similarity = SetSimilarity(SimilaritySettings(name=similarity)).eval()
     return lambda images, texts: set_similarity(images.vectors, texts.vectors)
-
-
-def _finite(values: Tensor, where: str) -> Tensor:
-    if not bool(torch.isfinite(values).all()):
-        raise DataError(f"{where}: holds NaN or infinite numbers, among which nothing has a rank")
-    return values
-
-
-def _shape(array: Array) -> str:
-    return " x ".join(map(str, array.shape)) or "a single number"

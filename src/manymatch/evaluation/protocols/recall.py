@@ -72,18 +72,18 @@ def _multi_match(
 ) -> dict[str, Any]:
     """The metrics of one direction; `own` and `extra` are pairs (query, item)."""
     judged = torch.zeros(len(queries), dtype=torch.bool).index_fill(0, extra[:, 0], True)
-    found, found_elsewhere = [], []
+    ranks, ranks_elsewhere = [], []
     for numbers, scores in whole_rows(score, queries, gallery, None if complete else judged):
         annotated, others = (_relevant(pairs, numbers, scores) for pairs in (own, extra))
-        found.append(ranks_of_relevant(scores, annotated | others))
+        ranks.append(ranks_of_relevant(scores, annotated | others))
         rows = judged[numbers].to(scores.device)
         if rows.any():
             left = scores.masked_fill(annotated, -torch.inf)
-            found_elsewhere.append(ranks_of_relevant(left[rows], others[rows]))
+            ranks_elsewhere.append(ranks_of_relevant(left[rows], others[rows]))
     return {
-        **multi_match_metrics(found),
-        "others": multi_match_metrics(found_elsewhere)["r_precision"],
-        "by_positives": ambiguity(found),
+        **multi_match_metrics(ranks),
+        "others": multi_match_metrics(ranks_elsewhere)["r_precision"],
+        "by_positives": ambiguity(ranks),
     }
 
 

@@ -90,17 +90,17 @@ def judged_besides(
     table."""
     rows = {name: row for row, name in enumerate(image_ids)}
     columns = {name: column for column, name in enumerate(caption_ids)}
-    found = {
+    answers = {
         (rows[image], columns[caption]): relevant
         for (image, caption), relevant in judged.items()
         if image in rows and caption in columns and image_index[columns[caption]] != rows[image]
     }
-    if not found:
+    if not answers:
         return judgments
 
     def with_new(pairs: Tensor, relevant: bool) -> Tensor:
-        kept = {pair for pair in map(tuple, pairs.tolist()) if pair not in found}
-        new = {pair for pair, answer in found.items() if answer == relevant}
+        kept = {pair for pair in map(tuple, pairs.tolist()) if pair not in answers}
+        new = {pair for pair, answer in answers.items() if answer == relevant}
         return torch.tensor(sorted(kept | new), dtype=torch.int64).view(-1, 2)
 
     extra, judged_false = with_new(judgments.extra, True), with_new(judgments.judged_false, False)

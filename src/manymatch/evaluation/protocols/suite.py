@@ -22,8 +22,8 @@ PAIRS = "pairs"
 def protocols() -> dict[str, Protocol]:
     """The protocols of all modules in the folder `protocols`, by name."""
     modules = map(import_module, protocol_modules())
-    found = [one for module in modules for one in getattr(module, "PROTOCOLS", ())]
-    return {protocol.name: protocol for protocol in found}
+    defined = [one for module in modules for one in getattr(module, "PROTOCOLS", ())]
+    return {protocol.name: protocol for protocol in defined}
 
 
 def dataset_protocols(dataset: str) -> list[Protocol]:

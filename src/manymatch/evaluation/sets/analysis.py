@@ -69,8 +69,10 @@ def analyse_sets(
         return None
     selected = []
     rsums: dict[Modality, dict[str, float]] = {modality: {} for modality in sizes}
-    chosen = selections(sizes, settings)
-    for modality, elements in track(chosen, "rank by selected elements", len(chosen), quiet=True):
+    element_sets = selections(sizes, settings)
+    for modality, elements in track(
+        element_sets, "rank by selected elements", len(element_sets), quiet=True
+    ):
         rows = [element - 1 for element in elements]
         sides = (
             (images.elements(rows), texts)
@@ -92,10 +94,10 @@ def analyse_sets(
             log_circular_variance=log_circular_variance(vectors[modality]),
             log_circular_variance_squared=log_circular_variance(vectors[modality], squared=True),
             winners=winners(wins[modality]),
-            distinct=found.distinct,
+            distinct=items.distinct,
             rsum_of=rsums[modality],
         )
-        for modality, found in zip(vectors, nearest, strict=True)
+        for modality, items in zip(vectors, nearest, strict=True)
         if sizes[modality] > 1
     }
     if sizes["images"] > 1 and (meant := meanings(stored(range(len(images))), pairs.winner)):

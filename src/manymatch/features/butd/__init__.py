@@ -103,12 +103,12 @@ class ButdDetector(Detector):
         score = scores.where(stays, 0).amax(dim=1)
         best = score.argsort(descending=True, stable=True)[: self.max_regions]
         # One copy to the CPU, because each copy waits for a GPU.
-        found = torch.cat([score[best, None], proposals[best], features[best]], dim=1).cpu()
-        above = int((found[:, 0] >= self._limits.score).sum())
-        found = found[: max(above, self._fewest)]
+        regions = torch.cat([score[best, None], proposals[best], features[best]], dim=1).cpu()
+        above = int((regions[:, 0] >= self._limits.score).sum())
+        regions = regions[: max(above, self._fewest)]
         height, width = pixels.shape[1:]
-        boxes = found[:, 1:5] / torch.tensor([width, height, width, height])
-        return found[:, 5:].numpy(), boxes.numpy()
+        boxes = regions[:, 1:5] / torch.tensor([width, height, width, height])
+        return regions[:, 5:].numpy(), boxes.numpy()
 
     def _propose(self, maps: Tensor, height: int, width: int) -> Tensor:
         """Return the proposals (k, 4) in pixels, best first."""

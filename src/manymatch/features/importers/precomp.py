@@ -175,10 +175,10 @@ def open_npy_folder(path: Path, images: ImageTable, max_regions: int | None) -> 
     mappings = [folder / MAPPING for folder in (path, path.parent)]
     mapping = next((read_mapping(file) for file in mappings if file.is_file()), {})
     named = ((images.row_named(mapping.get(f.stem, f.stem)), f) for f in sorted(path.glob("*.npy")))
-    found = (
+    image_rows = (
         Row(row, str(file), partial(_read_file, file)) for row, file in named if row is not None
     )
-    rows = list(images.each_once(found, path))
+    rows = list(images.each_once(image_rows, path))
     files = [Path(row.where) for row in rows]
     shapes = []
     for file in files:

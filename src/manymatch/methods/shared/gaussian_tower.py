@@ -79,7 +79,7 @@ def gaussian_towers(
 
 def gaussian(embeddings: Embeddings) -> tuple[Tensor, Tensor]:
     """The means `(n, D)` and the log variances `(n, D)`."""
-    return embeddings.vectors[:, 0], embeddings.part("log_variance")
+    return embeddings.vectors.squeeze(1), embeddings.part("log_variance")
 
 
 class PositiveScalar(nn.Module):

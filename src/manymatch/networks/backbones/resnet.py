@@ -29,9 +29,9 @@ DEPTHS = {"resnet50": [3, 4, 6, 3], "resnet101": [3, 4, 23, 3], "resnet152": [3,
 _NAMES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"^conv1\.", "embedder.embedder.convolution."),
     (r"^bn1\.", "embedder.embedder.normalization."),
-    (r"^layer(\d)\.", lambda found: f"encoder.stages.{int(found[1]) - 1}.layers."),
-    (r"\.conv(\d)\.", lambda found: f".layer.{int(found[1]) - 1}.convolution."),
-    (r"\.bn(\d)\.", lambda found: f".layer.{int(found[1]) - 1}.normalization."),
+    (r"^layer(\d)\.", lambda match: f"encoder.stages.{int(match[1]) - 1}.layers."),
+    (r"\.conv(\d)\.", lambda match: f".layer.{int(match[1]) - 1}.convolution."),
+    (r"\.bn(\d)\.", lambda match: f".layer.{int(match[1]) - 1}.normalization."),
     (r"\.downsample\.0\.", ".shortcut.convolution."),
     (r"\.downsample\.1\.", ".shortcut.normalization."),
 )

@@ -8,7 +8,9 @@ on the other pictures of a batch.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+from collections.abc import Iterator
 from math import isqrt
 from pathlib import Path
 from typing import Any
@@ -162,6 +164,21 @@ class VisionNetwork(Scaled):
     def run(self, scaled: Tensor) -> Any:
         """What the model of transformers gives for scaled pixels."""
         return self.network(pixel_values=scaled, **self._arguments)
+
+
+@contextlib.contextmanager
+def model_faults(name: str, recipe: Recipe) -> Iterator[None]:
+    """Raise each error of the block, which builds or runs a `VisionNetwork`, as a `ConfigError`
+    that names the model."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{name}: {error}") from None
+    except Exception as error:  # the code of hundreds of models, on sizes of the user
+        raise ConfigError(
+            f"{name}: no features of {recipe.side} x {recipe.side} pixels "
+            f"({first_line(error)}). Set another size, or name another model"
+        ) from None
 
 
 def _last(result: Any) -> Tensor:

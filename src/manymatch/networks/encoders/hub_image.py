@@ -21,6 +21,7 @@ from manymatch.networks.backbones.picture_recipe import Recipe, read_recipe
 from manymatch.networks.backbones.vision_model import (
     VisionNetwork,
     cut_layers,
+    model_faults,
     probe,
     vision_structure,
     vision_tower,
@@ -31,7 +32,7 @@ from manymatch.networks.encoders.pixels import (
     facts_of_trained,
     square,
 )
-from manymatch.util.errors import ConfigError, first_line
+from manymatch.util.errors import ConfigError
 
 _FACT = "backbone"
 """The key of `model.json` for what a trained model says about its backbone."""
@@ -98,15 +99,8 @@ class HubImageEncoder(PixelNetwork):
         if trained is not None:
             self.described |= {"model": trained.name, "weights_sha256": trained.weights_sha256}
         self.recipe = recipe
-        try:
+        with model_faults(settings.model, recipe):
             self._build(config, where, missing, trained)
-        except ConfigError as error:
-            raise ConfigError(f"{settings.model}: {error}") from None
-        except Exception as error:  # the code of hundreds of models, on sizes of the user
-            raise ConfigError(
-                f"{settings.model}: no features of {recipe.side} x {recipe.side} pixels "
-                f"({first_line(error)}). Set another size, or name another model"
-            ) from None
 
     def _build(
         self, config: dict[str, Any], where: Path, missing: frozenset[str], trained: Any

@@ -213,5 +213,5 @@ def _word2vec_words(file: BinaryIO, encoded: dict[bytes, str], size: int) -> Vec
         return vectors
 
 
-def _wrong_size(found: int, size: int) -> str:
-    return f"{found} numbers for a word, but word_size is {size}. Set word_size."
+def _wrong_size(count: int, size: int) -> str:
+    return f"{count} numbers for a word, but word_size is {size}. Set word_size."

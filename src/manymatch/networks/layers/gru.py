@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -21,9 +22,22 @@ warnings.filterwarnings("ignore", message="RNN module weights are not part of si
 Directions = Literal["average", "concatenate", "forward"]
 
 
+class Read(Protocol):
+    """What the GRU has read. Few networks need both the states and the final states: each is made
+    when it is asked for."""
+
+    @property
+    def states(self) -> Tensor:
+        """`(n, L, D)`, zero where padded."""
+
+    @property
+    def final(self) -> Tensor:
+        """`(n, D)`."""
+
+
 @dataclass(frozen=True)
-class Read:
-    """What the GRU has read. Few networks need both the states and the final states."""
+class RowsRead:
+    """`Read` of sequences without padding."""
 
     rows: Tensor  # (V, d H): the states of the d directions side by side, in the order of reading
     last: Tensor  # (d, n, H), the longest sequence first
@@ -32,19 +46,42 @@ class Read:
 
     @property
     def states(self) -> Tensor:
-        """`(n, L, D)`, zero where padded."""
         parts = self.rows.chunk(2, 1) if self.average else [self.rows]
-        return scattered(self._joined(*parts), self.sequences)
+        return scattered(_joined(parts, self.average), self.sequences)
 
     @property
     def final(self) -> Tensor:
-        """`(n, D)`."""
-        return self._joined(*self.last.index_select(1, self.sequences.ranks))
+        last = self.last.index_select(1, self.sequences.ranks)
+        return _joined(last.unbind(0), self.average)
 
-    def _joined(self, *parts: Tensor) -> Tensor:
-        if self.average:
-            return (parts[0] + parts[1]) / 2
-        return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
+
+@dataclass(frozen=True)
+class PaddedRead:
+    """`Read` of padded sequences."""
+
+    sides: list[Tensor]  # the states (L, n, H) of each direction, in its own order of reading
+    ends: Tensor  # (n,): the last real position of each sequence
+    mirrored: Tensor  # (L, n, 1): the position that the other direction reads at the same time
+    mask: Tensor  # (n, L), True for real positions
+    average: bool
+
+    @property
+    def states(self) -> Tensor:
+        ahead, *back = self.sides
+        sides = [ahead, *(side.gather(0, self.mirrored.expand_as(side)) for side in back)]
+        joined = _joined(sides, self.average).transpose(0, 1)
+        return joined.masked_fill(~self.mask[:, :, None], 0.0)
+
+    @property
+    def final(self) -> Tensor:
+        ends = self.ends[None, :, None].expand(1, -1, self.sides[0].shape[2])
+        return _joined([side.gather(0, ends).squeeze(0) for side in self.sides], self.average)
+
+
+def _joined(sides: Sequence[Tensor], average: bool) -> Tensor:
+    if average:
+        return (sides[0] + sides[1]) / 2
+    return torch.cat(list(sides), -1) if len(sides) > 1 else sides[0]
 
 
 class BiGRU(nn.Module):
@@ -77,13 +114,13 @@ class BiGRU(nn.Module):
         average = self.directions == "average"
         if not len(sequence):
             none = sequence.new_zeros(1 + self.gru.bidirectional, 0, self.gru.hidden_size)
-            return Read(torch.cat(list(none), 1), none, sequences, average)
+            return RowsRead(torch.cat(list(none), 1), none, sequences, average)
         if sequence.is_cuda:
             with torch.autocast("cuda", enabled=False):
                 sequence = sequence.to(next(self.gru.parameters()).dtype)
-                return Read(*read_padded(self.gru, sequence, sequences), sequences, average)
+                return read_padded(self.gru, sequence, sequences.mask, average)
         rows = sequence.flatten(0, 1).index_select(0, sequences.rows)
-        return Read(*self.read(rows, sequences.steps), sequences, average)
+        return RowsRead(*self.read(rows, sequences.steps), sequences, average)
 
     def read(self, rows: Tensor, steps: tuple[int, ...]) -> tuple[Tensor, Tensor]:
         """The states `(V, d H)` and final states `(d, n, H)` of sequences, `steps` of which have
@@ -113,29 +150,25 @@ def read_by_torch(gru: nn.GRU, rows: Tensor, steps: tuple[int, ...]) -> tuple[Te
     return packed.data, final
 
 
-def read_padded(gru: nn.GRU, sequence: Tensor, sequences: Sequences) -> tuple[Tensor, Tensor]:
-    """What `read_on_cpu` returns, from the padded `sequence (n, L, width)`, by one call of torch
-    for each direction.
+def read_padded(gru: nn.GRU, sequence: Tensor, mask: Tensor, average: bool) -> PaddedRead:
+    """`gru` over the padded `sequence (n, L, width)`, by one call of torch for each direction. The
+    `mask (n, L)` is True for real positions, which are in front.
 
     Padding is read behind each sequence, where it changes no state of the sequence. cuDNN copies
     the states of every packed sequence by a kernel of its own: 600 kernels for 640 captions.
     """
-    by_time, (n, length) = sequence.transpose(0, 1), sequences.mask.shape
-    lengths = sequences.mask.sum(1)
-    positions = torch.arange(length, device=lengths.device)[:, None]
-    mirrored = torch.where(positions < lengths, lengths - 1 - positions, positions)[:, :, None]
+    by_time, (n, length) = sequence.transpose(0, 1), mask.shape
+    ends = mask.sum(1) - 1
+    # The real positions in reverse order, and behind them the padding in reverse order.
+    mirrored = ((ends - torch.arange(length, device=ends.device)[:, None]) % length)[:, :, None]
     start = sequence.new_zeros(1, n, gru.hidden_size)
 
     def read(inputs: Tensor, weights: list[nn.Parameter]) -> Tensor:
         return torch.gru(inputs, start, list(weights), True, 1, 0.0, gru.training, False, False)[0]
 
     ahead, *back = gru.all_weights
-    states = [read(by_time, ahead)]
-    final = [states[0].gather(0, (lengths - 1)[None, :, None].expand(1, -1, gru.hidden_size))[0]]
+    sides = [read(by_time, ahead)]
     for weights in back:
-        reverse = read(by_time.gather(0, mirrored.expand(-1, -1, sequence.shape[2])), weights)
-        states.append(reverse.gather(0, mirrored.expand_as(reverse)))
-        final.append(states[1][0])
-    longest_first, position = sequences.rows // length, sequences.rows % length
-    rows = torch.cat(states, 2).flatten(0, 1).index_select(0, position * n + longest_first)
-    return rows, torch.stack(final).index_select(1, longest_first[:n])
+        reverse = by_time.gather(0, mirrored.expand(-1, -1, sequence.shape[2]))
+        sides.append(read(reverse, weights))
+    return PaddedRead(sides, ends, mirrored, mask, average)

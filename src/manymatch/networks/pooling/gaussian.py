@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from manymatch.networks.layers.linear import glorot_linear
 from manymatch.networks.pooling.global_pooling import Mask
-from manymatch.networks.pooling.set_modules import HeadAttention, PIENet
+from manymatch.networks.pooling.set_modules import HeadAttention, PIENet, joint_attention
 from manymatch.similarities.vectors import full_precision, unit
 
 
@@ -60,10 +60,10 @@ class GaussianHead(nn.Module):
 
     def forward(self, local: Tensor, mask: Mask, globals: Tensor) -> Gaussian:
         """`local (n, R, W)`, `mask (n, R)`, `globals (n, D)` -> `Gaussian`."""
-        means = self.mean.predict(local, mask, globals)
-        attended, _ = self.attention(local, mask)
-        log_variance = self.of_attended(attended[:, 0]) + self.of_global(globals)
-        mean = unit(means.vectors[:, 0])
+        of_mean, (attended, _) = joint_attention(local, mask, self.mean.attention, self.attention)
+        means = self.mean.elements(*of_mean, globals)
+        log_variance = self.of_attended(attended.squeeze(1)) + self.of_global(globals)
+        mean = unit(means.vectors.squeeze(1))
         return Gaussian(mean, full_precision(log_variance), means.attention)
 
 

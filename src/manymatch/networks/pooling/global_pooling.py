@@ -117,8 +117,9 @@ class GPO(nn.Module):
         reading = codes.index_select(0, ((places + sizes) % rows).flatten())
         states, _ = self.gru.read(reading, (len(sizes),) * rows)
         scores = precise(self.score, states.view(rows, len(sizes), 2, -1)).squeeze(3)
-        forward, backward = scores[:, -1:, 0], scores[..., 1].gather(0, (places - sizes) % rows)
-        scores = ((forward + backward) / (2 * self.temperature)).T
+        forward, backward = scores.unbind(2)
+        backward = backward.gather(0, (places - sizes) % rows)
+        scores = ((forward[:, -1:] + backward) / (2 * self.temperature)).T
         weights = scores.masked_fill(_surplus(padding), -torch.inf).softmax(1)
         return weights.index_select(0, padding.size_row)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -46,17 +47,34 @@ class HypergraphConvolution(nn.Module):
         """
         if incidence is None:
             return self.activation(self.linear(vertices))
-        vertex_factor = _power(incidence.sum(1, keepdim=True), -0.5)
-        edge_factor = _power(incidence.sum(0)[:, None], -1.0)
+        return self.exchange(vertices, messages(incidence))
+
+    def exchange(self, vertices: Tensor, passed: Messages) -> Tensor:
+        """`vertices (c, width)` -> `(c, size)`, by the messages that several layers may share."""
+        to_edges, to_vertices = passed
 
         def columns(weight: Tensor, bias: Tensor) -> Tensor:
             # From right to left, so that no (c, c) matrix is made.
-            sent = vertex_factor * functional.linear(vertices, weight, bias)
-            edges = edge_factor * (incidence.T @ sent)
-            return self.activation(vertex_factor * (incidence @ edges)).T
+            edges = to_edges @ functional.linear(vertices, weight, bias)
+            return self.activation(to_vertices @ edges).T
 
         # Processes share the numbers of the new vectors, which no step mixes: one exchange.
         return share_rows(columns, self.linear.weight, self.linear.bias).T
+
+
+class Messages(NamedTuple):
+    """The two factors of the product that a convolution multiplies by."""
+
+    to_edges: Tensor
+    """`De^-1 H^T Dv^-1/2 (q, c)`."""
+    to_vertices: Tensor
+    """`Dv^-1/2 H (c, q)`."""
+
+
+def messages(incidence: Tensor) -> Messages:
+    """The messages over an `incidence (c, q)` >= 0."""
+    to_vertices = _power(incidence.sum(1, keepdim=True), -0.5) * incidence
+    return Messages((_power(incidence.sum(0), -1.0) * to_vertices).T, to_vertices)
 
 
 def _power(degrees: Tensor, exponent: float) -> Tensor:

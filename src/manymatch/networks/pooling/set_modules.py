@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from manymatch.networks.layers.linear import glorot_linear, precise
 from manymatch.networks.pooling.global_pooling import Mask, masked_softmax, real_rows, zeroed
@@ -116,7 +117,10 @@ class PIENet(SetModule):
         self.norm = nn.LayerNorm(size)
 
     def _sets(self, local: Tensor, mask: Mask, globals: Given, boxes: Given) -> Sets:
-        attended, attention = self.attention(local, mask)
+        return self.elements(*self.attention(local, mask), globals)
+
+    def elements(self, attended: Tensor, attention: Tensor, globals: Given) -> Sets:
+        """The set of what the attention gives, `attended (n, K, W)` and its weights `(n, K, R)`."""
         # In half precision the elements of a set would be too much alike: which one is the nearest,
         # and which negative the hardest, would be chance.
         slots = self.dropout(precise(self.residual, attended).sigmoid())
@@ -150,6 +154,22 @@ class HeadAttention(nn.Module):
         local, mask = zeroed(local, mask), real_rows(local, mask)
         weights = masked_softmax(self.second(self.first(local).tanh()).mT, mask)
         return weights.to(local.dtype) @ local, weights
+
+
+def joint_attention(
+    local: Tensor, mask: Mask, *modules: HeadAttention
+) -> tuple[tuple[Tensor, Tensor], ...]:
+    """The results of `modules` that read the same `local (n, R, W)` and `mask (n, R)`; by products
+    for all of them where gradients are needed, as in `joint_linear`."""
+    if not torch.is_grad_enabled():
+        return tuple(module(local, mask) for module in modules)
+    local, mask = zeroed(local, mask), real_rows(local, mask)
+    hidden = functional.linear(local, torch.cat([module.first.weight for module in modules]))
+    heads = torch.block_diag(*(module.second.weight for module in modules))
+    weights = masked_softmax(functional.linear(hidden.tanh(), heads).mT, mask)
+    attended = weights.to(local.dtype) @ local
+    counts = [module.second.out_features for module in modules]
+    return tuple(zip(attended.split(counts, 1), weights.split(counts, 1), strict=True))
 
 
 class TransformerDecoder(SetModule):

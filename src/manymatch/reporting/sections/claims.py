@@ -231,7 +231,7 @@ def differences(experiment: Experiment) -> list[Block]:
         return []
     if len(experiment.seeds) < 2:
         return [Note("One seed has no interval. More seeds have one: --seeds 0,1,2")]
-    known = [_difference(*pair) for pair in pairs]
+    known = [rsum_difference(*pair) for pair in pairs]
     rows = [
         [
             Cell(f"{one.label} - {other.label}"),
@@ -245,7 +245,8 @@ def differences(experiment: Experiment) -> list[Block]:
     return [Table("Differences", [*heads, Column("The first is", numeric=False)], rows)]
 
 
-def _difference(one: ExperimentPoint, other: ExperimentPoint) -> Difference:
+def rsum_difference(one: ExperimentPoint, other: ExperimentPoint) -> Difference:
+    """The difference in rsum of two points, over their seeds and, if known, their hits."""
     rsums = [{run.seed: run.metrics.rsum for run in point.runs} for point in (one, other)]
     hits = [{run.seed: run.hits for run in point.runs if run.hits} for point in (one, other)]
     queries = [{seed: Queries.rsum_queries(known) for seed, known in side.items()} for side in hits]

@@ -1,25 +1,21 @@
-"""What helps to improve a data set of one's own: what chance gives, and the worst queries."""
+"""What helps to improve a data set of one's own: what chance gives, and near-duplicates."""
 
 from __future__ import annotations
 
 from math import prod
 
+from manymatch.reporting.chart import CategoryAxis, Series, line_chart
+from manymatch.reporting.estimates import Estimate, verdicts
 from manymatch.reporting.page import Section, gallery
-from manymatch.reporting.queries import (
-    AskedImage,
-    Legend,
-    Picker,
-    Question,
-    Quote,
-    Ranking,
-    Rankings,
-    answer_of,
-)
-from manymatch.reporting.table import Block, Cell, Column, Note, Table
+from manymatch.reporting.sections.claims import rsum_difference
+from manymatch.reporting.table import Block, Cell, Column, Grid, Note, Table
 from manymatch.results.all_results import AllResults
+from manymatch.results.experiments import Experiment
 from manymatch.results.runs import WAYS, Run
 
 _DEPTHS = 1, 5, 10
+LEARNING_CURVE, FRACTION = "learning-curve", "training.fraction"
+"""The name of the experiment of a learning curve, and the setting that its points vary."""
 
 
 def chance(images: int, captions: int) -> dict[str, list[float]]:
@@ -44,7 +40,7 @@ def chance(images: int, captions: int) -> dict[str, list[float]]:
 
 def _best(results: AllResults) -> Run | None:
     """The best model on a data set of one's own; None: the data set is another."""
-    return next((run for run in results.runs if run.worst), None)
+    return next((run for run in results.runs if run.samples and run.samples.near_duplicates), None)
 
 
 def beside_chance(results: AllResults) -> list[Block]:
@@ -67,27 +63,88 @@ def beside_chance(results: AllResults) -> list[Block]:
     return [note, Table("Beside chance", columns, rows)]
 
 
-def worst(results: AllResults) -> list[Block]:
-    """The captions whose images the best model ranks last."""
-    best = _best(results)
-    if best is None or best.worst is None:
-        return []
-    questions, marks = [], set()
-    for query in best.worst.captions:
-        answers = [answer_of(item, rank) for rank, item in enumerate(query.retrieved, start=1)]
-        marks |= {answer.mark for answer in answers}
-        place = f"its picture has rank {query.rank:,} of {best.provenance.images:,}"
-        own = AskedImage(query.thumbnail, query.image_id, [])
-        found = Rankings("Images that were found first", [Ranking(best.preset, place, answers)])
-        questions.append(Question(query.caption, [Quote(query.caption), own, found]))
-    note = Note(
-        f"The captions whose own picture {best.preset} ranks last. Look for wrong or vague "
-        "captions, for the same photo twice, and for answers that are right too."
+def expectation(curve: Experiment) -> str:
+    """What twice the captions would give: a sentence with an interval, or that no number is known.
+
+    The points of `curve` are trainings on a quarter, a half and all of the training images.
+    """
+    quarter, half, whole = curve.points
+    last, earlier = rsum_difference(whole, half), rsum_difference(half, quarter)
+    found = (
+        f"rsum changed by {last.text(1)} from a half to all of the captions, and by "
+        f"{earlier.text(1)} from a quarter to a half"
     )
-    return [note, Legend(marks), Picker("worst", "caption", questions)]
+    if verdicts([last])[0] != "better":
+        return (
+            f"{found}. The last difference is not certainly a gain, so there is no number for "
+            "twice the captions"
+        )
+    return (
+        f"{found}. With twice the captions expect about the last gain or less, because gains "
+        "shrink as the data grow. The trainings were brief, all with the same number of steps"
+    )
+
+
+def learning_curve(results: AllResults) -> list[Block]:
+    """The validation rsum over the share of the captions that `init --compare` trained on."""
+    curve = next((one for one in results.current(Experiment) if one.name == LEARNING_CURVE), None)
+    if curve is None or len(curve.points) != 3:
+        return []
+    points = [
+        (100 * point.settings[FRACTION], Estimate.of([run.metrics.rsum for run in point.runs]))
+        for point in curve.points
+    ]
+    labels = [f"{share:g}%: {value.text()}" for share, value in points]
+    line = Series.of_estimates(str(curve.preset), 0, points, labels, labels[-1])
+    axis = CategoryAxis([share for share, _ in points])
+    chart = line_chart("rsum", [line], "percent of the captions", x_axis=axis)
+    note = f"The split {curve.split} ({gallery(curve)}), {curve.preset}: {expectation(curve)}."
+    return [Note(note), Grid([chart])]
+
+
+def near_duplicates(results: AllResults) -> list[Block]:
+    """How many pictures are nearly the same, and those of the ranked split."""
+    best = _best(results)
+    if best is None:
+        return []
+    assert best.samples and best.samples.near_duplicates
+    known = best.samples.near_duplicates
+    if not known.copies:
+        return [Note("No picture is a near-duplicate of another one.")]
+    text = (
+        f"{known.copies:,} pictures are near-duplicates of others, in all splits: resized, "
+        "compressed again, or twice in the folder. "
+    )
+    if known.crossing:
+        text += (
+            f"{known.crossing:,} groups of them are in several splits. If training has seen a test "
+            "picture, R@K is too high. Remove one of each, or let 'init' draw the splits. "
+        )
+    if known.groups:
+        text += "Pictures of one group compete: only a caption's own picture counts as found."
+    heads = ["Group", "Picture", "Split"]
+    rows = [
+        [Cell(str(number)), Cell(one.image_id, thumbnail=one.thumbnail), Cell(one.split)]
+        for number, group in enumerate(known.groups, start=1)
+        for one in group
+    ]
+    columns = [Column(head, numeric=False) for head in heads]
+    title = f"Near-duplicates with a picture of the split {best.provenance.split}"
+    return [Note(text), *([Table(title, columns, rows)] if rows else [])]
 
 
 SECTIONS = [
+    Section(
+        "Results",
+        "learning-curve",
+        27,
+        "Learning curve",
+        learning_curve,
+        (Experiment,),
+        link="More captions",
+    ),
     Section("Results", "beside-chance", 25, "Beside chance", beside_chance, link="Chance"),
-    Section("Queries", "worst-queries", 135, "The worst queries", worst, link="Worst"),
+    Section(
+        "Queries", "near-duplicates", 135, "Near-duplicates", near_duplicates, link="Duplicates"
+    ),
 ]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from manymatch.reporting.chart import LogAxis, Series, line_chart, styles
 from manymatch.reporting.page import Section, method_address, page_address
-from manymatch.reporting.sections.samples import MAX_QUERIES
+from manymatch.reporting.sections.samples import MAX_QUERIES, most_queries
 from manymatch.reporting.table import Block, Cell, Column, Grid, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.retrieval import CaptionQuery, ImageQuery
@@ -45,7 +45,7 @@ def recall_curve(results: AllResults) -> list[Block]:
     return [Grid(charts, "wide"), note]
 
 
-_SHOWN = 5
+_SHOWN, _OWN_SHOWN = 5, 20
 _UNKNOWN = (1, "-")
 """The rank of a query that a run did not sample."""
 
@@ -59,22 +59,32 @@ def hardest(results: AllResults) -> list[Block]:
     captions: Sampled = [(run, run.samples.captions) for run in results.runs if run.samples]
     added = any(query.rank for _, queries in (*images, *captions) for query in queries)
     compared = "random queries" + (" and each model's hardest of the whole split" if added else "")
+    own = most_queries(results.runs) > MAX_QUERIES
+    advice = (
+        " Look for wrong or vague captions, for the same photo twice, and for answers that are "
+        "right too."
+        if own
+        else ""
+    )
     note = Note(
-        "The rank of the first caption or image of the query's own pair. Queries are ordered "
-        f"by the mean rank of all runs. Compared are the sampled queries below: {compared}."
+        "The rank of the first caption or image of the query's own pair. Queries are ordered by "
+        f"the mean rank of all runs. Compared are the sampled queries below: {compared}.{advice}"
     )
     tables = _table("Image", "i2t", images), _table("Caption", "t2i", captions)
     return [note, *tables] if images else []
 
 
 def _table(title: str, way: Direction, sampled: Sampled) -> Table:
+    most = most_queries(run for run, _ in sampled)
+    shown = _SHOWN if most == MAX_QUERIES else _OWN_SHOWN
     queries: dict[str, Cell] = {}
     for run, asked in sampled:
         for query in asked:
             anchor = f"{title.lower()}-{len(queries) + 1}"  # of the picker below
             href = page_address(run.dataset, "Queries", anchor)
-            href = href if len(queries) < MAX_QUERIES else ""
-            cell = Cell(query.label, href=href, thumbnail=getattr(query, "thumbnail", None))
+            href = href if len(queries) < most else ""
+            thumbnail = query.thumbnail if isinstance(query, ImageQuery) else None
+            cell = Cell(query.label, href=href, thumbnail=thumbnail)
             queries.setdefault(query.id, cell)
     run_ranks = [_ranks(run, way, queries) for run, queries in sampled]
     ranks = {key: [known.get(key, _UNKNOWN) for known in run_ranks] for key in queries}
@@ -85,7 +95,7 @@ def _table(title: str, way: Direction, sampled: Sampled) -> Table:
         href = method_address(run.dataset, run.preset)
         columns.append(Column(run.preset, style=number[run.preset], href=href))
     rows = [
-        [queries[key], *(Cell(text, rank) for rank, text in ranks[key])] for key in hardest[:_SHOWN]
+        [queries[key], *(Cell(text, rank) for rank, text in ranks[key])] for key in hardest[:shown]
     ]
     return Table(f"Hardest {title.lower()}s", columns, rows, caption=True)
 

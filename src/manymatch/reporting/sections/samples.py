@@ -28,8 +28,9 @@ from manymatch.results.retrieval import (
 )
 from manymatch.results.runs import Run
 
-MAX_QUERIES, MAX_ANSWERS = 20, 10
-"""The most queries of a direction and answers of a method that a page shows."""
+MAX_QUERIES, MAX_OWN_QUERIES, MAX_ANSWERS = 20, 32, 10
+"""The most queries of a direction, of a data set of one's own, and answers of a method that a page
+shows."""
 
 Sampled = dict[str, dict[str, ImageQuery | CaptionQuery]]
 """The queries of one direction by the query's id and by the preset of the run."""
@@ -63,7 +64,8 @@ def captions(results: AllResults) -> list[Block]:
         assert isinstance(query, CaptionQuery)
         drawing = draw(query.graph) if query.graph and query.graph.objects else None
         answers = Rankings("Images retrieved by each method", rankings)
-        blocks = [Quote(query.caption), Graph("Scene graph", drawing), answers]
+        own = [AskedImage(query.thumbnail, query.image_id, [])] if query.image_id else []
+        blocks = [Quote(query.caption), *own, Graph("Scene graph", drawing), answers]
         questions.append(Question(query.caption, blocks))
     picker = Picker("caption", "caption", questions)
     return [Legend(_marks(sampled)), picker] if questions else []
@@ -75,6 +77,12 @@ def _marks(sampled: Iterable[tuple[object, list[Ranking]]]) -> set[Mark]:
     return {answer.mark for ranking in rankings for answer in ranking.answers}
 
 
+def most_queries(runs: Iterable[Run]) -> int:
+    """The most queries of a direction that a page of these runs shows."""
+    own = any(run.samples and run.samples.near_duplicates for run in runs)
+    return MAX_OWN_QUERIES if own else MAX_QUERIES
+
+
 def _rankings(
     results: AllResults, kind: str
 ) -> Iterable[tuple[ImageQuery | CaptionQuery, list[Ranking]]]:
@@ -84,7 +92,7 @@ def _rankings(
     for run in runs:
         for query in getattr(run.samples, kind):
             sampled.setdefault(query.id, {})[run.preset] = query
-    for queries in list(sampled.values())[:MAX_QUERIES]:
+    for queries in list(sampled.values())[: most_queries(runs)]:
         first = next(iter(queries.values()))
         # Of a query that a run did not sample, its run file may know the rank.
         unknown = first.model_copy(update={"retrieved": [], "rank": None})

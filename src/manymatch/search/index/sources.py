@@ -19,6 +19,7 @@ from manymatch.util.progress import say
 from manymatch.util.regular_file import (
     PICTURES,
     UNREADABLE,
+    conversion,
     files_below,
     read_regular,
     regular_path,
@@ -148,7 +149,7 @@ class PictureFolder(Source):
         except ValueError:  # half a character, or a zero byte
             raise DataError(f"{self.path / path}: the name is not valid UTF-8") from None
         if path.lower().endswith(UNREADABLE):
-            raise DataError(f"{self.path / path}: not a format that is read. Convert it to JPEG")
+            raise DataError(f"{self.path / path}: not a format that is read. {conversion(path)}")
         if not file.is_relative_to(self.path.resolve()) or not path.lower().endswith(PICTURES):
             raise DataError(f"{self.path / path}: not a picture in the folder {self.path}")
         return file

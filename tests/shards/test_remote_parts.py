@@ -1,0 +1,77 @@
+"""Shards that are made part by part at a URL are those of the whole, and leave nothing behind."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from command_line import configured, fails, run
+from killing import kill_during
+from PIL import Image
+from tiny_data import make_data
+
+from manymatch.cli.project import LAYOUT
+
+
+@pytest.fixture
+def project(root, tmp_path, monkeypatch, one_thread):
+    """A project with pictures and tables of 20 images, in shards of four."""
+    (made := tmp_path / "made").mkdir()
+    data = make_data(made, {"train": 12, "validation": 4, "test": 4})
+    configured(root, tmp_path, monkeypatch)
+    settings = yaml.safe_load(Path("params.yaml").read_text())
+    settings["shards"] = {"images_per_shard": 4, "thumbnail": 16}
+    Path("params.yaml").write_text(yaml.safe_dump(settings))
+    for source, target in {
+        data.captions: LAYOUT.captions("scenes"),
+        data.graphs: LAYOUT.scene_graphs("scenes"),
+        data.store: LAYOUT.features("scenes", "grid"),
+    }.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+    raw = Path(shutil.copytree(data.raw, LAYOUT.raw("scenes")))
+    files = pq.read_table(data.captions)["file"].unique().to_pylist()
+    for number, file in enumerate(files):
+        Image.new("RGB", (48, 32), (9 * number, 200, 40)).save(raw / file)
+    return tmp_path
+
+
+def content(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize("features", ["grid", "lite0"])
+def test_parts_are_the_shards_of_the_whole(project, features, monkeypatch, capfd):
+    """From a store of all images (`grid`), and with features that each part makes."""
+    words, away = f"shards scenes {features} --to file://{project}", project / "away" / features
+    if features == "lite0":
+        run("features scenes lite0", monkeypatch)
+    run(f"{words}/whole", monkeypatch)
+    shutil.rmtree(LAYOUT.shards("scenes", features))
+    if features == "lite0":
+        LAYOUT.features("scenes", "lite0").unlink()
+    for number in (3, 1):
+        run(f"{words}/away --part {number}/3", monkeypatch)
+    assert not (away / "SEAL.json").exists()
+    kill_during(
+        lambda: run(f"{words}/away --part 2/3", monkeypatch),
+        "manymatch.shards.remote_parts.write_json",
+        1,
+    )
+    assert not (away / "SEAL.json").exists()
+    run(f"{words}/away --part 2/3", monkeypatch)
+    assert content(away) == content(project / "whole" / features)
+    assert not LAYOUT.shards("scenes", features).exists()
+    assert not [path for path in Path("data/parts").rglob("*") if path.is_file()]
+
+    capfd.readouterr()
+    run(f"{words}/away --part 1/3", monkeypatch)
+    assert "already there" in capfd.readouterr().err
+    record = next(away.glob("parts/*/2-of-3.json"))
+    facts = json.loads(record.read_text())
+    facts["index"]["attributes"]["weights_sha256"] = "other"
+    record.write_text(json.dumps(facts))
+    assert "different" in fails(f"{words}/away --part 1/3", monkeypatch, capfd)
+    assert "fewer shards" in fails(f"{words}/away --part 7/7", monkeypatch, capfd)
