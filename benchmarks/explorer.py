@@ -35,7 +35,7 @@ WORDS = ["a", "two", "red", "black", "dog", "man", "girl", "child", "bird", "run
 DEPTH, WIDTH, JUDGED = 100, 32, 40_000
 REQUESTS = {
     "about": "about",
-    "queries, first page": "queries",
+    "queries, with marks": "queries",
     "filter: A right, B wrong": "queries?right=method-1&wrong=method-9",
     "filter: a word": "queries?word=dog",
     "filter: misses judged true": "queries?first=true:method-3",
@@ -133,7 +133,7 @@ def measure(folder: Path, rounds: int) -> None:
         port = int(address[1])
         print(f"the command prints the address after {time.perf_counter() - started:.2f} s")
         started = time.perf_counter()
-        for path in ("", "/about", "/queries"):
+        for path in ("", "/about", "/queries?whole=false"):
             get(client(port), f"/explore{path}")
         used = processor_ms(process.pid) / 1000
         print(f"the first page, with its rows: {time.perf_counter() - started:.2f} s")

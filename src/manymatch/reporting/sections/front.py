@@ -147,12 +147,14 @@ def _two_methods(runs: Sequence[Run]) -> list[Block]:
 
     key = max(both, key=difference)
     names = " and ".join(run.preset for run, _ in sampled)
-    href = page_address(runs[0].dataset, "Queries", "caption-queries")
+    dataset = runs[0].dataset
+    more = Cell("More queries", href=page_address(dataset, "Queries", "caption-queries"))
+    every = Cell(f"; 'manymatch explore {dataset}' shows every query of the split.")
     why = f"Of {len(both)} sampled captions, {names} differ most on this one. "
     rankings = [method_ranking(run, queries[key], _MAX_ANSWERS) for run, queries in sampled]
     return [
         Heading("One caption, two methods"),
-        Prose([[Cell(why), Cell("All queries", href=href)]]),
+        Prose([[Cell(why), more, every]]),
         Quote(sampled[0][1][key].caption),
         Rankings("Images retrieved by two methods", rankings),
     ]

@@ -228,7 +228,7 @@ def _change(title: str, baseline: str, gains: Gains) -> str:
 
 def _group(least: float) -> str:
     """The numbers of true items of a group (`evaluation.ranking.metrics.ambiguity`)."""
-    return f"{least:g}" if least == 1 else f"{least:g} to {2 * least - 1:g}"
+    return f"{least:g}" if least == 1 else f"{least:g}\N{EN DASH}{2 * least - 1:g}"
 
 
 def _precisions(metrics: Iterable[Metrics | ExperimentMetrics], way: Direction) -> Precisions:

@@ -233,3 +233,21 @@ def hubs(explorer: Explorer, asked: Listed) -> Part:
             {"name": name, "skewness": round(skewness, 2), "most": int(own.max()), "never": never}
         )
     return len(explorer.ids[side]), table, {"methods": facts}
+
+
+def places(explorer: Explorer, method: str) -> pa.Table | None:
+    """The images and then the captions, with the row of the image, and `x` and `y` on the plane of
+    the two largest principal components; None: the method has no embeddings here."""
+    sides = []
+    for way in WAYS:
+        images = np.arange(len(explorer.ids[way])) if way == "i2t" else explorer.image_of
+        points = explorer.methods[method].ways[way].points if method in explorer.methods else None
+        if points is None:
+            return None
+        table = named(explorer, way, np.arange(len(images)))
+        x, y = map(pa.array, points.T)
+        kind = pa.array(["image" if way == "i2t" else "caption"] * len(images))
+        for name, column in {"kind": kind, "image": pa.array(images), "x": x, "y": y}.items():
+            table = table.append_column(name, column)
+        sides.append(table)
+    return pa.concat_tables(sides)

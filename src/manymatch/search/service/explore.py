@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from manymatch.config.names import Name
 from manymatch.model.picture_bytes import decoded, media_type, thumbnail
-from manymatch.results.runs import WAYS, Direction
+from manymatch.results.runs import Direction
 from manymatch.search.explore import lists
 from manymatch.search.explore.explorer import Explorer
 from manymatch.search.service.routes import PICTURE_HEADERS, PRIVATE, json_body
@@ -113,33 +112,11 @@ async def judge(request: Request, explorer: Explored) -> Response:
 
 @router.get("/map")
 def places(explorer: Explored, method: str, export: lists.Form | None = None) -> Response:
-    """The images and then the captions on the plane of a model's two largest principal components:
-    pairs of unsigned 16-bit numbers, which span the plane."""
-    if method not in explorer.methods:
-        raise HTTPException(422, f"no method '{method}'")
-    sides = [explorer.methods[method].ways[way].points for way in WAYS]
-    known = [side for side in sides if side is not None]
-    if not known:
+    """The columns of the images and then the captions, with their places on a method's plane."""
+    table = lists.places(explorer, method)
+    if table is None:
         raise HTTPException(404, f"{method}: scores without embeddings have no map")
-    points = np.concatenate(known)
-    if export:
-        kinds = np.repeat(["image", "caption"], [len(side) for side in known])
-        ids = pa.concat_arrays([explorer.ids[way] for way in WAYS])
-        x, y = points.T
-        return _file(pa.table({"kind": kinds, "id": ids, "x": x, "y": y}), export, "map")
-    low, high = points.min(0), points.max(0)
-    scaled = (points - low) / np.maximum(high - low, 1e-12) * (2**16 - 1)
-    return Response(scaled.astype("<u2").tobytes(), media_type="application/octet-stream")
-
-
-@router.get("/item")
-def item(explorer: Explored, side: Literal["image", "caption"], row: Row) -> Response:
-    """A caption, or an image with its first caption: id, text, and the row of the image."""
-    way: Direction = "i2t" if side == "image" else "t2i"
-    _check(explorer, way, row)
-    image = row if side == "image" else int(explorer.image_of[row])
-    (found,) = lists.named(explorer, way, np.array([row])).to_pylist()
-    return _json(found | {"image": image})
+    return _file(table, export, "map") if export else _json(table.to_pydict())
 
 
 @router.get("/images/{row}", **PICTURE_HEADERS)

@@ -135,7 +135,7 @@ const showQueries = async (place, whole = false) => {
   if (whole && document.activeElement?.id === "word") return; // A text that is not sent yet stays.
   const number = (title, key) => [title, (row) => row[key], key];
   const columns = [
-    [asked.way === "t2i" ? "Caption" : "Image", (row) => link({ view: "query", row: row.row }, { class: "open" }, asked.way === "i2t" && picture(row.row), make("span", {}, row.text)), "row"],
+    [asked.way === "t2i" ? "Caption" : "Image", (row) => link({ view: "query", row: row.row }, { class: "open", title: row.text }, asked.way === "i2t" && picture(row.row), make("span", {}, row.text)), "row"],
     ...methodNames().map((name) => [name, rank(name), `rank_${name}`]),
     ["differ", (row) => `×${row.spread.toFixed(1)}`, "spread"], number("true items", "positives"), number("words", "words"),
     ...(found.rows.some((row) => "objects" in row) ? [number("objects", "objects")] : [])];

@@ -72,26 +72,35 @@ export const showPairs = async (place) => {
 
 const COLOURS = { image: "#3d8fe0", caption: "#dd7030" }; // seen on light and on dark
 
-/** The map of a method; `tell` is called with the number of the item below the pointer. */
+/** Values as places between two borders of the map. */
+const scaled = (values, from, to) => {
+  const [low, high] = values.reduce(([least, most], value) => [Math.min(least, value), Math.max(most, value)], [Infinity, -Infinity]);
+  return values.map((value) => from + ((to - from) * (value - low)) / (high - low || 1));
+};
+
+/** The map of a method; `tell` is called with the item below the pointer, and `open` with an item that is clicked. */
 const mapOf = async (method, tell, open) => {
   if (!about.methods.find((one) => one.name === method).map) return note("Scores without embeddings have no map.");
-  const places = new DataView(await (await fetch(asks("map", { method }))).arrayBuffer());
-  const total = places.byteLength / 4;
-  const points = Array.from({ length: total }, (_, i) => [10 + (1180 * places.getUint16(4 * i, true)) / 65535, 890 - (880 * places.getUint16(4 * i + 2, true)) / 65535]);
+  const items = await json(asks("map", { method }));
+  const [xs, ys, total] = [scaled(items.x, 10, 1190), scaled(items.y, 890, 10), items.x.length];
+  const item = (i) => Object.fromEntries(Object.entries(items).map(([name, values]) => [name, values[i]]));
   let last = -1;
   const point = ({ clientX, clientY, currentTarget }) => {
     const box = currentTarget.getBoundingClientRect();
     const [px, py] = [((clientX - box.left) * 1200) / box.width, ((clientY - box.top) * 900) / box.height];
-    const distance = (i) => (i < 0 ? 900 : (points[i][0] - px) ** 2 + (points[i][1] - py) ** 2);
-    const nearest = points.reduce((best, _, i) => (distance(i) < distance(best) ? i : best), -1);
-    if (nearest >= 0 && nearest !== last) tell((last = nearest));
+    let [nearest, least] = [-1, 900];
+    for (let i = 0; i < total; i += 1) {
+      const distance = (xs[i] - px) ** 2 + (ys[i] - py) ** 2;
+      if (distance < least) [nearest, least] = [i, distance];
+    }
+    if (nearest >= 0 && nearest !== last) tell(item((last = nearest)));
   };
-  const drawn = make("canvas", { width: 1200, height: 900, tabindex: "0", role: "img", "aria-label": `The plane of ${method}: ${total} images and captions`, onpointermove: point, onclick: () => last >= 0 && open(last) });
+  const drawn = make("canvas", { width: 1200, height: 900, tabindex: "0", role: "img", "aria-label": `The plane of ${method}: ${total} images and captions`, onpointermove: point, onclick: () => last >= 0 && open(item(last)) });
   const pen = drawn.getContext("2d");
   pen.globalAlpha = Math.max(0.35, Math.min(0.85, 2000 / total));
-  for (const [from, to, colour, size] of [[about.images, total, COLOURS.caption, 3], [0, about.images, COLOURS.image, 5]]) {
-    pen.fillStyle = colour;
-    for (const [x, y] of points.slice(from, to)) pen.fillRect(x - size / 2, y - size / 2, size, size);
+  for (const [kind, size] of [["caption", 3], ["image", 5]]) {
+    pen.fillStyle = COLOURS[kind];
+    items.kind.forEach((own, i) => own === kind && pen.fillRect(xs[i] - size / 2, ys[i] - size / 2, size, size));
   }
   return drawn;
 };
@@ -102,18 +111,14 @@ export const showSpace = async (place) => {
   const asked = { way: way() };
   const found = await json(asks("hubs", { ...asked, page: param("page", "0"), size: SIZE }));
   const told = make("div", { role: "status" }, note("Point at the map to see an item; click to open it as a query."));
-  const item = (i) => (i < about.images ? { side: "image", row: i } : { side: "caption", row: i - about.images });
-  const tell = async (i) => {
-    const one = await json(asks("item", item(i)));
-    told.replaceChildren(note(`${item(i).side} ${one.id}`), picture(one.image), make("p", { class: "text" }, one.text));
-  };
-  const open = ({ side, row }) => ({ view: "query", way: side === "image" ? "i2t" : null, row, page: null });
+  const tell = ({ kind, id, image, text }) => told.replaceChildren(note(`${kind} ${id}`), picture(image), make("p", { class: "text" }, text));
+  const open = ({ kind, row }) => ({ view: "query", way: kind === "image" ? "i2t" : null, row, page: null });
   const dot = (name) => { const one = make("span", { class: "dot" }, `${name}s`); one.style.setProperty("--dot", COLOURS[name]); return one; };
   const side = way() === "t2i" ? "image" : "caption";
-  const hub = ({ row, text }) => link(open({ side, row }), { class: "open" }, side === "image" && picture(row), make("span", {}, text));
+  const hub = ({ row, text }) => link(open({ kind: side, row }), { class: "open" }, side === "image" && picture(row), make("span", {}, text));
   place(form(() => {}, make("label", {}, "The space of", select({}, names.map((name) => [name, name]), method, (of) => go({ of }))),
     make("span", { class: "legend" }, dot("image"), dot("caption")), make("span", { class: "note" }, "the two largest principal components"), saved("map", { method })),
-  make("div", { class: "space" }, await mapOf(method, tell, (i) => go(open(item(i)))), told),
+  make("div", { class: "space" }, await mapOf(method, tell, (item) => go(open(item))), told),
   make("h2", {}, `Hubs: ${side}s in too many first tens`),
   table("Hubs of each method", [["Method", ({ name }) => name], ["skewness", (one) => one.skewness.toFixed(2)], ["in no first ten", (one) => `${one.never.toFixed(1)}%`], ["most", ({ most }) => count(most)]], found.methods, "facts-table"),
   table("First tens that have the item", [[side === "image" ? "Image" : "Caption", hub], ...names.map((name) => [name, (row) => count(row[`tens_${name}`])])], found.rows),
