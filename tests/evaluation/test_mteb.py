@@ -142,39 +142,34 @@ def coco(tmp_path_factory):
 @pytest.mark.filterwarnings("ignore:failed to import")
 def test_coco_s_tasks_have_the_package_s_numbers(coco):
     layout, package = coco
-    names = [task.metadata.name for task in tasks("coco", root=layout.root)]
-    assert names == [
-        f"coco-{name}-{way}" for name in ("pairs", "eccv_caption", "cxc") for way in WAYS
-    ]
+    made = {task.metadata.name: task for task in tasks("coco", root=layout.root)}
+    names = ("pairs", "eccv_caption", "cxc")
+    assert [*made] == [f"coco-{name}-{way}" for name in names for way in WAYS]
     generator = torch.Generator().manual_seed(0)
-    for name in ("eccv_caption", "cxc"):
-        for way, task in zip(WAYS, tasks("coco", [name], root=layout.root), strict=True):
-            task.load_data()
-            right = task.dataset["default"]["test"]["relevant_docs"]
-            items = task.dataset["default"]["test"]["corpus"]["id"][:]
-            results, ranked = {}, {}
-            for query, own in right.items():
-                wrong = torch.randint(len(items), (60,), generator=generator).tolist()
-                best = list(dict.fromkeys([*own, *(items[row] for row in wrong)]))
-                order = torch.randperm(len(best), generator=generator).tolist()
-                best = [best[row] for row in order]
-                results[query] = {item: -float(rank) for rank, item in enumerate(best)}
-                # The package knows no limit of what is kept; beyond it, nothing is right.
-                results[query]["left"] = -1000.0
-                ranked[int(query[-12:])] = [int(item[-12:]) for item in best]
-            values = task.task_specific_scores({}, right, results)
-            if name == "cxc":
-                for cut in (1, 5, 10):
-                    theirs = package.cxc_recalls({way: ranked}, way, K=cut)[way]
-                    assert values[f"r{cut}"] == pytest.approx(theirs)
-            else:
-                theirs = package.eccv_metrics({way: ranked}, way)
-                for key, other in {
-                    "map_at_r": "map_at_r",
-                    "r_precision": "rprecision",
-                    "r1": "r1",
-                }.items():
-                    assert values[key] == pytest.approx(theirs[f"eccv_{other}"][way])
+    for name, way in (("eccv_caption", "i2t"), ("eccv_caption", "t2i"), ("cxc", "i2t")):
+        task = made[f"coco-{name}-{way}"]
+        task.load_data()
+        right = task.dataset["default"]["test"]["relevant_docs"]
+        items = task.dataset["default"]["test"]["corpus"]["id"][:]
+        results, ranked = {}, {}
+        for query, own in right.items():
+            wrong = torch.randint(len(items), (60,), generator=generator).tolist()
+            best = list(dict.fromkeys([*own, *(items[row] for row in wrong)]))
+            best = [best[row] for row in torch.randperm(len(best), generator=generator).tolist()]
+            # The last item of a cut list counts as one that may tie with an item beyond the cut.
+            results[query] = {item: -rank for rank, item in enumerate([*best, "last"])}
+            ranked[int(query[-12:])] = [int(item[-12:]) for item in best]
+        values = task.task_specific_scores({}, right, results)
+        if name == "cxc":
+            theirs = {
+                cut: package.cxc_recalls({way: ranked}, way, K=cut)[way] for cut in (1, 5, 10)
+            }
+            assert values == values | {f"r{cut}": pytest.approx(x) for cut, x in theirs.items()}
+        else:
+            theirs = package.eccv_metrics({way: ranked}, way)
+            keys = {"map_at_r": "map_at_r", "r_precision": "rprecision", "r1": "r1"}
+            for key, other in keys.items():
+                assert values[key] == pytest.approx(theirs[f"eccv_{other}"][way])
 
 
 def test_what_a_data_set_lacks_is_one_line(layout, tmp_path):
