@@ -98,7 +98,7 @@ def learning_curve(results: AllResults) -> list[Block]:
     line = Series.of_estimates(str(curve.preset), 0, points, labels, labels[-1])
     axis = CategoryAxis([share for share, _ in points])
     chart = line_chart("rsum", [line], "percent of the captions", x_axis=axis)
-    note = f"The split {curve.split} ({gallery(curve)}), {curve.preset}: {expectation(curve)}."
+    note = f"{curve.preset} ({gallery(curve)}): {expectation(curve)}."
     return [Note(note), Grid([chart])]
 
 
