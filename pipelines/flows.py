@@ -1,8 +1,7 @@
 """The flows. Each flow runs some of DVC's stages with all stages that they need, in DVC's order.
 
-`deployments.py` names the deployments of the flows. Parameters are checked before anything runs; an
-error ends the run as Failed with one line. A run with overrides works in a worktree of its own
-(`experiment.py`), any other run in the workspace.
+`deployments.py` names the deployments. Parameters are checked before anything runs; an error ends
+the run as Failed with one line. A run with overrides works in a worktree (`experiment.py`).
 """
 
 from __future__ import annotations
@@ -108,14 +107,13 @@ def index(
 def shards(dataset: Name, features: Name, to: str, parts: Parts = 2, cluster: str = "") -> State:
     """Make the shards of a data set part by part at the URL `to`, from its captions and scene
     graphs. A machine keeps the features and shards of one part; `cluster` as for `prepare`."""
+    from pipelines.parts import dividing
+
     logger = progress()
     command = f"manymatch shards {dataset} {features} --to {shlex.quote(to)}"
     try:
-        from pipelines.parts import dividing
-
-        make = dividing(parts, cluster, lambda stage: True)
         with ended_with_worker(logger.error), gpus.claimed(_queue(), logger.info) as visible:
-            make(Stage("shards", command, (), ()), visible)
+            dividing(parts, cluster, lambda _: True)(Stage("shards", command, (), ()), visible)
     except ManyMatchError as error:
         logger.error("%s", error)
         return Failed(message=str(error))

@@ -151,8 +151,7 @@ class Training(Strict):
     a part, and dropout draws other numbers. Each part is encoded twice.
     """
     one_per_class: bool = False
-    """Whether the images of a batch have different classes; each image must have one class
-    (CUB)."""
+    """Whether the images of a batch have different classes, of which each image has one (CUB)."""
     optimizer: Optimizer = Optimizer()
     parameter_groups: tuple[ParameterGroup, ...] = ()
     schedule: Schedule = Schedule()
@@ -166,20 +165,19 @@ class Training(Strict):
     on other CPUs. A CPU embeds in float32 after training nevertheless."""
     devices: Count | Literal["auto"] = "auto"
     strategy: Annotated[Strategy, Field(exclude_if=_is_default)] = "auto"
-    """How several devices share a training. `auto` and `ddp`: each has the whole model. `fsdp`:
-    each GPU has a part of the weights, which are brought together for a step; see docs/scaling.md
-    for the settings that `fsdp` refuses."""
+    """How several devices share a training: each has the whole model (`auto`, `ddp`) or a part of
+    the weights (`fsdp`; docs/scaling.md has the settings that `fsdp` refuses)."""
     compile: Annotated[bool | Literal["auto"], Field(exclude_if=_is_default)] = "auto"
     """Whether `torch.compile` compiles parts of the method for training; see docs/scaling.md.
     Results change by rounding, and compiled dropout draws other numbers."""
     exchange: Annotated[Literal["float32", "bfloat16"], Field(exclude_if=_is_default)] = "float32"
     """The numbers in which devices exchange gradients; bfloat16 halves the bytes."""
     shared_statistics: Annotated[bool, Field(exclude_if=operator.not_)] = False
-    """Whether the batch norms of a CNN use the statistics of all devices together. The papers' code
-    used the statistics of each GPU. All other batch norms use those of all devices."""
+    """Whether batch norms of a CNN use the statistics of all devices, as all other batch norms do.
+    The papers' code used the statistics of each GPU."""
     deterministic: Annotated[bool, Field(exclude_if=operator.not_)] = False
-    """Whether a GPU uses algorithms that give the same bits in every run, where torch has them.
-    They are slower. A CPU always uses them."""
+    """Whether a GPU uses slower algorithms with the same bits in every run, as far as torch has
+    them; a CPU always does."""
     features_in: Literal["auto", "shards", "memory", "device"] = "auto"
     """Where the training split's features are between epochs. The results are the same.
 
@@ -193,8 +191,7 @@ class Training(Strict):
     `oracle`: without those that are true of the image by the data set's judgments. `scenes` has
     judgments of training images. The setting measures what false negatives cost."""
     logger: Annotated[Logger, Field(exclude_if=_is_default)] = "dvclive"
-    """The library that writes the curves. All but `csv` belong to an extra: `pipeline` for dvclive,
-    else the extra of the same name."""
+    """The library that writes the curves: of the extra `pipeline` (dvclive) or of its own name."""
     checkpoint_every: Annotated[CheckpointEvery, Field(exclude_if=_is_default)] = CheckpointEvery()
     """How often a training writes a checkpoint, from which a killed training resumes."""
     patience: Count | None = None
