@@ -26,6 +26,9 @@ NEGATIVES, BATCH, ORACLE = "training.negatives", "batch", "oracle"
 _SHOWN = [QUANTITIES[name] for name in ("map_at_r", "others", "rsum")]
 """All true pairs count in the first two; rsum counts the pairs of the data set alone."""
 
+_MOST = 5.0
+"""An interval of a share that reaches further than this says nothing."""
+
 Sides = Mapping[str, tuple[Side, Side]]
 """By method the values with the negatives of the batch and with the oracle's."""
 
@@ -87,6 +90,8 @@ def markdown(experiment: Experiment) -> str:
         shares = [closed(name, pair[0], measured[0][1], one) for one in BASELINES]
         texts = [difference.text(quantity.digits) for quantity, difference in gains]
         rows.append([*map(Cell, [name, *texts, *shares])])
+    means = [_gain(_mean(sides)).text(quantity.digits) for quantity, sides in measured]
+    rows.append([*map(Cell, ["mean", *means, *("" for _ in BASELINES)])])
     first = measured[0][0].label
     heads = ["Method", *(f"{quantity.label}, oracle - batch" for quantity, _ in measured)]
     heads += [f"Share of {one}'s gap in {first}" for one in BASELINES]
@@ -117,18 +122,42 @@ def _gain(pair: tuple[Side, Side]) -> Difference:
 
 
 def conclusion(quantity: Quantity, sides: Sides) -> str:
-    """Which methods gain and which lose for certain without false negatives."""
+    """What all methods gain on average without false negatives, and which gain or lose for
+    certain."""
     differences = [_gain(pair) for pair in sides.values()]
     decided = [*zip(sides, differences, verdicts(differences), strict=True)]
-    parts = []
-    for verdict, verb in (("better", "gain"), ("worse", "lose")):
-        named = [
-            f"{name} {difference.mean:+.{quantity.digits}f}"
-            for name, difference, own in decided
-            if own == verdict
-        ]
-        parts.append(f"{', '.join(named) or 'no method'} {verb}{'s' * (not named)} for certain")
-    return f"Without true pairs among the negatives, in {quantity.label}: {'; '.join(parts)}."
+    parts = [
+        f"{name} {difference.mean:+.{quantity.digits}f}"
+        for name, difference, verdict in decided
+        if verdict != "not decided"
+    ]
+    return (
+        f"Without true pairs among the negatives {len(sides)} methods change on average by "
+        f"{_gain(_mean(sides)).text(quantity.digits)} in {quantity.label}; decided for single "
+        f"methods: {', '.join(parts) or 'none'}."
+    )
+
+
+def _mean(sides: Sides) -> tuple[Side, Side]:
+    """The mean over the methods, by seed."""
+    return _mean_of([batch for batch, _ in sides.values()]), _mean_of(
+        [oracle for _, oracle in sides.values()]
+    )
+
+
+def _mean_of(sides: Sequence[Side]) -> Side:
+    seeds = [seed for seed in sides[0].values if all(seed in side.values for side in sides)]
+    known = all(seed in side.queries for side in sides for seed in seeds)
+    queries = {
+        seed: Queries(
+            np.mean([side.queries[seed].sums for side in sides], axis=0),
+            sides[0].queries[seed].counts,
+        )
+        for seed in seeds
+        if known
+    }
+    values = {seed: statistics.fmean(side.values[seed] for side in sides) for seed in seeds}
+    return Side("mean", values, queries)
 
 
 def _table(quantity: Quantity, dataset: str, sides: Sides) -> Table:
@@ -157,7 +186,7 @@ def _table(quantity: Quantity, dataset: str, sides: Sides) -> Table:
 
 def closed(name: str, method: Side, sides: Sides, baseline: str) -> str:
     """The share of the baseline's gap that a method closes: "40% (10% to 80%)"; empty for the
-    baseline itself, and if the baseline is missing."""
+    baseline itself, and if the baseline is missing; in words if no share is known."""
     if baseline not in sides or baseline == name:
         return ""
     plain, oracle = sides[baseline]
@@ -176,6 +205,8 @@ def closed(name: str, method: Side, sides: Sides, baseline: str) -> str:
     ends = share_interval([*part.values()], [*whole.values()], queries) if seeds else None
     if ends is None:
         return "the gap may be 0"
+    if max(map(abs, ends)) > _MOST:
+        return "too few seeds"
     share = statistics.fmean(part.values()) / statistics.fmean(whole.values())
     return f"{share:.0%} ({ends[0]:.0%} to {ends[1]:.0%})"
 
