@@ -47,8 +47,7 @@ def _of_methods(experiment: Experiment) -> list[Block]:
     """What false negatives cost each method; nothing if the experiment varies something else."""
     measured = _measured(experiment)
     tables = [_table(quantity, experiment.dataset, sides) for quantity, sides in measured]
-    words = [conclusion(quantity, sides) for quantity, sides in measured]
-    prose = [Prose([[Cell(" ".join(words))]], large=True)] if tables else []
+    prose = [Prose([[Cell(conclusion(measured))]], large=True)] if measured else []
     folded = [Folded(one.title, [one]) for one in tables[1:]]
     return [*prose, *tables[:1], *folded, *charts(experiment)]
 
@@ -121,20 +120,23 @@ def _gain(pair: tuple[Side, Side]) -> Difference:
     return Difference.of(oracle.values, batch.values, queries)
 
 
-def conclusion(quantity: Quantity, sides: Sides) -> str:
-    """What all methods gain on average without false negatives, and which gain or lose for
+def conclusion(measured: Sequence[tuple[Quantity, Sides]]) -> str:
+    """What the methods gain on average without false negatives, and which gain or lose for
     certain."""
-    differences = [_gain(pair) for pair in sides.values()]
-    decided = [*zip(sides, differences, verdicts(differences), strict=True)]
-    parts = [
-        f"{name} {difference.mean:+.{quantity.digits}f}"
-        for name, difference, verdict in decided
-        if verdict != "not decided"
-    ]
+    means, decided = [], []
+    for quantity, sides in measured:
+        means.append(f"{_gain(_mean(sides)).text(quantity.digits)} in {quantity.label}")
+        differences = [_gain(pair) for pair in sides.values()]
+        decided += [
+            f"{name} {difference.mean:+.{quantity.digits}f} in {quantity.label}"
+            for name, difference, verdict in zip(
+                sides, differences, verdicts(differences), strict=True
+            )
+            if verdict != "not decided"
+        ]
     return (
-        f"Without true pairs among the negatives {len(sides)} methods change on average by "
-        f"{_gain(_mean(sides)).text(quantity.digits)} in {quantity.label}; decided for single "
-        f"methods: {', '.join(parts) or 'none'}."
+        f"Without true pairs among the negatives {len(measured[0][1])} methods change on average "
+        f"by {'; '.join(means)}. Decided for single methods: {', '.join(decided) or 'none'}."
     )
 
 
