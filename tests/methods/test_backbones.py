@@ -126,6 +126,13 @@ def test_the_command_writes_a_preset_and_its_extraction(root, tmp_path, monkeypa
         "model": "openai/clip-vit-base-patch16",
     }
     assert preset.features in params["features"]
+    run("backbone coco pcmepp_butd_bert clip-vit-base-patch16", monkeypatch)
+    made, committed = (
+        read_preset(tmp_path / f"presets/coco/pcmepp_{name}.yaml")
+        for name in ("clip-vit-base-patch16", "clip_b16")
+    )
+    assert made.model_copy(update={"features": "pixels_clip_b16"}) == committed
+    params = yaml.safe_load((tmp_path / "params.yaml").read_text())
     params["extraction"]["pixels-vit-base-224"] = {"kind": "pixels256", "batch_size": 3}
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
     path = tmp_path / "presets/backbones.yaml"

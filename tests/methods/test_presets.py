@@ -66,10 +66,13 @@ def small_model(preset):
 
 
 def kinds():
-    """One preset of those that differ in nothing but widths, data, epochs and rates."""
+    """One preset of those that differ in nothing but widths, data, epochs and rates. Backbones of
+    the hub have tests of their own (test_backbones)."""
     first = {}
     for path in PRESETS:
         preset = read_preset(path)
+        if preset.model.get("image", {}).get("backbone"):
+            continue
         groups = [group.match for group in preset.training.parameter_groups]
         optimizer, clip_norm = preset.training.optimizer.name, preset.training.clip_norm
         kind = (preset.method, small_model(preset), optimizer, groups, clip_norm)

@@ -47,19 +47,24 @@ def test_train_cora_as_typed(service: Service) -> None:
     assert "| cora | small-scale |" in artifacts["metrics-scenes-cora"]
     assert "rsum" in artifacts["metrics-diff"]
     (link,) = re.findall(r"http:[^\s)]+", artifacts["report"])
-    assert link.startswith(f"http://127.0.0.1:{service.port + 1}/")
     assert "cora" in httpx.get(link).raise_for_status().text
     service.commit("Results")
 
 
-def test_unchanged_stages_are_cached(service: Service) -> None:
+def test_unchanged_stages_are_cached_and_the_report_is_linked(service: Service) -> None:
     assert service.run("git", "status", "--porcelain") == ""
-    run = service.begin("train/train-cora")
-    assert service.ended(run)["message"] == "0 stages ran, 8 had not changed"
-    assert service.name(run) == "train-cora scenes/cora 2"
-    assert "no stage had to run" in service.log(run)
-    assert service.artifacts(run)["metrics-diff"].startswith("No metric differs")
-    assert set(service.stages(run).values()) == {"Cached"}
+    runs = [service.begin("train/train-cora"), service.begin("report/report")]
+    cached, made = (service.ended(run) for run in runs)
+    assert cached["message"] == "0 stages ran, 8 had not changed"
+    assert [service.name(run) for run in runs] == ["train-cora scenes/cora 2", "report 1"]
+    assert "no stage had to run" in service.log(runs[0])
+    assert service.artifacts(runs[0])["metrics-diff"].startswith("No metric differs")
+    assert set(service.stages(runs[0]).values()) == {"Cached"}
+    assert made["type"] == "COMPLETED" and service.stages(runs[1]) == {
+        "code": "Cached",
+        "report": "Completed",
+    }
+    assert f"http://127.0.0.1:{service.port + 1}/index.html" in service.artifacts(runs[1])["report"]
 
 
 def test_a_page_of_another_origin_runs_nothing(service: Service) -> None:
@@ -125,6 +130,11 @@ def test_the_page_takes_the_password_and_asks_no_other_host(service: Service) ->
         browser.close()
     web = [url for url in asked if url.startswith("http")]
     assert len(web) > 10 and all(url.startswith(f"{service.page}/") for url in web)
+
+
+def test_every_other_command_is_prefects_own(service: Service) -> None:
+    plain = service.run("prefect", "deployment", "inspect", "train-cora", code=1)
+    assert "Expected '<flow-name>/<deployment-name>'" in plain
 
 
 def test_a_wrong_parameter_ends_the_run_before_anything_is_written(
