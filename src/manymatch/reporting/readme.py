@@ -18,7 +18,7 @@ from manymatch.util.errors import DataError, nearest
 
 _BLOCK = re.compile(r"(<!-- results (\S+) -->\n)(.*?)(<!-- /results -->)", re.DOTALL)
 _MARKER = re.compile(r"<!-- /?results\b")
-_PICTURE = re.compile(r"images/results/([\w-]+/[\w-]+)\.svg")
+_PICTURE = re.compile(r"\(([\w./-]*images/results/([\w-]+/[\w-]+)\.svg)\)")
 _COLUMNS = 6
 """The columns that a page shows; the report has all."""
 
@@ -41,18 +41,18 @@ def update_pages(pages: Sequence[Path], reports: Path) -> None:
                 "<!-- /results -->"
             )
         drawn = _PICTURE.findall(old)
-        for name in [*names, *drawn]:
+        for name in [*names, *(name for _, name in drawn)]:
             if name not in named:
                 raise DataError(
                     f"{page}: no experiment '{name}' in {reports}{nearest(name, named)}. "
                     "Run the experiment"
                 )
         written[page] = _filled(old, named)
-        for name in drawn:
-            written[page.parent / "images" / "results" / f"{name}.svg"] = svg(_chart(named[name]))
-    for path, text in written.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        files.write_through(path, text)
+        for path, name in drawn:
+            written[page.parent / path] = svg(_chart(named[name]))
+    for file, text in written.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        files.write_through(file, text)
 
 
 def _markdown(experiment: Experiment) -> str:
@@ -69,14 +69,18 @@ def _filled(page: str, named: Mapping[str, Experiment]) -> str:
         text, *_ = _markdown(named[match[2]]).strip().partition("\n\n*published*")
         head, table, *notes = text.split("\n\n")
         rows = (line.strip("| ").split(" | ")[:_COLUMNS] for line in table.splitlines())
-        # The sentence that explains the other columns goes with them.
+        lines = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        # The sentence that explains a column goes with the column.
         kept = [
-            ". ".join(part for part in note.split(". ") if not part.startswith("Log variance"))
+            ". ".join(
+                part
+                for part in note.split(". ")
+                if not part.startswith("Log variance") or "Log variance" in lines
+            )
             for note in notes
         ]
         new = [note for note in kept if note not in explained]
         explained.update(new)
-        lines = "\n".join(f"| {' | '.join(row)} |" for row in rows)
         return f"{match[1]}\n" + "\n\n".join([head, lines, *new]) + f"\n\n{match[4]}"
 
     return _BLOCK.sub(shown, page)
@@ -103,12 +107,16 @@ def svg(chart: DotChart) -> str:
     def at(percent: float) -> float:
         return round(_NAME + percent / 100 * (_TRACK - _NAME), 1)
 
-    parts = [f'<text x="0" y="15" font-weight="600">{escape(chart.title)}</text>']
+    parts = [
+        f'<text x="0" y="15"><tspan font-weight="600">{escape(chart.title)}</tspan>, '
+        "mean and standard deviation of the seeds</text>"
+    ]
     for number, name in enumerate(chart.legend):
-        x = _NAME + 190 * number
-        parts.append(f'<circle class="m{number}" cx="{x}" cy="11" r="4"/>')
-        parts.append(f'<text class="s" x="{x + 10}" y="15">{escape(name)}</text>')
-    for row, dot in enumerate(chart.dots, 1):
+        x = 4 + 190 * number
+        parts.append(f'<circle class="m{number}" cx="{x}" cy="{_ROW + 8}" r="4"/>')
+        parts.append(f'<text class="s" x="{x + 10}" y="{_ROW + 12}">{escape(name)}</text>')
+    first = 2 if chart.legend else 1
+    for row, dot in enumerate(chart.dots, first):
         y = _ROW * row + 8
         parts.append(
             f'<rect class="t" x="{_NAME}" y="{y - 6}" width="{_TRACK - _NAME}" height="12"/>'
@@ -120,7 +128,7 @@ def svg(chart: DotChart) -> str:
                 f'<path class="m{number}" d="M{at(low)} {y}H{at(high)}"/>'
                 f'<circle class="m{number}" cx="{at(mean)}" cy="{y}" r="4"/>'
             )
-    height = _ROW * (len(chart.dots) + 2)
+    height = _ROW * (len(chart.dots) + first + 1)
     for tick in chart.ticks:
         parts.append(
             f'<text class="s" x="{at(tick.at)}" y="{height - 8}" text-anchor="middle">'

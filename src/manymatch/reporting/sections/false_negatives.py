@@ -85,9 +85,11 @@ def markdown(experiment: Experiment) -> str:
         return ""
     rows = []
     for name, pair in measured[0][1].items():
-        gains = [(quantity, _gain(sides[name])) for quantity, sides in measured if name in sides]
+        texts = [
+            _gain(sides[name]).text(quantity.digits) if name in sides else ""
+            for quantity, sides in measured
+        ]
         shares = [closed(name, pair[0], measured[0][1], one) for one in BASELINES]
-        texts = [difference.text(quantity.digits) for quantity, difference in gains]
         rows.append([*map(Cell, [name, *texts, *shares])])
     means = [_gain(_mean(sides)).text(quantity.digits) for quantity, sides in measured]
     rows.append([*map(Cell, ["mean", *means, *("" for _ in BASELINES)])])
@@ -204,9 +206,13 @@ def closed(name: str, method: Side, sides: Sides, baseline: str) -> str:
         for side in (method, oracle)
         if known
     ]
-    ends = share_interval([*part.values()], [*whole.values()], queries) if seeds else None
+    if len(seeds) < 2:
+        return "one seed"
+    ends = share_interval([*part.values()], [*whole.values()], queries)
     if ends is None:
         return "the gap may be 0"
+    if statistics.fmean(whole.values()) < 0:
+        return "no gap"
     if max(map(abs, ends)) > _MOST:
         return "too few seeds"
     share = statistics.fmean(part.values()) / statistics.fmean(whole.values())
