@@ -34,7 +34,7 @@ STAGES = {
     "efficiency scenes": "dvc repro",
     "efficiency scenes vsepp": "train",
     "report": "dvc repro",
-    "readme": "manymatch report",
+    "readme": "markers",
 }
 """Stage -> what its message tells to run when nothing is there yet."""
 FAULTS = STAGES | {

@@ -12,7 +12,7 @@ from rich import table as rich_table
 from rich.console import Console
 from rich.text import Text
 
-from manymatch.reporting.table import Block, Heading, Note, Prose, Table
+from manymatch.reporting.table import Block, Folded, Heading, Note, Prose, Table
 from manymatch.util.errors import printable
 
 _GAP = 2
@@ -39,6 +39,8 @@ def show(blocks: Sequence[Block], written: Path | None = None) -> None:
         elif isinstance(block, Prose):
             for cells in block.paragraphs:
                 console.print(_text(f"- {''.join(cell.text for cell in cells)}"))
+        elif isinstance(block, Folded):
+            show(block.blocks)
         elif isinstance(block, Table):
             if block.caption:
                 console.print(Text("\n").append(_text(block.title)))
