@@ -114,12 +114,12 @@ def _faults(files):
 
 
 _FOREIGN = {
-    "code.pt": "more than dense tensors and plain data",
+    "code.pt": "dense tensors and plain data alone",
     "words.pt": "words.pt: no tensor of plain numbers",
-    "sparse.pt": "sparse.pt: more than dense tensors.*_rebuild_sparse_tensor",
-    "meta.pt": "meta.pt: more than dense tensors.*_rebuild_meta_tensor",
-    "bytes.pt": "bytes.pt: more than dense tensors.*bytearray",
-    "old.pt": "old.pt: more than dense tensors.*bytearray",
+    "sparse.pt": "sparse.pt: .*dense tensors.*_rebuild_sparse_tensor",
+    "meta.pt": "meta.pt: .*dense tensors.*_rebuild_meta_tensor",
+    "bytes.pt": "bytes.pt: .*dense tensors.*bytearray",
+    "old.pt": "old.pt: .*dense tensors.*bytearray",
     "numbered.pt": r"several arrays: 1, 2. Name one as numbered\.pt:KEY",
     "expanded.pt": "fewer numbers than its shape .1000000, 1000000",
     "mask.pt": "mask.pt: torch.bool are not real numbers",
