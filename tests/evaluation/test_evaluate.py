@@ -35,6 +35,7 @@ class _Stage:
     out: Path
     split: str = "test"
     captions: Path | None = None
+    votes: Path | None = None
 
     @property
     def relevance(self):
@@ -45,7 +46,7 @@ class _Stage:
             self.out / "models" / "untrained",
             self.data.shards,
             ResultFiles.inside(self.out),
-            EvaluationOptions(self.relevance, self.captions, self.split, depth=5, samples=3),
+            EvaluationOptions(self.relevance, self.captions, self.split, 5, 3, self.votes),
         )
         return json.loads((self.out / "results.json").read_text())
 
@@ -113,6 +114,17 @@ def test_judgments_add_multi_match(run):
     run.judge(("test.0", "test.1#0"), ("test.3", "test.1#0"), ("train.0", "test.1#0"))
     multi = {"map_at_r", "r_precision", "r1", "others", "by_positives"}
     assert set(run()["multi"]["t2i"]) == multi
+
+
+def test_judged_pairs_of_unknown_ids_are_told(run, capsys):
+    votes = run.out / "votes.csv"
+    votes.write_text(
+        "image_id,caption_id,relevant,annotator\n"
+        "test.0,test.1#0,true,x\ntest.3, test.1#0,true,x\ntest.9,c,true,x\n"
+    )
+    assert "multi" in replace(run, votes=votes)()
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if str(votes) in line]
+    assert "2 of 3" in line and "('test.3', ' test.1#0')" in line
 
 
 def test_the_data_sets_own_protocols_are_applied(run, capsys):

@@ -114,9 +114,13 @@ def _faults(files):
 
 
 _FOREIGN = {
-    "code.pt": "more than tensors and plain data",
+    "code.pt": "dense tensors and plain data alone",
     "words.pt": "words.pt: no tensor of plain numbers",
-    "sparse.pt": "sparse.pt: no tensor of plain numbers",
+    "sparse.pt": "sparse.pt: .*dense tensors.*_rebuild_sparse_tensor",
+    "meta.pt": "meta.pt: .*dense tensors.*_rebuild_meta_tensor",
+    "bytes.pt": "bytes.pt: .*dense tensors.*bytearray",
+    "old.pt": "old.pt: .*dense tensors.*bytearray",
+    "numbered.pt": r"several arrays: 1, 2. Name one as numbered\.pt:KEY",
     "expanded.pt": "fewer numbers than its shape .1000000, 1000000",
     "mask.pt": "mask.pt: torch.bool are not real numbers",
     "named.pt": r"several arrays: a, b. Name one as named\.pt:KEY",
@@ -124,6 +128,8 @@ _FOREIGN = {
     "other.json": "'q1' and 'd1' are not an image and a caption",
     "lines.json": r"'a\\nb' and 'd1' are not an image",
     "splits.json": "several splits",
+    "twice.json": "'t0' occurs twice",
+    "outer.json": "'i0' occurs twice",
     "metrics.json": "no scores of pairs.*metrics alone, such as CLIP_benchmark",
     "nan.json": "nan.json: .*not valid JSON",
     "cut.json": "cut.json: .*not valid JSON",
@@ -139,17 +145,23 @@ def _write_foreign(files):
         "code.pt": Path("x"),
         "words.pt": ["a", "b"],
         "sparse.pt": torch.eye(3).to_sparse(),
+        "meta.pt": torch.empty(5, 9, device="meta"),
+        "bytes.pt": bytearray(5),
+        "numbered.pt": {1: torch.ones(5, 9), 2: torch.ones(5, 9)},
         "expanded.pt": torch.ones(1).expand(10**6, 10**6),
         "mask.pt": torch.ones(5, 9, dtype=torch.bool),
         "named.pt": {"a": torch.ones(5, 9), "b": torch.ones(5, 9)},
     }
     for name, value in tensors.items():
         torch.save(value, files.folder / name)
+    torch.save(bytearray(5), files.folder / "old.pt", _use_new_zipfile_serialization=False)
     texts = {
         "few.json": '{"default": {"test": {"i0": {"t0": 1.5, "t1": 2}}}}',
         "other.json": '{"default": {"test": {"q1": {"d1": 1.5}}}}',
         "lines.json": '{"default": {"test": {"a\\nb": {"d1": 1.5}}}}',
         "splits.json": '{"default": {"test": {"i0": {"t0": 1}}, "dev": {"i0": {"t1": 1}}}}',
+        "twice.json": '{"default": {"test": {"i0": {"t0": 1}, "i1": {"t0": 1, "t0": 2}}}}',
+        "outer.json": '{"default": {"test": {"i0": {"t0": 1}, "i0": {"t1": 2}}}}',
         "metrics.json": '{"dataset": "x", "metrics": {"image_retrieval_recall@5": 0.5}}',
         "nan.json": '{"default": {"test": {"i0": {"t0": NaN}}}}',
         "cut.json": '{"default": {"test": {"i0": {"t0": 1.5, "t1',

@@ -34,6 +34,7 @@ from manymatch.results.metrics import Headline, Metrics, Provenance
 from manymatch.results.ranked import write_ranked
 from manymatch.util import files
 from manymatch.util.parquet_file import metadata_of
+from manymatch.util.progress import say
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,13 @@ def rank_split(
     judgments = read_judgments(options.relevance, *ids, embedded.image_index)
     if options.votes:
         voted = majority(read_votes(options.votes))
+        images, captions = map(set, ids)
+        lost = [pair for pair in voted if pair[0] not in images or pair[1] not in captions]
+        if lost:
+            say(
+                f"{options.votes}: {len(lost):,} of {len(voted):,} judged pairs have ids that are "
+                f"not in the split {options.split}, and do not count. The first is {lost[0]}"
+            )
         judgments = judged_besides(judgments, voted, *ids, embedded.image_index)
     ranking = rank(score, *embedded.gallery, options.depth, t2i_score=t2i_score)
     labels = suite.labels_for(dataset, options.captions, embedded.image_ids)

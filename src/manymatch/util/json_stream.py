@@ -86,21 +86,29 @@ def nested_numbers(path: Path, depth: int) -> Iterator[tuple[tuple[str, ...], fl
     """(keys, number) for every number inside `depth` objects, and no list, of a UTF-8 file.
 
     Raises:
-        DataError: the file is not JSON, or values are nested deeper than `MAX_DEPTH`.
+        DataError: the file is not JSON, a key occurs twice in one of the `depth` objects, or values
+            are nested deeper than `MAX_DEPTH`.
     """
 
     def read(events: Iterator[Event]) -> Iterator[Element]:
+        known: list[set[str]] = [set() for _ in range(depth)]
         keys: list[str] = []
         lists, count = 0, -1
         for event, value in events:
             if event == "map_key":
                 keys[-1] = value
+                if len(keys) <= depth:
+                    if value in known[len(keys) - 1]:
+                        raise _Refused(f"the key {value[:60]!a} occurs twice in one object")
+                    known[len(keys) - 1].add(value)
             elif event == "number":
                 if len(keys) == depth and not lists:
                     count += 1
                     yield "numbers", count, (tuple(keys), value)
             elif event in _OPENING:
                 keys.append("")
+                if len(keys) <= depth:
+                    known[len(keys) - 1].clear()
                 lists += event == "start_array"
                 if len(keys) > MAX_DEPTH:
                     raise _Refused(f"more than {MAX_DEPTH} lists and objects inside each other")

@@ -110,6 +110,10 @@ def test_rows_and_filters_are_those_of_a_loop(explored: TestClient, way: str) ->
     assert filtered(word="A RED bird") == [
         i for i, text in enumerate(texts) if "a red bird" in text
     ]
+    assert [*map(len, (filtered(word=signs) for signs in ("!", ".", "(((", " ")))] == [
+        *(0, 0, 0),
+        len(texts),
+    ]
     for sort in ("rank_sets", "judged_table", "words", "objects", "positives", "spread"):
         up, down = filtered(sort=sort), filtered(sort=sort, descending=True)
         assert sorted(up) == sorted(down) == [*range(len(rows))] and up != down

@@ -68,6 +68,7 @@ def test_a_page_of_this_address_may_judge(explored: TestClient) -> None:
         ("query?row=-1", 422),
         ("images/99", 404),
         ("map?method=table", 404),
+        ("map?method=x", 422),
         ("explain?method=table&image=0&caption=0", 400),
     ],
 )

@@ -34,8 +34,8 @@ class Array:
     """`read(rows, columns, ...)` reads a part of the array; `where` names the array in messages.
 
     A part is float32, or float64 if float32 would round numbers of the file's type. Whole numbers
-    beyond 2^53 are rounded. Only the parts that are read take memory, except for `.npz`: the first
-    read loads the whole array.
+    beyond 2^53 are rounded. Only the parts that are read take memory. Held whole are `.npz`
+    (from the first read), mteb's predictions, and files in torch's format of before 2020.
     """
 
     where: str
@@ -166,12 +166,12 @@ def _torch(path: Path, key: str | None) -> Array:
     saved = load_tensors(path)
     where, tensor = str(path), saved
     if isinstance(saved, dict):
-        tensors = {name: value for name, value in saved.items() if isinstance(value, Tensor)}
-        where = f"{path}:{(name := _array_name(path, key, [*map(str, tensors)]))}"
+        tensors = {str(name): one for name, one in saved.items() if isinstance(one, Tensor)}
+        where = f"{path}:{(name := _array_name(path, key, tensors))}"
         tensor = tensors.get(name)
     elif key is not None:
         raise DataError(f"{path}: one tensor without a name. Leave out ':KEY'.")
-    if not isinstance(tensor, Tensor) or tensor.layout != torch.strided or tensor.is_quantized:
+    if not isinstance(tensor, Tensor):
         raise DataError(f"{where}: no tensor of plain numbers")
     if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
         raise DataError(f"{where}: fewer numbers than its shape {tuple(tensor.shape)} has")

@@ -234,9 +234,14 @@ class Explorer:
         return found
 
     def with_words(self, way: Direction, text: str) -> np.ndarray:
-        """`(q,)`: whether the caption, or a caption of the image, has the words in this order."""
+        """`(q,)`: whether the caption, or a caption of the image, has the words in this order.
+        A blank text fits all; a text of signs alone fits none."""
+        if not text.strip():
+            return np.full(len(self.ids[way]), True)
         gap, words = r"[^\p{L}\p{N}_]", re.findall(r"\w+", text)
         pattern = f"(^|{gap}){(gap + '+').join(words)}({gap}|$)"
+        if not words:
+            return np.full(len(self.ids[way]), False)
         has = np.asarray(pc.match_substring_regex(self.texts["t2i"], pattern, ignore_case=True))
         return has if way == "t2i" else np.bincount(self.image_of, has, len(self.captions_of)) > 0
 

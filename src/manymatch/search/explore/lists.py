@@ -241,7 +241,7 @@ def places(explorer: Explorer, method: str) -> pa.Table | None:
     sides = []
     for way in WAYS:
         images = np.arange(len(explorer.ids[way])) if way == "i2t" else explorer.image_of
-        points = explorer.methods[method].ways[way].points if method in explorer.methods else None
+        points = explorer.methods[method].ways[way].points
         if points is None:
             return None
         table = named(explorer, way, np.arange(len(images)))

@@ -18,7 +18,7 @@ from manymatch.results.runs import Direction
 from manymatch.search.explore import lists
 from manymatch.search.explore.explorer import Explorer
 from manymatch.search.service.routes import PICTURE_HEADERS, PRIVATE, json_body
-from manymatch.util.errors import ManyMatchError
+from manymatch.util.errors import ManyMatchError, nearest
 from manymatch.util.progress import say
 from manymatch.util.regular_file import read_regular
 
@@ -88,8 +88,7 @@ def explain(explorer: Explored, method: str, image: Row, caption: Row) -> Respon
     """Why an image and a caption have their score. The first request loads the method's model."""
     _check(explorer, "i2t", image)
     _check(explorer, "t2i", caption)
-    if method not in explorer.methods:
-        raise HTTPException(422, f"no method '{method}'")
+    _check_method(explorer, method)
     text = explorer.texts["t2i"][caption].as_py()
     return _json(explorer.explain(method, decoded(_picture(explorer, image)), text).model_dump())
 
@@ -113,6 +112,7 @@ async def judge(request: Request, explorer: Explored) -> Response:
 @router.get("/map")
 def places(explorer: Explored, method: str, export: lists.Form | None = None) -> Response:
     """The columns of the images and then the captions, with their places on a method's plane."""
+    _check_method(explorer, method)
     table = lists.places(explorer, method)
     if table is None:
         raise HTTPException(404, f"{method}: scores without embeddings have no map")
@@ -139,6 +139,11 @@ def _picture(explorer: Explorer, row: int) -> bytes:
 def _check(explorer: Explorer, way: Direction, row: int) -> None:
     if not 0 <= row < len(explorer.ids[way]):
         raise HTTPException(404, f"no row {row}; there are {len(explorer.ids[way]):,}")
+
+
+def _check_method(explorer: Explorer, method: str) -> None:
+    if method not in explorer.methods:
+        raise HTTPException(422, f"no method '{method}'{nearest(method, explorer.methods)}")
 
 
 def _list(

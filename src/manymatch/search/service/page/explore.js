@@ -48,7 +48,11 @@ export const link = (changes, attributes, ...children) => make("a", {
 
 export const asks = (path, values) => `/explore/${path}?${new URLSearchParams(Object.entries(values).flatMap(([name, value]) => [value].flat().filter((one) => one !== "").map((one) => [name, one])))}`;
 export const pictureOf = (row, small = true) => `/explore/images/${row}${small ? "?small=true" : ""}`;
-export const picture = (row, small = true, attributes = {}) => make("img", { src: pictureOf(row, small), alt: "", loading: "lazy", onerror: ({ target }) => { target.hidden = true; }, ...attributes });
+/** A picture. A file that the browser cannot show, such as HEIC, is replaced by its thumbnail. */
+export const picture = (row, small = true, attributes = {}) => make("img", { src: pictureOf(row, small), alt: "", loading: "lazy", onerror: ({ target }) => {
+  if (target.src.endsWith(pictureOf(row))) target.hidden = true;
+  else target.src = pictureOf(row);
+}, ...attributes });
 export const mark = (name) => make("span", { class: `mark ${name}`, title: MARKS[name][1] }, MARKS[name][0], make("span", { class: "hidden" }, ` ${MARKS[name][1]}`));
 export const legend = () => make("p", { class: "legend" }, Object.keys(MARKS).map((name) => make("span", {}, mark(name), ` ${MARKS[name][1]}`)));
 export const note = (...children) => make("p", { class: "note" }, ...children);

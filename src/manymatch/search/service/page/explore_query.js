@@ -38,7 +38,7 @@ const positives = (found) => {
 
 /** A picture and a caption with the explanation of their score by a method. */
 const explained = (title, method, image, caption, item, rank) => {
-  const { frame, draw } = canvas([pictureOf(image, false)]);
+  const { frame, draw } = canvas([pictureOf(image, false), pictureOf(image)]);
   const why = make("div", { class: "why" }, note("The model explains the score. The first time, the model is loaded …"));
   json(asks("explain", { method, image, caption })).then((answer) => why.replaceChildren(make("p", { class: "found" }, make("b", {}, answer.score.toFixed(3))), ...reasons(answer, pictureOf(image), draw)),
     (error) => why.replaceChildren(make("p", { class: "fault", role: "alert" }, error.message)));
