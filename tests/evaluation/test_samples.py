@@ -105,7 +105,8 @@ def test_of_own_data_all_hardest_captions_and_near_duplicates_are_shown():
         [["x", "train"], ["y", "train"]],
         [["x", "train"], ["b", "test"]],
     ]
-    known = json.dumps({"copies": 3, "crossing": 1, "groups": groups})
+    of_split = {"train": 2, "validation": 0, "test": 14}
+    known = json.dumps({"copies": 3, "crossing": 1, "of_split": of_split, "groups": groups})
     ranking = _ranking()
     t2i = Direction(torch.tensor([2, 1, 3, 3]), ranking.t2i.items, ranking.t2i.scores)
     judged = Judgments(torch.tensor([[0, 2], [1, 1]]), True)
@@ -117,6 +118,6 @@ def test_of_own_data_all_hardest_captions_and_near_duplicates_are_shown():
     assert (by_id["b0"].rank, by_id["b0"].image_id, by_id["c0"].thumbnail) == (3, "b", None)
     assert [item.mark for item in by_id["b0"].retrieved] == ["true", "own"]
     found = shown.near_duplicates
-    assert (found.copies, found.crossing) == (3, 1)
+    assert (found.copies, found.crossing, found.found) == (3, 1, 14)
     assert [[one.image_id for one in group] for group in found.groups] == [["c", "a"], ["x", "b"]]
     assert found.groups[0][1].thumbnail and found.groups[1][0].thumbnail is None

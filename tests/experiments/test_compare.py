@@ -1,6 +1,5 @@
 """`init --compare`: three methods, three seeds, the validation split alone."""
 
-import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -26,18 +25,26 @@ def commands(checkout, monkeypatch):
     return called
 
 
-def test_three_methods_are_compared_without_the_test_split(commands, checkout, worked, capfd):
+def test_three_methods_are_compared_without_the_test_split(
+    commands, checkout, worked, capfd, monkeypatch
+):
     folder = checkout.layout.presets / "tiny"
-    for name in ("pcme", "dive"):
-        shutil.copy(folder / "vsepp.yaml", folder / f"{name}.yaml")
+    text = (folder / "vsepp.yaml").read_text().replace("images_per_batch: 8", "images_per_batch: 4")
+    for name in ("vsepp", "pcme", "dive"):
+        (folder / f"{name}.yaml").write_text(text)
     shards = checkout.layout.shards("tiny", "grid")
     for name in read_index(shards).split("test").shards:
         (shards / name).unlink()
     best = compare.best_of("tiny", ["vsepp", "pcme", "dive", "cora"], 4, "lite0")
+    assert len(worked) == 3 and len(Experiment.paths(checkout.layout.reports)) == 1
+    assert "From 160 training pictures on" in capfd.readouterr().err
+    monkeypatch.setattr(compare, "_FEWEST_BATCHES", 1)
+    assert compare.best_of("tiny", ["vsepp", "pcme", "dive", "cora"], 4, "lite0") == best
     # Equal presets run once, and the whole of the data is a run of both tables.
     assert commands[0][-1] == "shards@tiny-lite0" and len(worked) == 3 * 3
     curve, result = map(Experiment.read, Experiment.paths(checkout.layout.reports))
-    assert [point.settings["training.epochs"] for point in curve.points] == [4, 2, 1]
+    # 24 pictures are 6 batches of 4, half of them 3, and a quarter 1: six steps each.
+    assert [point.settings["training.epochs"] for point in curve.points] == [6, 2, 1]
     whole = next(point for point in result.points if point.label == best)
     assert [run.metrics for run in curve.points[2].runs] == [run.metrics for run in whole.runs]
     assert (result.split, result.seeds) == ("validation", [0, 1, 2])

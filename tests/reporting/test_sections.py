@@ -69,12 +69,15 @@ def test_a_kind_of_result_and_its_section_are_two_new_files(reports, root):
 )
 def test_own_data_has_a_learning_curve_and_near_duplicates(reports, rsums, words):
     group = [{"image_id": name, "split": name, "thumbnail": None} for name in ("train", "test")]
-    known = {"copies": 7, "crossing": 2, "groups": [group]}
+    known = {"copies": 7, "crossing": 2, "groups": [group], "found": 30}
     own = {"image_id": "here", "thumbnail": None}
 
     def owned(samples):
         samples["near_duplicates"] = known
-        samples["captions"] = [{**query, **own, "rank": 9} for query in samples["captions"]]
+        first, *_ = samples["captions"] = [
+            {**query, **own, "rank": 9} for query in samples["captions"]
+        ]
+        samples["captions"] += [{**first, "caption_id": f"more{n}"} for n in range(50)]
 
     for preset in ("vsepp", "cora"):
         edit(reports / "runs" / "scenes" / preset / "samples.json", owned)
@@ -91,6 +94,8 @@ def test_own_data_has_a_learning_curve_and_near_duplicates(reports, rsums, words
     )
     copies = section_of(pages["scenes-queries"], "near-duplicates")
     assert "7 pictures" in copies and "2 groups" in copies and copies.count("<tr>") == 3
+    assert "1 of 30 groups" in copies
+    assert 'id="caption-50"' in pages["scenes-queries"]
     assert "vague" in section_of(pages["scenes-queries"], "hardest")
     assert "Image here" in section_of(pages["scenes-queries"], "caption-queries")
 

@@ -136,12 +136,16 @@ def _near_duplicates(
     """The first groups that have a picture of the split with these `image_ids`."""
     rows = {name: row for row, name in enumerate(image_ids)}
     groups = [group for group in known["groups"] if any(name in rows for name, _ in group)]
+    own = {split for group in groups for name, split in group if name in rows}
+    # A caption table of an older version has no counts.
+    found = sum(known.get("of_split", {}).get(split, len(groups)) for split in own)
     groups = groups[:_GROUPS]
     needed = sorted(rows[name] for group in groups for name, _ in group if name in rows)
     pictures = {image.image_id: thumbnail(image) for image in stored(needed)}
     return NearDuplicates(
         copies=known["copies"],
         crossing=known["crossing"],
+        found=found,
         groups=[
             [
                 Duplicate(image_id=name, split=split, thumbnail=pictures.get(name))

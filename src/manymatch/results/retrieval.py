@@ -224,11 +224,13 @@ class Duplicate(OfImage):
 
 class NearDuplicates(Record):
     """The near-duplicates of a data set of one's own: how many pictures are `copies` of others, how
-    many groups are in several splits, and the first groups with a picture of this split."""
+    many groups are in several splits, the first groups with a picture of this split, and how many
+    of these were `found` in all."""
 
     copies: int
     crossing: int
     groups: list[list[Duplicate]]
+    found: int | None = None
 
 
 class Samples(Result):

@@ -175,6 +175,13 @@ def test_drawn_splits_keep_copies_together() -> None:
     )
     assert (crossing["copies"], crossing["crossing"]) == (2, 1)
     assert crossing["groups"][0] == [("e", "test"), ("d", "train")]
+    assert crossing["of_split"] == {"train": 2, "validation": 0, "test": 1}
+    pairs = [*[("train", "validation")] * 150, ("test", "test"), ("test", "train")]
+    splits = [split for pair in pairs for split in pair]
+    many = near_duplicates([*map(str, range(304))], splits, [n // 2 for n in range(304)])
+    assert [len(many["groups"]), many["of_split"]["test"]] == [100, 2]
+    assert many["groups"][0] == [("302", "test"), ("303", "train")]
+    assert many["groups"][1] == [("300", "test"), ("301", "test")]
     assert (
         drawn == draw(names, [None] * 100, groups, seed=3) != draw(names, [None] * 100, groups, 4)
     )

@@ -216,19 +216,28 @@ def draw(
 def near_duplicates(
     names: Sequence[str], splits: Sequence[str], groups: Sequence[int]
 ) -> dict[str, Any]:
-    """Return how many pictures are `copies` of others, how many groups are `crossing` splits, and
-    the first pictures of the first `groups`, lists of (name, split). Groups in several splits and
-    test pictures come first."""
+    """Return how many pictures are `copies` of others, how many groups are `crossing` splits, how
+    many have a picture of each split (`of_split`), and the first pictures of the first `groups`,
+    lists of (name, split).
+
+    Groups with a test picture in several splits come first, then other groups with a test picture,
+    then others in several splits.
+    """
     members: dict[int, list[tuple[str, str]]] = {}
     for name, split, group in zip(names, splits, groups, strict=True):
         members.setdefault(group, []).append((name, split))
-    found = sorted(
-        (group for group in members.values() if len(group) > 1),
-        key=lambda group: -len({split for _, split in group}),
-    )
+
+    def reasons(group: list[tuple[str, str]]) -> tuple[bool, bool]:
+        splits = {split for _, split in group}
+        return "test" in splits, len(splits) > 1
+
+    found = sorted((one for one in members.values() if len(one) > 1), key=reasons, reverse=True)
     crossing = sum(len({split for _, split in group}) > 1 for group in found)
     return {
         "copies": len(names) - len(members),
         "crossing": crossing,
+        "of_split": {
+            split: sum(any(one == split for _, one in group) for group in found) for split in SPLITS
+        },
         "groups": [sorted(group, key=lambda one: one[1])[:_GROUP] for group in found[:_GROUPS]],
     }

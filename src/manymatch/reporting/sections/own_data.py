@@ -81,7 +81,7 @@ def expectation(curve: Experiment) -> str:
         )
     return (
         f"{found}. With twice the captions expect about the last gain or less, because gains "
-        "shrink as the data grow. The trainings were brief, all with the same number of steps"
+        "shrink as the data grow. The trainings were brief, all with about as many steps"
     )
 
 
@@ -130,6 +130,8 @@ def near_duplicates(results: AllResults) -> list[Block]:
     ]
     columns = [Column(head, numeric=False) for head in heads]
     title = f"Near-duplicates with a picture of the split {best.provenance.split}"
+    if known.found and known.found > len(known.groups):
+        title += f": the first {len(known.groups)} of {known.found:,} groups"
     return [Note(text), *([Table(title, columns, rows)] if rows else [])]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from manymatch.reporting.chart import LogAxis, Series, line_chart, styles
 from manymatch.reporting.page import Section, method_address, page_address
-from manymatch.reporting.sections.samples import MAX_QUERIES, most_queries
+from manymatch.reporting.sections.samples import MAX_QUERIES, of_own_data
 from manymatch.reporting.table import Block, Cell, Column, Grid, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.retrieval import CaptionQuery, ImageQuery
@@ -59,7 +59,7 @@ def hardest(results: AllResults) -> list[Block]:
     captions: Sampled = [(run, run.samples.captions) for run in results.runs if run.samples]
     added = any(query.rank for _, queries in (*images, *captions) for query in queries)
     compared = "random queries" + (" and each model's hardest of the whole split" if added else "")
-    own = most_queries(results.runs) > MAX_QUERIES
+    own = of_own_data(results.runs)
     advice = (
         " Look for wrong or vague captions, for the same photo twice, and for answers that are "
         "right too."
@@ -75,14 +75,13 @@ def hardest(results: AllResults) -> list[Block]:
 
 
 def _table(title: str, way: Direction, sampled: Sampled) -> Table:
-    most = most_queries(run for run, _ in sampled)
-    shown = _SHOWN if most == MAX_QUERIES else _OWN_SHOWN
+    own = of_own_data(run for run, _ in sampled)
     queries: dict[str, Cell] = {}
     for run, asked in sampled:
         for query in asked:
             anchor = f"{title.lower()}-{len(queries) + 1}"  # of the picker below
             href = page_address(run.dataset, "Queries", anchor)
-            href = href if len(queries) < most else ""
+            href = href if own or len(queries) < MAX_QUERIES else ""
             thumbnail = query.thumbnail if isinstance(query, ImageQuery) else None
             cell = Cell(query.label, href=href, thumbnail=thumbnail)
             queries.setdefault(query.id, cell)
@@ -95,7 +94,8 @@ def _table(title: str, way: Direction, sampled: Sampled) -> Table:
         href = method_address(run.dataset, run.preset)
         columns.append(Column(run.preset, style=number[run.preset], href=href))
     rows = [
-        [queries[key], *(Cell(text, rank) for rank, text in ranks[key])] for key in hardest[:shown]
+        [queries[key], *(Cell(text, rank) for rank, text in ranks[key])]
+        for key in hardest[: _OWN_SHOWN if own else _SHOWN]
     ]
     return Table(f"Hardest {title.lower()}s", columns, rows, caption=True)
 

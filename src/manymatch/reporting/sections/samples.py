@@ -28,9 +28,9 @@ from manymatch.results.retrieval import (
 )
 from manymatch.results.runs import Run
 
-MAX_QUERIES, MAX_OWN_QUERIES, MAX_ANSWERS = 20, 32, 10
-"""The most queries of a direction, of a data set of one's own, and answers of a method that a page
-shows."""
+MAX_QUERIES, MAX_ANSWERS = 20, 10
+"""The most queries of a direction, and answers of a method, that a page shows. Of a data set of
+one's own all queries are shown."""
 
 Sampled = dict[str, dict[str, ImageQuery | CaptionQuery]]
 """The queries of one direction by the query's id and by the preset of the run."""
@@ -77,10 +77,9 @@ def _marks(sampled: Iterable[tuple[object, list[Ranking]]]) -> set[Mark]:
     return {answer.mark for ranking in rankings for answer in ranking.answers}
 
 
-def most_queries(runs: Iterable[Run]) -> int:
-    """The most queries of a direction that a page of these runs shows."""
-    own = any(run.samples and run.samples.near_duplicates for run in runs)
-    return MAX_OWN_QUERIES if own else MAX_QUERIES
+def of_own_data(runs: Iterable[Run]) -> bool:
+    """Whether these runs are of a data set of one's own."""
+    return any(run.samples and run.samples.near_duplicates for run in runs)
 
 
 def _rankings(
@@ -92,7 +91,7 @@ def _rankings(
     for run in runs:
         for query in getattr(run.samples, kind):
             sampled.setdefault(query.id, {})[run.preset] = query
-    for queries in list(sampled.values())[: most_queries(runs)]:
+    for queries in list(sampled.values())[: None if of_own_data(runs) else MAX_QUERIES]:
         first = next(iter(queries.values()))
         # Of a query that a run did not sample, its run file may know the rank.
         unknown = first.model_copy(update={"retrieved": [], "rank": None})
