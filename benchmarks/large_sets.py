@@ -5,42 +5,35 @@
 
 The rates were measured, and everything else is their product with the number of pairs (an image
 with one caption each). The prices are assumptions in dollars: give your own. The script prints the
-table of docs/scaling.md; `COMMANDS` says where each rate is from.
+table of docs/scaling.md, and the page says where each rate is from.
 """
 
 from __future__ import annotations
 
 from measuring import arguments
 
-PER_PAIR = {
-    "Pictures at 224 pixels": 11_700,
-    "Captions and scene graphs": 91,
-    "Features `lite0`, 49 x 1,280": 126_300,
-    "Shards of these": 135_400,
-    "Index of sets of 4 x 256": 5_170,
-    "of which codes in memory": 1_070,
+INDEX_BYTES = 4096 + 1072 + 200
+"""Of a set of 4 x 256 numbers for a pair: embeddings, codes, and about 200 bytes of the table."""
+SHARD_BYTES = 135_400
+BYTES = {
+    "Pictures at 224 pixels (11.7 KB each)": 11_700,
+    "Features `lite0`, 49 x 1,280 numbers (126 KB)": 126_300,
+    "Shards of these (135 KB)": SHARD_BYTES,
+    "Captions and scene graphs (91 bytes)": 91,
+    "Index of sets of 4 x 256 numbers (5.4 KB, of which codes 1.1 KB)": INDEX_BYTES,
 }
-"""Bytes."""
+"""For a pair."""
 CORE_SECONDS = {
-    "Features `lite0`": 0.0309,
-    "Scene graphs": 0.00215,
-    "Shards": 0.0013,
-    "Loader, an epoch": 0.020 / 128,
-    "Index": 0.0012,
+    "Features `lite0` (31 ms)": 0.0309,
+    "Scene graphs (2.2 ms a caption)": 0.00215,
+    "Shards (1.3 ms)": 0.0013,
+    "Index from shards (1.2 ms)": 0.0012,
 }
 """Of processor time for a pair, on one core."""
-GPU_SECONDS = {"Epoch of vsepp": 0.013 / 128, "Epoch of dive": 0.040 / 128}
-"""Of one H200 for a pair, with 128 images a step."""
+VSEPP, DIVE = 0.013 / 128, 0.040 / 128
+"""Seconds of one H200 for a pair in an epoch, with 128 images a step."""
 QUERY_SECONDS = 0.143e-6
 """Of processor time of a search for an item whose codes are read."""
-COMMANDS = {
-    "all bytes but the index; features, scene graphs and shards": "`time manymatch STAGE`, 1,020 "
-    "photographs of Flickr8k at 224 pixels and 5,100 captions, less the time of a run with few",
-    "index": "`time manymatch index` with those shards and a small DivE; `search_table.py`",
-    "loader": "`loader.py`",
-    "epochs": "`make gpu-check`",
-    "queries": "`search_scan.py --items 1000000`",
-}
 
 
 def main() -> None:
@@ -54,32 +47,32 @@ def main() -> None:
         gpus=8,
         epochs=10,
     )
-    rows = {f"{name}, TB": [b * n / 1e12 for n in options.pairs] for name, b in PER_PAIR.items()}
-    for name, seconds in CORE_SECONDS.items():
-        rows[f"{name}, core hours"] = [seconds * n / 3600 for n in options.pairs]
-    for name, seconds in GPU_SECONDS.items():
-        rows[f"{name}, GPU hours"] = [seconds * n / 3600 for n in options.pairs]
-    rows["A query that reads all codes, s"] = [QUERY_SECONDS * n for n in options.pairs]
-    epoch = GPU_SECONDS["Epoch of dive"]
-    prepared = sum(CORE_SECONDS.values()) - CORE_SECONDS["Loader, an epoch"]
-    stored = PER_PAIR["Shards of these"] + PER_PAIR["Index of sets of 4 x 256"]
-    for name, per_pair in {
-        f"All stages on {options.cores} cores, hours": prepared / 3600 / options.cores,
-        f"{options.epochs} epochs of dive on {options.gpus} GPUs, hours (if they share the work "
-        "without loss)": options.epochs * epoch / 3600 / options.gpus,
-        "All stages, $": prepared / 3600 * options.core_hour,
-        f"{options.epochs} epochs of dive, $": options.epochs * epoch / 3600 * options.gpu_hour,
-        "A month of shards and index, $": stored / 1e12 * options.tb_month,
-    }.items():
-        rows[name] = [per_pair * n for n in options.pairs]
-    speed = PER_PAIR["Shards of these"] / epoch / 1e9
-    print("| |", " | ".join(f"{n / 1e6:,.1f} million pairs" for n in options.pairs), "|")
+    prepared = sum(CORE_SECONDS.values()) / 3600
+    trained = options.epochs * DIVE / 3600
+    stored = (SHARD_BYTES + INDEX_BYTES) / 1e12
+    rows = {
+        **{f"{name}, TB": [size / 1e12] for name, size in BYTES.items()},
+        **{f"{name}, core hours": [seconds / 3600] for name, seconds in CORE_SECONDS.items()},
+        "An epoch of vsepp, of dive on an H200 (13 and 40 ms a step of 128), GPU hours": [
+            VSEPP / 3600,
+            DIVE / 3600,
+        ],
+        f"All stages on {options.cores} cores, hours and dollars": [
+            prepared / options.cores,
+            prepared * options.core_hour,
+        ],
+        f"{options.epochs} epochs of dive on {options.gpus} GPUs that share the work without loss, "
+        "hours and dollars": [trained / options.gpus, trained * options.gpu_hour],
+        "A month of shards and index, dollars": [stored * options.tb_month],
+        "A text query that reads all codes (0.14 s a million), seconds of one core": [
+            QUERY_SECONDS
+        ],
+    }
+    print("| |", " | ".join(f"{n / 1e6:g} million pairs" for n in options.pairs), "|")
     print("|---|" + "---:|" * len(options.pairs))
     for name, values in rows.items():
-        print(f"| {name} |", " | ".join(_rounded(value) for value in values), "|")
-    print(f"\nA GPU that trains dive reads {speed:.2f} GB of shards a second.")
-    for name, command in COMMANDS.items():
-        print(f"Measured, {name}: {command}")
+        cells = (", ".join(_rounded(value * n) for value in values) for n in options.pairs)
+        print(f"| {name} |", " | ".join(cells), "|")
 
 
 def _rounded(value: float) -> str:

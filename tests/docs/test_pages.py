@@ -230,6 +230,13 @@ def test_variables_deployments_and_files_are_known():
         assert (ROOT / "deploy" / name).is_file() or (ROOT / name).is_file()
 
 
+def test_the_table_of_large_sets_is_what_the_script_prints(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    monkeypatch.setattr("sys.argv", ["large_sets.py"])
+    runpy.run_path(str(ROOT / "benchmarks" / "large_sets.py"), run_name="__main__")
+    assert f"\n\n{capsys.readouterr().out}\n" in PAGES["scaling"]
+
+
 def test_the_site_has_pages_that_exist_and_no_link_to_files_outside_of_it():
     nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
     doors = [page for door in nav[1:] for pages in door.values() for page in pages]

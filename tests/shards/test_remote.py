@@ -18,7 +18,7 @@ from tiny_run import Run, preset
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.cli.project import LAYOUT
 from manymatch.search.index.feature_sources import ShardFolder
-from manymatch.shards import remote
+from manymatch.shards import remote, remote_writing
 from manymatch.shards.read import batches, samples
 from manymatch.util.seal import open_sealed
 
@@ -150,7 +150,7 @@ def test_a_kill_loses_nothing(sharded):
 @pytest.mark.parametrize("scheme", ["file", "pipe"])
 def test_other_schemes(sharded, scheme, tmp_path):
     away = tmp_path / "away"
-    remote.upload(sharded.shards, f"file://{away}")
+    remote_writing.upload(sharded.shards, f"file://{away}")
     assert {p.name: p.read_bytes() for p in (away / "grid").iterdir()} == {
         p.name: p.read_bytes() for p in sharded.shards.iterdir()
     }
@@ -197,7 +197,7 @@ def test_the_command_writes_to_a_url_and_reads_from_it(sharded, root, tmp_path, 
 def test_an_s3_server(sharded, monkeypatch):
     pytest.importorskip("s3fs")
     with s3_bucket(monkeypatch) as bucket:
-        remote.upload(sharded.shards, f"{bucket}/tiny")
+        remote_writing.upload(sharded.shards, f"{bucket}/tiny")
         remote.write_head(f"{bucket}/tiny", Path("tiny/grid"), PLENTY)
         for workers in (0, 2):
             assert epochs(sharded, Path("tiny/grid"), workers) == epochs(sharded, sharded.shards)

@@ -13,6 +13,8 @@ from PIL import Image
 from tiny_data import make_data
 
 from manymatch.cli.project import LAYOUT
+from manymatch.shards import remote_parts
+from manymatch.shards.remote_writing import put
 
 
 @pytest.fixture
@@ -42,6 +44,20 @@ def content(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
+def left():
+    return [path for path in Path("data/parts").rglob("*") if path.is_file()]
+
+
+def written(folder):
+    return {path.name: path.stat().st_mtime_ns for path in folder.glob("*.tar")}
+
+
+def with_thumbnail(size):
+    settings = yaml.safe_load(Path("params.yaml").read_text())
+    settings["shards"]["thumbnail"] = size
+    Path("params.yaml").write_text(yaml.safe_dump(settings))
+
+
 @pytest.mark.parametrize("features", ["grid", "lite0"])
 def test_parts_are_the_shards_of_the_whole(project, features, monkeypatch, capfd):
     """From a store of all images (`grid`), and with features that each part makes."""
@@ -64,7 +80,7 @@ def test_parts_are_the_shards_of_the_whole(project, features, monkeypatch, capfd
     run(f"{words}/away --part 2/3", monkeypatch)
     assert content(away) == content(project / "whole" / features)
     assert not LAYOUT.shards("scenes", features).exists()
-    assert not [path for path in Path("data/parts").rglob("*") if path.is_file()]
+    assert not left()
 
     capfd.readouterr()
     run(f"{words}/away --part 1/3", monkeypatch)
@@ -75,3 +91,57 @@ def test_parts_are_the_shards_of_the_whole(project, features, monkeypatch, capfd
     record.write_text(json.dumps(facts))
     assert "different" in fails(f"{words}/away --part 1/3", monkeypatch, capfd)
     assert "fewer shards" in fails(f"{words}/away --part 7/7", monkeypatch, capfd)
+
+
+def test_a_seal_never_stands_above_shards_that_are_not_its_own(project, monkeypatch, capfd):
+    """Slow machines, kills, damaged records, and parts of another setting in between."""
+    away = project / "away" / "grid"
+    part = f"shards scenes grid --to file://{project}/away --part"
+    for number in (1, 2):
+        run(f"{part} {number}/2", monkeypatch)
+    sealed, record = content(away), next(away.glob("parts/*/2-of-2.json"))
+    whole = record.read_text()
+    for damaged in ("", whole[:-9], json.dumps(json.loads(whole) | {"shards": {}})):
+        record.write_text(damaged)
+        run(f"{part} 2/2", monkeypatch)
+        assert (record.read_text(), content(away)) == (whole, sealed)
+
+    record.unlink()
+    times, inner = written(away), remote_parts.store_rows
+
+    def overtaken(*args):
+        record.write_text(whole)
+        return inner(*args)
+
+    with monkeypatch.context() as slow:
+        slow.setattr(remote_parts, "store_rows", overtaken)
+        run(f"{part} 2/2", slow)
+    assert written(away) == times
+    assert not left()
+
+    record.unlink()
+    kill_during(
+        lambda: run(f"{part} 2/2", monkeypatch), "manymatch.shards.remote_parts.write_json", 1
+    )
+    assert left()
+    with_thumbnail(8)
+    run(f"{part} 2/2", monkeypatch)
+    assert not left() and not record.exists() and not (away / "SEAL.json").exists()
+    with_thumbnail(16)
+    kill_during(lambda: run(f"{part} 1/2", monkeypatch), "manymatch.shards.remote_parts.remove", 1)
+    assert left()
+    capfd.readouterr()
+    run(f"{part} 1/2", monkeypatch)
+    assert "already there" in capfd.readouterr().err and not left()
+    run(f"{part} 2/2", monkeypatch)
+    assert content(away) == sealed
+
+
+def test_a_kill_leaves_the_earlier_file_at_the_url(tmp_path):
+    (new := tmp_path / "new").write_text("new")
+    (target := tmp_path / "target").write_text("old")
+    url = f"file://{target}"
+    kill_during(lambda: put(new, url), "manymatch.util.files.move_into_place", 1)
+    assert target.read_text() == "old"
+    put(new, url)
+    assert target.read_text() == "new" and {*tmp_path.iterdir()} == {new, target}

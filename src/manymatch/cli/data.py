@@ -169,7 +169,7 @@ def shards(
 
     If shards.urls in params.yaml names the data set, the shards stay at the URL.
     """
-    from manymatch.shards import remote
+    from manymatch.shards import remote, remote_writing
     from manymatch.shards import write as stage
 
     params = project.params()
@@ -184,7 +184,7 @@ def shards(
             to = checked_url(to)
         except ValueError as fault:
             raise ConfigError(f"--to {to}: {fault}") from None
-        remote.require_writable(to)
+        remote_writing.require_writable(to)
         if part:
             _part_at_url(dataset, features, part, to)
             return
@@ -201,7 +201,7 @@ def shards(
         parts=project.parts(folder, part),
     )
     if to is not None:
-        remote.upload(folder, to)
+        remote_writing.upload(folder, to)
 
 
 def _part_at_url(dataset: str, features: str, part: str, url: str) -> None:

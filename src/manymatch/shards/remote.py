@@ -25,11 +25,11 @@ from filelock import FileLock, Timeout
 
 from manymatch.config.layout import Layout
 from manymatch.datasets.fetching.http import LEAST_SPEED, WINDOW, Final, Passing, Stale, opened
-from manymatch.shards.index import INDEX, NAME, open_shards, read_head, read_index
+from manymatch.shards.index import INDEX, NAME, open_shards, read_head
 from manymatch.util.errors import ConfigError, DataError, SourceError, told
 from manymatch.util.files import partial_path, remove, replacing, sha256, storage_errors, write_json
 from manymatch.util.json_file import read_object
-from manymatch.util.progress import say, track
+from manymatch.util.progress import say
 from manymatch.util.seal import Seal
 
 _CACHE = Layout().shard_cache
@@ -70,27 +70,6 @@ def write_head(url: str, folder: Path, cache_bytes: int) -> None:
         write_json(_note(head), {"url": url, "bytes": cache_bytes})
     images = sum(split.images for split in index.splits.values())
     say(f"{folder}: the index of {images:,} images, whose shards are at {url}")
-
-
-def upload(folder: Path, url: str) -> None:
-    """Copy the shards in `folder` to a folder with its name at `url`. The seal comes last, because
-    readers need the seal first. A host that does not take the files is a `SourceError`."""
-    index = read_index(folder)
-    names = [name for split in index.splits.values() for name in split.shards]
-    for name in track([*names, INDEX, NAME], f"upload to {url}"):
-        address = _address(url, folder, name)
-        system, path = _file_system(address)
-        try:
-            system.put_file(str(folder / name), path)
-        except Exception as error:  # each driver has errors of its own
-            raise SourceError(f"{address}: {told(error)}. Run the command again") from None
-
-
-def require_writable(url: str) -> None:
-    """A `ConfigError` if `upload` cannot write to this scheme, or a package is missing."""
-    if url.startswith(("http:", "https:", "pipe:")):
-        raise ConfigError(f"--to {url}: this scheme cannot be written. Name another, such as s3://")
-    _file_system(url)
 
 
 def source(seal: Seal, name: str) -> tuple[str, int] | None:
@@ -274,7 +253,7 @@ def _piped(command: str) -> Iterator[bytes]:
 
 def _stored(url: str, start: int) -> Iterator[bytes]:
     """A file of a file system that fsspec knows, from `start` on."""
-    system, path = _file_system(url)
+    system, path = file_system(url)
     try:
         with system.open(path, "rb") as stream:
             stream.seek(start)
@@ -286,7 +265,7 @@ def _stored(url: str, start: int) -> Iterator[bytes]:
         raise kind(told(error)) from None
 
 
-def _file_system(url: str) -> tuple[Any, str]:
+def file_system(url: str) -> tuple[Any, str]:
     """The file system of a URL, by fsspec, and the path in it. The credentials come from the
     environment."""
     from fsspec.core import url_to_fs

@@ -2,30 +2,33 @@
 
 A machine makes the features and the shards of a part, copies the shards to URL/FEATURES, and then a
 record of them to URL/FEATURES/parts/IDENTITY. IDENTITY is a hash of what the shards depend on, so
-parts of other inputs, settings or code are not joined. Whoever finds the records of all parts
+parts of other inputs, settings or code are not joined: the first of them removes the seal and the
+records that are there, because its shards replace theirs. Whoever finds the records of all parts
 writes the index and the seal. Two machines that do so at the same time write the same bytes.
 """
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Annotated, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pydantic import Field, model_validator
 
+from manymatch.config.strict import Strict
 from manymatch.datasets.base import CAPTIONS
 from manymatch.features.image_list import read_columns
 from manymatch.features.store import FeatureStore
-from manymatch.shards.index import INDEX, NAME, Index, open_shards, read_index
+from manymatch.shards.index import INDEX, NAME, Count, Index, ShardName, open_shards, read_index
+from manymatch.shards.remote_writing import at_host, put, unseal
 from manymatch.shards.tables import Image, distinct
 from manymatch.shards.write import PictureFiles, Shards, joined, numbered, store_rows
-from manymatch.util.errors import DataError, SourceError, told
+from manymatch.util.errors import DataError
 from manymatch.util.files import remove, write_json
 from manymatch.util.locks import lock_path, locked
 from manymatch.util.parquet_file import open_table, table_faults
@@ -34,49 +37,48 @@ from manymatch.util.progress import say
 from manymatch.util.seal import write_seal
 
 
+class Record(Strict):
+    """The index of a part, and the bytes and the SHA-256 of its shards."""
+
+    index: Index
+    shards: dict[ShardName, tuple[Count, Annotated[str, Field(pattern="^[0-9a-f]{64}$")]]]
+
+    @model_validator(mode="after")
+    def _describe_the_same_shards(self) -> Self:
+        names = {name for split in self.index.splits.values() for name in split.shards}
+        if names != {*self.shards}:
+            raise ValueError("index and shards name different shards")
+        return self
+
+
 class Place:
     """A writable URL with the shards of `folder`, which ends with DATASET/FEATURES, and the records
     of parts with one identity."""
 
     def __init__(self, url: str, folder: Path, identity: str) -> None:
-        from fsspec.core import url_to_fs
+        self.url, self._identity = f"{url.rstrip('/')}/{folder.name}", identity[:16]
 
-        self.url, self._records = f"{url.rstrip('/')}/{folder.name}", f"parts/{identity[:16]}"
-        with self._faults():
-            options = {"auto_mkdir": True} if url.startswith("file:") else {}
-            self._system, self._path = url_to_fs(self.url, **options)
-
-    @contextlib.contextmanager
-    def _faults(self) -> Iterator[None]:
+    def record(self, part: Part) -> Record | None:
+        """The record of the part; None: not made, or the record is damaged."""
+        with at_host(self._address(part)) as (system, path):
+            system.invalidate_cache()  # other machines write there
+            content = system.cat_file(path) if system.exists(path) else b""
         try:
-            yield
-        except Exception as error:  # each driver has errors of its own
-            raise SourceError(f"{self.url}: {told(error)}. Run the command again") from None
-
-    def put(self, file: Path, name: str) -> None:
-        with self._faults():
-            self._system.put_file(str(file), f"{self._path}/{name}")
-
-    def record(self, part: Part) -> tuple[Index, dict[str, tuple[int, str]]] | None:
-        """The index of the part, and the bytes and the SHA-256 of its shards; None: not made."""
-        path = f"{self._path}/{self._name(part)}"
-        with self._faults():
-            self._system.invalidate_cache()  # other machines write there
-            if not self._system.exists(path):
-                return None
-            content = json.loads(self._system.cat_file(path))
-            return Index.model_validate(content["index"]), content["shards"]
+            return Record.model_validate_json(content)
+        except ValueError:
+            return None
 
     def put_part(self, made: Path, part: Part) -> None:
         """Copy the shards of a part, and the record after them."""
         index, seal = read_index(made), open_shards(made)
         names = [name for split in index.splits.values() for name in split.shards]
+        unseal(self.url, self._identity)
         for name in names:
-            self.put(seal.check(name), name)
+            put(seal.check(name), f"{self.url}/{name}")
         shards = {name: (seal.sizes[name], seal.hashes[name]) for name in names}
         record = made / "record.json"
         write_json(record, {"index": index.model_dump(), "shards": shards})
-        self.put(record, self._name(part))
+        put(record, self._address(part))
 
     def join(self, count: int) -> None:
         """Write the index and the seal if the records of all parts are there."""
@@ -86,30 +88,30 @@ class Place:
                 say(f"{self.url}: part {number}/{count} is not there yet")
                 return
             records.append(record)
-        indexes = [index for index, _ in records]
+        indexes = [record.index for record in records]
         whole, *others = [index.model_copy(update={"splits": {}}) for index in indexes]
         if other := next((index for index in others if index != whole), None):
             raise DataError(
                 f"{self.url}: the parts have features of different settings or weights, such as "
-                f"{other.attributes} and {whole.attributes}. Remove {self._records} and make the "
-                "parts again"
+                f"{other.attributes} and {whole.attributes}. Remove parts/{self._identity} and "
+                "make the parts again"
             )
         names = {name for index in indexes for name in index.splits}
         splits = {
             name: joined([one.splits[name] for one in indexes if name in one.splits])
             for name in names
         }
-        files = {name: facts for _, shards in records for name, facts in shards.items()}
+        files = {name: facts for record in records for name, facts in record.shards.items()}
         with TemporaryDirectory() as folder:
             index = whole.model_copy(update={"splits": splits})
             write_json(Path(folder, INDEX), index.model_dump())
             write_seal(Path(folder), files)
             for name in (INDEX, NAME):
-                self.put(Path(folder, name), name)
+                put(Path(folder, name), f"{self.url}/{name}")
         say(f"{self.url}: the index of {sum(s.images for s in splits.values()):,} images")
 
-    def _name(self, part: Part) -> str:
-        return f"{self._records}/{part.number}-of-{part.count}.json"
+    def _address(self, part: Part) -> str:
+        return f"{self.url}/parts/{self._identity}/{part.number}-of-{part.count}.json"
 
 
 def make_part(
@@ -127,7 +129,8 @@ def make_part(
     """Make the wanted part and copy it to `place`; the last part completes the shards there.
 
     Args:
-        parts: the folder for the files of the part, which are removed afterwards.
+        parts: the folder for the files of the part, which are removed afterwards. What the same
+            part of another identity has left there is removed too.
         captions, graphs, store, raw, images_per_shard, thumbnail: as for `write_shards`. If there
             is no store, the features of the part's images are made.
         extract: makes features: the caption table of the images, the path of the store.
@@ -137,12 +140,16 @@ def make_part(
     """
     part = parts.wanted
     assert part is not None
-    made = parts.folder / f"{part.number}-of-{part.count}-{identity[:16]}"
-    with locked(lock_path(made), made):
+    folder = parts.folder / "at_url" / f"{part.number}-of-{part.count}"
+    made = folder / identity[:16]
+    there = f"{place.url}: part {part.number}/{part.count} is already there"
+    with locked(lock_path(folder), folder):
         if place.record(part) is not None:
-            say(f"{place.url}: part {part.number}/{part.count} is already there")
+            say(there)
         else:
             work = made.with_name(f"{made.name}.work")
+            for other in {*folder.glob("*")} - {made, work}:
+                remove(other)
             if not made.exists():
                 ids = _image_ids(captions, images_per_shard, part)
                 part.refuse_empty(ids, "shards")
@@ -158,9 +165,12 @@ def make_part(
                     pictures = PictureFiles(raw)
                     sizes = images_per_shard, thumbnail
                     Shards(captions, graphs, features, rows, pictures, *sizes).write(made, part)
-            place.put_part(made, part)
-            remove(work)
-            remove(made)
+            # Another machine may have been faster, and its shards may be sealed.
+            if place.record(part) is not None:
+                say(there)
+            else:
+                place.put_part(made, part)
+        remove(folder)
     place.join(part.count)
 
 
