@@ -9,6 +9,7 @@ import pytest
 import torch
 from same_gradients import assert_same, image_indices, left_out, normal
 
+from manymatch.losses.contrastive import contrastive_terms
 from manymatch.losses.probabilistic import (
     log_mean_probability,
     match_entropy,
@@ -133,6 +134,18 @@ def test_soft_match(image_index):
                 out = left_out(true, share)
                 assert_same(soft_match(z, true, out), naive_match(z, true, out), [logits])
     assert torch.autograd.gradcheck(lambda z: soft_match(z, match), [logits])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_stacked_logits_have_the_losses_and_terms_of_each(share):
+    logits, match = case([0, 0, 1, 2])
+    stacked = torch.stack([logits, 3 * logits, -logits]).detach().view(3, 1, *match.shape)
+    out = left_out(match, share) if share else None
+    losses, terms = soft_match(stacked, match, out), contrastive_terms(stacked, match)
+    assert losses.shape == (3, 1)
+    for (one,), (loss,), (term,) in zip(stacked, losses, terms, strict=True):
+        torch.testing.assert_close(loss, soft_match(one, match, out))
+        torch.testing.assert_close(term, contrastive_terms(one, match))
 
 
 def test_with_one_caption_an_image_it_is_the_printed_loss():

@@ -8,6 +8,27 @@ from same_gradients import assert_same, normal
 from torch.nn.functional import normalize
 
 from manymatch.similarities.gaussians import closed_form_distance, mahalanobis, pair_distances
+from manymatch.similarities.vectors import unit
+
+
+@pytest.mark.parametrize(
+    ("vectors", "eps"),
+    [
+        (normal(2, 3, 4), 1e-6),
+        (torch.zeros(1, 4), 1e-14),
+        (torch.tensor([[0.6, 0.0, -0.8, 0.0]]) * 1e-13, 1e-14),
+        (torch.empty(0, 4), 1e-6),
+    ],
+)
+def test_unit_vectors(vectors, eps):
+    """Also shorter than the shortest length, where the divisor is a constant."""
+    vectors = vectors.detach().double().requires_grad_()
+    result = unit(vectors)
+    torch.testing.assert_close(result, normalize(vectors, dim=-1))
+    assert torch.autograd.gradcheck(unit, [vectors], eps=eps)
+    (gradient,) = torch.autograd.grad(result.square().sum(), vectors, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
 
 
 def gaussians(q, c, size, dtype=torch.float64):

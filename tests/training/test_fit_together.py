@@ -23,7 +23,7 @@ from manymatch.training.machine import Machine
 MACHINE = Machine("cpu", 2, "32-true")
 METHODS = ["vse_infinity"] + [
     pytest.param(name, marks=pytest.mark.slow)
-    for name in ("dive", "pcmepp", "msrm", "swamp", "cora")
+    for name in ("dive", "pcme", "pcmepp", "msrm", "swamp", "cora")
 ]
 """One for each form of embeddings and losses; `methods/test_waits.py` has all methods."""
 

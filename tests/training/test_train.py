@@ -1,6 +1,7 @@
 """The stage as a whole: what it writes, says and refuses."""
 
 import json
+import warnings
 
 import pytest
 import torch
@@ -8,9 +9,10 @@ from full_disk import error_on_full_disk
 from tiny_data import make_data
 from tiny_run import Run, preset
 
+from manymatch.config.preset import Training
 from manymatch.model.checkpoint import FILES, load_model
 from manymatch.training.data import Data, ValidationBatches
-from manymatch.training.run_context import deterministic
+from manymatch.training.run_context import deterministic, quiet
 from manymatch.training.validation import validate
 from manymatch.util.errors import ConfigError, DataError, DivergenceError
 
@@ -204,14 +206,44 @@ def test_on_a_terminal_there_is_a_bar(new_run, capsys, monkeypatch):
     assert "\x1b[" in output and "epoch 1/1: loss" in output
 
 
-@pytest.mark.parametrize("gpu", [False, True])
-def test_the_same_bits_in_every_run_and_torchs_settings_as_they_were_afterwards(gpu, monkeypatch):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: gpu)
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_training_uses_the_fraction_and_algorithms_of_its_settings(new_run, monkeypatch, strict):
+    """A CPU is always deterministic, so the training asks for the algorithms of a GPU."""
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
-    with deterministic(True, same_shapes=True):
+    steps, flags = [], []
+
+    def on_gpu(training, device, same_shapes=False):
+        flags.append(training.deterministic)
+        return deterministic(training, torch.device("cuda"), same_shapes)
+
+    def counted(batches, title, total, passing):
+        for batch in batches:
+            yield batch
+            steps.append(torch.are_deterministic_algorithms_enabled())
+
+    monkeypatch.setattr("manymatch.training.train.deterministic", on_gpu)
+    monkeypatch.setattr("manymatch.training.loop.track", counted)
+    new_run("run").train(preset(epochs=1, images_per_batch=8, deterministic=strict, fraction=0.5))
+    assert steps == [strict] * 3  # 24 of 48 images
+    assert flags == [strict] * 2  # the second is for the shares of right results
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+def test_the_same_bits_in_every_run_and_torchs_settings_as_they_were_afterwards(
+    gpu, monkeypatch, capsys
+):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
+    device = torch.device("cuda" if gpu else "cpu")
+    with quiet(), deterministic(Training(deterministic=gpu), device, same_shapes=True):
+        for _ in range(2):
+            warnings.warn("sum_cuda does not have a deterministic implementation", stacklevel=1)
+            warnings.warn("advice", stacklevel=1)
         assert torch.are_deterministic_algorithms_enabled() and not torch.backends.cudnn.benchmark
         assert torch.is_deterministic_algorithms_warn_only_enabled() == gpu
-    with deterministic(False, same_shapes=True):
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == gpu and all("sum_cuda does not have" in line for line in said)
+    with deterministic(Training(), torch.device("cuda"), same_shapes=True):
         assert torch.backends.cudnn.benchmark
     assert not torch.are_deterministic_algorithms_enabled()
     assert not torch.backends.cudnn.benchmark

@@ -24,6 +24,13 @@ def training_batches(data):
     return lambda method="vsepp", **training: TrainingBatches(preset(method, **training), data)
 
 
+def test_more_processes_than_images_are_refused(data):
+    with pytest.raises(
+        ConfigError, match=r"too few images .* 3 processes. Raise training.fraction"
+    ):
+        TrainingBatches(preset(fraction=0.02), data, 0, 3)
+
+
 def test_one_image_a_class_in_every_epoch(tiny, training_batches):
     names = [sample.image_id for sample in samples(tiny.shards, "train")]
     class_of = dict(zip(names, classes_of(tiny.shards, "train").tolist(), strict=True))

@@ -6,6 +6,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+_SHORTEST = 1e-12
+"""Shorter vectors are divided by this length."""
 
 
 def full_precision(vectors: Tensor) -> Tensor:
@@ -20,19 +24,22 @@ def unit(vectors: Tensor) -> Tensor:
 
 
 class _Unit(torch.autograd.Function):
-    """`torch.nn.functional.normalize` with a backward pass of 4 kernels instead of 14."""
+    """`torch.nn.functional.normalize` with a backward pass of 5 kernels instead of 14."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor) -> Tensor:
-        lengths = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True).clamp_min_(1e-12)
+        lengths = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True).clamp_min_(_SHORTEST)
         units = vectors / lengths
         ctx.save_for_backward(units, lengths)
         return units
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         units, lengths = ctx.saved_tensors
         along = (gradient * units).sum(-1, keepdim=True)
+        # 0 where the length is a constant.
+        along = torch.ops.aten.threshold_backward(along, lengths, _SHORTEST)
         return torch.addcmul(gradient, units, along, value=-1).div_(lengths)
 
 

@@ -62,6 +62,9 @@ class TrainingBatches:
     Args:
         device: the device that trains.
         here: number of the processes on this host.
+
+    Raises:
+        ConfigError: there is no batch, because there are more processes than images.
     """
 
     def __init__(
@@ -102,6 +105,11 @@ class TrainingBatches:
         self.epoch = 0
         self._memory, self._parts, self._true_pairs = memory, training.accumulate, data.true_pairs
         self._length = -(-len(epoch_batches(0)) // training.accumulate)
+        if not self._length:
+            raise ConfigError(
+                f"training: {data.shards}: too few images for a batch of {world} processes. Raise "
+                "training.fraction, or lower training.devices."
+            )
         gpu = self._device.type != "cpu"
         self._loader = Loader(epoch_batches, _workers(here) if gpu else 0, pin_memory=gpu)
 

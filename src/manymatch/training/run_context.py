@@ -9,14 +9,17 @@ import shlex
 import sys
 import warnings
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
 from torch import distributed
 
+from manymatch.config.preset import Training
+from manymatch.training.helpers import first_process
 from manymatch.util.errors import ConfigError, DeviceMemoryError, memory_fault
 from manymatch.util.parent import call_when_parent_ends
+from manymatch.util.progress import say
 
 
 @contextlib.contextmanager
@@ -49,18 +52,23 @@ def memory_faults() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def deterministic(enabled: bool, same_shapes: bool = False) -> Iterator[None]:
-    """If `enabled`, use algorithms that give the same bits in every run.
+def deterministic(
+    training: Training, device: torch.device, same_shapes: bool = False
+) -> Iterator[None]:
+    """On a CPU, or with `training.deterministic`, use algorithms that give the same bits in every
+    run.
 
     Without them, sums over repeated rows depend on the order of the threads. On a GPU an operation
-    that has no such algorithm stays as it is.
+    that has no such algorithm stays as it is, and one line names the operation. On a CPU the
+    operation is a `RuntimeError`.
 
     Args:
-        enabled: whether to change anything.
+        device: the device that computes.
         same_shapes: whether all batches have the same shape: then cuDNN tries its algorithms in the
             first step and keeps the fastest, which may be another one in the next run.
     """
-    gpu = torch.cuda.is_available()
+    gpu = device.type != "cpu"
+    enabled = training.deterministic or not gpu
     if enabled and gpu:  # cuBLAS reads it before the first product
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     before = torch.are_deterministic_algorithms_enabled()
@@ -69,12 +77,30 @@ def deterministic(enabled: bool, same_shapes: bool = False) -> Iterator[None]:
     torch.use_deterministic_algorithms(enabled or before, warn_only=gpu)
     settings.fill_uninitialized_memory = False  # True costs time and changes no result
     torch.backends.cudnn.benchmark = (same_shapes or benchmark) and not enabled
+    show: Any = warnings.showwarning
+
+    def say_or_show(message: Warning | str, *place: Any) -> None:
+        if "deterministic" in str(message):
+            _say_once(str(message).partition(". ")[0])
+        else:
+            show(message, *place)
+
     try:
-        yield
+        with warnings.catch_warnings():
+            if enabled and gpu:  # `quiet` hides warnings
+                warnings.filterwarnings("always", ".*deterministic")
+                warnings.showwarning = say_or_show
+            yield
     finally:
         torch.use_deterministic_algorithms(before)
         settings.fill_uninitialized_memory = fill
         torch.backends.cudnn.benchmark = benchmark
+
+
+@cache
+def _say_once(text: str) -> None:
+    if first_process():
+        say(f"training.deterministic: {text}")
 
 
 TORCHRUN = "MANYMATCH_TORCHRUN"

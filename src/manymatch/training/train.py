@@ -98,11 +98,10 @@ def train(
     method.precision = machine.precision  # validation embeds as training does
     if first:
         say(description(preset.training, machine))
-    on_cpu = machine.accelerator == "cpu"
     same_shapes = any(isinstance(part, PixelNetwork) for part in method.modules())
     with (
         quiet(),
-        deterministic(on_cpu or preset.training.deterministic, same_shapes),
+        deterministic(preset.training, machine.first_device, same_shapes),
         tf32(machine.tf32),
         Curves(curves, history, preset.training.logger) as live,
     ):
@@ -128,7 +127,7 @@ def train(
     if method.learns:
         store.load_best(method, best)
     method.precision = preset.training.precision  # searches embed as the preset says
-    with deterministic(on_cpu):
+    with deterministic(preset.training, device):
         precision = precision_by_score(
             method.to(device), data, preset.training.images_per_batch, device, relevance
         )

@@ -74,7 +74,7 @@ def step_seconds(
     `method` is not changed. The choice of algorithms is that of training.
     """
     step = training_step(copy.deepcopy(method), training, device)
-    with deterministic(device.type == "cpu"):
+    with deterministic(training, device):
         return median_seconds(step, batches, device, warm_up=2)
 
 

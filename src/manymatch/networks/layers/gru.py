@@ -1,4 +1,4 @@
-"""A GRU, by default bidirectional, that never sees padding."""
+"""A GRU, by default bidirectional, whose states never depend on padding."""
 
 from __future__ import annotations
 
