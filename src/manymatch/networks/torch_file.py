@@ -70,7 +70,7 @@ def _check_globals(path: Path, stream: BinaryIO) -> None:
     for opcode, named, _ in pickletools.genops(stream):
         if opcode.name == "GLOBAL" and not _GLOBALS.fullmatch(str(named)):
             raise DataError(
-                f"{path}: not a file of torch.save with dense tensors and plain data alone: it names "
+                f"{path}: not a file of torch.save with dense tensors and plain data alone: "
                 f"{str(named)[:60]!a}, which is refused because it could run code or fill the "
                 "memory"
             )
