@@ -79,11 +79,11 @@ def deterministic(
     torch.backends.cudnn.benchmark = (same_shapes or benchmark) and not enabled
     show: Any = warnings.showwarning
 
-    def say_or_show(message: Warning | str, *place: Any) -> None:
+    def say_or_show(message: Warning | str, *place: Any, **more: Any) -> None:
         if "deterministic" in str(message):
             _say_once(str(message).partition(". ")[0])
         else:
-            show(message, *place)
+            show(message, *place, **more)
 
     try:
         with warnings.catch_warnings():
