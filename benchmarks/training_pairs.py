@@ -85,7 +85,7 @@ def steps(name: str) -> None:
     method = built(preset, vocabulary, FEATURES)
     batch = made_up(32, 2, vocabulary, CELLS, FEATURES).to("cpu")
     step = training_step(method, preset.training, torch.device("cpu"))
-    with deterministic(True):
+    with deterministic(preset.training, torch.device("cpu")):
         for _ in sys.stdin:
             losses: list[float] = []
             times = clocks(lambda losses=losses: losses.append(float(step(batch))))  # type: ignore[misc]

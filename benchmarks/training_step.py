@@ -84,7 +84,7 @@ def profiled(
 ) -> tuple[list[FunctionEvent], float]:
     """What happened in the step on the second batch, and its seconds; the first warms up."""
     step = training_step(built(preset, vocabulary).to(device), preset.training, device)
-    with deterministic(device.type == "cpu"):
+    with deterministic(preset.training, device):
         step(batches[0])
         with profile(record_shapes=True) as recorded:
             took = seconds(lambda: step(batches[1]), device)
