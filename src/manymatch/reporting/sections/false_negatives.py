@@ -23,8 +23,8 @@ from manymatch.results.all_results import AllResults
 from manymatch.results.experiments import Experiment
 
 NEGATIVES, BATCH, ORACLE = "training.negatives", "batch", "oracle"
-_SHOWN = [QUANTITIES[name] for name in ("map_at_r", "others", "rsum")]
-"""All true pairs count in the first two; rsum counts the pairs of the data set alone."""
+_SHOWN = [QUANTITIES[name] for name in ("others", "map_at_r", "rsum")]
+"""True pairs of other images; all true pairs; the pairs of the data set alone."""
 
 _MOST = 5.0
 """An interval of a share that reaches further than this says nothing."""
@@ -86,19 +86,25 @@ def markdown(experiment: Experiment) -> str:
     rows = []
     for name, pair in measured[0][1].items():
         texts = [
-            _gain(sides[name]).text(quantity.digits) if name in sides else ""
+            _short(_gain(sides[name]), quantity) if name in sides else ""
             for quantity, sides in measured
         ]
         shares = [closed(name, pair[0], measured[0][1], one) for one in BASELINES]
         rows.append([*map(Cell, [name, *texts, *shares])])
-    means = [_gain(_mean(sides)).text(quantity.digits) for quantity, sides in measured]
+    means = [_short(_gain(_mean(sides)), quantity) for quantity, sides in measured]
     rows.append([*map(Cell, ["mean", *means, *("" for _ in BASELINES)])])
-    first = measured[0][0].label
-    heads = ["Method", *(f"{quantity.label}, oracle - batch" for quantity, _ in measured)]
+    first, *others = (quantity.label.partition(",")[0] for quantity, _ in measured)
+    heads = ["Method", *(f"{label}, oracle - batch" for label in (first, *others))]
     heads += [f"Share of {one}'s gap in {first}" for one in BASELINES]
     table = Table(experiment.name, [Column(head, numeric=head != "Method") for head in heads], rows)
     caption = f"**{experiment.name}** ({sizes(experiment)}). {experiment.about}"
-    return "\n\n".join([caption, "\n".join(table.filled_columns().to_markdown())])
+    note = "Mean of both ways; the mean of the seeds with its 95% interval."
+    return "\n\n".join([caption, "\n".join(table.filled_columns().to_markdown()), note])
+
+
+def _short(difference: Difference, quantity: Quantity) -> str:
+    """The difference with its interval: "+1.45 (1.05 to 1.85)"."""
+    return difference.text(quantity.digits).replace("95% interval ", "")
 
 
 def _sides(experiment: Experiment, quantity: Quantity) -> Sides:
