@@ -186,7 +186,7 @@ class Hypergraph(nn.Module):
         alpha = self._constant_alpha if self.alpha is None else self.alpha()
         passed = messages(soft_incidence(d2, match, alpha))
         for layer in self.layers:
-            candidates = layer(candidates, passed)
+            candidates = layer.exchange(candidates, passed)
         vectors = unit(candidates)[:, None]
         return self.sharpness() * share_rows(lambda rows: cosine(rows[:, None], vectors), queries)
 

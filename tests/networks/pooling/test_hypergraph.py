@@ -6,7 +6,7 @@ import pytest
 import torch
 from same_gradients import assert_same
 
-from manymatch.networks.pooling.hypergraph import HypergraphConvolution, messages, soft_incidence
+from manymatch.networks.pooling.hypergraph import HypergraphConvolution, soft_incidence
 
 SHAPES = [(5, 3), (1, 1), (1, 4), (6, 1)]
 
@@ -42,7 +42,7 @@ def naive(layer, vertices, incidence):
 def test_equals_the_naive_loop(c, q):
     layer, vertices, incidence = case(c, q)
     inputs = [vertices, incidence, *layer.parameters()]
-    assert_same(layer(vertices, messages(incidence)), naive(layer, vertices, incidence), inputs)
+    assert_same(layer(vertices, incidence), naive(layer, vertices, incidence), inputs)
 
 
 def test_a_vertex_alone_is_a_hypergraph_of_one_vertex():
@@ -55,9 +55,9 @@ def test_a_vertex_alone_is_a_hypergraph_of_one_vertex():
 
 def test_the_activation_is_of_each_number():
     layer, vertices, incidence = case(5, 3)
-    sigmoids = layer(vertices, messages(incidence))
+    sigmoids = layer(vertices, incidence)
     layer.activation = torch.relu
-    torch.testing.assert_close(layer(vertices, messages(incidence)), sigmoids.logit().clamp(min=0))
+    torch.testing.assert_close(layer(vertices, incidence), sigmoids.logit().clamp(min=0))
 
 
 def test_empty_vertices_and_hyperedges_are_safe():
@@ -65,13 +65,12 @@ def test_empty_vertices_and_hyperedges_are_safe():
     empty = incidence.detach().clone()
     empty[1], empty[:, 2] = 0.0, 0.0
     empty.requires_grad_()
-    result = layer(vertices, messages(empty))
+    result = layer(vertices, empty)
     torch.testing.assert_close(result[1], torch.full_like(result[1], 0.5))
     result.sum().backward()
     assert empty.grad.isfinite().all() and vertices.grad.isfinite().all()
     kept = [0, 2, 3]
-    alone = layer(vertices[kept], messages(empty[kept][:, :2]))
-    torch.testing.assert_close(result[kept], alone)
+    torch.testing.assert_close(result[kept], layer(vertices[kept], empty[kept][:, :2]))
 
 
 def test_incidence_is_one_for_matches_and_fades_with_distance():
@@ -87,7 +86,7 @@ def test_incidence_is_one_for_matches_and_fades_with_distance():
 
 def test_gradient_by_differences():
     layer, vertices, incidence = case(3, 2)
-    assert torch.autograd.gradcheck(lambda v, h: layer(v, messages(h)), [vertices, incidence])
+    assert torch.autograd.gradcheck(layer, [vertices, incidence])
     match = torch.tensor([[True, False, False], [False, True, True]])
     alpha = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
     distances = torch.rand(2, 3, dtype=torch.float64, requires_grad=True)

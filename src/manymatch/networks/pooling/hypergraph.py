@@ -38,15 +38,19 @@ class HypergraphConvolution(nn.Module):
         self.linear = glorot_linear(width, size)
         self.activation = activation
 
-    def forward(self, vertices: Tensor, passed: Messages | None) -> Tensor:
-        """`vertices (c, width)` -> `(c, size)`, by the messages that several layers may share.
+    def forward(self, vertices: Tensor, incidence: Tensor | None) -> Tensor:
+        """`vertices (c, width)`, `incidence (c, q)` >= 0 -> `(c, size)`.
 
         None: each vertex is a hypergraph of its own. With one vertex that is in a hyperedge,
         `Dv^-1/2 H De^-1 H^T Dv^-1/2` is 1 whatever the hyperedges and the incidence are, so that
         `activation(U Theta + b)` remains.
         """
-        if passed is None:
+        if incidence is None:
             return self.activation(self.linear(vertices))
+        return self.exchange(vertices, messages(incidence))
+
+    def exchange(self, vertices: Tensor, passed: Messages) -> Tensor:
+        """`vertices (c, width)` -> `(c, size)`, by the messages that several layers may share."""
         to_edges, to_vertices = passed
 
         def columns(weight: Tensor, bias: Tensor) -> Tensor:
