@@ -13,7 +13,7 @@ from __future__ import annotations
 from measuring import arguments
 
 INDEX_BYTES = 4096 + 1072 + 200
-"""Of a set of 4 x 256 numbers for a pair: embeddings, codes, and about 200 bytes of the table."""
+"""The index of a pair has 4 x 256 numbers: embeddings, codes, and about 200 bytes of the table."""
 SHARD_BYTES = 135_400
 BYTES = {
     "Pictures at 224 pixels (11.7 KB each)": 11_700,
@@ -22,18 +22,18 @@ BYTES = {
     "Captions and scene graphs (91 bytes)": 91,
     "Index of sets of 4 x 256 numbers (5.4 KB, of which codes 1.1 KB)": INDEX_BYTES,
 }
-"""For a pair."""
+"""Bytes of a pair."""
 CORE_SECONDS = {
     "Features `lite0` (31 ms)": 0.0309,
     "Scene graphs (2.2 ms a caption)": 0.00215,
     "Shards (1.3 ms)": 0.0013,
     "Index from shards (1.2 ms)": 0.0012,
 }
-"""Of processor time for a pair, on one core."""
+"""Seconds of processor time for a pair, on one core."""
 VSEPP, DIVE = 0.013 / 128, 0.040 / 128
 """Seconds of one H200 for a pair in an epoch, with 128 images a step."""
 QUERY_SECONDS = 0.143e-6
-"""Of processor time of a search for an item whose codes are read."""
+"""Seconds of processor time that a search takes for each item whose codes are read."""
 
 
 def main() -> None:

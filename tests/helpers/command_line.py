@@ -5,12 +5,18 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from _pytest.capture import CaptureResult
 from typer.testing import CliRunner
 
 from manymatch.cli import commands
+from manymatch.cli.project import LAYOUT
+
+if TYPE_CHECKING:
+    from tiny_data import TinyData
 
 
 def configured(root: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -19,6 +25,26 @@ def configured(root: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     shutil.copytree(root / "presets", folder / "presets")
     monkeypatch.chdir(folder)
     return folder
+
+
+def configured_with(
+    data: TinyData, root: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Any]:
+    """`folder` as by `configured`, with shards of four images and the tables and features of `data`
+    as the data set `scenes`. Returns the settings in params.yaml."""
+    configured(root, folder, monkeypatch)
+    settings: dict[str, Any] = yaml.safe_load(Path("params.yaml").read_text())
+    settings["shards"] = {"images_per_shard": 4, "thumbnail": 16}
+    Path("params.yaml").write_text(yaml.safe_dump(settings))
+    for source, target in {
+        data.captions: LAYOUT.captions("scenes"),
+        data.graphs: LAYOUT.scene_graphs("scenes"),
+        data.store: LAYOUT.features("scenes", "grid"),
+    }.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+    shutil.copytree(data.raw, LAYOUT.raw("scenes"))
+    return settings
 
 
 def run(command: str | list[str], monkeypatch: pytest.MonkeyPatch, code: int = 0) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from command_line import configured, fails, run
+from command_line import configured_with, fails, run
 from killing import kill_during
 from s3_server import s3_bucket
 from served_shards import CACHE, PLENTY, epochs, head_of, served
@@ -169,18 +169,7 @@ REFUSED = {
 
 
 def test_the_command_writes_to_a_url_and_reads_from_it(sharded, root, tmp_path, monkeypatch, capfd):
-    configured(root, tmp_path, monkeypatch)
-    settings = yaml.safe_load(Path("params.yaml").read_text())
-    settings["shards"] = {"images_per_shard": 4, "thumbnail": 16}
-    Path("params.yaml").write_text(yaml.safe_dump(settings))
-    for source, target in {
-        sharded.captions: LAYOUT.captions("scenes"),
-        sharded.graphs: LAYOUT.scene_graphs("scenes"),
-        sharded.store: LAYOUT.features("scenes", "grid"),
-    }.items():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(source, target)
-    shutil.copytree(sharded.raw, LAYOUT.raw("scenes"))
+    settings = configured_with(sharded, root, tmp_path, monkeypatch)
     run(f"shards scenes grid --to file://{tmp_path}/away", monkeypatch)
     local = LAYOUT.shards("scenes", "grid")
     written = shutil.copytree(local, tmp_path / "written")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from command_line import configured, fails, run
+from command_line import configured_with, fails, run
 from killing import kill_during
 from PIL import Image
 from tiny_data import make_data
@@ -22,21 +22,10 @@ def project(root, tmp_path, monkeypatch, one_thread):
     """A project with pictures and tables of 20 images, in shards of four."""
     (made := tmp_path / "made").mkdir()
     data = make_data(made, {"train": 12, "validation": 4, "test": 4})
-    configured(root, tmp_path, monkeypatch)
-    settings = yaml.safe_load(Path("params.yaml").read_text())
-    settings["shards"] = {"images_per_shard": 4, "thumbnail": 16}
-    Path("params.yaml").write_text(yaml.safe_dump(settings))
-    for source, target in {
-        data.captions: LAYOUT.captions("scenes"),
-        data.graphs: LAYOUT.scene_graphs("scenes"),
-        data.store: LAYOUT.features("scenes", "grid"),
-    }.items():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(source, target)
-    raw = Path(shutil.copytree(data.raw, LAYOUT.raw("scenes")))
+    configured_with(data, root, tmp_path, monkeypatch)
     files = pq.read_table(data.captions)["file"].unique().to_pylist()
     for number, file in enumerate(files):
-        Image.new("RGB", (48, 32), (9 * number, 200, 40)).save(raw / file)
+        Image.new("RGB", (48, 32), (9 * number, 200, 40)).save(LAYOUT.raw("scenes") / file)
     return tmp_path
 
 

@@ -78,6 +78,12 @@ class Side:
     def estimate(self) -> Estimate:
         return Estimate.score_estimate([*self.values.values()])
 
+    def less(self, other: Side) -> Difference:
+        """By how much this side exceeds the other. The queries count if both sides know them."""
+        known = all(side.queries.keys() == side.values.keys() for side in (self, other))
+        queries = (self.queries, other.queries) if known else None
+        return Difference.of(self.values, other.values, queries)
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -91,10 +97,7 @@ class Finding:
 
     @cached_property
     def difference(self) -> Difference:
-        sides = self.better, self.other
-        known = all(side.queries.keys() == side.values.keys() for side in sides)
-        queries = (self.better.queries, self.other.queries) if known else None
-        return Difference.of(self.better.values, self.other.values, queries)
+        return self.better.less(self.other)
 
     def text(self) -> str:
         """The numbers: "rsum: dive 260.1 ± 1.2 against vsepp 251.0 ± 2.0 (3 seeds), +9.1 (95%

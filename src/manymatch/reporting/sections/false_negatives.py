@@ -123,9 +123,7 @@ def _sides(experiment: Experiment, quantity: Quantity) -> Sides:
 def _gain(pair: tuple[Side, Side]) -> Difference:
     """What the oracle adds to a method."""
     batch, oracle = pair
-    known = all(side.queries.keys() == side.values.keys() for side in pair)
-    queries = (oracle.queries, batch.queries) if known else None
-    return Difference.of(oracle.values, batch.values, queries)
+    return oracle.less(batch)
 
 
 def conclusion(measured: Sequence[tuple[Quantity, Sides]]) -> str:
