@@ -84,7 +84,7 @@ def test_batches_and_neighbours_change_nothing(dataset):
     alone = dataset.store.read_bytes()
     dataset.extract(batch_size=4)
     assert dataset.store.read_bytes() == alone
-    backbone = build_backbone("lite0", Sources(dataset.raw, None))
+    backbone = build_backbone("lite0", Sources(dataset.raw, Extraction()))
     extractor = Extractor("lite0", backbone, torch.device("cpu"), 4)
     images = list_images(dataset.captions, dataset.raw)
     forward = {image.image_id: vectors for image, vectors, _ in extractor.run(images)}

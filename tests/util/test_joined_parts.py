@@ -13,6 +13,7 @@ from PIL import Image
 from tiny_data import make_data, write_table
 from workspace import stages_run
 
+from manymatch.config.params import Extraction
 from manymatch.datasets.base import CAPTIONS
 from manymatch.features import BACKBONES
 from manymatch.features.extract import extract
@@ -57,7 +58,7 @@ def extracted(dataset, part=None, backbone=PIXELS):
     store = dataset / "features.h5"
     parts = Parts(dataset / "parts", part)
     tables = dataset / "raw", dataset / "captions.parquet"
-    extract(backbone, *tables, store, 4, "cpu", parts=parts)
+    extract(backbone, *tables, store, Extraction(batch_size=4, device="cpu"), parts=parts)
     return store
 
 

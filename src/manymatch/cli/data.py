@@ -90,28 +90,11 @@ def features(
         regions = published.max_regions
         import_features(features, published.format, source, table, store, max_regions=regions)
         return
+    from manymatch.features.extract import extract
 
-    _extract(dataset, features, _captions(dataset), store, parts, device)
-
-
-def _extract(
-    dataset: str, features: str, captions: Path, store: Path, parts: Parts, device: str | None
-) -> None:
-    from manymatch.features import extract as stage
-
-    settings = project.params().extraction_of(features)
-    stage.extract(
-        features,
-        LAYOUT.raw(dataset),
-        captions,
-        store,
-        batch_size=settings.batch_size,
-        device=device or settings.device,
-        weights=settings.weights,
-        regions=settings.regions,
-        settings=settings,
-        parts=parts,
-    )
+    if device:
+        settings = settings.model_copy(update={"device": device})
+    extract(features, LAYOUT.raw(dataset), _captions(dataset), store, settings, parts=parts)
 
 
 def _captions(dataset: str) -> Path:
@@ -209,6 +192,7 @@ def _part_at_url(dataset: str, features: str, part: str, url: str) -> None:
     import PIL
 
     from manymatch.features import entry_points
+    from manymatch.features import extract as stage
     from manymatch.features.store import FeatureStore
     from manymatch.shards.remote_parts import Place, make_part
     from manymatch.util.code_hash import code_hash
@@ -235,9 +219,12 @@ def _part_at_url(dataset: str, features: str, part: str, url: str) -> None:
         code_hash(*entries), sha256(captions), sha256(graphs), made_from, sizes, PIL.__version__
     )
 
-    def extract(table: Path, own: Path) -> None:
-        _extract(dataset, features, table, own, Parts(own.with_suffix(".parts")), None)
+    raw = LAYOUT.raw(dataset)
 
-    inputs = captions, graphs, store, LAYOUT.raw(dataset)
+    def extract(table: Path, own: Path) -> None:
+        own_parts = Parts(own.with_suffix(".parts"))
+        stage.extract(features, raw, table, own, params.extraction_of(features), parts=own_parts)
+
+    inputs = captions, graphs, store, raw
     parts = project.parts(folder, part)
     make_part(Place(url, folder, identity), parts, identity, *inputs, *sizes, extract)

@@ -27,16 +27,10 @@ CONTEXT = 0.1
 
 @dataclass(frozen=True)
 class Sources:
-    """What a backbone is built from."""
+    """What a backbone is built from: the data set's raw folder, and the settings of the kind."""
 
     raw: Path
-    """The data set's raw folder."""
-    weights: str | None
-    """A local file, folder or hub name. None: the backbone's default."""
-    regions: tuple[int, int] = (36, 36)
-    """The fewest and the most regions of an image, for a detector."""
-    settings: Extraction | None = None
-    """Further settings of the kind."""
+    settings: Extraction
 
 
 class Backbone(ABC):

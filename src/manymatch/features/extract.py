@@ -29,11 +29,7 @@ def extract(
     raw: Path,
     captions: Path,
     store: Path,
-    batch_size: int,
-    device: str = "auto",
-    weights: str | None = None,
-    regions: tuple[int, int] = (36, 36),
-    settings: Extraction | None = None,
+    settings: Extraction,
     *,
     parts: Parts,
 ) -> None:
@@ -45,11 +41,8 @@ def extract(
     Args:
         backbone: the name of the features; also the kind, unless `settings` names another one.
         raw: the data set's raw folder, which contains the files of the caption table.
-        batch_size: number of crops in a batch. Most kinds of features have one crop an image.
-        device: "auto" for the GPU if there is one, or "cpu", "cuda", "cuda:1".
-        weights: the weights of the backbone, if not its default ones.
-        regions: the fewest and the most regions of an image, for a detector.
-        settings: the kind of features, and the settings of a model of transformers.
+        settings: of the features. The batch size is that of crops; most kinds of features have one
+            crop an image.
         parts: the part to write, if not everything is to be written.
 
     Raises:
@@ -58,13 +51,13 @@ def extract(
         StorageError: the disk is full.
     """
     images = list_images(captions, raw, backbone)
-    kind, on = (settings and settings.kind) or backbone, pick_device(device)
-    built = build_backbone(kind, Sources(raw, weights, regions, settings))
+    kind, on = settings.kind or backbone, pick_device(settings.device)
+    built = build_backbone(kind, Sources(raw, settings))
     extractor: Extractor | Detection
     if isinstance(built, Detector):
         extractor = Detection(kind, built, on)
     else:
-        extractor = Extractor(kind, built, on, batch_size)
+        extractor = Extractor(kind, built, on, settings.batch_size)
 
     def content(image: ImageFile) -> list[Any]:
         return [image.image_id, sha256(image.source)]

@@ -30,7 +30,7 @@ _MOST_CELLS, _GRID = 100, 7
 
 def build(name: str, sources: Sources) -> HubBackbone:
     """Return the backbone of the model and the output that `sources.settings` names."""
-    if sources.settings is None or sources.settings.model is None:
+    if sources.settings.model is None:
         raise ConfigError("features of kind hf: no model. Set 'kind: hf' and 'model'")
     return HubBackbone(open_model(sources.settings.model), sources.settings)
 

@@ -28,7 +28,7 @@ def build(name: str, sources: Sources) -> Pixels | ModelPixels:
     those of the model that `sources.settings` name."""
     settings = sources.settings
     if name == "pixels":
-        if settings is None or settings.model is None:
+        if settings.model is None:
             raise ConfigError("features of kind pixels: no model. Set 'kind: pixels' and 'model'")
         folder, _ = model_folder(settings.model)
         return ModelPixels(read_recipe(folder, settings.size, settings.geometry))

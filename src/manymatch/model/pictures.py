@@ -126,7 +126,7 @@ class PictureFeatures:
             built = ModelPixels(Recipe.described_by(trained.get("recipe"), where))
         else:
             checked = validate(Extraction, self._settings(name), "the model's features")
-            built = build_backbone(name, Sources(Path(), self.weights, self.regions, checked))
+            built = build_backbone(name, Sources(Path(), checked))
         for fact in ("preprocessing", "weights_sha256"):
             if trained.get(fact) != getattr(built, fact):
                 raise CheckpointError(
@@ -148,7 +148,7 @@ class PictureFeatures:
         settings = {"kind": kind} | given("", (*_SETTINGS, *_DETECTION))
         if kind == "hf" and self.weights is not None:
             settings["model"] = self.weights
-        if kind == "regions":
+        elif kind == "regions":
             inner = given("backbone.", ("kind", *_SETTINGS))
             detector, _, file = (self.weights or "").partition(",")
             if detector:
@@ -156,6 +156,8 @@ class PictureFeatures:
             if file:
                 inner["model" if inner.get("kind") == "hf" else "weights"] = file
             settings["backbone"] = inner
+        elif kind != "hf":
+            settings |= {"weights": self.weights, "regions": self.regions}
         return settings
 
 

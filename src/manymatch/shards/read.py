@@ -28,18 +28,6 @@ from manymatch.shards.prepare import Preparation
 from manymatch.shards.sample import BOXES, FEATURES, JSON, THUMBNAIL, Sample, decode, labels_of
 from manymatch.util.errors import DataError, ManyMatchError
 
-__all__ = [
-    "Batches",
-    "Index",
-    "Loader",
-    "batches",
-    "caption_texts",
-    "classes_of",
-    "image_ids",
-    "read_index",
-    "samples",
-]
-
 
 def samples(
     folder: Path,
