@@ -227,4 +227,4 @@ def _part_at_url(dataset: str, features: str, part: str, url: str) -> None:
 
     inputs = captions, graphs, store, raw
     parts = project.parts(folder, part)
-    make_part(Place(url, folder, identity), parts, identity, *inputs, *sizes, extract)
+    make_part(Place(url, folder, identity), parts, *inputs, *sizes, extract)

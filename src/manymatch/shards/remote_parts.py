@@ -27,7 +27,7 @@ from manymatch.features.store import FeatureStore
 from manymatch.shards.index import INDEX, NAME, Count, Index, ShardName, open_shards, read_index
 from manymatch.shards.remote_writing import at_host, put, unseal
 from manymatch.shards.tables import Image, distinct
-from manymatch.shards.write import PictureFiles, Shards, joined, numbered, store_rows
+from manymatch.shards.write import PictureFiles, Shards, joined_index, numbered, store_rows
 from manymatch.util.errors import DataError
 from manymatch.util.files import remove, write_json
 from manymatch.util.locks import lock_path, locked
@@ -56,7 +56,7 @@ class Place:
     of parts with one identity."""
 
     def __init__(self, url: str, folder: Path, identity: str) -> None:
-        self.url, self._identity = f"{url.rstrip('/')}/{folder.name}", identity[:16]
+        self.url, self.identity = f"{url.rstrip('/')}/{folder.name}", identity[:16]
 
     def record(self, part: Part) -> Record | None:
         """The record of the part; None: not made, or the record is damaged."""
@@ -72,7 +72,7 @@ class Place:
         """Copy the shards of a part, and the record after them."""
         index, seal = read_index(made), open_shards(made)
         names = [name for split in index.splits.values() for name in split.shards]
-        unseal(self.url, self._identity)
+        unseal(self.url, self.identity)
         for name in names:
             put(seal.check(name), f"{self.url}/{name}")
         shards = {name: (seal.sizes[name], seal.hashes[name]) for name in names}
@@ -93,31 +93,25 @@ class Place:
         if other := next((index for index in others if index != whole), None):
             raise DataError(
                 f"{self.url}: the parts have features of different settings or weights, such as "
-                f"{other.attributes} and {whole.attributes}. Remove parts/{self._identity} and "
+                f"{other.attributes} and {whole.attributes}. Remove parts/{self.identity} and "
                 "make the parts again"
             )
-        names = {name for index in indexes for name in index.splits}
-        splits = {
-            name: joined([one.splits[name] for one in indexes if name in one.splits])
-            for name in names
-        }
         files = {name: facts for record in records for name, facts in record.shards.items()}
         with TemporaryDirectory() as folder:
-            index = whole.model_copy(update={"splits": splits})
+            index = joined_index(indexes)
             write_json(Path(folder, INDEX), index.model_dump())
             write_seal(Path(folder), files)
             for name in (INDEX, NAME):
                 put(Path(folder, name), f"{self.url}/{name}")
-        say(f"{self.url}: the index of {sum(s.images for s in splits.values()):,} images")
+        say(f"{self.url}: the index of {sum(s.images for s in index.splits.values()):,} images")
 
     def _address(self, part: Part) -> str:
-        return f"{self.url}/parts/{self._identity}/{part.number}-of-{part.count}.json"
+        return f"{self.url}/parts/{self.identity}/{part.number}-of-{part.count}.json"
 
 
 def make_part(
     place: Place,
     parts: Parts,
-    identity: str,
     captions: Path,
     graphs: Path,
     store: Path,
@@ -141,7 +135,7 @@ def make_part(
     part = parts.wanted
     assert part is not None
     folder = parts.folder / "at_url" / f"{part.number}-of-{part.count}"
-    made = folder / identity[:16]
+    made = folder / place.identity
     there = f"{place.url}: part {part.number}/{part.count} is already there"
     with locked(lock_path(folder), folder):
         if place.record(part) is not None:

@@ -208,24 +208,23 @@ def join(parts: Sequence[Path], folder: Path) -> None:
                 except OSError:  # another disk
                     shutil.copyfile(seal.check(name), partial / name)
                 hashes[name] = seal.hashes[name]
-        splits = {
-            name: joined([i.splits[name] for i in indexes.values() if name in i.splits])
-            for name in {name for index in indexes.values() for name in index.splits}
-        }
-        whole = indexes[parts[0]].model_copy(update={"splits": splits})
-        write_json(partial / INDEX, whole.model_dump())
+        write_json(partial / INDEX, joined_index(list(indexes.values())).model_dump())
 
 
-def joined(splits: Sequence[Split]) -> Split:
-    """Join the entries of the parts to one entry of the index, with the shards in order."""
-    columns = (zip(part.shards, part.shard_images, strict=True) for part in splits)
-    shards = sorted(itertools.chain.from_iterable(columns))
-    return Split(
-        shards=[name for name, _ in shards],
-        shard_images=[images for _, images in shards],
-        images=sum(part.images for part in splits),
-        captions=sum(part.captions for part in splits),
-    )
+def joined_index(indexes: Sequence[Index]) -> Index:
+    """The index of all parts, which have the same settings, with the shards in order."""
+    splits: dict[str, Split] = {}
+    for name in {name for index in indexes for name in index.splits}:
+        parts = [index.splits[name] for index in indexes if name in index.splits]
+        columns = (zip(part.shards, part.shard_images, strict=True) for part in parts)
+        shards = sorted(itertools.chain.from_iterable(columns))
+        splits[name] = Split(
+            shards=[shard for shard, _ in shards],
+            shard_images=[images for _, images in shards],
+            images=sum(part.images for part in parts),
+            captions=sum(part.captions for part in parts),
+        )
+    return indexes[0].model_copy(update={"splits": splits})
 
 
 def store_rows(
