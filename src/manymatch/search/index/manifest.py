@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from manymatch.model.answer import Side
 from manymatch.results.base import Record
-from manymatch.util.errors import CheckpointError, DataError
+from manymatch.util.errors import CheckpointError, DataError, content_of
 from manymatch.util.json_file import read_object
 from manymatch.util.seal import Seal, open_sealed
 
@@ -60,11 +60,8 @@ class Manifest(Record):
             DataError: the manifest is damaged, or does not belong to an index.
         """
         path = seal.check(NAME)
-        try:
+        with content_of(path, "a manifest of an index", REMEDY):
             return cls.model_validate(read_object(path))
-        except ValidationError as error:
-            problem = error.errors()[0]["msg"]
-            raise DataError(f"{path}: not a manifest of an index ({problem}). {REMEDY}") from None
 
     def check_model(self, model: Model, folder: Path) -> None:
         """Refuse a model that did not make the embeddings of the index in `folder`.
