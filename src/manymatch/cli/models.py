@@ -10,8 +10,10 @@ import typer
 
 from manymatch.cli import project
 from manymatch.cli.options import (
+    Browser,
     DatasetName,
     Overrides,
+    Port,
     PresetName,
     Split,
     new_name,
@@ -23,8 +25,8 @@ from manymatch.util.parts import Parts
 
 commands = typer.Typer()
 
-_DEMO_PICTURES, _DEMO_RATE = 300, 500
-"""Drawn pictures, and requests a second as `serve` allows them."""
+_DEMO_PICTURES = 300
+"""Drawn pictures."""
 
 
 def _model(dataset: str, preset: str, name: str | None) -> list[Path]:
@@ -105,11 +107,7 @@ def import_howto100m(
 
 @commands.command()
 @writes(result_files, reads=[LAYOUT.model, _data])
-def evaluate(
-    dataset: DatasetName,
-    preset: PresetName,
-    split: Split = None,
-) -> None:
+def evaluate(dataset: DatasetName, preset: PresetName, split: Split = None) -> None:
     """Rank the test split with a trained model: reports/results, run files, sample queries."""
     from manymatch.evaluation import evaluate as stage
 
@@ -182,10 +180,8 @@ def demo(
             "vse_infinity for drawn pictures, flickr8k-vsepp for photographs.",
         ),
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")] = 8000,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
-    ] = True,
+    port: Port = 8000,
+    browser: Browser = True,
 ) -> None:
     """Search pictures in the browser with a model that comes with the package. Offline.
 
@@ -208,11 +204,6 @@ def demo(
             pictures, model = Path(name, "drawn", "images"), model or "scenes-vse_infinity"
         model = model or "flickr8k-vsepp"
         index = Path(name, "pictures")
-        build(
-            source_of(pictures, None),
-            load(model),
-            index,
-            model,
-            parts=Parts(Path(f"{index}.parts")),
-        )
-        run([index], "127.0.0.1", port, _DEMO_RATE, show=browser)
+        parts = Parts(Path(f"{index}.parts"))
+        build(source_of(pictures), load(model), index, model, parts=parts)
+        run([index], "127.0.0.1", port, show=browser)

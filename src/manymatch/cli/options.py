@@ -76,3 +76,7 @@ PartName = Annotated[
     ),
 ]
 Split = Annotated[str | None, typer.Option(callback=check_name, help="train, validation or test.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")]
+Browser = Annotated[
+    bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
+]

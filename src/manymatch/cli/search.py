@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from manymatch.cli import project
-from manymatch.cli.options import PartName, Split, check_name
+from manymatch.cli.options import PartName, Port, Split, check_name
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.util.errors import ConfigError, ManyMatchError
@@ -274,7 +274,7 @@ def serve(
         typer.Argument(metavar="INDEX", help="Folders or URLs of 'manymatch index'."),
     ],
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")] = 8000,
+    port: Port = 8000,
     rate: Annotated[
         float, typer.Option(min=1, help="Requests a second that each client may send.")
     ] = 500,
