@@ -194,7 +194,7 @@ def _part_at_url(dataset: str, features: str, part: str, url: str) -> None:
     from manymatch.features import entry_points
     from manymatch.features import extract as stage
     from manymatch.features.store import FeatureStore
-    from manymatch.shards.remote_parts import Place, make_part
+    from manymatch.shards.remote_writing import Place, make_part
     from manymatch.util.code_hash import code_hash
     from manymatch.util.files import sha256
     from manymatch.util.parts import identity_of
