@@ -17,6 +17,7 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 from transformers import ResNetConfig, ResNetModel
 
+from manymatch.cli.needs import needed_weights
 from manymatch.config.params import Extraction
 from manymatch.datasets.image_files import ImageFolder
 from manymatch.features import build_backbone
@@ -25,7 +26,6 @@ from manymatch.features.extract import Extractor
 from manymatch.features.image_list import list_images
 from manymatch.features.lite import _packaged, load_network
 from manymatch.features.store import FeatureStore
-from manymatch.features.weights import needed_weights
 from manymatch.util.errors import ConfigError, DataError
 from manymatch.util.images import read_crops
 

@@ -103,7 +103,7 @@ def test_a_seal_never_stands_above_shards_that_are_not_its_own(project, monkeypa
         return inner(*args)
 
     with monkeypatch.context() as slow:
-        slow.setattr(remote_parts, "store_rows", overtaken)
+        slow.setattr(remote_writing, "store_rows", overtaken)
         run(f"{part} 2/2", slow)
     assert written(away) == times
     assert not left()
