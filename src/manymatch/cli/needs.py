@@ -21,8 +21,6 @@ from manymatch.util.errors import ConfigError, SourceError
 
 _GLOVE = "a file of GloVe's vectors, such as glove.840B.300d.txt (5,650 MB; 2,180 MB as a zip)"
 _WORD2VEC = "word2vec's binary file GoogleNews-vectors-negative300.bin (3,640 MB)"
-
-
 _BYTES = {
     "microsoft/resnet-50": 102_000_000,
     "microsoft/resnet-101": 179_000_000,

@@ -128,10 +128,6 @@ Metric = Literal["rsum", "map_at_r", "others", "image_variance", "caption_varian
 METRICS: tuple[Metric, ...] = get_args(Metric)
 
 
-def _listed(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
 def _known(value: Any) -> Any:
     if isinstance(value, str) and value not in METRICS:
         raise ValueError(f"unknown metric '{value}'{nearest(value, METRICS)}")
@@ -139,7 +135,11 @@ def _known(value: Any) -> Any:
 
 
 KnownMetric = Annotated[Metric, BeforeValidator(_known)]
-Labels = Annotated[list[str], BeforeValidator(_listed), Field(min_length=1)]
+Labels = Annotated[
+    list[str],
+    BeforeValidator(lambda label: [label] if isinstance(label, str) else label),
+    Field(min_length=1),
+]
 
 
 class Claim(Strict):

@@ -202,9 +202,8 @@ class _Module:
 @functools.cache
 def _parse(source: bytes) -> _Module:
     module = _Module()
-    statements = [
-        *_single_imports(node for node in ast.parse(source).body if not _is_ignored(node))
-    ]
+    body = (node for node in ast.parse(source).body if not _is_ignored(node))
+    statements = list(_single_imports(body))
     is_registry = any(
         isinstance(node, ast.ImportFrom) and node.names[0].name == "import_module"
         for node in statements
