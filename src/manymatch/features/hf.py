@@ -79,9 +79,6 @@ class HubBackbone(Backbone):
         if settings.geometry:
             self.facts["geometry"] = settings.geometry
 
-    def crops(self, image_id: str) -> NDArray[np.float32]:
-        return WHOLE
-
     def boxes(self, image_id: str) -> NDArray[np.float32]:
         """Return the boxes (k, 4) in the square that the network sees, which `read` places."""
         return self._boxes

@@ -103,9 +103,6 @@ class DetectedRegions(LocatingBackbone):
         }
         self.locate(self.prepare(Picture("a grey picture", Image.new("RGB", (64, 64), "grey"))))
 
-    def boxes(self, image_id: str) -> None:
-        return None
-
     def prepare(self, image: Picture) -> _Prepared:
         picture = Image.fromarray(read_image(image.source))
         pixels = torch.from_numpy(self._recipe.pixels(picture))
