@@ -20,8 +20,7 @@ from made_sets import shown_sets
 
 from manymatch.results.base import Result
 from manymatch.results.costs import Costs
-from manymatch.results.experiments import Experiment
-from manymatch.results.over_seeds import SyntheticExperiment
+from manymatch.results.experiments import Experiment, SyntheticExperiment
 from manymatch.results.probes import Clusters, Probes
 from manymatch.results.retrieval import Samples
 from manymatch.results.sets import SetDetails

@@ -102,8 +102,7 @@ def experiment(
     from manymatch.experiments.grid import Options, experiment_of_file, experiment_of_options
     from manymatch.reporting.sections import experiments, over_seeds
     from manymatch.reporting.terminal import show
-    from manymatch.results.experiments import Experiment
-    from manymatch.results.over_seeds import SketchExperiment, SyntheticExperiment
+    from manymatch.results.experiments import Experiment, SketchExperiment, SyntheticExperiment
 
     file = Path(subject) if subject.endswith((".yaml", ".yml")) else None
     if file and (presets or over):

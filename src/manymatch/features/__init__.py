@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from manymatch.util.plugins import registered
+from manymatch.util.packages import registered
 
 if TYPE_CHECKING:
     from manymatch.config.params import Extraction
