@@ -14,12 +14,12 @@ import typer
 
 from manymatch.cli import project
 from manymatch.cli.backbone import add_extraction, read_backbone
-from manymatch.cli.compare import best_of
 from manymatch.cli.options import check_name
 from manymatch.cli.outputs import writes
 from manymatch.cli.own_presets import (
     BEST_ON_PHOTOGRAPHS,
     FEATURES,
+    best_of,
     epochs,
     kept_presets,
     preset_names,
