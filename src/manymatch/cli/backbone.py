@@ -128,8 +128,7 @@ def read_backbone(name: str) -> Backbone:
     Raises:
         ConfigError: there is no such backbone, or a key is wrong.
     """
-    known = read_yaml(BACKBONES)
-    if name not in known:
+    if name not in (known := read_yaml(BACKBONES)):
         raise ConfigError(f"{BACKBONES}: no backbone '{name}'{nearest(name, known)}")
     if "." in name:  # the name becomes part of dotted keys
         raise ConfigError(f"{BACKBONES}: '{name}' has a dot. Rename the backbone, as with a hyphen")
@@ -147,9 +146,7 @@ def add_extraction(params: Params, name: str, extraction: dict[str, Any]) -> dic
         changes[f"extraction.{name}"] = extraction
     else:
         wanted = validate(Extraction, extraction, f"{BACKBONES}: {name}")
-        differing = [key for key in _SOURCE if getattr(stated, key) != getattr(wanted, key)]
-        if differing:
-            key = differing[0]
+        for key in (key for key in _SOURCE if getattr(stated, key) != getattr(wanted, key)):
             raise ConfigError(
                 f"{LAYOUT.params}: extraction.{name}.{key} is {getattr(stated, key)}, but the "
                 f"backbone needs {getattr(wanted, key)}. Rename that extraction or the backbone"

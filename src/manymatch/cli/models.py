@@ -19,7 +19,7 @@ from manymatch.cli.options import (
     new_name,
     trained_models,
 )
-from manymatch.cli.outputs import result_files, show_result, writes
+from manymatch.cli.outputs import all_shards, result_files, show_result, writes
 from manymatch.cli.project import LAYOUT
 from manymatch.util.parts import Parts
 
@@ -52,10 +52,8 @@ def _joined_result(dataset: str, presets: list[str]) -> list[Path]:
     return result_files(dataset, JOINED_BY.join(presets))
 
 
-def _data(dataset: str) -> list[Path]:
-    """What every evaluation of a model of `dataset` reads besides models."""
-    tables = [LAYOUT.captions(dataset), LAYOUT.relevance(dataset), LAYOUT.votes(dataset)]
-    return [LAYOUT.shards(dataset, ""), *tables]
+_DATA = all_shards, LAYOUT.captions, LAYOUT.relevance, LAYOUT.votes
+"""What every evaluation of a model of a data set reads besides models."""
 
 
 def _models(dataset: str) -> Path:
@@ -63,7 +61,7 @@ def _models(dataset: str) -> Path:
 
 
 @commands.command()
-@writes(_model, reads=[_data, LAYOUT.vocabulary, _source_model])
+@writes(_model, reads=[*_DATA, LAYOUT.vocabulary, _source_model])
 def train(
     dataset: DatasetName,
     preset: PresetName,
@@ -106,7 +104,7 @@ def import_howto100m(
 
 
 @commands.command()
-@writes(result_files, reads=[LAYOUT.model, _data])
+@writes(result_files, reads=[LAYOUT.model, *_DATA])
 def evaluate(dataset: DatasetName, preset: PresetName, split: Split = None) -> None:
     """Rank the test split with a trained model: reports/results, run files, sample queries."""
     from manymatch.evaluation import evaluate as stage
@@ -121,7 +119,7 @@ def evaluate(dataset: DatasetName, preset: PresetName, split: Split = None) -> N
 
 
 @commands.command()
-@writes(_reranked_result, reads=[_models, _data])
+@writes(_reranked_result, reads=[_models, *_DATA])
 def rerank(
     dataset: DatasetName,
     preset: Annotated[
@@ -144,7 +142,7 @@ def rerank(
 
 
 @commands.command()
-@writes(_joined_result, reads=[_models, _data])
+@writes(_joined_result, reads=[_models, *_DATA])
 def ensemble(
     dataset: DatasetName,
     presets: Annotated[list[str], trained_models("Trained models: cora cora-1, or cora+cora-1.")],

@@ -78,10 +78,10 @@ def evaluation_options(dataset: str, split: str | None) -> EvaluationOptions:
     """The tables of a data set, and `evaluation` in params.yaml, with another split if given."""
     from manymatch.evaluation.split_results import EvaluationOptions
 
-    tables = LAYOUT.relevance(dataset), LAYOUT.captions(dataset)
     settings = params().evaluation
     return EvaluationOptions(
-        *tables,
+        LAYOUT.relevance(dataset),
+        LAYOUT.captions(dataset),
         split or settings.split,
         settings.depth,
         settings.samples,

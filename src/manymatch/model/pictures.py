@@ -49,10 +49,8 @@ class PictureFeatures:
         features: name of the features in the model's preset, such as `lite0`.
         extraction: backbone, preprocessing and hash of the weights, as the model's training saw
             them.
-        device: where the backbone runs.
-        weights: the weights of the backbone, if not its default ones; of kind regions
-            DETECTOR,BACKBONE, each of which may be left out.
-        regions: the fewest and the most regions of a picture, for a detector.
+        weights, regions: as for `load`; the weights of kind regions are DETECTOR,BACKBONE, each of
+            which may be left out.
     """
 
     features: str

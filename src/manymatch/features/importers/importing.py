@@ -193,7 +193,26 @@ def import_features(
         raise SourceError(f"{path}: no such file or folder. Correct the 'path' in params.yaml")
     images = read_image_table(captions)
     published = open_published(format, path, images, max_regions)
-    with _writer(name, format, published, images.image_ids, store) as writer:
+    files = " ".join(file.name for file in published.files[:8])
+    more = f" and {len(published.files) - 8} more" if len(published.files) > 8 else ""
+    attributes = {
+        "backbone": name,
+        "weights_sha256": "unknown",
+        "preprocessing": f"published, {format}: {files}{more}",
+    }
+    shape = [published.width, published.max_regions, published.has_boxes]
+    states = [(str(file), file.stat()) for file in published.files]
+    inputs = [[file, state.st_size, state.st_mtime_ns] for file, state in states]
+    content = json.dumps([attributes, shape, images.image_ids, inputs], sort_keys=True)
+    with FeatureWriter(
+        store,
+        images.image_ids,
+        max_regions=published.max_regions,
+        width=published.width,
+        boxes=published.has_boxes,
+        attributes=attributes,
+        fingerprint=hashlib.sha256(content.encode()).hexdigest(),
+    ) as writer:
         left = len(writer.rows_left())
         unread = (row for row in published.rows() if not writer.done[row.number])
         with closing(ahead((row, *row.read()) for row in unread)) as read:
@@ -209,28 +228,3 @@ def halves(features: NDArray[Any]) -> NDArray[np.float16]:
     native = np.require(features, features.dtype.newbyteorder("="), ["C", "W"])
     rounded: NDArray[np.float16] = torch.from_numpy(native).half().numpy()
     return rounded
-
-
-def _writer(
-    name: str, format: str, published: Published, image_ids: list[str], store: Path
-) -> FeatureWriter:
-    files = " ".join(file.name for file in published.files[:8])
-    more = f" and {len(published.files) - 8} more" if len(published.files) > 8 else ""
-    attributes = {
-        "backbone": name,
-        "weights_sha256": "unknown",
-        "preprocessing": f"published, {format}: {files}{more}",
-    }
-    shape = [published.width, published.max_regions, published.has_boxes]
-    states = [(str(file), file.stat()) for file in published.files]
-    inputs = [[file, state.st_size, state.st_mtime_ns] for file, state in states]
-    content = json.dumps([attributes, shape, image_ids, inputs], sort_keys=True)
-    return FeatureWriter(
-        store,
-        image_ids,
-        max_regions=published.max_regions,
-        width=published.width,
-        boxes=published.has_boxes,
-        attributes=attributes,
-        fingerprint=hashlib.sha256(content.encode()).hexdigest(),
-    )
