@@ -167,18 +167,24 @@ class SyntheticRun(Record):
         return self.pair if kind == "pair" else self.class_
 
 
-class SyntheticExperiment(Result):
-    """`published` has the paper's R@1 by point and kind."""
+class ExperimentOverSeeds(Result, Generic[_Run]):
+    """All points of an experiment, with the same seeds."""
 
-    path: ClassVar[str] = "synthetic/{name}.json"
     remedy: ClassVar[str] = "Run 'manymatch experiment' for {name} again."
 
     name: str
     about: str
     baseline: str | None
-    published: dict[str, dict[str, float]]
     seeds: list[int]
-    points: Annotated[list[PointOverSeeds[SyntheticRun]], Field(min_length=1)]
+    points: Annotated[list[PointOverSeeds[_Run]], Field(min_length=1)]
+
+
+class SyntheticExperiment(ExperimentOverSeeds[SyntheticRun]):
+    """`published` has the paper's R@1 by point and kind."""
+
+    path: ClassVar[str] = "synthetic/{name}.json"
+
+    published: dict[str, dict[str, float]]
 
     @classmethod
     def read_all(cls, reports: Path) -> list[Self]:
@@ -196,18 +202,12 @@ class SketchRun(Record):
     seconds: float
 
 
-class SketchExperiment(Result):
+class SketchExperiment(ExperimentOverSeeds[SketchRun]):
     """All points of an experiment on one data set of sketches."""
 
     path: ClassVar[str] = "sketches/{name}.json"
-    remedy: ClassVar[str] = "Run 'manymatch experiment' for {name} again."
 
-    name: str
-    about: str
     dataset: str
-    baseline: str | None
-    seeds: list[int]
-    points: Annotated[list[PointOverSeeds[SketchRun]], Field(min_length=1)]
 
 
 Metric = Literal["rsum", "map_at_r", "others", "image_variance", "caption_variance"]
