@@ -39,7 +39,7 @@ from manymatch.batch.scene_graph import SCHEMA
 from manymatch.datasets.base import CAPTIONS
 from manymatch.datasets.image_files import ImageFolder
 from manymatch.features.importers.importing import import_features
-from manymatch.shards.write import write_shards
+from manymatch.shards.write import Inputs, write_shards
 from manymatch.util.files import remove
 from manymatch.util.parts import Parts
 
@@ -132,8 +132,8 @@ class Place:
         return lambda: import_features("butd", format, path, self.captions, self.store, REGIONS)
 
     def pack(self) -> None:
-        tables, parts = (self.captions, self.graphs), Parts(self.folder / "parts")
-        write_shards(*tables, self.store, self.raw, self.shards, 250, 112, parts=parts)
+        inputs = Inputs(self.captions, self.graphs, self.store, self.raw, 250, 112)
+        write_shards(inputs, self.shards, parts=Parts(self.folder / "parts"))
 
 
 def compare_to_copy(

@@ -15,7 +15,7 @@ from manymatch.batch.scene_graph import SCHEMA
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.datasets.base import CAPTIONS
 from manymatch.features.writer import FeatureWriter
-from manymatch.shards.write import write_shards
+from manymatch.shards.write import Inputs, write_shards
 from manymatch.util.parts import Part, Parts
 
 OBJECTS = ("dog", "cat", "bird", "car", "boat", "tree", "ball", "chair", "girl", "boy")
@@ -38,8 +38,9 @@ class TinyData:
     def write_shards(
         self, images_per_shard: int = 10, thumbnail: int = 16, part: Part | None = None
     ) -> Path:
-        paths = self.captions, self.graphs, self.store, self.raw, self.shards
-        write_shards(*paths, images_per_shard, thumbnail, parts=Parts(self.parts, part))
+        paths = self.captions, self.graphs, self.store, self.raw
+        inputs = Inputs(*paths, images_per_shard, thumbnail)
+        write_shards(inputs, self.shards, parts=Parts(self.parts, part))
         return self.shards
 
 

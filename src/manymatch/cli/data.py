@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,9 @@ from manymatch.config.params import checked_url
 from manymatch.util.errors import ConfigError
 from manymatch.util.parts import Parts
 from manymatch.util.seal import seal_path
+
+if TYPE_CHECKING:
+    from manymatch.shards.write import Inputs
 
 commands = typer.Typer()
 
@@ -173,18 +176,23 @@ def shards(
             return
     if not store.is_file():
         params.extraction_of(features)
-    stage.write_shards(
-        _captions(dataset),
-        LAYOUT.scene_graphs(dataset),
-        store,
-        LAYOUT.raw(dataset),
-        folder,
-        images_per_shard=params.shards.images_per_shard,
-        thumbnail=params.shards.thumbnail,
-        parts=project.parts(folder, part),
-    )
+    stage.write_shards(_shard_inputs(dataset, features), folder, parts=project.parts(folder, part))
     if to is not None:
         remote_writing.upload(folder, to)
+
+
+def _shard_inputs(dataset: str, features: str) -> Inputs:
+    from manymatch.shards.write import Inputs
+
+    sizes = project.params().shards
+    return Inputs(
+        _captions(dataset),
+        LAYOUT.scene_graphs(dataset),
+        LAYOUT.features(dataset, features),
+        LAYOUT.raw(dataset),
+        sizes.images_per_shard,
+        sizes.thumbnail,
+    )
 
 
 def _part_at_url(dataset: str, features: str, part: str, url: str) -> None:
@@ -200,31 +208,25 @@ def _part_at_url(dataset: str, features: str, part: str, url: str) -> None:
     from manymatch.util.parts import identity_of
 
     params, folder = project.params(), LAYOUT.shards(dataset, features)
-    captions, graphs = _captions(dataset), LAYOUT.scene_graphs(dataset)
-    store, entries = LAYOUT.features(dataset, features), ["manymatch.shards.write"]
-    if store.is_file():
-        with FeatureStore(store) as whole:
+    inputs, entries = _shard_inputs(dataset, features), ["manymatch.shards.write"]
+    if inputs.store.is_file():
+        with FeatureStore(inputs.store) as whole:
             made_from: object = whole.sha256
     else:
         settings = params.extraction_of(features)
         if dataset in settings.published:
             raise ConfigError(
-                f"{store}: no such file. Run 'manymatch features {dataset} {features}' first, "
-                "because imported features have no parts."
+                f"{inputs.store}: no such file. Run 'manymatch features {dataset} {features}' "
+                "first, because imported features have no parts."
             )
         made_from = settings.model_dump(mode="json", exclude={"device", "batch_size"})
         entries += ["manymatch.features.extract", *entry_points(features, settings)]
-    sizes = params.shards.images_per_shard, params.shards.thumbnail
-    identity = identity_of(
-        code_hash(*entries), sha256(captions), sha256(graphs), made_from, sizes, PIL.__version__
-    )
-
-    raw = LAYOUT.raw(dataset)
+    tables = sha256(inputs.captions), sha256(inputs.graphs)
+    sizes = inputs.images_per_shard, inputs.thumbnail
+    identity = identity_of(code_hash(*entries), *tables, made_from, sizes, PIL.__version__)
 
     def extract(table: Path, own: Path) -> None:
-        own_parts = Parts(own.with_suffix(".parts"))
-        stage.extract(features, raw, table, own, params.extraction_of(features), parts=own_parts)
+        settings, parts = params.extraction_of(features), Parts(own.with_suffix(".parts"))
+        stage.extract(features, inputs.raw, table, own, settings, parts=parts)
 
-    inputs = captions, graphs, store, raw
-    parts = project.parts(folder, part)
-    make_part(Place(url, folder, identity), parts, *inputs, *sizes, extract)
+    make_part(Place(url, folder, identity), project.parts(folder, part), inputs, extract)

@@ -30,7 +30,7 @@ from manymatch.features.store import FeatureStore
 from manymatch.shards.index import INDEX, NAME, Count, Index, ShardName, open_shards, read_index
 from manymatch.shards.remote import file_system
 from manymatch.shards.tables import Image, distinct
-from manymatch.shards.write import PictureFiles, Shards, joined_index, numbered, store_rows
+from manymatch.shards.write import Inputs, Shards, joined_index, numbered, store_rows
 from manymatch.util.errors import ConfigError, DataError, SourceError, told
 from manymatch.util.files import remove, replacing, write_json
 from manymatch.util.locks import lock_path, locked
@@ -168,12 +168,7 @@ class Place:
 def make_part(
     place: Place,
     parts: Parts,
-    captions: Path,
-    graphs: Path,
-    store: Path,
-    raw: Path,
-    images_per_shard: int,
-    thumbnail: int,
+    inputs: Inputs,
     extract: Callable[[Path, Path], None],
 ) -> None:
     """Make the wanted part and copy it to `place`; the last part completes the shards there.
@@ -181,8 +176,7 @@ def make_part(
     Args:
         parts: the folder for the files of the part, which are removed afterwards. What the same
             part of another identity has left there is removed too.
-        captions, graphs, store, raw, images_per_shard, thumbnail: as for `write_shards`. If there
-            is no store, the features of the part's images are made.
+        inputs: if there is no store, the features of the part's images are made.
         extract: makes features: the caption table of the images, the path of the store.
 
     Raises:
@@ -190,6 +184,7 @@ def make_part(
     """
     part = parts.wanted
     assert part is not None
+    captions, store = inputs.captions, inputs.store
     folder = parts.folder / "at_url" / f"{part.number}-of-{part.count}"
     made = folder / place.identity
     there = f"{place.url}: part {part.number}/{part.count} is already there"
@@ -201,7 +196,7 @@ def make_part(
             for other in {*folder.glob("*")} - {made, work}:
                 remove(other)
             if not made.exists():
-                ids = _image_ids(captions, images_per_shard, part)
+                ids = _image_ids(captions, inputs.images_per_shard, part)
                 part.refuse_empty(ids, "shards")
                 used = store
                 if not store.is_file():
@@ -209,12 +204,9 @@ def make_part(
                     _write_rows(captions, ids, table)
                     extract(table, used)
                 with FeatureStore(used) as features:
-                    stored = features.image_ids
                     expected = distinct(captions, "image_id") if used == store else ids
-                    rows = store_rows(expected, captions, stored, used)
-                    pictures = PictureFiles(raw)
-                    sizes = images_per_shard, thumbnail
-                    Shards(captions, graphs, features, rows, pictures, *sizes).write(made, part)
+                    rows = store_rows(expected, captions, features)
+                    Shards(inputs, features, rows).write(made, part)
             # Another machine may have been faster, and its shards may be sealed.
             if place.record(part) is not None:
                 say(there)
