@@ -14,6 +14,7 @@ from PIL import Image
 from manymatch.batch.scene_graph import SCHEMA
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.datasets.base import CAPTIONS
+from manymatch.features.layout import Layout
 from manymatch.features.writer import FeatureWriter
 from manymatch.shards.write import Inputs, write_shards
 from manymatch.util.parts import Part, Parts
@@ -68,9 +69,8 @@ def make_data(
     features = list(_features(scenes, counts, width, rng))
     places = [rng.random((count, 4), dtype=np.float32) for count in counts] if boxes else None
     names = [scene["image_id"] for scene in scenes]
-    with FeatureWriter(
-        data.store, names, max_regions=regions, width=width, boxes=boxes, attributes=MADE_BY
-    ) as writer:
+    layout = Layout(names, regions, width, has_boxes=boxes, attributes=MADE_BY)
+    with FeatureWriter(data.store, layout) as writer:
         for row, array in enumerate(features):
             writer.write(row, array, places[row] if places else None)
     for scene in scenes[::2]:  # the others show that a picture may be missing
@@ -85,14 +85,8 @@ def paint(data: TinyData, side: int, attributes: Mapping[str, str] = MADE_BY) ->
     rng = np.random.default_rng(0)
     table = pq.read_table(data.captions, columns=["image_id", "labels"]).to_pylist()
     labels = {row["image_id"]: row["labels"][0] for row in table}
-    with FeatureWriter(
-        data.store,
-        list(labels),
-        max_regions=side * side,
-        width=3,
-        dtype="uint8",
-        attributes=attributes,
-    ) as writer:
+    layout = Layout(list(labels), side * side, 3, "uint8", attributes=attributes)
+    with FeatureWriter(data.store, layout) as writer:
         for row, label in enumerate(labels.values()):
             colour = np.random.default_rng(label).integers(30, 220, 3)
             noise = rng.integers(-30, 30, (side * side, 3))

@@ -16,6 +16,7 @@ from manymatch.features import build_backbone, entry_points
 from manymatch.features.backbone import Backbone, Detector, Sources
 from manymatch.features.extractors import Detection, Extracted, Extractor, stored
 from manymatch.features.image_list import ImageFile, list_images
+from manymatch.features.layout import Layout
 from manymatch.features.writer import FeatureWriter
 from manymatch.networks.device import pick_device
 from manymatch.util.code_hash import code_hash
@@ -87,16 +88,15 @@ def _fill(
     """Write to `store` what `run` gives for the images that the store does not have yet."""
     backbone = extractor.backbone
     given = extractor.given_boxes(images[0].image_id)
-    with FeatureWriter(
-        store,
+    content = Layout(
         [image.image_id for image in images],
-        max_regions=backbone.max_regions,
-        width=backbone.width,
-        dtype=backbone.dtype,
-        boxes=backbone.finds_boxes or given is not None,
-        attributes=_attributes(extractor),
-        fingerprint=_fingerprint(extractor, images, _state),
-    ) as writer:
+        backbone.max_regions,
+        backbone.width,
+        backbone.dtype,
+        backbone.finds_boxes or given is not None,
+        _attributes(extractor),
+    )
+    with FeatureWriter(store, content, _fingerprint(extractor, images, _state)) as writer:
         rows = writer.rows_left()
         features = run(images[row] for row in rows)
         name = f"features {extractor.name} on {extractor.device.type} (images)"

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from manymatch.features.image_list import read_columns
 from manymatch.features.importers import open_published
+from manymatch.features.layout import Layout
 from manymatch.features.writer import FeatureWriter
 from manymatch.util.errors import DataError, SourceError
 from manymatch.util.prefetch import ahead
@@ -200,19 +201,17 @@ def import_features(
         "weights_sha256": "unknown",
         "preprocessing": f"published, {format}: {files}{more}",
     }
-    shape = [published.width, published.max_regions, published.has_boxes]
+    content = Layout(
+        images.image_ids,
+        published.max_regions,
+        published.width,
+        has_boxes=published.has_boxes,
+        attributes=attributes,
+    )
     states = [(str(file), file.stat()) for file in published.files]
     inputs = [[file, state.st_size, state.st_mtime_ns] for file, state in states]
-    content = json.dumps([attributes, shape, images.image_ids, inputs], sort_keys=True)
-    with FeatureWriter(
-        store,
-        images.image_ids,
-        max_regions=published.max_regions,
-        width=published.width,
-        boxes=published.has_boxes,
-        attributes=attributes,
-        fingerprint=hashlib.sha256(content.encode()).hexdigest(),
-    ) as writer:
+    facts = json.dumps([asdict(content), inputs], sort_keys=True)
+    with FeatureWriter(store, content, hashlib.sha256(facts.encode()).hexdigest()) as writer:
         left = len(writer.rows_left())
         unread = (row for row in published.rows() if not writer.done[row.number])
         with closing(ahead((row, *row.read()) for row in unread)) as read:
