@@ -72,12 +72,8 @@ class Backbone(Strict):
         return {key: value for key, value in keys.items() if value is not None}
 
     def fine_tuned(self, preset: Preset, features: str) -> dict[str, Any]:
-        """What changes in a preset whose images are read by the backbone: dotted keys and values.
-
-        Args:
-            preset: of any method but `pretrained`.
-            features: the name of the extraction of the pixels.
-        """
+        """What changes in a preset whose images are read by the backbone, from the pixels of the
+        extraction `features`: dotted keys and values. The method is not `pretrained`."""
         network = self.source | self.image
         changes: dict[str, Any] = {"features": features, "setting": "small-scale"}
         if "image" in _fields(preset):
@@ -99,11 +95,8 @@ class Backbone(Strict):
 
     def texts(self, preset: Preset, narrow: bool = False) -> dict[str, Any]:
         """What changes in a preset whose captions are read by the backbone's text model; nothing
-        where a method has no text model (VSE++).
-
-        Args:
-            narrow: few parameters of the text model learn, by LoRA or prefixes.
-        """
+        where a method has no text model (VSE++). With `narrow`, few parameters of the text model
+        learn, by LoRA or prefixes."""
         kind = self.text["encoder"]
         few = {"tuning": "prefix"} if kind == "bert" else {"train": "lora"}
         if "text" in _fields(preset):

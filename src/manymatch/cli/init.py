@@ -195,11 +195,8 @@ def _say_what_next(
     sizes: Counter[str],
     best: str | None,
 ) -> None:
-    """Say how long the stages take, and the commands that train and search.
-
-    Args:
-        best: the preset that a comparison found; None: what is best on photographs.
-    """
+    """Say how long the stages take, and the commands that train and search. Without a preset that
+    a comparison found to be the `best`, it is what is best on photographs."""
     cores = os.cpu_count() or 1
     counts = (sizes["pictures"], sizes["captions"], sizes["pictures"])
     data = sum(a * b for a, b in zip(counts, _SECONDS.values(), strict=False)) / cores

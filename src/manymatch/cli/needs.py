@@ -141,12 +141,8 @@ def _settings_needs(settings: BaseModel, where: str) -> Iterator[Need]:
 
 
 def needed_weights(backbone: str, weights: str | None, key: str) -> Need | None:
-    """The need of the weights of a backbone; None if they are here or the backbone has none.
-
-    Args:
-        weights: the value of the setting.
-        key: the setting, for messages.
-    """
+    """The need of the weights of a backbone, which the setting `key` names; None if they are here
+    or the backbone has none."""
     if backbone in _FILES:
         return missing_file(key, weights, _FILES[backbone])
     if backbone == "lite2" and weights is None and find_spec(_LITE2) is None:
@@ -160,11 +156,8 @@ def needed_weights(backbone: str, weights: str | None, key: str) -> Need | None:
 
 
 def from_hub(name: str, key: str) -> Need | None:
-    """The need of weights with this name on the hub; None if a folder or the cache has them.
-
-    Args:
-        key: the setting whose value is `name`, for messages.
-    """
+    """The need of weights with this name on the hub, the value of the setting `key`; None if a
+    folder or the cache has them."""
     if Path(name).is_dir():
         return None
     from huggingface_hub import try_to_load_from_cache

@@ -118,14 +118,11 @@ def write_preset(
 
 
 def best_of(name: str, presets: Sequence[str], epochs: int, features: str) -> str:
-    """Train the first three presets briefly, show how they rank the validation split, say what more
-    captions would give, and return the best.
+    """Train the first three presets of the data set `name` in fewer `epochs` than a whole training
+    has, show how they rank the validation split, say what more captions would give, and return the
+    best.
 
     A small data set has no learning curve (`_FEWEST_BATCHES`). The test split is not read.
-
-    Args:
-        name: the data set.
-        epochs: those of a whole training.
 
     Raises:
         ManyMatchError: a stage or a training failed.

@@ -176,11 +176,8 @@ def _states(source: Source) -> list[tuple[str, int, int]] | None:
 
 
 def _parts(index: Path) -> Path:
-    """The folder of the parts. The parts of a stage's index lie with the parts of other stages.
-
-    Args:
-        index: a path without links.
-    """
+    """The folder of the parts of an index, whose path has no links. The parts of a stage's index
+    lie with the parts of other stages."""
     data = LAYOUT.root / "data"
     if index.is_relative_to(data_folder := data.resolve()):
         return LAYOUT.parts(data / index.relative_to(data_folder))

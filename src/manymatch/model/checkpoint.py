@@ -270,12 +270,7 @@ weights as well.
 
 
 def _model_card(preset: Preset, facts: Mapping[str, Any]) -> str:
-    """The text of the card.
-
-    Args:
-        preset: the settings of the training.
-        facts: the content of `model.json`. What is missing is called "unknown".
-    """
+    """The text of the card. What the `facts` of `model.json` lack is called "unknown"."""
     rsum = facts.get("rsum")
     return _CARD.format(
         method=preset.method,

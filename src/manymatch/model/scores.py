@@ -39,10 +39,7 @@ def score_all_pairs(
 
 
 def check_origin(embeddings: Embeddings, model: str, side: Side | None = None) -> None:
-    """Refuse embeddings of another model than `model`, or of another side than `side`.
-
-    Args:
-        model: `Model.identity`.
+    """Refuse embeddings of another `Model.identity` than `model`, or of another side than `side`.
 
     Raises:
         DataError: the argument is not of the class `Embeddings`, or its origin is another model or

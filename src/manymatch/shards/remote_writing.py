@@ -166,10 +166,7 @@ class Place:
 
 
 def make_part(
-    place: Place,
-    parts: Parts,
-    inputs: Inputs,
-    extract: Callable[[Path, Path], None],
+    place: Place, parts: Parts, inputs: Inputs, extract: Callable[[Path, Path], None]
 ) -> None:
     """Make the wanted part and copy it to `place`; the last part completes the shards there.
 

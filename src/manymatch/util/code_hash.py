@@ -48,11 +48,7 @@ def installed() -> Code:
 
 
 class Code:
-    """The code of the package in the folder `package`; each module is parsed once.
-
-    Args:
-        package: the folder that holds the package's `__init__.py`.
-    """
+    """The code of the package in the folder `package`; each module is parsed once."""
 
     def __init__(self, package: Path) -> None:
         self._package = package

@@ -113,10 +113,7 @@ class ImageTable:
         return sorted(set.intersection(*rows))
 
     def each_once(self, rows: Iterable[Any], source: Path) -> Iterator[Any]:
-        """Yield `rows`, and check that each image has one.
-
-        Args:
-            rows: they have `number` and `where`, as a `Row` has.
+        """Yield `rows`, which have `number` and `where`, and check that each image has one.
 
         Raises:
             DataError: an image has two rows, or at the end, no row in `source`.
