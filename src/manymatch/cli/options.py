@@ -13,11 +13,8 @@ _SEPARATOR = re.compile(r"[+,]")
 
 
 def check_name(parameter: typer.CallbackParam, value: str | None) -> str | None:
-    """Refuse a name that could lead to another folder, as the callback of every name.
-
-    Raises:
-        ConfigError: the name is faulty.
-    """
+    """Refuse a name that could lead to another folder by a `ConfigError`, as the callback of every
+    name."""
     return value if value is None else checked_name(value, parameter.opts[-1])
 
 

@@ -21,11 +21,8 @@ LAYOUT = Layout()
 
 
 def require_project() -> None:
-    """Check that the current folder is that of a project, for every command that uses one.
-
-    Raises:
-        ConfigError: the current folder has no params.yaml.
-    """
+    """Raise a `ConfigError` if the current folder has no params.yaml, for every command that uses a
+    project."""
     if not LAYOUT.params.exists():
         raise ConfigError(
             f"{Path.cwd()}: no project here, because there is no params.yaml. Change to the folder "

@@ -160,11 +160,8 @@ class PictureFeatures:
 
 
 def refuse_single(items: Any) -> None:
-    """Refuse a single item, because its letters or rows would count as items.
-
-    Raises:
-        DataError: `items` is a text, a path, a PIL image, the array of one picture, or not a list.
-    """
+    """Refuse a single item, because its letters or rows would count as items: a `DataError` for a
+    text, a path, a PIL image, the array of one picture, and what is not a list."""
     shape = getattr(items, "shape", (0,))  # also of tensors, and of tables, which give their names
     if isinstance(items, Mapping | Set) or (not isinstance(items, Iterable) and shape == (0,)):
         raise DataError(f"expected several items in a list, not {type(items).__name__}")

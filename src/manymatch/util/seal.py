@@ -200,11 +200,8 @@ def open_sealed(path: Path, remedy: str, whole_bytes: int | None = WHOLE_BYTES) 
 
 
 def check_if_sealed(path: Path, remedy: str) -> None:
-    """Compare a file with the seal beside it, if there is a seal: a user's own file has none.
-
-    Raises:
-        DataError: the content differs from the seal.
-    """
+    """Compare a file with the seal beside it, if there is a seal: a user's own file has none. Other
+    content is a `DataError`."""
     if path.is_file() and beside(path, ENDING).is_file():
         open_sealed(path, remedy).check()
 

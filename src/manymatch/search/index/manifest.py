@@ -64,11 +64,8 @@ class Manifest(Record):
             return cls.model_validate(read_object(path))
 
     def check_model(self, model: Model, folder: Path) -> None:
-        """Refuse a model that did not make the embeddings of the index in `folder`.
-
-        Raises:
-            CheckpointError: another method, other weights, image features or preprocessing.
-        """
+        """Refuse a model that did not make the embeddings of the index in `folder`: a
+        `CheckpointError` for another method, other weights, image features or preprocessing."""
         identity = model_identity(model)
         for key in dict.fromkeys([*self.identity, *identity]):
             if identity.get(key) != self.identity.get(key):
@@ -139,11 +136,8 @@ def is_table(place: str | Path) -> bool:
 
 
 def check_codes(seal: Seal) -> None:
-    """Compare the codes of the index with the seal, once per process.
-
-    Raises:
-        DataError: a file is damaged or missing, or the folder contains an unsealed file of codes.
-    """
+    """Compare the codes of the index with the seal, once per process: a `DataError` for a file that
+    is damaged or missing, or that is not in the seal."""
     found = {f"{CODES}/{path.name}" for path in (seal.path / CODES).glob("*")}
     for name in sorted(found | {name for name in seal.hashes if name.startswith(f"{CODES}/")}):
         seal.check(name)

@@ -85,11 +85,8 @@ class Stored:
         return [Entry(*values) for values in zip(*columns, strict=True)]
 
     def check(self, manifest: Manifest) -> None:
-        """Refuse items that are not those of the manifest.
-
-        Raises:
-            DataError: their number is another one, or captions have no column `text` of texts.
-        """
+        """Refuse items that are not those of the manifest: a `DataError` for another number of
+        items, or for captions without a column `text` of texts."""
         if manifest.items != len(self):
             counts = f"{len(self):,} items instead of {manifest.items:,}"
             raise DataError(f"{self.folder / ITEMS}: {counts}. {_AGAIN}")
@@ -159,11 +156,8 @@ def items_fault(items: pa.Table) -> str | None:
 
 
 def _check_arrays(folder: Path, arrays: dict[str, NDArray[Any]], items: int) -> None:
-    """Refuse arrays that are not embeddings of so many items.
-
-    Raises:
-        DataError: an array is missing, unknown, or of another type or shape.
-    """
+    """Refuse arrays that are not embeddings of so many items: a `DataError` for an array that is
+    missing, unknown, or of another type or shape."""
     if unknown := sorted(arrays.keys() - _ARRAYS.keys()):
         raise DataError(f"{folder / unknown[0]}.npy: no file of an index. Remove the file")
     if "vectors" not in arrays:

@@ -230,11 +230,7 @@ class Table(Stored):
         return Codes(sizes, np.concatenate(planes), np.concatenate(numbers), quantiser, place)
 
     def check_rows(self) -> None:
-        """Read everything, which finds damaged files.
-
-        Raises:
-            DataError: a file of the table is damaged or missing.
-        """
+        """Read everything: a `DataError` for a file of the table that is damaged or missing."""
         with engine_faults(self.version.place):
             for _ in self._table.search().to_batches():
                 pass
