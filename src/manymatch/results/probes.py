@@ -110,8 +110,6 @@ Keyword = tuple[str, int]
 
 
 class ClusterCaption(OfCaption):
-    """A caption of a class."""
-
     caption: str
 
 

@@ -93,11 +93,9 @@ class Lines:
 
     @property
     def seconds(self) -> float:
-        """The time since the start."""
         return time.monotonic() - self._started
 
     def advance(self) -> None:
-        """Count one item."""
         self.count += 1
         if time.monotonic() - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = time.monotonic()

@@ -78,13 +78,8 @@ class Manifest(Record):
 
 @dataclass(frozen=True)
 class Changes:
-    """The number of items in an index, and how many of them differ from the earlier index.
-
-    Attributes:
-        embedded: embedded by this run.
-        renamed: under a new path with a known content.
-        broken: left out because they cannot be read.
-    """
+    """The number of items in an index, and how many of them differ from the earlier index. Renamed
+    items have a new path and a known content; broken ones cannot be read and are left out."""
 
     items: int
     embedded: int

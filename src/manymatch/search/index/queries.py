@@ -50,7 +50,6 @@ class Queries:
 
 
 def texts(model: Model, given: Sequence[Any]) -> Queries:
-    """Texts as queries."""
     start = time.perf_counter()
     captions = model.parse(given)
     parsed = time.perf_counter()
@@ -63,7 +62,6 @@ def texts(model: Model, given: Sequence[Any]) -> Queries:
 
 
 def pictures(model: Model, given: Sequence[Any]) -> Queries:
-    """Pictures as queries."""
     start = time.perf_counter()
     embeddings = model.encode_images(given, progress=False)
     names = [str(picture) if isinstance(picture, Path) else "a picture" for picture in given]

@@ -193,7 +193,6 @@ async def _explained(served: ServedIndex, item: str, query: str | Image.Image) -
 
 
 def _media_type(request: Request) -> str:
-    """The media type of the body."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
