@@ -88,10 +88,7 @@ def features(
             )
         from manymatch.features.importers.importing import import_features
 
-        published = settings.published[dataset]
-        source, table = Path(published.path), _captions(dataset)
-        regions = published.max_regions
-        import_features(features, published.format, source, table, store, max_regions=regions)
+        import_features(features, settings.published[dataset], _captions(dataset), store)
         return
     from manymatch.features.extract import extract
 

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from manymatch.config import params
 from manymatch.features.image_list import read_columns
 from manymatch.features.importers import open_published
 from manymatch.features.layout import Layout
@@ -168,17 +169,10 @@ def _digest(caption: str) -> int:
     return hash(" ".join(_WORD.findall(caption.lower())))
 
 
-def import_features(
-    name: str, format: str, path: Path, captions: Path, store: Path, max_regions: int | None = None
-) -> None:
-    """Write the published features of all images in the caption table `captions` to `store`.
-
-    Args:
-        name: the name of the features, for the store's attributes.
-        format: a name in `importers.FORMATS`.
-        path: a file or folder in this format.
-        max_regions: the most regions of an image. Without it, a format that does not record this
-            number (`butd_tsv`) is read twice.
+def import_features(name: str, settings: params.Published, captions: Path, store: Path) -> None:
+    """Write the published features of all images in the caption table `captions` to `store`, with
+    the `name` of the features. Without `max_regions` in the settings, a format that does not record
+    this number (`butd_tsv`) is read twice.
 
     Raises:
         ConfigError: the format is unknown.
@@ -187,10 +181,11 @@ def import_features(
             features.
         StorageError: the disk is full.
     """
+    path, format = Path(settings.path), settings.format
     if not path.exists():
         raise SourceError(f"{path}: no such file or folder. Correct the 'path' in params.yaml")
     images = read_image_table(captions)
-    published = open_published(format, path, images, max_regions)
+    published = open_published(format, path, images, settings.max_regions)
     files = " ".join(file.name for file in published.files[:8])
     more = f" and {len(published.files) - 8} more" if len(published.files) > 8 else ""
     attributes = {
