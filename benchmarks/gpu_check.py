@@ -21,7 +21,6 @@ Without a GPU everything runs on the CPU, and what only a GPU has is left out.
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import platform
 import tempfile
@@ -122,7 +121,7 @@ class Report:
 def _machine() -> dict[str, Any]:
     """The versions of everything between Python and the GPU."""
     facts = {"device": hardware(torch.device("cuda" if torch.cuda.is_available() else "cpu"))}
-    facts |= {"torch": torch.__version__, "python": platform.python_version()}
+    facts |= {"torch": str(torch.__version__), "python": platform.python_version()}
     if torch.cuda.is_available():
         facts |= {
             "cuda": str(torch.version.cuda),
@@ -130,7 +129,7 @@ def _machine() -> dict[str, Any]:
             "nccl": ".".join(map(str, torch.cuda.nccl.version())),
             "gpus": str(torch.cuda.device_count()),
         }
-    return json.loads(json.dumps(facts))
+    return facts
 
 
 if __name__ == "__main__":
