@@ -3,10 +3,9 @@
     make gpu-check
     python benchmarks/gpu_check.py dive maxmatch --images 64 --minutes 4
 
-Each check prints a line that begins with PASS or FAIL and ends with what was wanted; a line without
-a limit is for information. A check that breaks is a FAIL, and the next check follows. No check
-begins after `--minutes`; the most important ones come first. All lines, the versions and the
-costliest kernels are written to one JSON file, which can be sent to the authors.
+Each check prints a line with PASS or FAIL and what was wanted; a line without a limit is for
+information. A check that breaks is a FAIL. The most important checks come first, and none begins
+after `--minutes`. All lines, the versions and the costliest kernels are written to one JSON file.
 
 1. For each method at the size of the papers (see `training_step.py`) and for some presets with a
    BERT, a CNN and AdamP (see `gpu_steps.py`): float32, TF32 and bfloat16 against the CPU, waits in

@@ -86,7 +86,9 @@ def _subject_before_verb(tree: Tree, token: int) -> None:
         return
     first = next(t for t in tree.above(noun) if tree.deps[t] != "conj")
     if tree.tags[start] in _FINITE_OR_PAST and tree.deps[first] != "ROOT":
-        _detach(tree, token, noun)
+        if noun in tree.above(token):
+            clause = next((t for t in tree.above(noun) if tree.is_verb(t)), tree.root(noun))
+            tree.attach(token, clause, "conj")
         tree.attach(noun, token, "nsubj")
 
 
@@ -101,13 +103,6 @@ def _subjects_joined(tree: Tree, token: int) -> None:
     joint = tree.words[tree.start(pair[1]) - 1]
     if joint == "and" or (joint == "," and tree.below(pair[1], {"conj"})):
         tree.attach(pair[1], pair[0], "conj")
-
-
-def _detach(tree: Tree, verb: int, noun: int) -> None:
-    """Attach `verb` to the clause of `noun`, if the verb is attached to the noun."""
-    if noun in tree.above(verb):
-        clause = next((t for t in tree.above(noun) if tree.is_verb(t)), tree.root(noun))
-        tree.attach(verb, clause, "conj")
 
 
 def _clothes_do_not_act(tree: Tree, token: int) -> None:

@@ -121,12 +121,9 @@ def _lacks_object(tree: Tree, verb: int) -> bool:
         return False
     if not any(tree.is_animate(noun) for noun in tree.below(verb, {"nsubj"})):
         return False
-    return all(_is_complete(tree, verb, link) for link in links)  # "A toy a dog bites in a park".
-
-
-def _is_complete(tree: Tree, verb: int, link: int) -> bool:
-    own = tree.below(link, {"pobj"})
-    return link > verb and bool(own) and tree.words[own[0]] not in RELATIVES
+    nouns_after = [tree.below(link, {"pobj"}) for link in links if link > verb]
+    complete = [own for own in nouns_after if own and tree.words[own[0]] not in RELATIVES]
+    return len(complete) == len(links)  # "A toy a dog bites in a park".
 
 
 def complements(tree: Tree, preposition: int) -> list[int]:

@@ -27,7 +27,11 @@ def _part_is_in_state(tree: Tree, token: int) -> None:
         return
     if tree.below(token, AUXILIARIES) or tree.words[token] in _OF_PERSONS:
         return
-    if not _is_part(tree, part) or (tree.tags[token] == "VBG" and not _moves(tree, part, token)):
+    if not _is_part(tree, part):
+        return
+    # A part of the body can move itself: a tongue hangs, but a mouth does not sit.
+    moves = tree.lemmas[part] in BODY and tree.words[token] in BODILY
+    if tree.tags[token] == "VBG" and not moves:
         return
     link, verb = tree.heads[part], _verb_after(tree, token)
     owners = [t for t in [*tree.below(token, SUBJECTS), *tree.above(link)] if tree.is_noun(t)]
@@ -139,11 +143,6 @@ def _is_part(tree: Tree, noun: int) -> bool:
     if tree.possessed(noun):
         return tree.is_noun(noun) and not tree.is_animate(noun)
     return tree.lemmas[noun] in BODY and any(tree.words[t] == "the" for t in tree.children[noun])
-
-
-def _moves(tree: Tree, part: int, participle: int) -> bool:
-    """Return whether the part itself can act so: a tongue hangs, but a mouth does not sit."""
-    return tree.lemmas[part] in BODY and tree.words[participle] in BODILY
 
 
 def _verb_after(tree: Tree, participle: int) -> int | None:
