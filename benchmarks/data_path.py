@@ -133,11 +133,7 @@ class Place:
 
 
 def compare_to_copy(
-    name: str,
-    source: Path,
-    target: Path,
-    work: Callable[[], None],
-    options: argparse.Namespace,
+    name: str, source: Path, target: Path, work: Callable[[], None], options: argparse.Namespace
 ) -> None:
     """Print the speeds of `work` and of a plain copy, which take turns."""
     runs: dict[str, list[Run]] = {"copy": [], "work": []}

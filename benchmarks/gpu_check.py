@@ -64,8 +64,7 @@ def main() -> None:
             writer.start()
         for method in options.methods:
             report.add(
-                method,
-                partial(gpu_steps.lines, method, options.images, folder, device, report),
+                method, partial(gpu_steps.lines, method, options.images, folder, device, report)
             )
         if "epochs" in options.parts:
             writer.join()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from manymatch.scene_graphs.clauses import (
-    CLAUSES,
-    SUBJECTS,
-)
+from manymatch.scene_graphs.clauses import CLAUSES, SUBJECTS
 from manymatch.scene_graphs.lexicon import (
     BODILY,
     BODY,

@@ -6,11 +6,7 @@ their verb. These functions find the arguments. Parameters and results are token
 
 from __future__ import annotations
 
-from manymatch.scene_graphs.lexicon import (
-    INTRANSITIVES,
-    MOMENTS,
-    RELATIVES,
-)
+from manymatch.scene_graphs.lexicon import INTRANSITIVES, MOMENTS, RELATIVES
 from manymatch.scene_graphs.tree import Tree
 
 CLAUSES = frozenset({"relcl", "acl"})
