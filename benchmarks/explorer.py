@@ -46,7 +46,7 @@ REQUESTS = {
     "not judged": "unjudged?k=1",
     "not judged, among ten": "unjudged?k=10",
     "hubs": "hubs",
-    "map": "map?method=method-1",
+    "map": "map?method=method-1&export=json",
 }
 
 
