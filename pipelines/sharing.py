@@ -66,10 +66,7 @@ def shared(tell: Callable[[str], None]) -> bool:
 
 
 _network_task: Any = partial(
-    task,
-    cache_policy=NO_CACHE,
-    retries=len(RETRY_DELAYS),
-    retry_delay_seconds=RETRY_DELAYS,
+    task, cache_policy=NO_CACHE, retries=len(RETRY_DELAYS), retry_delay_seconds=RETRY_DELAYS
 )
 """A task that is tried again, since the network may have failed."""
 
