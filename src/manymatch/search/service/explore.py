@@ -168,7 +168,7 @@ def _file(table: pa.Table, kind: lists.Form, name: str) -> Response:
     for place, column in enumerate(table.columns):
         if pa.types.is_string(column.type):  # A spreadsheet would compute a text that is a formula.
             formula = pc.and_not(
-                pc.match_substring_regex(column, r"^[=+\-@\t\r]"),
+                pc.match_substring_regex(column, r"^[=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}\t\r\n]"),
                 pc.match_substring_regex(column, r"^[+-]?\d+(\.\d+)?$"),
             )
             texts = pc.if_else(formula, pc.binary_join_element_wise("'", column, ""), column)
