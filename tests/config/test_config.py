@@ -13,6 +13,9 @@ from manymatch.methods import check_model
 from manymatch.util.errors import ConfigError
 
 PRESET = "method: vsepp\nfeatures: lite0\ntraining:\n  epochs: 3\n"
+ALIASES = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10))
+MERGED = ALIASES.replace("[", "{<<: [").replace("]", "]}")
+"""Nine lines that stand for 9^9 values of `a0`."""
 
 
 def preset_file(folder, text=PRESET):
@@ -51,6 +54,9 @@ def one_line(error):
         (f"{PRESET}method: swamp\n", r"vsepp\.yaml:5: the key 'method' is given twice"),
         (f"{PRESET}  batch: 1\n  epochs: 4\n", r"vsepp\.yaml:6: the key 'epochs' is given twice"),
         ("? [a]\n: {b: 1, b: 2}\n", r"vsepp\.yaml:2: the key 'b' is given twice"),
+        ("model: &a {x: *a}\n", "100,000 values"),
+        (f"a0: &a0 [1]\n{ALIASES}model: {{x: *a9}}\n", "100,000 values"),
+        (f"a0: &a0 {{x: 1}}\n{MERGED}", "100,000 values"),
         ("- a\n", "expected a mapping"),
         ("3\n", "expected a mapping"),
         ("", "expected a mapping"),

@@ -59,6 +59,8 @@ def test_links_in_a_circle_end(raw, folder):
     (folder / "sub" / "again").symlink_to(folder)
     settle_images([folder], raw, only_present=False)
     assert files_of(raw, "a.jpg") == ["images/a.jpg"]
+    (raw / "boxes.h5").symlink_to("boxes.h5")
+    assert image_path(raw, "boxes.h5", read_image_folder(raw)) == raw / "boxes.h5"
 
 
 def test_a_relative_folder_is_recorded_as_absolute(raw, folder, monkeypatch, tmp_path):

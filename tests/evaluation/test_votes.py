@@ -65,6 +65,15 @@ def test_columns_of_the_user_are_kept(tmp_path):
     ]
 
 
+def test_a_link_of_the_user_stays(tmp_path):
+    """Several people may share the file."""
+    path, shared = tmp_path / "x.csv", tmp_path / "shared.csv"
+    shared.write_text("image_id,caption_id\ni1,c0\n")
+    path.symlink_to(shared)
+    record(path, A, True, "ann")
+    assert path.is_symlink() and read_votes(shared) == {"": {B: True}, "ann": {A: True}}
+
+
 def test_people_decide_against_the_table_and_not_about_annotated_pairs():
     ids = ["i0", "i1"], ["c0", "c1", "c2"], torch.tensor([0, 1, 1])
     table = Judgments(torch.tensor([[0, 1]]), False, torch.tensor([[0, 2]]))

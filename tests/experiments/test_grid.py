@@ -129,6 +129,7 @@ FILES = [
     ({**GRID, "seeds": [1, 1]}, {}, "a seed twice"),
     ({"over": {"size": [1, 1]}}, {}, "a value twice"),
     ({"over": {"size": []}}, {}, "over.size"),
+    ({"over": {f"x{n}": [1, 2, 3] for n in range(99)}}, {}, "more than 10,000 points"),
     ({"ovr": {"size": [1]}}, {}, "did you mean 'over'?"),
     ({"experiment": "sketch"}, {}, "did you mean 'sketches'?"),
     ({"over": {"size": [1, 2]}, "set": {"size": 3}}, {}, "'size' is set"),

@@ -48,6 +48,16 @@ FAULTS = {
     "own processor": (edit(PROCESSOR, image_processor_type="Levit"), {}, "image processor"),
     "no mean": (edit(PROCESSOR, image_mean=None), {}, "no 'image_mean'"),
     "a text as mean": (edit(PROCESSOR, image_mean=["a", 1, 2]), {}, "not a number"),
+    "a crop of nothing": (
+        edit(
+            PROCESSOR,
+            image_processor_type="ConvNextImageProcessor",
+            size={"shortest_edge": 32},
+            crop_pct=5e-324,
+        ),
+        {},
+        "infinity",
+    ),
     "oblong": (edit(PROCESSOR, size={"height": 2, "width": 4}), {}, "neither a square"),
     "large": (edit(PROCESSOR, size=10**9), {}, "neither a square"),
     "own shapes": (edit(PROCESSOR, size={"shortest_edge": 32}), {}, "geometry: squash"),

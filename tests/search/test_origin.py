@@ -79,12 +79,18 @@ def test_numbers_without_a_score_are_refused(vsepp: Model) -> None:
     texts = vsepp.encode_texts(TEXTS)
     v = texts.vectors
     shapes = [v * float("nan"), v / 0, v[:0], v[:, :0], v.repeat(1, 5, 1), v.long()]
-    for vectors in [*shapes, v.numpy(), v.tolist()]:
-        other = Embeddings(vectors)
+    odd = [v.to_sparse(), v.to("meta")]
+    some = torch.ones(len(v), 1, dtype=torch.bool)
+    masks: list[Any] = [~some, some.float(), some[0], some.expand(-1, 9), [True]]
+    masked = [Embeddings(v, mask=mask) for mask in masks]
+    faulty: list[Any] = [*shapes, *odd, v.numpy(), v.tolist()]
+    for other in [*map(Embeddings, faulty), *masked]:
         for pair in ((other, texts), (Embeddings(v), other)):
             with pytest.raises(DataError) as raised:
                 vsepp.score(*pair)
             assert str(raised.value).isprintable()
+    with pytest.raises(DataError, match="a score is not finite"):
+        vsepp.score(Embeddings(v * 1e30), Embeddings(v * 1e30))
 
 
 @pytest.mark.parametrize("inference", ["intact", "hypergraph"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from manymatch.util.errors import StorageError, nearest
-from manymatch.util.files import replacing, sha256, write_json, write_through
+from manymatch.util.files import replacing, sha256, write_json, write_text, write_through
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("x"), KeyboardInterrupt()])
@@ -53,6 +53,13 @@ def test_an_interrupt_leaves_the_old_or_the_new_folder_alone(tmp_path, monkeypat
         monkeypatch.setattr(owner, step, interrupted)
     assert [path.name for path in tmp_path.iterdir()] == ["target"]
     assert len(list(target.iterdir())) == 1
+
+
+def test_a_folder_in_the_place_of_a_file_stays(tmp_path):
+    (tmp_path / "x" / "mine").mkdir(parents=True)
+    with pytest.raises(StorageError, match="x: a folder, where a file is expected"):
+        write_text(tmp_path / "x", "text")
+    assert [path.name for path in tmp_path.rglob("*")] == ["x", "mine"]
 
 
 def test_json_has_no_nan_and_one_form(tmp_path):

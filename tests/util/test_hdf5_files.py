@@ -77,3 +77,18 @@ def test_links_are_not_followed(tmp_path):
             open_array(f"{tmp_path / 'file.h5'}:{name}")
     with pytest.raises(DataError, match="a link"):
         read_vectors(tmp_path / "file.h5")
+
+
+def test_groups_inside_each_other_end(tmp_path):
+    path = tmp_path / "file.h5"
+    with h5py.File(path, "w") as file:
+        group = file.create_group("a/b")
+        group["array"] = [[1.0]]
+        group["circle"] = file["a"]
+        file["twin"] = group["array"]
+    assert open_array(str(path)).read().tolist() == [[1.0]]
+    with h5py.File(path, "r+") as file:
+        for _ in range(200):
+            group = (group or file).create_group("c")
+    with pytest.raises(DataError, match="groups inside each other"):
+        open_array(str(path))

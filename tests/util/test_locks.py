@@ -106,7 +106,13 @@ def test_a_folder_that_cannot_hold_the_file_is_one_line(tmp_path, folder):
     assert str(tmp_path / folder) in str(error.value) and "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("path", ["/", "."])
+def test_a_lock_that_cannot_be_made_leaves_no_folder(tmp_path):
+    with pytest.raises(StorageError, match="too long"):
+        locked(lock_path(tmp_path / "a" / "b" / ("c" * 250)), Path("output")).__enter__()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("path", ["/", ".", "a\0b", "\ud800", "a\udcff"])
 def test_a_path_without_a_name_has_no_lock_and_no_temporary_file(path):
     for named in (lock_path, files.partial_path):
         with pytest.raises(StorageError, match="Add a name"):

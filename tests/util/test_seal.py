@@ -157,9 +157,9 @@ def own(**changes):
         (own(version=2), "damaged or no seal"),
         (own(files=[]), "damaged or no seal"),
         (own(files={"a": 5}), "damaged or no seal"),
-        (own(files={"a": {"bytes": "many", "sha256": ""}}), "damaged or no seal"),
         (own(files={"../a": {"bytes": 1, "sha256": ""}}), "the name '../a'"),
         (own(files={"/etc/passwd": {"bytes": 1, "sha256": ""}}), "the name '/etc/passwd'"),
+        (own(files={"\ud800": {"bytes": 1, "sha256": ZEROS}}), "damaged or no seal"),
         (own(files={"none": {"bytes": 1, "sha256": ZEROS}}), "none: no such file"),
         (own(files={"pipe": {"bytes": 0, "sha256": ZEROS}}), "pipe"),
         *(
@@ -167,6 +167,10 @@ def own(**changes):
             for text in ("/etc/passwd", f"../{'0' * 61}", "A" * 64, f"{ZEROS}\n", "a\0b", "")
         ),
         (own(files={"a": {"bytes": 1, "sha256": 5}}), "damaged or no seal"),
+        *(
+            (own(files={"a": {"bytes": size, "sha256": ZEROS}}), r"SEAL\.json.*the size")
+            for size in (1e999, -1, 1.5, True, "1")
+        ),
     ],
 )
 def test_what_is_no_seal_is_one_line_with_the_remedy(tmp_path, content, expected):

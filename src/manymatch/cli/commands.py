@@ -53,6 +53,8 @@ commands = typer.Typer()
 _INTERRUPTED = 130
 """Typer ends an interrupted command with this exit code and prints no message."""
 _EMPTY = re.compile(r"|--[a-z-]+=")
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
+"""What stands for a byte in a name that is not UTF-8."""
 _MANY_OBJECTS = 100_000
 """New objects after which garbage is searched during loading. Nearly all objects that an import
 makes stay, and Python's usual search after 700 takes a fifth of the time of loading."""
@@ -171,6 +173,10 @@ def main() -> None:
         if error.errno is None:
             raise
         _failed(storage_error(error))
+    except UnicodeEncodeError as error:
+        if not _NOT_UTF8.search(error.object):
+            raise
+        _failed(ManyMatchError(f"{error.object}: a name that is not UTF-8. Rename the file"))
     except (MemoryError, RuntimeError) as error:
         what = memory_fault(error)
         if not what:

@@ -17,6 +17,7 @@ from manymatch.cli.project import LAYOUT
 from manymatch.util.errors import ConfigError, ManyMatchError
 from manymatch.util.parts import Part, Parts
 from manymatch.util.progress import say
+from manymatch.util.regular_file import resolved
 
 if TYPE_CHECKING:
     from manymatch.model.answer import Answer
@@ -45,7 +46,10 @@ def _target(source: Path | None, model: str | None, to: str | None, name: str | 
         raise ConfigError("--name: params.yaml gives SOURCE, --model and --to. Leave them out")
     if to and "://" in to:
         return Path.cwd() / to.rstrip("/").rpartition("/")[2]
-    return Path(to).resolve() if to else (LAYOUT.indexes / str(name)).resolve()
+    path = resolved(Path(to) if to else LAYOUT.indexes / str(name))
+    if path.is_symlink():
+        raise ConfigError(f"--to {to}: the links lead in a circle. Choose another folder")
+    return path
 
 
 @commands.command()
@@ -132,7 +136,7 @@ def index(
     if parts.wanted:
         stage.build_part(items, loaded, parts)
     else:
-        times = not target.is_relative_to(LAYOUT.indexes.resolve())  # else an output of DVC
+        times = not target.is_relative_to(resolved(LAYOUT.indexes))  # else an output of DVC
         build = partial(
             stage.build,
             items,
@@ -179,7 +183,7 @@ def _parts(index: Path) -> Path:
     """The folder of the parts of an index, whose path has no links. The parts of a stage's index
     lie with the parts of other stages."""
     data = LAYOUT.root / "data"
-    if index.is_relative_to(data_folder := data.resolve()):
+    if index.is_relative_to(data_folder := resolved(data)):
         return LAYOUT.parts(data / index.relative_to(data_folder))
     return Path(f"{index}.parts")
 

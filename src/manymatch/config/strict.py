@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -20,6 +23,8 @@ from manymatch.util.regular_file import read_regular
 
 Settings = TypeVar("Settings", bound=BaseModel)
 _LARGEST = 2**63 - 1
+_MOST = 100_000
+"""Values in a file of settings."""
 
 
 class Strict(BaseModel):
@@ -142,7 +147,15 @@ class YamlFault(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader that refuses repeated keys, of which YAML's own loader takes the last."""
+    """A loader that refuses repeated keys, of which YAML's own loader takes the last, and a text of
+    a few lines whose aliases stand for a billion values."""
+
+    def get_single_node(self) -> yaml.Node | None:
+        node = super().get_single_node()
+        if node is not None and _count(node, {}) > _MOST:
+            problem = f"more than {_MOST:,} values. Write less, or use fewer aliases"
+            raise yaml.MarkedYAMLError(problem=problem)
+        return node
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
@@ -153,6 +166,20 @@ class _Loader(yaml.SafeLoader):
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
             known.add((key.tag, key.value))
         return node
+
+
+def _count(node: yaml.Node, known: dict[int, float]) -> float:
+    """The number of values in a node, in which an alias counts as what it stands for; infinite if
+    a value contains itself. `known` has the counts of nodes by their `id`."""
+    if id(node) not in known:
+        known[id(node)] = math.inf
+        parts: Iterable[yaml.Node] = ()
+        if isinstance(node, yaml.SequenceNode):
+            parts = node.value
+        elif isinstance(node, yaml.MappingNode):
+            parts = itertools.chain.from_iterable(node.value)
+        known[id(node)] = 1 + sum(_count(part, known) for part in parts)
+    return known[id(node)]
 
 
 def _number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:

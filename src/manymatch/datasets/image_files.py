@@ -20,7 +20,7 @@ from manymatch.util.errors import DataError, SourceError
 from manymatch.util.files import remove, write_json
 from manymatch.util.json_file import read_object
 from manymatch.util.progress import say, track
-from manymatch.util.regular_file import HIDDEN, files_below
+from manymatch.util.regular_file import HIDDEN, files_below, resolved
 
 IMAGES = "images"
 _RECORD = "images.json"
@@ -62,8 +62,8 @@ def image_path(raw: Path, file: str, images: ImageFolder) -> Path:
         raise DataError(f"{file!r}: lies outside {raw}. Image files must be inside this folder")
     if images.folder is not None and name.parts[0] == IMAGES:
         return Path(images.folder, *name.parts[1:])
-    path = (raw / name).resolve()
-    if not path.is_relative_to(raw.resolve()):
+    path = resolved(raw / name)
+    if not path.is_relative_to(resolved(raw)):
         raise DataError(f"{raw / name}: a link out of {raw}. Copy the file into the folder")
     return path
 
@@ -158,7 +158,7 @@ def settle_images(images: Iterable[Path] | None, raw: Path, only_present: bool) 
     if sources is None:
         ImageFolder(absent=True, only_present=only_present).write(raw)
     elif len(sources) == 1 and sources[0].is_dir():
-        folder = sources[0].resolve()
+        folder = resolved(sources[0])
         if next(image_files(folder), None) is None:
             raise _no_images(folder)
         say(f"{folder}: the images are used in place, without a copy")

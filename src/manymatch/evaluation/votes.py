@@ -8,6 +8,7 @@ at once.
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import combinations
@@ -15,9 +16,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from manymatch.util import files
 from manymatch.util.csv_table import read_csv
 from manymatch.util.errors import DataError, first_line
+from manymatch.util.files import write_through
 from manymatch.util.locks import lock_path, locked
 
 COLUMNS = ("image_id", "caption_id", "relevant", "annotator", "time")
@@ -92,13 +93,11 @@ def record(path: Path, pair: Pair, relevant: bool | None, annotator: str) -> Vot
         new = dict(zip(COLUMNS, (*pair, answer, annotator, now), strict=True))
         rows[*pair, annotator] = {**rows.get((*pair, annotator), {}), **new}
         names = dict.fromkeys(name for row in (new, *rows.values()) for name in row)
-        with (
-            files.replacing(path) as partial,
-            partial.open("w", encoding="utf-8", newline="") as stream,
-        ):
-            writer = csv.DictWriter(stream, names, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows.values())
+        text = io.StringIO()
+        writer = csv.DictWriter(text, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows.values())
+        write_through(path, text.getvalue())
     return _votes(rows)
 
 

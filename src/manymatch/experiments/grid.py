@@ -6,6 +6,7 @@ file or options -> plan -> points -> the experiment of one kind, which `engine.p
 from __future__ import annotations
 
 import itertools
+import math
 import pkgutil
 from collections import Counter
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from manymatch.config.names import checked_name
 from manymatch.config.strict import Strict, read_yaml, validate, yaml_value
 from manymatch.results.experiments import value_text
 from manymatch.util.errors import ConfigError, nearest
+from manymatch.util.regular_file import resolved
 
 if TYPE_CHECKING:
     from manymatch.experiments.engine import Experiment
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 Settings = dict[str, Any]
 """Values of settings by key."""
 
+_MOST_POINTS = 10_000
 PRESET = "preset"
 """The setting whose value is the name of a preset."""
 
@@ -59,6 +62,8 @@ class Plan(Strict):
 
     @model_validator(mode="after")
     def _check_points(self) -> Self:
+        if math.prod(map(len, self.over.values())) > _MOST_POINTS:
+            raise ValueError(f"'over': more than {_MOST_POINTS:,} points. Vary fewer settings")
         try:
             values = [(key, value_text(value)) for key in self.over for value in self.over[key]]
         except TypeError:
@@ -191,7 +196,7 @@ def experiment_of_file(
     if options.seeds:
         changes["seeds"] = yaml_value(f"[{options.seeds}]", f"--seeds {options.seeds}")
     plan = validate(experiment_type.plan_type, {**stated, **changes}, str(path))
-    changed = bool(options.settings) or path.resolve() != layout.experiment(path.stem).resolve()
+    changed = bool(options.settings) or resolved(path) != resolved(layout.experiment(path.stem))
     plan = plan.resolved(str(path), changed)
     name = checked_name(path.stem.removeprefix(f"{kind}-"), str(path))
     return experiment_type(name, plan, layout, options)

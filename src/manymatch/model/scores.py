@@ -26,16 +26,22 @@ def score_all_pairs(
     """The scores `(n_images, n_texts)`, computed in blocks.
 
     Scores are float64 if both sides are float64, and float32 otherwise.
+
+    Raises:
+        DataError: a score is not finite, because arrays from elsewhere have too large numbers.
     """
     if {images.vectors.dtype, texts.vectors.dtype} != {torch.float64}:
         images, texts = images.float(), texts.float()
     text_runs = runs(len(texts), CAPTIONS_PER_BLOCK)
-    return torch.cat(
+    scores = torch.cat(
         [
             torch.cat([block(images.rows(i), texts.rows(j)) for j in text_runs], 1)
             for i in runs(len(images), IMAGES_PER_BLOCK)
         ]
     )
+    if not bool(scores.isfinite().all()):
+        raise DataError("a score is not finite: the numbers of the embeddings are too large")
+    return scores
 
 
 def check_origin(embeddings: Embeddings, model: str, side: Side | None = None) -> None:
@@ -92,6 +98,8 @@ def _check_numbers(name: str, embeddings: Embeddings) -> None:
     if vectors.ndim != 3 or not vectors.is_floating_point():
         shape = tuple(vectors.shape)
         raise DataError(f"{name}: vectors {shape} {vectors.dtype}, but expected float (n, K, D)")
+    if vectors.layout is not torch.strided or vectors.is_meta:
+        raise DataError(f"{name}: vectors without numbers in memory. Give a dense tensor")
     if not vectors.numel():
         raise DataError(f"{name}: vectors {tuple(vectors.shape)} are empty")
     parts: dict[str, Any] = embeddings.parts()
@@ -101,6 +109,14 @@ def _check_numbers(name: str, embeddings: Embeddings) -> None:
         tensors = isinstance(part, Tensor) and isinstance(rows, Tensor)
         if not tensors or part.shape[:1] != rows.shape[:1] or rows.ndim not in (1, 3):
             raise DataError(f"{name}: {key}: expected a tensor with as many rows as {of}")
+    mask: Any = parts.get("mask")
+    if mask is not None and not (
+        mask.dtype == torch.bool and mask.shape == vectors.shape[:2] and bool(mask.any(1).all())
+    ):
+        raise DataError(
+            f"{name}: mask: expected bool {tuple(vectors.shape[:2])} with a True for each item, "
+            f"but found {mask.dtype} {tuple(mask.shape)}"
+        )
     for part in embeddings.scored_parts().values():
         if part.is_floating_point():
             check_finite(part, [f"{name} {number}" for number in range(len(part))])

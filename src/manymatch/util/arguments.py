@@ -24,7 +24,9 @@ _KINDS = {
     "None": "None",
     "Tensor": "a tensor",
     "Model": "a model",
+    "Image.Image": "a picture",
     "tuple[int, int]": "two whole numbers",
+    "tuple[str, str]": "two texts",
     "tuple[Tensor, Tensor]": "two tensors",
 }
 """The annotations that are compared, and their meaning."""
@@ -180,7 +182,7 @@ def _is(value: object, kind: str) -> bool:
     names = {base.__name__ for base in type(value).__mro__}
     if kind in ("int", "float") and "bool" not in names:
         return isinstance(value, Integral if kind == "int" else Real)
-    return kind in names
+    return kind.rpartition(".")[2] in names
 
 
 def _shown(value: object) -> str:

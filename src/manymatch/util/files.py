@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from manymatch.util.errors import StorageError
-from manymatch.util.regular_file import open_regular
+from manymatch.util.regular_file import open_regular, resolved
 
 _FULL = "no space left while writing. Free some space and run the command again"
 _DAMAGED = "the disk reports an error. Check the disk, and the connection to a network disk"
@@ -65,9 +65,14 @@ def beside(path: Path, ending: str) -> Path:
     """The path with `ending` behind its name.
 
     Raises:
-        StorageError: the path has no name, as "/" and "." have none.
+        StorageError: the path has no name, as "/" and "." have none, or a name that libraries do
+            not take.
     """
-    if not path.name:
+    try:
+        usable = bool(path.name.encode()) and "\0" not in str(path)
+    except UnicodeEncodeError:  # not UTF-8
+        usable = False
+    if not usable:
         raise StorageError(f"'{path}': not the name of a file or folder. Add a name")
     return path.with_name(path.name + ending)
 
@@ -99,7 +104,8 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 def move_into_place(partial: Path, target: Path) -> None:
-    """Rename a finished file or folder to `target`, which is replaced.
+    """Rename a finished file or folder to `target`, which is replaced. A file replaces no folder,
+    which may be the user's.
 
     A file or an earlier folder is at `target` at any moment: Linux exchanges two folders in one
     step. On a file system that cannot do this, a kill may leave the earlier folder beside `target`.
@@ -108,6 +114,8 @@ def move_into_place(partial: Path, target: Path) -> None:
     remove(old)
     try:
         if target.is_dir() and not target.is_symlink():
+            if not partial.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
             # A folder cannot be renamed to a folder that contains files.
             if _exchange(partial, target):
                 remove(partial)
@@ -170,7 +178,7 @@ def write_text(target: Path, text: str) -> None:
 
 def write_through(target: Path, text: str) -> None:
     """Write a file of the user as `write_text` does. A link stays: the file it leads to changes."""
-    write_text(target.resolve() if target.is_symlink() else target, text)
+    write_text(resolved(target) if target.is_symlink() else target, text)
 
 
 def write_json(target: Path, value: Any) -> None:

@@ -14,7 +14,7 @@ import platform
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from io import FileIO
 from os.path import samestat
@@ -71,6 +71,7 @@ def locked(path: Path, what: Path, work: str = "") -> Iterator[bool]:
         path.write_text(json.dumps(note), encoding="utf-8")
     except OSError as error:
         lock.release()
+        _remove_empty(made)
         raise storage_error(error, path) from error
     try:
         yield bool(work) and before.get("finished") == work
@@ -81,9 +82,14 @@ def locked(path: Path, what: Path, work: str = "") -> Iterator[bool]:
         with contextlib.suppress(OSError):
             path.unlink()
         lock.release()
-        with contextlib.suppress(OSError):  # of a folder that holds something
-            for folder in made:
-                folder.rmdir()
+        _remove_empty(made)
+
+
+def _remove_empty(folders: Sequence[Path]) -> None:
+    """Remove folders up to the first that holds something."""
+    with contextlib.suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
 
 
 def _acquire(lock: FileLock, path: Path, what: Path) -> _Note:

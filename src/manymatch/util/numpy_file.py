@@ -19,7 +19,8 @@ from manymatch.util.errors import DataError, first_line
 from manymatch.util.regular_file import open_regular, regular_path
 
 _HEADERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
-_MOST_BYTES = 2**50
+_MOST_BYTES, _MOST_DIMENSIONS = 2**50, 32
+"""Of an array. NumPy 1 has no more dimensions."""
 FAULTS = (OSError, ValueError, EOFError, SyntaxError, OverflowError, MemoryError)
 """What NumPy raises for damaged files, besides `ZIP_FAULTS`."""
 ZIP_FAULTS = (
@@ -48,7 +49,9 @@ def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]
         shape, columns_first, dtype = _HEADERS[version](stream)
     except Exception as error:  # the parser of Python raises almost anything
         raise ValueError(first_line(error)) from None
-    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize > _MOST_BYTES:
+    if len(shape) > _MOST_DIMENSIONS or min(shape, default=0) < 0:
+        raise ValueError("an impossible shape")
+    if math.prod(shape) * dtype.itemsize > _MOST_BYTES:
         raise ValueError("an impossible shape")
     return shape, columns_first, dtype
 

@@ -99,6 +99,17 @@ def files_below(
         yield from (Path(parent, name) for name in wanted)
 
 
+def resolved(path: Path, strict: bool = False) -> Path:
+    """`path` without links. Links in a circle stay, and then nothing can be opened there.
+
+    `Path.resolve` raises a `RuntimeError` for such links before Python 3.13.
+
+    Raises:
+        OSError: `strict`, and there is no such file, or links lead in a circle.
+    """
+    return Path(os.path.realpath(path, strict=strict))
+
+
 def open_regular(path: Path, buffering: int = -1) -> BinaryIO:
     """Open a regular file, or a link to one, for reading.
 

@@ -215,7 +215,7 @@ def _read(path: Path, remedy: str, seal_file: Path, state: State) -> Seal:
         stored = {_checked_name(name): facts for name, facts in content["files"].items()}
         return Seal(
             path,
-            {name: int(facts["bytes"]) for name, facts in stored.items()},
+            {name: _checked_size(facts["bytes"]) for name, facts in stored.items()},
             {name: _checked_hash(facts["sha256"]) for name, facts in stored.items()},
             remedy,
         )
@@ -227,9 +227,17 @@ def _read(path: Path, remedy: str, seal_file: Path, state: State) -> Seal:
 
 def _checked_name(name: str) -> str:
     parts = PurePosixPath(name).parts
+    name.encode()  # half a character is a `ValueError`
     if not parts or ".." in parts or name.startswith("/") or "\0" in name:
         raise ValueError(f"the name {name[:60]!a}")
     return name
+
+
+def _checked_size(size: int) -> int:
+    """JSON has numbers such as 1e999 and true in the place of whole numbers."""
+    if type(size) is not int or size < 0:
+        raise ValueError(f"the size {size!r:.70}")
+    return size
 
 
 def _checked_hash(sha256: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,7 +36,14 @@ from own_damage import (
 from own_forms import Birds, coco, webdataset
 from PIL import Image
 
+from manymatch.datasets.own.record import texts
 from manymatch.util.errors import ManyMatchError
+
+
+def test_a_list_that_is_written_as_text_warns_of_nothing():
+    with warnings.catch_warnings(action="error"):
+        assert texts(r"['a \d dog', 'a bird']") == [r"a \d dog", "a bird"]
+
 
 BIG = b"a bird " * 750_000
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'

@@ -114,6 +114,8 @@ def test_an_index_of_the_settings_is_made_by_its_name(
     assert not Path("made").exists()
     assert "did you mean 'mine'" in fails("index --name mime", monkeypatch, capfd)
     assert "params.yaml gives SOURCE" in fails("index pics --name mine", monkeypatch, capfd)
+    Path("circle").symlink_to("circle")
+    assert "circle" in fails("index x.txt --model a --to circle", monkeypatch, capfd)
 
 
 def test_a_page_without_a_temporary_folder_is_refused_before_the_search(

@@ -121,6 +121,16 @@ def test_a_filter_that_takes_too_long_ends(monkeypatch: pytest.MonkeyPatch) -> N
         Filters(many).included(" or ".join(["row < 0"] * 90))
 
 
+def test_a_column_that_takes_long_to_read_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound is of filters. Else filters after the first would read nothing, and do anything."""
+    monkeypatch.setattr(filters, "_SECONDS", 0.01)
+    many = pa.table({"row": range(50_000), "mtime_ns": [0] * 50_000, "size": range(50_000)})
+    select = Filters(many)
+    assert select.included("size = 5").nonzero()[0].tolist() == [5]
+    with pytest.raises(DataError, match="SELECT"):
+        select.included("size in (select 1)")
+
+
 def test_a_table_may_bring_a_date_and_the_first_of_two_names_counts() -> None:
     items = pa.table({"row": [0, 1], "mtime_ns": [0, 0], "Date": [1, 2], "DATE": [3, 4]})
     assert Filters(items).included("date = 2").tolist() == [False, True]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -18,7 +20,7 @@ from starlette.testclient import TestClient
 import manymatch
 from manymatch.search.service.app import application
 from manymatch.search.service.served_index import ServedIndex
-from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.errors import ConfigError, DataError, ManyMatchError
 
 from .conftest import serving
 
@@ -70,6 +72,55 @@ def test_a_refusal_and_a_missing_service_are_one_line(address: str, tmp_path: Pa
     for url in ("http://127.0.0.1:1", "127.0.0.1", "http://[", "odd://x"):
         with pytest.raises(ConfigError, match=re.escape(url)):
             manymatch.Client(url).health()
+    for host in ("a" * 300, "xn--"):
+        with pytest.raises(ManyMatchError, match=host[:9]):
+            manymatch.Client(f"http://{host}").health()
+
+
+def test_every_picture_and_no_other_file_is_a_query(
+    address: str, tmp_path: Path, pictures: list[Path]
+) -> None:
+    client, picture = manymatch.Client(address), Image.open(pictures[1])
+    best = client.search(picture, 1).results[0].id
+    for mode in ("CMYK", "YCbCr", "HSV", "RGBA", "P"):
+        assert client.search(picture.convert(mode), 1).results[0].id == best
+    os.mkfifo(tmp_path / "pipe")
+    closed = Image.new("RGB", (9, 9))
+    closed.close()
+    for query in (tmp_path / "pipe", tmp_path, Image.new("RGB", (0, 9)), closed):
+        with pytest.raises(DataError):
+            client.search(query)
+
+
+def test_an_argument_of_another_kind_is_one_line(address: str) -> None:
+    client = manymatch.Client(address)
+    asks: list[Callable[[], object]] = [
+        *(partial(client.search, query) for query in (None, 5, b"x")),  # type: ignore[arg-type]
+        *(partial(client.item, id) for id in (None, 5)),  # type: ignore[arg-type]
+        partial(client.search, "dogs", "3"),  # type: ignore[arg-type]
+        partial(client.search, "dogs", least="1"),  # type: ignore[arg-type]
+        *(partial(manymatch.Client, address, timeout=time) for time in (-1, 0, float("nan"), 1e9)),
+        partial(manymatch.Client, address, auth=("me", 5)),  # type: ignore[arg-type]
+        partial(manymatch.Client, "http://\ud800"),
+    ]
+    for ask in asks:
+        with pytest.raises(ConfigError):
+            ask()
+    for half in (lambda: client.search("\ud800"), lambda: client.item("\ud800")):
+        with pytest.raises(DataError):
+            half()
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_an_answer_that_is_nested_very_deeply_is_one_line(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = httpx.MockTransport(lambda _: httpx.Response(status, content=b"[" * 100_000))
+    client = manymatch.Client("http://x")
+    monkeypatch.setattr(client, "_http", httpx.Client(base_url="http://x", transport=answers))
+    for ask in (lambda: client.item("a"), client.health):
+        with pytest.raises(DataError, match="service of ManyMatch"):
+            ask()
 
 
 def test_a_container_runs_what_is_there(root: Path, address: str) -> None:

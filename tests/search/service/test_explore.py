@@ -139,12 +139,13 @@ def test_pages_and_files_hold_all_rows(explored: TestClient) -> None:
 
 def test_no_cell_of_a_csv_file_is_a_formula(layout: Layout) -> None:
     explorer = Explorer(layout, DATASET)
-    texts = ["=1+1", "+2 dogs", "-a", "@x", "\tx", "-5", "+1.5", "a=b", *TEXTS[8:]]
+    signs = ["=1+1", "+2 dogs", "-a", "@x", "\tx", "\uff1d1+1", "\n=1"]
+    texts = [*signs, "-5", "+1.5", "a=b", *TEXTS[10:]]
     explorer.texts["t2i"] = pa.array(texts)
     client = TestClient(application([], explorer=explorer), ADDRESS)
     answer = client.get("/explore/queries?export=csv")
     cells = [row["text"] for row in csv.DictReader(io.StringIO(answer.text))]
-    assert cells == ["'" + text for text in texts[:5]] + texts[5:]
+    assert cells == ["'" + text for text in signs] + texts[len(signs) :]
     answer = client.get("/explore/unjudged?k=6&export=csv")
     shown = {row["text"] for row in csv.DictReader(io.StringIO(answer.text))}
     assert "'=1+1" in shown and shown <= {*cells}

@@ -104,6 +104,21 @@ def test_a_client_that_hangs_up_does_no_harm(port: int) -> None:
     assert {status for _, status in SEEN} <= {200, 400}
 
 
+def test_a_page_of_another_site_follows_links_alone(app: Guard) -> None:
+    client, asked = TestClient(app, ADDRESS), {"sec-fetch-site": "cross-site"}
+    assert client.post("/body", content=b"x", headers=asked).status_code == 403
+    assert client.get("/none", headers=asked | {"sec-fetch-mode": "no-cors"}).status_code == 403
+    assert client.get("/none", headers=asked | {"sec-fetch-mode": "navigate"}).status_code == 404
+    for site in ("same-origin", "same-site", "none"):
+        assert client.post("/body", content=b"x", headers={"sec-fetch-site": site}).json() == 1
+
+
+def test_an_address_of_very_many_parameters_holds_nobody_up(app: Guard) -> None:
+    client = TestClient(app, ADDRESS)
+    assert client.get("/none?" + "&".join(f"x{n}=1" for n in range(2_000))).status_code == 400
+    assert client.get("/none?" + "&".join(f"x{n}=1" for n in range(1_000))).status_code == 404
+
+
 def test_a_client_waits_after_too_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(guard.time, "monotonic", lambda: now)

@@ -27,6 +27,7 @@ from manymatch.datasets.own.record import summary
 from manymatch.util.files import write_text
 from manymatch.util.parquet_file import metadata_of, read_table
 from manymatch.util.progress import say
+from manymatch.util.regular_file import resolved
 
 TABLE = "captions.parquet"
 CONTENT = "content.txt"
@@ -56,7 +57,7 @@ class Own(Dataset):
             final = raw.with_name(raw.name.removesuffix(".partial"))
             say(summary(collection.left_out, final / LEFT_OUT))
         if collection.keeps_pictures:
-            ImageFolder(folder=str(collection.form.folder.resolve())).write(raw)
+            ImageFolder(folder=str(resolved(collection.form.folder))).write(raw)
         # The stages that read the pictures run again if a picture changes in its place.
         write_text(raw / CONTENT, collection.content())
         metadata = {NEAR_DUPLICATES: json.dumps(collection.near_duplicates)}

@@ -24,7 +24,7 @@ from scipy.sparse.csgraph import connected_components
 from manymatch.datasets.image_files import image_files
 from manymatch.datasets.own.record import Unusable
 from manymatch.util.images import read_small
-from manymatch.util.regular_file import PICTURES, UNREADABLE, conversion
+from manymatch.util.regular_file import PICTURES, UNREADABLE, conversion, resolved
 
 
 def composed(text: str) -> str:
@@ -51,7 +51,7 @@ class PictureFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         # A name in a table may be absolute, and the folder may be given by a link.
-        self._roots = (Path.cwd() / os.path.normpath(folder), folder.resolve())
+        self._roots = (Path.cwd() / os.path.normpath(folder), resolved(folder))
         paths = image_files(folder, (*PICTURES, *UNREADABLE))
         self._names = [path.relative_to(folder).as_posix() for path in paths]
         self._files: dict[Callable[[str], str], defaultdict[str, list[str]]] = {}

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -193,7 +194,9 @@ def texts(cell: Any, depth: int = 0) -> list[str]:
     if text.startswith(_OPENINGS) and text.rstrip().endswith(("]", ")")):
         for read in (json.loads, _flat_list, ast.literal_eval):
             try:
-                return texts(read(text), depth + 1)
+                with warnings.catch_warnings(action="ignore"):  # about signs such as \d
+                    value = read(text)
+                return texts(value, depth + 1)
             except (ValueError, SyntaxError, RecursionError, MemoryError):
                 continue
     return list(filter(str.strip, _LINE_ENDS.split(text)))

@@ -146,13 +146,7 @@ def _safetensors(path: Path, key: str | None) -> Array:
 
 
 def _hdf5(path: Path, key: str | None) -> Array:
-    datasets: dict[str, Any] = {}
-
-    def collect(name: str, item: Any) -> None:
-        if hasattr(item, "shape"):
-            datasets[name] = item
-
-    hdf5_file.open_hdf5(path).visititems(collect)
+    datasets = hdf5_file.datasets(hdf5_file.open_hdf5(path), str(path))
     name = _array_name(path, key, datasets)
     data, where = datasets[name], f"{path}:{name}"
     _check_kind(where, data.dtype)

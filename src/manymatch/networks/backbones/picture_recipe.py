@@ -186,7 +186,7 @@ def read_processor(folder: Path, read: Callable[[dict[str, Any]], AnyRecipe]) ->
         if not isinstance(content, dict):
             raise ValueError("no image processor")
         return read(content)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         fault = f"no '{error.args[0]}'" if isinstance(error, KeyError) else str(error)
         raise ConfigError(f"{path}: {fault}. Name another model, or correct the file") from None
 

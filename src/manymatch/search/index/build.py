@@ -46,6 +46,7 @@ from manymatch.util.errors import CheckpointError, DataError, StorageError
 from manymatch.util.files import beside, replacing, write_json
 from manymatch.util.parts import Parts, identity_of
 from manymatch.util.progress import say, track
+from manymatch.util.regular_file import resolved
 from manymatch.util.seal import sealed
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def _earlier(
         return None, None
     if not (target / NAME).is_file():
         raise StorageError(f"{target}: exists and is not an index. Choose another folder")
-    if source.path.resolve().is_relative_to(target.resolve()):
+    if resolved(source.path).is_relative_to(resolved(target)):
         raise StorageError(
             f"{target}: the folder contains the source. Choose another folder for the index"
         )

@@ -127,7 +127,7 @@ def array_of(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
     shape = [len(column)]
     while pa.types.is_list(column.type) or pa.types.is_fixed_size_list(column.type):
         inner = column.flatten()
-        if len(inner) % len(column):
+        if not len(column) or len(inner) % len(column):
             raise ValueError("lists of different sizes in one column")
         shape.append(len(inner) // len(column))
         column = inner

@@ -110,11 +110,15 @@ class Filters:
         table.execute(f"CREATE TABLE items ({columns})")
         for limit, most in _LIMITS.items():
             table.setlimit(limit, most)
+        self._guard(table)
+        return table
+
+    def _guard(self, table: sqlite3.Connection) -> None:
+        """Bound what filters do in the table, and for how long."""
         table.set_progress_handler(
             lambda: time.thread_time() - self._began > _SECONDS, _STEPS_BETWEEN_LOOKS
         )
         table.set_authorizer(self._authorised)
-        return table
 
     @cached_property
     def _types(self) -> dict[str, pa.DataType]:
@@ -127,17 +131,20 @@ class Filters:
     def _fill(self, names: set[str]) -> None:
         names = names & self._types.keys()
         columns = [_cells(self._column(name)).to_pylist() for name in names]
-        self._table.set_authorizer(None)
-        self._table.execute("DELETE FROM items")
         into = ", ".join(map(_quoted, names))
         marks = ", ".join("?" * len(columns))
-        self._table.execute("BEGIN")
-        self._table.executemany(
-            f"INSERT INTO items ({into}) VALUES ({marks})", zip(*columns, strict=True)
-        )
-        self._table.execute("COMMIT")
-        self._table.set_authorizer(self._authorised)
-        self._filled = names
+        self._table.set_authorizer(None)
+        self._table.set_progress_handler(None, 0)  # filling may take longer than a filter
+        try:
+            with self._table:  # all or nothing
+                self._table.execute("BEGIN")
+                self._table.execute("DELETE FROM items")
+                self._table.executemany(
+                    f"INSERT INTO items ({into}) VALUES ({marks})", zip(*columns, strict=True)
+                )
+            self._filled = names
+        finally:
+            self._guard(self._table)
 
     def _column(self, name: str) -> pa.ChunkedArray:
         if name in self._items.column_names:

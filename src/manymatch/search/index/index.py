@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -222,7 +222,7 @@ class Index:
     ) -> list[Answer]:
         if not isinstance(k, Integral) or k < 1:
             raise ConfigError(f"k = {k!r}: ask for a number of results, at least 1.")
-        if least is not None and not (isinstance(least, Real) and math.isfinite(least)):
+        if least is not None and not (isinstance(least, Real) and abs(least) <= sys.float_info.max):
             raise ConfigError(f"least = {least!r}: the least score must be a finite number.")
         scanner = self._loaded[1][query.side]
         start = time.perf_counter()

@@ -23,6 +23,7 @@ from manymatch.util.regular_file import (
     files_below,
     read_regular,
     regular_path,
+    resolved,
 )
 from manymatch.util.text_lines import numbered_lines
 
@@ -141,7 +142,7 @@ class PictureFolder(Source):
         """
         try:
             path.encode()
-            file = (self.path / path).resolve(strict=True)
+            file = resolved(self.path / path, strict=True)
         except FileNotFoundError:
             raise DataError(f"{self.path / path}: no such file") from None
         except OSError as error:
@@ -150,7 +151,7 @@ class PictureFolder(Source):
             raise DataError(f"{self.path / path}: the name is not valid UTF-8") from None
         if path.lower().endswith(UNREADABLE):
             raise DataError(f"{self.path / path}: not a format that is read. {conversion(path)}")
-        if not file.is_relative_to(self.path.resolve()) or not path.lower().endswith(PICTURES):
+        if not file.is_relative_to(resolved(self.path)) or not path.lower().endswith(PICTURES):
             raise DataError(f"{self.path / path}: not a picture in the folder {self.path}")
         return file
 

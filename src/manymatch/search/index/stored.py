@@ -6,7 +6,7 @@ The index itself, and the finished parts of an unfinished index, are such folder
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -72,7 +72,7 @@ class Stored:
         """
         items = read_items(folder)
         arrays = {file.stem: load_array(file, mapped=True) for file in sorted(folder.glob("*.npy"))}
-        _check_arrays(folder, arrays, len(items))
+        check_arrays(arrays, len(items), lambda name: f"{folder / name}.npy")
         return cls(folder, items, arrays)
 
     def __len__(self) -> int:
@@ -155,13 +155,18 @@ def items_fault(items: pa.Table) -> str | None:
     return None
 
 
-def _check_arrays(folder: Path, arrays: dict[str, NDArray[Any]], items: int) -> None:
-    """Refuse arrays that are not embeddings of so many items: a `DataError` for an array that is
-    missing, unknown, or of another type or shape."""
+def check_arrays(
+    arrays: Mapping[str, NDArray[Any]], items: int, place: Callable[[str], str]
+) -> None:
+    """Refuse arrays that are not embeddings of so many items. `place` says where an array is.
+
+    Raises:
+        DataError: an array is missing, unknown, or of another type or shape.
+    """
     if unknown := sorted(arrays.keys() - _ARRAYS.keys()):
-        raise DataError(f"{folder / unknown[0]}.npy: no file of an index. Remove the file")
+        raise DataError(f"{place(unknown[0])}: no file of an index. Remove the file")
     if "vectors" not in arrays:
-        raise DataError(f"{folder / 'vectors.npy'}: no such file. {_AGAIN}")
+        raise DataError(f"{place('vectors')}: no such file. {_AGAIN}")
     sizes = {"n": items}
     for name, (dtype, letters) in _ARRAYS.items():
         if (array := arrays.get(name)) is None:
@@ -172,14 +177,14 @@ def _check_arrays(folder: Path, arrays: dict[str, NDArray[Any]], items: int) -> 
         if array.dtype != dtype or not found or found != {key: expected[key] for key in found}:
             known = ", ".join(str(sizes.get(letter, letter)) for letter in letters)
             raise DataError(
-                f"{folder / name}.npy: {array.dtype} {array.shape} instead of {np.dtype(dtype)} "
+                f"{place(name)}: {array.dtype} {array.shape} instead of {np.dtype(dtype)} "
                 f"({known}). {_AGAIN}"
             )
         if not array.flags.c_contiguous:
-            raise DataError(f"{folder / name}.npy: columns first, not rows first. {_AGAIN}")
+            raise DataError(f"{place(name)}: columns first, but expected rows first. {_AGAIN}")
         sizes = expected
     if 0 in sizes.values():
-        raise DataError(f"{folder}: an index without items or numbers. {_AGAIN}")
+        raise DataError(f"{place('vectors')}: an index without items or numbers. {_AGAIN}")
 
 
 Row = tuple[Stored, int]

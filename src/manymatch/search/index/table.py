@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 
 from manymatch.search.index.database import Version, array_of, current, engine_faults
 from manymatch.search.index.manifest import KEY, REMEDY, Manifest, is_table, seal_of
-from manymatch.search.index.stored import OWN, Stored, embeddings_of, items_fault
-from manymatch.util.errors import DataError, content_of
+from manymatch.search.index.stored import OWN, Stored, check_arrays, embeddings_of, items_fault
+from manymatch.util.errors import DataError, content_of, first_line
+from manymatch.util.numpy_file import FAULTS, ZIP_FAULTS
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from manymatch.model.answer import Side
     from manymatch.model.model import Model
     from manymatch.search.scan.codes import Codes
+    from manymatch.search.scan.quantiser import Quantiser
     from manymatch.search.scan.scanner import Scanner
     from manymatch.util.seal import Seal
 
@@ -44,6 +46,8 @@ _CANDIDATES, _TIMES = 512, 8
 """The fewest candidates of a query, and candidates for each result that is asked for."""
 _PROBES = 64
 """Parts of an index of vectors that a query reads: all of them up to about 250,000 items."""
+_MOST_BYTES = 2**28
+"""The bytes of the quantiser's arrays in the metadata of a table."""
 _ALL = 8_192
 """Up to so many items that a filter selects, all are scored."""
 
@@ -115,7 +119,7 @@ class Table(Stored):
             if missing := {*OWN, "vectors", "rank"} - {"row", *table.schema.names}:
                 raise DataError(f"{place}: no column '{min(missing)}' in the table. {REMEDY}")
             rows = table.search().select([*names, "rank"]).with_row_id(True).to_arrow()
-            ranks = rows["rank"].to_numpy()
+            ranks = _ranks(rows["rank"])
             order = np.argsort(ranks, kind="stable")
             rows = rows.take(order)
             items = rows.select(names).add_column(0, "row", pa.array(np.arange(len(rows))))
@@ -156,6 +160,8 @@ class Table(Stored):
             order = np.argsort(own)
             places = order[np.searchsorted(own, wanted, sorter=order)]
             arrays = {name: array_of(found[name])[places] for name in names}
+        place = self.version.place
+        check_arrays(arrays, len(rows), lambda name: f"{place}: column '{name}'")
         return embeddings_of(arrays)
 
     def scanner(self, model: Model, side: Side, beta: float | None) -> Scanner:
@@ -191,23 +197,36 @@ class Table(Stored):
         return (rows if included is None else rows[included[rows]]), False
 
     @cached_property
-    def quantiser_arrays(self) -> dict[str, NDArray[np.float64]]:
-        """The arrays of the quantiser of the codes."""
+    def quantiser(self) -> tuple[int, Quantiser]:
+        """The vectors of an item in the codes, 0 without codes; and what made the codes.
+
+        Raises:
+            DataError: the metadata of the table is damaged.
+        """
+        from manymatch.search.scan.codes import ARRAYS, checked_array
+        from manymatch.search.scan.quantiser import Quantiser
+
+        place = f"{self.version.place}: the metadata of the table"
         packed = (self.schema.metadata or {}).get(KEY.encode(), b"")
-        with engine_faults(self.version.place):
-            arrays = np.load(io.BytesIO(base64.b64decode(packed)), allow_pickle=False)
-            return {name: arrays[name] for name in arrays}
+        try:
+            with np.load(io.BytesIO(base64.b64decode(packed)), allow_pickle=False) as stored:
+                if sum(member.file_size for member in stored.zip.infolist()) > _MOST_BYTES:
+                    raise ValueError("too large")
+                arrays = {name: stored[name] for name in stored}
+            elements = int(arrays.pop("elements"))
+        except (*FAULTS, *ZIP_FAULTS, AttributeError, KeyError, TypeError) as error:
+            raise DataError(f"{place} is damaged ({first_line(error)}). {REMEDY}") from None
+        if unknown := arrays.keys() - ARRAYS.keys():
+            raise DataError(f"{place} has an array '{min(unknown)}'. {REMEDY}")
+        parts = {name: checked_array(a, ARRAYS[name], place) for name, a in arrays.items()}
+        return elements, Quantiser(**parts)
 
     def _codes(self, method: str, side: Side) -> Codes:
         """The codes, read into memory."""
-        import torch
-
         from manymatch.search.scan.codes import BLOCK, Codes, Sizes
-        from manymatch.search.scan.quantiser import Quantiser
 
         place = self.version.place
-        arrays = {name: torch.from_numpy(a) for name, a in self.quantiser_arrays.items()}
-        elements = int(arrays.pop("elements"))
+        elements, quantiser = self.quantiser
         with engine_faults(place):
             query = self._table.search().select(["codes", "errors", "rank"])
             rows = query.to_arrow().combine_chunks()
@@ -216,17 +235,18 @@ class Table(Stored):
                 array_of(rows[name]).reshape(len(rows), elements, -1)
                 for name in ("codes", "errors")
             )
+            if (codes.dtype, errors.dtype) != (np.int8, np.float32):
+                raise ValueError("the columns 'codes' and 'errors' are of other types")
             blocks = [order[at : at + BLOCK] for at in range(0, len(order), BLOCK)]
             planes = [codes[block].transpose(1, 0, 2).reshape(-1) for block in blocks]
             numbers = [errors[block].transpose(2, 1, 0).reshape(-1) for block in blocks]
-        quantiser = Quantiser(**arrays)
-        bounds = 3 if quantiser.basis is None else 4
-        # A vector is at most as long as its code, what the code leaves out, and the mean.
-        longest = float(errors[:, :, 1:bounds].sum(2).max())
-        if quantiser.means is not None:
-            longest += float(quantiser.means.norm(dim=2).max())
-        values = method, side, len(rows), elements, codes.shape[2], errors.shape[2], longest
-        sizes = Sizes.model_validate(dict(zip(Sizes.model_fields, values, strict=True)))
+            bounds = 3 if quantiser.basis is None else 4
+            # A vector is at most as long as its code, what the code leaves out, and the mean.
+            longest = float(errors[:, :, 1:bounds].sum(2).max())
+            if quantiser.means is not None:
+                longest += float(quantiser.means.norm(dim=2).max())
+            values = method, side, len(rows), elements, codes.shape[2], errors.shape[2], longest
+            sizes = Sizes.model_validate(dict(zip(Sizes.model_fields, values, strict=True)))
         return Codes(sizes, np.concatenate(planes), np.concatenate(numbers), quantiser, place)
 
     def check_rows(self) -> None:
@@ -234,6 +254,16 @@ class Table(Stored):
         with engine_faults(self.version.place):
             for _ in self._table.search().to_batches():
                 pass
+
+
+def _ranks(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    """The column `rank`; a `ValueError` if its cells give no order."""
+    ranks: NDArray[np.float64] = column.to_numpy()
+    if column.type != pa.float64() or not np.isfinite(ranks).all():
+        raise ValueError("a cell of the column 'rank' is no number")
+    if not len(ranks) or len(np.unique(ranks)) < len(ranks):
+        raise ValueError("no items, or two items of one rank")
+    return ranks
 
 
 def packed(manifest: Manifest) -> dict[str, str]:

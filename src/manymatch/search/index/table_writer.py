@@ -143,9 +143,7 @@ class TableWriter:
         table = current(self._place)
         if Version(self._place, table.version) != earlier.version:
             raise DataError(f"{self._place}: was changed meanwhile. Run 'manymatch index' again")
-        arrays = {name: torch.from_numpy(a) for name, a in earlier.quantiser_arrays.items()}
-        arrays.pop("elements")
-        self._coder = self._new_coder(Quantiser(**arrays))
+        self._coder = self._new_coder(earlier.quantiser[1])
         former = dict(zip(earlier.items["path"].to_pylist(), range(len(earlier)), strict=True))
         places = [former.pop(path, -1) for path in items["path"].to_pylist()]
         facts = _facts(earlier.items)

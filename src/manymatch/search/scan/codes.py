@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -100,7 +100,7 @@ class Codes:
             sizes = Sizes.model_validate(read_object(path))
         vectors = sizes.count * sizes.elements
         arrays = {
-            name: _array(path, ndim)
+            name: checked_array(load_array(path), ndim, path)
             for name, ndim in ARRAYS.items()
             if (path := folder / f"{name}.npy").exists()
         }
@@ -220,12 +220,12 @@ class _Reader:
         return bounds, mask
 
 
-def _array(path: Path, ndim: int) -> Tensor:
-    """The finite array in float64."""
-    array = load_array(path)
+def checked_array(array: NDArray[Any], ndim: int, where: str | Path) -> Tensor:
+    """An array of a quantiser as a tensor; a `DataError` if the array is not finite float64 of
+    `ndim` dimensions."""
     if array.dtype != np.float64 or array.ndim != ndim or not np.isfinite(array).all():
         raise DataError(
-            f"{path}: {array.dtype} {array.shape}: expected {ndim} dimensions of finite float64. "
+            f"{where}: {array.dtype} {array.shape}: expected {ndim} dimensions of finite float64. "
             f"{_REMEDY}"
         )
     return torch.from_numpy(array)

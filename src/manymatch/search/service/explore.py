@@ -23,7 +23,7 @@ from manymatch.util.regular_file import read_regular
 
 router = APIRouter(prefix="/explore")
 Row = Annotated[int, Query(ge=0)]
-_FORMULA = r"^([=@\t\r]|[+-].*[^\d.])"
+_FORMULA = r"^([=@\t\r\n\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]|[+-].*[^\d.])"
 """A text that a spreadsheet would compute; a number is none."""
 
 

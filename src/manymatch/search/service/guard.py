@@ -22,6 +22,8 @@ _SECONDS = 120.0
 """A request whose answer is not sent by then ends; a client may read slowly for so long."""
 _HEAD_SECONDS = 20.0
 _BODY_SECONDS = 20.0
+_MOST_PARAMETERS = 1_000
+"""Of an address. FastAPI takes minutes for 100,000, during which nobody is served."""
 _MOST_CLIENTS = 10_000
 """Clients whose requests are counted; the one that was silent longest is forgotten first."""
 _HEADERS = {
@@ -80,7 +82,8 @@ class Rate:
 
 
 class Guard:
-    """Wraps the application: checks host and rate, ends slow requests, adds headers, counts.
+    """Wraps the application: checks host, asking page and rate, ends slow requests, adds headers,
+    counts.
 
     HEAD is GET without the body.
 
@@ -128,6 +131,12 @@ class Guard:
             return refusal(
                 421, f"host '{name}': the service answers to its address and localhost only"
             )
+        site, mode = (request.headers.get(f"sec-fetch-{part}") for part in ("site", "mode"))
+        follows_link = mode == "navigate" and request.method in ("GET", "HEAD")
+        if site == "cross-site" and not follows_link:
+            return refusal(403, "a page of another site cannot ask this service")
+        if request.scope["query_string"].count(b"&") >= _MOST_PARAMETERS:
+            return refusal(400, f"more than {_MOST_PARAMETERS:,} parameters in the address")
         client = request.client.host if request.client else ""
         if not self._rate.admits(client):
             refused = refusal(429, "too many requests of this client; ask again in a second")

@@ -25,6 +25,7 @@ from manymatch.util.errors import (
     first_line,
 )
 from manymatch.util.progress import say
+from manymatch.util.regular_file import resolved
 
 if TYPE_CHECKING:
     from manymatch.search.index.database import Version
@@ -85,7 +86,7 @@ class ServedIndex:
         url = "://" in str(folder)
         if not url and not Path(folder).is_dir():
             raise ConfigError(f"{folder}: no such index. Make it with 'manymatch index'.")
-        own = (Path(folder) if url else Path(folder).resolve()).name.removesuffix(".index")
+        own = (Path(folder) if url else resolved(Path(folder))).name.removesuffix(".index")
         return cls(checked_name(own, "index"), folder, model)
 
     def load(self) -> threading.Thread:
@@ -185,7 +186,7 @@ class ServedIndex:
             with self._following:
                 if not self._is_far:
                     index.check()  # reads all embeddings, which takes a while for a large index
-        except (ManyMatchError, OSError) as error:
+        except Exception as error:  # such as a GPU without memory for two indexes
             if self._seal() != before:  # the index was replaced meanwhile
                 self._load()
                 return
@@ -193,7 +194,7 @@ class ServedIndex:
             self.fault = "cannot be used; the terminal of the service says why"
             self.status, self._index, self.facts = "failed", None, {}
             self._refused = before
-            say(f"error: index '{self.name}': {error}")
+            say(f"error: index '{self.name}': {first_line(error)}")
         threading.Thread(target=self._follow, daemon=True).start()
 
     def _seal(self) -> Seal | Version | None:

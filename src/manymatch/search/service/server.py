@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import signal
 import socket
 import sys
@@ -46,9 +47,11 @@ def serve(
 
     Raises:
         SystemExit: no index can be loaded.
-        ConfigError: the port is in use, the address is not one of this machine, or an index is
-            missing.
+        ConfigError: the rate is not a finite number, the port is in use, the address is not one of
+            this machine, or an index is missing.
     """
+    if not math.isfinite(rate):
+        raise ConfigError(f"--rate {rate}: expected a number of requests a second, such as 500.")
     listener = _listener(host, port)  # The port opens before slow imports.
     try:
         import uvicorn
