@@ -1,8 +1,8 @@
-"""Small tables of text with named columns in CSV files that other programs wrote."""
+"""Small tables with named columns in CSV files: those of other programs, and those for people."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -76,6 +76,23 @@ def read_csv(
         if empty := pc.sum(pc.equal(columns[name], "")).as_py():
             raise ValueError(f"{empty:,} cells of the column {name} are empty")
     return pa.table(columns) if trim else table.select(wanted)
+
+
+def csv_bytes(columns: pa.Table | Mapping[str, Sequence[object]]) -> bytes:
+    """A table as CSV in UTF-8. A text that a spreadsheet would compute, because it is a formula,
+    begins with `'`."""
+    table = pa.table(columns)
+    for place, column in enumerate(table.columns):
+        if pa.types.is_string(column.type):
+            formula = pc.and_not(
+                pc.match_substring_regex(column, r"^[=+\-@\t\r]"),
+                pc.match_substring_regex(column, r"^[+-]?\d+(\.\d+)?$"),
+            )
+            texts = pc.if_else(formula, pc.binary_join_element_wise("'", column, ""), column)
+            table = table.set_column(place, table.column_names[place], texts)
+    stream = pa.BufferOutputStream()
+    pa_csv.write_csv(table, stream)
+    return bytes(stream.getvalue().to_pybytes())
 
 
 def _names(header: str, delimiter: str) -> list[str]:

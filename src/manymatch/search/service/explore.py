@@ -6,8 +6,6 @@ from typing import Annotated, Any
 
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
@@ -17,7 +15,7 @@ from manymatch.model.picture_bytes import decoded, media_type, thumbnail
 from manymatch.results.runs import Direction
 from manymatch.search.explore import lists
 from manymatch.search.explore.explorer import Explorer
-from manymatch.search.service.routes import PICTURE_HEADERS, PRIVATE, json_body
+from manymatch.search.service.routes import PICTURE_HEADERS, PRIVATE, csv_file, json_body
 from manymatch.util.errors import ManyMatchError, nearest
 from manymatch.util.progress import say
 from manymatch.util.regular_file import read_regular
@@ -165,15 +163,4 @@ def _file(table: pa.Table, kind: lists.Form, name: str) -> Response:
     """A table as a file that the browser saves."""
     if kind == "json":
         return _json(table.to_pylist(), f"{name}.json")
-    for place, column in enumerate(table.columns):
-        if pa.types.is_string(column.type):  # A spreadsheet would compute a text that is a formula.
-            formula = pc.and_not(
-                pc.match_substring_regex(column, r"^[=+\-@\t\r]"),
-                pc.match_substring_regex(column, r"^[+-]?\d+(\.\d+)?$"),
-            )
-            texts = pc.if_else(formula, pc.binary_join_element_wise("'", column, ""), column)
-            table = table.set_column(place, table.column_names[place], texts)
-    stream = pa.BufferOutputStream()
-    pa_csv.write_csv(table, stream)
-    headers = {"content-disposition": f'attachment; filename="{name}.csv"'}
-    return Response(stream.getvalue().to_pybytes(), media_type="text/csv", headers=headers)
+    return csv_file(table, name)

@@ -3,7 +3,7 @@
 import { addressOf, changed, go, state } from "/page/address.js";
 import { showDetail } from "/page/detail.js";
 import { byId, make } from "/page/dom.js";
-import { cardsShown, neighbour, showColumns } from "/page/results.js";
+import { cardsShown, neighbour, showColumns, wall } from "/page/results.js";
 import { health, search, thumbnailOf } from "/page/service.js";
 
 const POLL = 700;
@@ -42,11 +42,20 @@ const answers = (now, names, file, signal) => Promise.all(names.map(async (index
   }
 }));
 
-const introduction = () => make("div", { class: "introduction" },
+const introduction = (wallOf) => make("div", { class: "introduction" },
   make("h1", {}, "Search pictures by what they show"),
   make("p", {}, "Write a sentence, or drop or paste a picture. Each result shows its score, and why it has this score."),
   make("ul", {}, served.map((index) => make("li", {}, make("b", {}, index.name), " ", make("span", {}, index.status === "ready" ? describe(index.name) : index.error ?? "loads its model …")))),
-  make("p", { class: "note keys" }, make("kbd", {}, "/"), " search box, ", make("kbd", {}, "←↑↓→"), " results, ", make("kbd", {}, "Enter"), " open, ", make("kbd", {}, "Esc"), " back"));
+  make("p", { class: "note keys" }, make("kbd", {}, "/"), " search box, ", make("kbd", {}, "←↑↓→"), " results, ", make("kbd", {}, "Enter"), " open, ", make("kbd", {}, "Esc"), " back"),
+  wallOf);
+
+/** The page before the first query; pictures of the first index follow when they are there. */
+const introduce = async ([name]) => {
+  const place = make("div", { class: "wall" });
+  byId("results").replaceChildren(introduction(place));
+  const { status, side } = served.find((index) => index.name === name) ?? {};
+  if (status === "ready" && side === "images") place.replaceChildren(make("p", { class: "note" }, "Or find pictures like one of these:"), ...await wall(name));
+};
 
 /** Bring the page to the state of the address. */
 const show = async () => {
@@ -65,7 +74,7 @@ const show = async () => {
       byId("results").replaceChildren();
     } else if (!now.q && !now.like && !now.picture) {
       say("");
-      byId("results").replaceChildren(introduction());
+      introduce(names);
     } else if (!(await run(now, names, picture?.file, running.signal))) {
       return;
     }
