@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from uuid import UUID
+from typing import Any
 
 from prefect.artifacts import (
     create_link_artifact,
@@ -39,7 +39,7 @@ _AGAIN = "`prefect deployment run report` makes the report from the present resu
 
 def showing_epochs(stage: str, tell: Callable[[str], None]) -> Callable[[str], None]:
     """`tell`, which also shows a bar of the epochs that a training of `stage` has finished."""
-    bars: list[UUID] = []
+    bars: list[Any] = []
 
     def show(line: str) -> None:
         tell(line)

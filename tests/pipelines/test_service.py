@@ -46,7 +46,7 @@ def test_train_cora_as_typed(service: Service) -> None:
     artifacts = service.artifacts(run)
     assert "| cora | small-scale |" in artifacts["metrics-scenes-cora"]
     assert "| validation/rsum |" in artifacts["metrics-scenes-cora"]
-    assert "epochs-train-scenes-cora" in artifacts
+    assert artifacts["epochs-train-scenes-cora"] == 100
     assert "rsum" in artifacts["metrics-diff"]
     (link,) = re.findall(r"http:[^\s)]+", artifacts["report"])
     assert "cora" in httpx.get(link).raise_for_status().text
