@@ -18,7 +18,7 @@ setup: $(READY)  ## create .venv with every package, pinned
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "error: $(PYTHON) is older than 3.11; use make PYTHON=python3.11"; exit 1; }
-	@echo "installs the packages in $(VENV): 2.9 GB, two minutes or more; the large ones are:"
+	@echo "installs the packages in $(VENV): 3.2 GB, two minutes or more; the large ones are:"
 	$(PYTHON) -m venv $(VENV)
 	@set -o pipefail; $(VENV)/bin/python -m pip install $(PIP_ARGS) -c constraints.txt -e '.[dev]' | \
 		while read -r line; do \

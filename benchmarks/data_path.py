@@ -5,13 +5,9 @@
 Random features of COCO's shape (123,287 images, 36 x 2048), or a fraction of them, are written as
 SCAN's array (295 kB an image) and as bottom-up attention's TSV (394 kB), imported to a store (148
 kB) and written to shards. Every step alternates with a plain copy of the file that the step reads.
-Both read from the disk and write to the disk (`fsync`). The benchmark prints, for every step:
-
-- bytes of the source per second, relative to the copy (wanted: at least 60%);
-- the same for all bytes that are read and written, which are fewer than the copy's;
-- processor time, and peak memory (wanted: at most 2 GiB).
-
-At full size, 49 GB of source, its copy and 18 GB of store are on the disk. All are removed.
+Both read from the disk and write to the disk (`fsync`). Wanted: at least 60% of the copy's speed by
+the bytes of the source, and at most 2 GiB of memory. At full size, 49 GB of source, its copy and 18
+GB of store are on the disk for the time of the run.
 """
 
 from __future__ import annotations
@@ -137,11 +133,7 @@ class Place:
 
 
 def compare_to_copy(
-    name: str,
-    source: Path,
-    target: Path,
-    work: Callable[[], None],
-    options: argparse.Namespace,
+    name: str, source: Path, target: Path, work: Callable[[], None], options: argparse.Namespace
 ) -> None:
     """Print the speeds of `work` and of a plain copy, which take turns."""
     runs: dict[str, list[Run]] = {"copy": [], "work": []}

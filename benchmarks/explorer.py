@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 import time
 from pathlib import Path
 from statistics import median
@@ -23,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from measuring import arguments
-from search_service import client, get
+from search_service import client, get, service
 
 from manymatch.config.layout import Layout
 from manymatch.datasets.base import CAPTIONS, RELEVANCE
@@ -122,38 +120,28 @@ def processor_ms(process: int) -> float:
 
 
 def measure(folder: Path, rounds: int) -> None:
-    command = [sys.executable, "-m", "manymatch", "explore", "coco", "--port", "0", "--no-browser"]
     started = time.perf_counter()
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=folder)
-    try:
-        assert process.stderr
-        address = re.search(r"http://127\.0\.0\.1:(\d+)", line := process.stderr.readline())
-        if address is None:
-            sys.exit(line)
-        port = int(address[1])
+    with service("explore", "coco", "--no-browser", folder=folder) as (port, process):
         print(f"the command prints the address after {time.perf_counter() - started:.2f} s")
         started = time.perf_counter()
         for path in ("", "/about", "/queries?whole=false"):
             get(client(port), f"/explore{path}")
-        used = processor_ms(process.pid) / 1000
+        used = processor_ms(process) / 1000
         print(f"the first page, with its rows: {time.perf_counter() - started:.2f} s")
         print(f"the processor until then: {used:.2f} s")
         for what, path in REQUESTS.items():
             times: list[float] = []
-            before = processor_ms(process.pid)
+            before = processor_ms(process)
             for _ in range(rounds):
                 started = time.perf_counter()
                 size = len(get(client(port), f"/explore/{path}"))
                 times.append(1000 * (time.perf_counter() - started))
             spread = f"first {times[0]:4.0f} ms, then {median(times[1:]):4.0f} ms"
-            used = (processor_ms(process.pid) - before) / rounds
+            used = (processor_ms(process) - before) / rounds
             print(f"{what:30} {spread} ({used:3.0f} ms of the processor), {size / 1000:4.0f} kB")
-        status = Path(f"/proc/{process.pid}/status").read_text()
+        status = Path(f"/proc/{process}/status").read_text()
         (peak,) = re.findall(r"VmHWM:\s+(\d+)", status)
         print(f"memory, at most: {int(peak) / 1024:.0f} MiB")
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def main() -> None:

@@ -3,10 +3,9 @@
     make gpu-check
     python benchmarks/gpu_check.py dive maxmatch --images 64 --minutes 4
 
-Each check prints a line that begins with PASS or FAIL and ends with what was wanted; a line without
-a limit is for information. A check that breaks is a FAIL, and the next check follows. No check
-begins after `--minutes`; the most important ones come first. All lines, the versions and the
-costliest kernels are written to one JSON file, which can be sent to the authors.
+Each check prints a line with PASS or FAIL and what was wanted; a line without a limit is for
+information. A check that breaks is a FAIL. The most important checks come first, and none begins
+after `--minutes`. All lines, the versions and the costliest kernels are written to one JSON file.
 
 1. For each method at the size of the papers (see `training_step.py`) and for some presets with a
    BERT, a CNN and AdamP (see `gpu_steps.py`): float32, TF32 and bfloat16 against the CPU, waits in
@@ -21,7 +20,6 @@ Without a GPU everything runs on the CPU, and what only a GPU has is left out.
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import platform
 import tempfile
@@ -66,8 +64,7 @@ def main() -> None:
             writer.start()
         for method in options.methods:
             report.add(
-                method,
-                partial(gpu_steps.lines, method, options.images, folder, device, report),
+                method, partial(gpu_steps.lines, method, options.images, folder, device, report)
             )
         if "epochs" in options.parts:
             writer.join()
@@ -122,7 +119,7 @@ class Report:
 def _machine() -> dict[str, Any]:
     """The versions of everything between Python and the GPU."""
     facts = {"device": hardware(torch.device("cuda" if torch.cuda.is_available() else "cpu"))}
-    facts |= {"torch": torch.__version__, "python": platform.python_version()}
+    facts |= {"torch": str(torch.__version__), "python": platform.python_version()}
     if torch.cuda.is_available():
         facts |= {
             "cuda": str(torch.version.cuda),
@@ -130,7 +127,7 @@ def _machine() -> dict[str, Any]:
             "nccl": ".".join(map(str, torch.cuda.nccl.version())),
             "gpus": str(torch.cuda.device_count()),
         }
-    return json.loads(json.dumps(facts))
+    return facts
 
 
 if __name__ == "__main__":

@@ -3,15 +3,11 @@
     python benchmarks/search_scan.py [--items 100000] [--rounds 15] [--threads 2] [--cases 0 1 2 3]
     python benchmarks/search_scan.py --index photos.index [--rounds 50]
 
-With `--index` whole queries are measured: parsing, encoding, searching. The load of the machine
-stands beside the times, of which the median and the least are printed.
-
-The vectors are random. Searches, reads and products alternate in one process, each after a pause
-in which the threads of the step before come to rest. The medians are printed, on the wall clock and
-of the processor: milliseconds, and the ratios to the read of the int8 codes from the mapped file
-and to the bare float32 product of all elements. A search includes the exact scores of its
-candidates. Vectors of 1,024 numbers lie near a space of 200 dimensions, as those of trained models
-do. `--cases` selects rows of `CASES`. Wanted, for 100,000 items:
+With `--index` whole queries are measured: parsing, encoding, searching. Else searches of random
+vectors (of 1,024 numbers: near a space of 200 dimensions, as those of trained models are), reads of
+the mapped int8 codes and bare float32 products alternate, each after a pause in which the threads
+come to rest. A search includes the exact scores of its candidates. `--cases` selects rows of
+`CASES`. Wanted, for 100,000 items:
 
 - 4 elements of 256 numbers: at most 2.0 reads;
 - 1 element of 256 numbers: at most 3 ms;

@@ -31,22 +31,17 @@ PLACES = ("above", "beside", "in front of", "behind")
 
 
 @contextmanager
-def service(index: Path) -> Iterator[int]:
-    """The port of a service of `index` that is ready."""
-    command = [sys.executable, "-m", "manymatch", "serve", str(index), "--port", "0"]
-    process = subprocess.Popen([*command, "--rate", "1e9"], stderr=subprocess.PIPE, text=True)
+def service(*words: str, folder: Path | None = None) -> Iterator[tuple[int, int]]:
+    """The port of the service that a command of `manymatch` starts in `folder`, and its process."""
+    command = [sys.executable, "-m", "manymatch", *words, "--port", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=folder)
     try:
         assert process.stderr
         line = process.stderr.readline()
         address = re.search(r"http://127\.0\.0\.1:(\d+)", line)
         if address is None:
             sys.exit(line)
-        port = int(address[1])
-        started = time.perf_counter()
-        while json.loads(get(client(port), "/health"))["status"] == "loading":
-            time.sleep(0.1)
-        print(f"ready after {time.perf_counter() - started:.1f} s")
-        yield port
+        yield int(address[1]), process.pid
     finally:
         process.terminate()
         process.wait()
@@ -100,7 +95,11 @@ def memory(port: int) -> float:
 
 def main() -> None:
     options = arguments(__doc__, {"index": None}, clients=64, seconds=60.0)
-    with service(options.index) as port:
+    with service("serve", str(options.index), "--rate", "1e9") as (port, _):
+        started = time.perf_counter()
+        while json.loads(get(client(port), "/health"))["status"] == "loading":
+            time.sleep(0.1)
+        print(f"ready after {time.perf_counter() - started:.1f} s")
         times: list[float] = []
         errors: list[str] = []
         until = time.perf_counter() + options.seconds

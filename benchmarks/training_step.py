@@ -60,10 +60,7 @@ class Cost(NamedTuple):
 
 def main() -> None:
     options = arguments(
-        __doc__,
-        {"methods": METHODS_OF_IMAGES},
-        images=128,
-        show=(3, "operations of each method"),
+        __doc__, {"methods": METHODS_OF_IMAGES}, images=128, show=(3, "operations of each method")
     )
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     vocabulary = made_up_words()

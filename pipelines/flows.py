@@ -82,10 +82,12 @@ def prepare(
     scheduler has the address `cluster`, such as tcp://10.0.0.5:8786.
     """
 
-    def stages(graph: Graph) -> list[Stage]:
-        return graph.add_needs(graph.writing(LAYOUT.shards(_folder(dataset, graph.root), "")))
-
-    return _run(stages, overrides, parts=parts, cluster=cluster)
+    return _run(
+        lambda graph: graph.making(LAYOUT.shards(_folder(dataset, graph.root), "")),
+        overrides,
+        parts=parts,
+        cluster=cluster,
+    )
 
 
 @_flow()
@@ -98,7 +100,7 @@ def index(
         known = read_params(graph.root / LAYOUT.params).indexes
         if not known or name not in (*known, ALL):
             raise ConfigError(f"params.yaml: indexes: no '{name}'{nearest(name, known)}")
-        return graph.add_needs(graph.writing(LAYOUT.indexes / ("" if name == ALL else name)))
+        return graph.making(LAYOUT.indexes / ("" if name == ALL else name))
 
     return _run(stages, overrides, parts=parts, cluster=cluster)
 
@@ -128,21 +130,14 @@ def train(preset: Name, dataset: Name = "scenes", overrides: Overrides = "") -> 
     without a file belong to the preset.
     """
     outputs = LAYOUT.model(dataset, preset), LAYOUT.result(dataset, preset).metrics
-
-    def stages(graph: Graph) -> list[Stage]:
-        return graph.add_needs(graph.writing(*outputs))
-
-    return _run(stages, overrides, (dataset, preset))
+    return _run(lambda graph: graph.making(*outputs), overrides, (dataset, preset))
 
 
 @_flow()
 def evaluate(dataset: Name = ALL, overrides: Overrides = "") -> State:
     """Evaluate every model of one data set, or of all in `params.yaml`."""
 
-    def stages(graph: Graph) -> list[Stage]:
-        return graph.add_needs(graph.writing(METRICS / _folder(dataset, graph.root)))
-
-    return _run(stages, overrides)
+    return _run(lambda graph: graph.making(METRICS / _folder(dataset, graph.root)), overrides)
 
 
 @_flow()

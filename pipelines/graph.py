@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,9 +52,9 @@ class Graph:
             if any(out.is_relative_to(path) for out in stage.outs for path in paths)
         ]
 
-    def add_needs(self, wanted: Iterable[Stage]) -> list[Stage]:
-        """The stages `wanted` and all stages that they need, in DVC's order."""
-        names = {stage.name for stage in wanted}
+    def making(self, *paths: Path) -> list[Stage]:
+        """The stages that write to any of `paths`, and all that they need, in DVC's order."""
+        names = {stage.name for stage in self.writing(*paths)}
         for stage in reversed(self.stages):
             if stage.name in names:
                 names.update(stage.needs)

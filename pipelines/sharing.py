@@ -19,6 +19,7 @@ from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
 from manymatch.util.errors import ConfigError, ManyMatchError
+from manymatch.util.packages import extra
 from pipelines import process
 from pipelines.graph import RemoteFailed, is_made
 
@@ -53,7 +54,7 @@ def shared(tell: Callable[[str], None]) -> bool:
         except (ImportError, RemoteMissingDepsError) as error:
             raise ConfigError(
                 f"{SHARE}=1: DVC's remote: {error}. Install what SSH and S3 need: "
-                "pip install --constraint constraints.txt --editable '.[remotes]'"
+                f"pip install {extra('remotes')}"
             ) from None
         if isinstance(remote.fs, LocalFileSystem) and not any(Path(remote.path).glob("*")):
             tell(
@@ -65,10 +66,7 @@ def shared(tell: Callable[[str], None]) -> bool:
 
 
 _network_task: Any = partial(
-    task,
-    cache_policy=NO_CACHE,
-    retries=len(RETRY_DELAYS),
-    retry_delay_seconds=RETRY_DELAYS,
+    task, cache_policy=NO_CACHE, retries=len(RETRY_DELAYS), retry_delay_seconds=RETRY_DELAYS
 )
 """A task that is tried again, since the network may have failed."""
 

@@ -154,7 +154,12 @@ def no_pictures(folder):
 
 
 FAULTS = [
-    (lambda _: {"folder": None}, ConfigError, "params.yaml: ", "sources.flickr8k: no source"),
+    (
+        lambda _: {"folder": None},
+        ConfigError,
+        "params.yaml: ",
+        "sources.flickr8k: 'images': set this key",
+    ),
     gone(TOKENS, "captions"),
     gone("Flickr_8k.devImages.txt", "validation_list"),
     gone("Images", "images"),

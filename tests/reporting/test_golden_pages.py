@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from report_pages import plans_of
 
-from manymatch.reporting.page import _TEMPLATES
+from manymatch.reporting.page import TEMPLATES
 from manymatch.reporting.report import read
 from manymatch.reporting.sections import (
     clusters,
@@ -80,7 +80,7 @@ def _printed(results):
 
 def _plain(text):
     for name in ("style.css", "script.js"):
-        text = text.replace((_TEMPLATES / name).read_text(encoding="utf-8"), f"({name})")
+        text = text.replace((TEMPLATES / name).read_text(encoding="utf-8"), f"({name})")
     pictures = {}
     text = re.sub(
         '(?<=data:image/jpeg;base64,)[^"]+',

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from graph_accuracy import Accuracy, accuracy, lemmatiser
 from spacy.language import Language
 
 from manymatch.batch.scene_graph import Relation, SceneGraph
-from manymatch.scene_graphs.accuracy import Accuracy, accuracy, lemmatiser
 
 
 def _graph(

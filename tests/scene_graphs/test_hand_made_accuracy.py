@@ -7,10 +7,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from graph_accuracy import accuracy
 from spacy.language import Language
 from written_graphs import read, table
 
-from manymatch.scene_graphs.accuracy import accuracy
 from manymatch.scene_graphs.parser import graphs
 
 LEAST_F1 = {

@@ -6,11 +6,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from graph_accuracy import accuracy, lemmatiser
 from spacy.language import Language
 
 from manymatch.batch.scene_graph import SceneGraph
 from manymatch.datasets.scenes import CAPTIONS, Scenes, ScenesSettings, read_rows
-from manymatch.scene_graphs.accuracy import accuracy, lemmatiser
 from manymatch.scene_graphs.parser import graphs
 
 LEAST_F1 = {"objects": 0.97, "attributes": 0.95, "relations": 0.90}

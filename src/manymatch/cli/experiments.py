@@ -169,10 +169,10 @@ def tune(
     """
     from manymatch.reporting.sections.tuning import table
     from manymatch.reporting.terminal import show
-    from manymatch.util.packages import package_folder
+    from manymatch.util.packages import extra, package_folder
 
     project.require_project()
-    package_folder("optuna", "'manymatch[tuning]'", "set the settings of the preset by hand")
+    package_folder("optuna", extra("tuning"), "set the settings of the preset by hand")
     from manymatch.experiments.tuning.trials import Budget
     from manymatch.experiments.tuning.trials import tune as stage
 

@@ -106,9 +106,7 @@ class CubSettings(SourceSettings):
         "54fc017c4c0cd2ad40fa13143f70e19b51fa18c61cd64b7783af1b9d1b74baa3",
     )
     test_classes: Source | None = _list(
-        "testclasses.txt",
-        1074,
-        "2adcf5ae19ee338ef46ae938c13c4a94d36c30dfc75981edf4fc6dd7f856ef3c",
+        "testclasses.txt", 1074, "2adcf5ae19ee338ef46ae938c13c4a94d36c30dfc75981edf4fc6dd7f856ef3c"
     )
     validation_classes: Source | None = None
     """Without this list, every 10th image of each training class is held out. PCME's authors

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
-from pydantic import model_validator
-
 from manymatch.datasets.base import SPLITS, Caption, Relevance
 from manymatch.datasets.fetching.archives import whole_archive
 from manymatch.datasets.fetching.disk import copy_file
@@ -31,7 +29,7 @@ from manymatch.datasets.image_files import (
 )
 from manymatch.datasets.karpathy import read_karpathy
 from manymatch.datasets.rows import tab_rows
-from manymatch.util.errors import ConfigError, DataError
+from manymatch.util.errors import DataError
 from manymatch.util.progress import say
 from manymatch.util.text_lines import numbered_lines
 
@@ -63,20 +61,14 @@ class Flickr8kSettings(SourceSettings):
     expert: Source | None = None
     crowd: Source | None = None
 
-    @model_validator(mode="after")
-    def _has_sources(self) -> Flickr8kSettings:
-        # A ValueError would be wrapped by pydantic; this message is complete.
-        if self.folder is None and None in (self.images, self.captions):
-            raise ConfigError(
-                "params.yaml: sources.flickr8k: no source of images or captions. Set 'folder' to a "
-                "folder with the data set's files, or set 'images' and 'captions'"
-            )
-        return self
-
 
 class Flickr8k(PublishedDataset):
     settings_model = Flickr8kSettings
     may_lack = (*_JUDGMENTS, *_LISTS)
+    advice: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("images", "captions"),
+        "set this key to the path of the files, or 'folder' to a folder with all files",
+    )
     usual: ClassVar[Usual] = {
         "images": (
             "images_224.tar",

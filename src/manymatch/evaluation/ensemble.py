@@ -35,9 +35,7 @@ BETAS = tuple(step / 20 for step in range(21))
 
 
 def ensemble(
-    members: Sequence[tuple[Path, Path]],
-    written: ResultFiles,
-    options: EvaluationOptions,
+    members: Sequence[tuple[Path, Path]], written: ResultFiles, options: EvaluationOptions
 ) -> None:
     """Evaluate the mean of the members' similarity matrices.
 
@@ -64,9 +62,7 @@ def ensemble(
 
 
 def rerank(
-    members: Sequence[tuple[Path, Path]],
-    written: ResultFiles,
-    options: EvaluationOptions,
+    members: Sequence[tuple[Path, Path]], written: ResultFiles, options: EvaluationOptions
 ) -> None:
     """Evaluate a trained model, or an ensemble, with `reranked` scores.
 

@@ -83,8 +83,9 @@ def sample_queries(
     hardest = min(count, HARDEST) if duplicates is None else OWN_HARDEST
     drawn = draw_queries(len(ranking.i2t.items), len(ranking.t2i.items), count)
     images, captions = (
-        list(dict.fromkeys([*rows, *_hardest(way, hardest)]))
+        list(dict.fromkeys([*rows, *worst[:hardest].tolist()]))
         for rows, way in zip(drawn, (ranking.i2t, ranking.t2i), strict=True)
+        for worst in [way.ranks.argsort(descending=True, stable=True)]
     )
     rows = (
         torch.tensor(images, dtype=torch.int64),
@@ -116,7 +117,7 @@ def sample_queries(
                 thumbnail=thumbnail(own),
                 graph=Graph.model_validate(entry.graph.to_dict()),
                 retrieved=[
-                    gallery.retrieved_image(image, row, score)
+                    gallery.retrieved_image(row, image, score)
                     for image, score in _best(ranking.t2i, row)
                 ],
             )
@@ -125,8 +126,8 @@ def sample_queries(
         ],
     )
     if duplicates is not None:
-        found = _near_duplicates(json.loads(duplicates), image_ids, stored)
-        samples = samples.model_copy(update={"near_duplicates": found})
+        shown = _near_duplicates(json.loads(duplicates), image_ids, stored)
+        samples = samples.model_copy(update={"near_duplicates": shown})
     return samples
 
 
@@ -138,14 +139,14 @@ def _near_duplicates(
     groups = [group for group in known["groups"] if any(name in rows for name, _ in group)]
     own = {split for group in groups for name, split in group if name in rows}
     # A caption table of an older version has no counts.
-    found = sum(known.get("of_split", {}).get(split, len(groups)) for split in own)
+    count = sum(known.get("of_split", {}).get(split, len(groups)) for split in own)
     groups = groups[:_GROUPS]
     needed = sorted(rows[name] for group in groups for name, _ in group if name in rows)
     pictures = {image.image_id: thumbnail(image) for image in stored(needed)}
     return NearDuplicates(
         copies=known["copies"],
         crossing=known["crossing"],
-        found=found,
+        found=count,
         groups=[
             [
                 Duplicate(image_id=name, split=split, thumbnail=pictures.get(name))
@@ -200,7 +201,7 @@ class Gallery:
             caption_id=entry.id, caption=entry.text, score=score, **self._judged(image, caption)
         )
 
-    def retrieved_image(self, image: int, caption: int, score: float) -> RetrievedImage:
+    def retrieved_image(self, caption: int, image: int, score: float) -> RetrievedImage:
         """An image that was retrieved for a caption."""
         stored = self.images[image]
         return RetrievedImage(
@@ -221,11 +222,6 @@ class Gallery:
 def thumbnail(image: Sample) -> str | None:
     """The image's thumbnail in base64, as result files hold it."""
     return base64.b64encode(image.thumbnail).decode("ascii") if image.thumbnail else None
-
-
-def _hardest(direction: Direction, count: int) -> list[int]:
-    """The queries with the worst ranks, the worst first."""
-    return direction.ranks.argsort(descending=True, stable=True)[:count].tolist()
 
 
 def _best(direction: Direction, query: int) -> list[tuple[int, float]]:

@@ -17,11 +17,7 @@ from manymatch.datasets.base import NEAR_DUPLICATES
 from manymatch.evaluation.protocols import suite
 from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.protocols.recall import multi_match, recall_of
-from manymatch.evaluation.protocols.relevance import (
-    Judgments,
-    judged_besides,
-    read_judgments,
-)
+from manymatch.evaluation.protocols.relevance import Judgments, judged_besides, read_judgments
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.evaluation.ranking.ranks import Direction, rank
 from manymatch.evaluation.samples import Stored, sample_queries

@@ -130,10 +130,7 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
         layout, dataset = self.layout, self.plan.dataset
         shards = layout.shards(dataset, settings.features)
         read_index(shards).split(self.split)
-        tables = {
-            "captions": layout.captions(dataset),
-            "relevance": layout.relevance(dataset),
-        }
+        tables = {"captions": layout.captions(dataset), "relevance": layout.relevance(dataset)}
         for path in (*tables.values(), layout.vocabulary(dataset)):
             if not path.is_file():
                 raise DataError(f"{path}: no such file. Run the stage 'captions' first")
@@ -149,11 +146,7 @@ class PresetExperiment(Experiment[PresetPlan, Preset]):
     def recorded(self, runs: Sequence[Run]) -> list[tuple[Run, str, Numbers]]:
         origins = {self._origin(run.settings): run for run in runs}
         return [
-            (
-                origins[origin],
-                made["sources"],
-                {key: made[key] for key in made if key != "seed"},
-            )
+            (origins[origin], made["sources"], {key: made[key] for key in made if key != "seed"})
             for point in self._recorded_points()
             for made in point["runs"]
             if (origin := made.get("origin")) in origins

@@ -165,10 +165,7 @@ class Partners:
 
 
 def loss(
-    pairs: tuple[Tensor, Tensor],
-    classes: Tensor,
-    matching: Matching,
-    labels: SwappedLabels | None,
+    pairs: tuple[Tensor, Tensor], classes: Tensor, matching: Matching, labels: SwappedLabels | None
 ) -> dict[str, Tensor]:
     """The terms of SwAMP's objective. Other images of a sketch's class are no negatives of the
     contrastive loss."""

@@ -245,10 +245,7 @@ def recalls(a: Tensor, b: Tensor, label: Tensor) -> dict[str, dict[str, float]]:
         DivergenceError: a score is not finite.
     """
     scores = checked(a @ b.T)
-    positive = {
-        "pair": torch.eye(len(label), dtype=torch.bool),
-        "class": label[:, None] == label,
-    }
+    positive = {"pair": torch.eye(len(label), dtype=torch.bool), "class": label[:, None] == label}
     return {
         kind: recall_metrics(ranks_of_relevant(scores, mask).ranks[:, 0])
         for kind, mask in positive.items()

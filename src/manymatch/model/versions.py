@@ -26,7 +26,7 @@ from manymatch.util.errors import ConfigError, ManyMatchError, StorageError, fir
 from manymatch.util.files import replacing, write_json
 from manymatch.util.json_file import read_object
 from manymatch.util.locks import lock_path, locked
-from manymatch.util.packages import package_folder
+from manymatch.util.packages import extra, package_folder
 from manymatch.util.progress import say
 from manymatch.util.seal import open_sealed
 
@@ -271,7 +271,7 @@ def restored(layout: Layout, version: Version) -> Path:
     with locked(lock_path(folder), folder):
         if _is_whole(folder):  # another process got the weights meanwhile
             return folder
-        package_folder("dvc", "'manymatch[pipeline]'", "name the folder of a model")
+        package_folder("dvc", extra("pipeline"), "name the folder of a model")
         from dvc.api import DVCFileSystem
 
         with replacing(folder) as partial:

@@ -4,36 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from manymatch.reporting.page import TEMPLATES
 from manymatch.results.runs import Run
 from manymatch.util.packages import package_folder
 
 _PACKAGE = "django-js-lib-vega-embed"
 """Vega, Vega-Lite and Vega-Embed as they are published; the wheel has no code but a version."""
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-{refresh_tag}
-<title>DVC plots</title>
-<style>
-  body { font: 15px sans-serif; display: flex; flex-wrap: wrap; gap: 1em }
-  body > [id$=validation_rsum_tsv] { order: -1 }
-  table { border-spacing: 15px }
-</style>
-<script>SCRIPT</script>
-<script>
-  // DVC gives the metrics files, which are no curves, an empty chart each.
-  const draw = vegaEmbed;
-  vegaEmbed = (place, chart) =>
-    chart.data ? draw(place, chart) : document.querySelector(place).remove();
-</script>
-</head>
-<body>
-{plot_divs}
-</body>
-</html>
-"""
 
 
 def curve_tables(runs: Sequence[Run]) -> dict[str, str]:
@@ -63,4 +39,5 @@ def offline_page() -> str:
     advice = "use 'dvc plots show' with a network"
     folder = package_folder("js_lib_vega_embed", _PACKAGE, advice)
     script = folder / "static" / "js_lib_vega_embed" / "vega-embed-full.js"
-    return _PAGE.replace("SCRIPT", script.read_text(encoding="utf-8"))
+    page = (TEMPLATES / "plots.html").read_text(encoding="utf-8")
+    return page.replace("SCRIPT", script.read_text(encoding="utf-8"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
@@ -30,7 +30,7 @@ class Estimate:
     sound: Estimate | None = None
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Estimate:
+    def of(cls, values: Collection[float]) -> Estimate:
         """The estimate of at least one value."""
         mean, seeds = statistics.fmean(values), len(values)
         if seeds == 1:
@@ -39,7 +39,7 @@ class Estimate:
         return cls(mean, deviation, deviation / seeds**0.5, seeds)
 
     @classmethod
-    def score_estimate(cls, values: Sequence[float]) -> Estimate:
+    def score_estimate(cls, values: Collection[float]) -> Estimate:
         """The estimate of scores over seeds, where more is better. A seed whose score is below half
         of the best seed's has collapsed. Values below 0 are not scores. They never count as
         collapsed."""
@@ -215,12 +215,12 @@ class Difference:
                 return seeds
         return None
 
-    def text(self, digits: int = 2) -> str:
-        """The numbers: "+2.86 (95% interval 1.90 to 3.82)"."""
+    def text(self, digits: int = 2, interval: str = "95% interval ") -> str:
+        """The numbers, the ends after the words `interval`: "+2.86 (95% interval 1.90 to 3.82)"."""
         if self.interval is None:
             return f"{self.mean:+.{digits}f} (no interval)"
         low, high = self.interval
-        return f"{self.mean:+.{digits}f} (95% interval {low:.{digits}f} to {high:.{digits}f})"
+        return f"{self.mean:+.{digits}f} ({interval}{low:.{digits}f} to {high:.{digits}f})"
 
 
 @lru_cache(maxsize=1)

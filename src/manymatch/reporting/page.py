@@ -90,7 +90,7 @@ def all_sections() -> tuple[Section, ...]:
     return tuple(sorted(sections, key=lambda section: section.place))
 
 
-_TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent / "templates"
 
 Views = dict[str, tuple[str, Section, Sequence[Block]]]
 """By its anchor each section that is shown: the data set (empty: that of the page), the section
@@ -119,14 +119,14 @@ class Page:
 
     def show(self, block: Block) -> Markup:
         """The HTML of a block."""
-        template = _environment().get_template(block.template)
+        template = environment().get_template(block.template)
         return Markup(template.render(block=block, page=self))
 
 
 def render(results: AllResults) -> dict[str, str]:
     """The HTML of every page by its address below the folder of the report."""
     style, script = (
-        (_TEMPLATES / name).read_text(encoding="utf-8") for name in ("style.css", "script.js")
+        (TEMPLATES / name).read_text(encoding="utf-8") for name in ("style.css", "script.js")
     )
     pages = _pages(results)
     context: dict[str, Any] = {
@@ -136,15 +136,15 @@ def render(results: AllResults) -> dict[str, str]:
         "script": Markup(script),
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     }
-    template = _environment().get_template("page.html")
+    template = environment().get_template("page.html")
     return {page.address: template.render(page=page, **context) for page in pages}
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
     """The templates. Every text is escaped, because captions and names come from elsewhere."""
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

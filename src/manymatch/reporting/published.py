@@ -1,11 +1,9 @@
 """What the papers print: three CSV files with one value in each line.
 
 `published_results.csv`: retrieval results. `metric` is the name of the number in our own result
-files (`Record.numbers`), so that both stand in one column. `setting` is the gallery (COCO's 1k and
-5k) or the ground truth. `row` keeps several rows of one method in a table apart. `marks` are what
-the table marks of ensemble, cross_attention and external_data. Features and encoder are empty if
-the paper does not name them. Where a text version of a paper lost a mark, the mark is taken from
-the same row in another paper.
+files (`Record.numbers`). `setting` is the gallery (COCO's 1k and 5k) or the ground truth. `row`
+keeps several rows of one method in a table apart. `marks` are what the table marks of ensemble,
+cross_attention and external_data. Features and encoder are empty if the paper does not name them.
 
 `published_costs.csv`: costs in multiply-adds (of one similarity), in multiples of VSE∞'s
 (`relative`: of similarity and retrieval of ten items), or in seconds: `step` of training, `test`

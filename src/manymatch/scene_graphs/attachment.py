@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from manymatch.scene_graphs.clauses import is_noun, is_verb
 from manymatch.scene_graphs.lexicon import (
     COMPLEMENTED,
     LOCATING,
@@ -26,7 +25,6 @@ _LISTED = frozenset({"pobj", "dobj", "conj"})
 _PICTURES = PICTURES | {"close up", "close-up", "closeup"}
 _SHOWING = LOCATING | PREPOSITIONS - {"by", "from", "through"}
 _COMPLEMENTS = BARE | {"VBG", "VBN"}
-_MISTAKEN_CLAUSES = frozenset({"ccomp", "acl", "advcl"})
 _SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "expl"})
 
 
@@ -36,7 +34,7 @@ def _subject_of_clause(tree: Tree, token: int) -> None:
     In "with a dog running" the object is the dog, not the running.
     """
     role = _CLAUSE_ROLES.get(tree.deps[token])
-    if not role or not is_verb(tree, token):
+    if not role or not tree.is_verb(token):
         return
     if own := tree.below(token, {"nsubj", "nsubjpass"}):
         tree.attach(own[0], tree.heads[token], role)
@@ -55,13 +53,13 @@ def _complement_describes(tree: Tree, token: int) -> None:
     if tag not in _COMPLEMENTS or tree.below(token, AUXILIARIES) or noun < 0:
         return
     verb = tree.heads[token] if tree.deps[token] == "ccomp" else tree.heads[noun]
-    if tree.lemmas[verb] not in COMPLEMENTED or not is_verb(tree, verb) or verb > noun:
+    if tree.lemmas[verb] not in COMPLEMENTED or not tree.is_verb(verb) or verb > noun:
         return
     if tree.deps[token] == "ccomp":
-        for subject in [t for t in tree.below(token, _SUBJECTS) if is_noun(tree, t)]:
+        for subject in [t for t in tree.below(token, _SUBJECTS) if tree.is_noun(t)]:
             tree.attach(subject, verb, "dobj")
             tree.attach(token, subject, "acl")
-    elif tree.deps[noun] == "dobj" and is_noun(tree, noun) and tag in BARE:
+    elif tree.deps[noun] == "dobj" and tree.is_noun(noun) and tag in BARE:
         for subject in tree.below(token, {"nsubj"}) if tree.deps[token] == "ROOT" else ():
             tree.attach(subject, subject, "ROOT")
         tree.attach(token, noun, "acl")
@@ -78,17 +76,19 @@ def _inverted_subject(tree: Tree, token: int) -> None:
 
 def _subject_before_verb(tree: Tree, token: int) -> None:
     """In "... over a box and a bag is ..." the bag is the subject of the verb directly after it."""
-    if not is_verb(tree, token) or tree.below(token, _SUBJECTS) or tree.deps[token] == "aux":
+    if not tree.is_verb(token) or tree.below(token, _SUBJECTS) or tree.deps[token] == "aux":
         return
     start = min([token, *tree.below(token, AUXILIARIES)])
     noun = start - 1
-    if noun < 0 or tree.deps[noun] != "conj" or not is_noun(tree, noun):
+    if noun < 0 or tree.deps[noun] != "conj" or not tree.is_noun(noun):
         return
     if tree.lemmas[noun] in WORN:
         return
     first = next(t for t in tree.above(noun) if tree.deps[t] != "conj")
     if tree.tags[start] in _FINITE_OR_PAST and tree.deps[first] != "ROOT":
-        _detach(tree, token, noun)
+        if noun in tree.above(token):
+            clause = next((t for t in tree.above(noun) if tree.is_verb(t)), tree.root(noun))
+            tree.attach(token, clause, "conj")
         tree.attach(noun, token, "nsubj")
 
 
@@ -103,13 +103,6 @@ def _subjects_joined(tree: Tree, token: int) -> None:
     joint = tree.words[tree.start(pair[1]) - 1]
     if joint == "and" or (joint == "," and tree.below(pair[1], {"conj"})):
         tree.attach(pair[1], pair[0], "conj")
-
-
-def _detach(tree: Tree, verb: int, noun: int) -> None:
-    """Attach `verb` to the clause of `noun`, if the verb is attached to the noun."""
-    if noun in tree.above(verb):
-        clause = next((t for t in tree.above(noun) if is_verb(tree, t)), tree.root(noun))
-        tree.attach(verb, clause, "conj")
 
 
 def _clothes_do_not_act(tree: Tree, token: int) -> None:
@@ -135,7 +128,7 @@ def _list_goes_on(tree: Tree, token: int) -> None:
     if not goes_on:
         return
     before = next((t for t in range(token - 1, head, -1) if tree.deps[t] in _LISTED), head)
-    if is_noun(tree, before) and (before != head or dep == "appos"):
+    if tree.is_noun(before) and (before != head or dep == "appos"):
         tree.attach(token, before, "conj")
 
 
@@ -164,11 +157,11 @@ def _object_of_preposition(tree: Tree, token: int) -> None:
 def _relative_clause(tree: Tree, token: int) -> None:
     """In "there is a ball that a child holds" the clause describes the ball before "that"."""
     noun, verb = token - 1, tree.heads[token]
-    if noun < 0 or not is_noun(tree, noun):
+    if noun < 0 or not tree.is_noun(noun):
         return
     if tree.deps[token] in {"nsubj", "mark"} and set(tree.below(verb, {"nsubj"})) - {token}:
         tree.deps[token] = "dobj"
-    if is_verb(tree, verb) and tree.deps[verb] in _MISTAKEN_CLAUSES:
+    if tree.is_verb(verb) and tree.deps[verb] in {"ccomp", "acl", "advcl"}:
         tree.attach(verb, noun, "relcl")
 
 
@@ -192,7 +185,7 @@ def _object_taken_for_subject(tree: Tree, token: int) -> None:
 def _adverbial_object(tree: Tree, token: int) -> None:
     """In "a cow chases a boy" the boy is not an adverb."""
     verb = tree.heads[token]
-    if tree.deps[token] != "npadvmod" or not is_verb(tree, verb) or token < verb:
+    if tree.deps[token] != "npadvmod" or not tree.is_verb(verb) or token < verb:
         return
     thing = tree.tags[token] == "NNP" or tree.below(token, {"det", "poss"})
     if thing and tree.lemmas[token] not in MOMENTS and not tree.below(verb, {"dobj"}):
@@ -226,7 +219,7 @@ def _measured_list(tree: Tree, token: int) -> None:
 def _attach_of(tree: Tree, token: int) -> None:
     """In "a lady and a group of girls" the girls are a group, not a lady."""
     noun = token - 1
-    if noun >= 0 and is_noun(tree, noun):
+    if noun >= 0 and tree.is_noun(noun):
         tree.attach(token, noun, "prep")
 
 
@@ -234,23 +227,23 @@ def _picture_shows(tree: Tree, token: int) -> None:
     """In "a picture of a cup and a plate on a table" the plate is shown, and on the table."""
     of = [link for link in tree.below(token, {"prep"}) if tree.words[link] in {"into", "of"}]
     shown = next((noun for link in of for noun in tree.below(link, {"pobj"})), None)
-    if shown is None or not is_noun(tree, token):
+    if shown is None or not tree.is_noun(token):
         return
     for child in [t for t in tree.children[token] if t > shown]:
         noun = child - 1
-        if tree.deps[child] == "conj" and is_noun(tree, child):
+        if tree.deps[child] == "conj" and tree.is_noun(child):
             tree.attach(child, shown, "conj")
         elif tree.words[child] in _SHOWING and shown in (noun, *tree.above(noun)):
             if any(tree.lemmas[time] in MOMENTS for time in tree.below(child, {"pobj"})):
                 continue
-            near = is_noun(tree, noun) and tree.lemmas[noun] not in SETTINGS
+            near = tree.is_noun(noun) and tree.lemmas[noun] not in SETTINGS
             tree.attach(child, noun if near else shown, "prep")
 
 
 def _not_belongs_to_next(tree: Tree, token: int) -> None:
     """In "a not so happy dog" and "a boy, not a girl" the word after "not" is denied."""
     head = tree.heads[token]
-    if is_noun(tree, head):
+    if tree.is_noun(head):
         roles = {"amod"} if head > token else {"appos", "conj"}
         for other in [t for t in tree.below(head, roles) if t > token][:1]:
             tree.attach(token, other, "neg")

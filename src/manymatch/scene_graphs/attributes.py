@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from manymatch.scene_graphs.clauses import direct_objects, is_noun, is_passive, is_verb, subjects
+from manymatch.scene_graphs.clauses import direct_objects, is_passive, subjects
 from manymatch.scene_graphs.lexicon import ACTIONS, COPULAS, UNSEEN_ADVERBS
 from manymatch.scene_graphs.objects import COMPOUND, gathers
 from manymatch.scene_graphs.tree import AUXILIARIES, Tree
 from manymatch.scene_graphs.verbs import is_participle, present_participle
 
-_MODIFIERS = frozenset({"amod", "nummod"})
-_PREDICATES = frozenset({"acomp", "oprd"})
 _DEGREES = frozenset({"advmod", "npadvmod", "quantmod", "neg"})
-_JOINED = frozenset({"amod", "conj"})
 _ADJECTIVES = frozenset({"JJ", "VBG", "VBN"})
 _NO_PREDICATES = AUXILIARIES | {"amod"}
 _COMPLETING = frozenset({"xcomp", "ccomp", "attr", "acomp", "oprd", "prep", "agent"})
@@ -46,13 +43,13 @@ def bearers(tree: Tree, token: int) -> list[int]:
     """
     while True:
         dep, head = tree.deps[token], tree.heads[token]
-        if is_noun(tree, head) and (dep in _MODIFIERS or tree.words[token] == "no"):
+        if tree.is_noun(head) and (dep in {"amod", "nummod"} or tree.words[token] == "no"):
             while tree.deps[head] in COMPOUND:  # "A yellow school bus" is yellow.
                 head = tree.heads[head]
             return [] if gathers(tree, head) else [head]
-        if dep in _PREDICATES and is_verb(tree, head):
+        if dep in {"acomp", "oprd"} and tree.is_verb(head):
             return direct_objects(tree, head) or subjects(tree, head)
-        if is_noun(tree, token) or not (dep in _JOINED or is_adjective_before(tree, token)):
+        if tree.is_noun(token) or not (dep in {"amod", "conj"} or is_adjective_before(tree, token)):
             return []
         token = head
 
@@ -69,7 +66,7 @@ def is_adjective_before(tree: Tree, token: int) -> bool:
 
 def is_state(tree: Tree, token: int) -> bool:
     """Return whether the verb `token` describes its subject without relating it to an object."""
-    if not is_verb(tree, token) or tree.deps[token] in _NO_PREDICATES:
+    if not tree.is_verb(token) or tree.deps[token] in _NO_PREDICATES:
         return False
     seen = any(_is_seen(tree, t) for t in tree.below(token, _ADVERBS))
     links = tree.lemmas[token] in COPULAS and not (tree.lemmas[token] == "look" and seen)

@@ -6,15 +6,7 @@ their verb. These functions find the arguments. Parameters and results are token
 
 from __future__ import annotations
 
-from manymatch.scene_graphs.lexicon import (
-    AGENT_ENDINGS,
-    ANIMALS,
-    INTRANSITIVES,
-    MOMENTS,
-    PEOPLE,
-    RELATIVES,
-    THINGS,
-)
+from manymatch.scene_graphs.lexicon import INTRANSITIVES, MOMENTS, RELATIVES
 from manymatch.scene_graphs.tree import Tree
 
 CLAUSES = frozenset({"relcl", "acl"})
@@ -30,31 +22,11 @@ _PASSIVE_MARKS = frozenset({"auxpass", "nsubjpass", "agent"})
 _ACTIVE_MARKS = frozenset({"aux", "dobj", "nsubj"})
 
 
-def is_verb(tree: Tree, token: int) -> bool:
-    return tree.tags[token].startswith("VB")
-
-
-def is_noun(tree: Tree, token: int) -> bool:
-    return tree.tags[token].startswith("NN")
-
-
-def is_animate(tree: Tree, token: int) -> bool:
-    lemma = tree.lemmas[token]
-    if lemma in PEOPLE or lemma in ANIMALS:
-        return True
-    return lemma.endswith(AGENT_ENDINGS) and lemma not in THINGS
-
-
-def possessed(tree: Tree, noun: int) -> bool:
-    """Return whether the noun is someone's: "his hand"."""
-    return any(tree.tags[child] == "PRP$" for child in tree.children[noun])
-
-
 def coordinated(tree: Tree, token: int) -> list[int]:
     """Return `token` and the nouns joined to it: from "cup", "a cup, a plate and a fork"."""
     joined = [token]
     for noun in joined:  # The list grows in the loop, as joined nouns may have joined nouns.
-        joined += [t for t in tree.below(noun, _COORDINATES) if not is_verb(tree, t)]
+        joined += [t for t in tree.below(noun, _COORDINATES) if not tree.is_verb(t)]
     return joined
 
 
@@ -100,10 +72,10 @@ def subjects(tree: Tree, verb: int) -> list[int]:
         dep, head = tree.deps[verb], tree.heads[verb]
         if dep == "pcomp":  # "... after jumping": the preposition is attached to the other verb.
             head = tree.heads[head]
-        elif dep == "xcomp" and not (is_verb(tree, head) or is_noun(tree, head)):
+        elif dep == "xcomp" and not (tree.is_verb(head) or tree.is_noun(head)):
             dep, head = _LENDING.get(tree.deps[head], tree.deps[head]), tree.heads[head]
-        if head == verb or not (is_verb(tree, head) and dep in _BORROWING):
-            return [head] if is_noun(tree, head) else []
+        if head == verb or not (tree.is_verb(head) and dep in _BORROWING):
+            return [head] if tree.is_noun(head) else []
         verb = head
     return nouns(tree, own)
 
@@ -143,14 +115,11 @@ def _lacks_object(tree: Tree, verb: int) -> bool:
         return True
     if tree.lemmas[verb] in INTRANSITIVES or tree.lemmas[tree.heads[verb]] in MOMENTS:
         return False
-    if not any(is_animate(tree, noun) for noun in tree.below(verb, {"nsubj"})):
+    if not any(tree.is_animate(noun) for noun in tree.below(verb, {"nsubj"})):
         return False
-    return all(_is_complete(tree, verb, link) for link in links)  # "A toy a dog bites in a park".
-
-
-def _is_complete(tree: Tree, verb: int, link: int) -> bool:
-    own = tree.below(link, {"pobj"})
-    return link > verb and bool(own) and tree.words[own[0]] not in RELATIVES
+    nouns_after = [tree.below(link, {"pobj"}) for link in links if link > verb]
+    complete = [own for own in nouns_after if own and tree.words[own[0]] not in RELATIVES]
+    return len(complete) == len(links)  # "A toy a dog bites in a park".
 
 
 def complements(tree: Tree, preposition: int) -> list[int]:
@@ -181,9 +150,6 @@ _AVOIDING = {"without": ["actually", "ever", "even"], "instead": ["of"], "rather
 """Words that deny a participle, and the words that may stand between."""
 _FAILING = frozenset({"fail", "forget", "refuse", "unable"})
 _DENIALS = _NOT | _EITHER | _AVOIDING.keys() | _FAILING | {"longer"}
-_MUCH = frozenset({"all", "every", "many", "much"})
-_ONLY = frozenset({"only", "just"})
-_TAKEN_ALONG = frozenset({"prep", "agent", "prt", "advmod", "acomp", "oprd", "xcomp", "ccomp"})
 _ARGUMENTS = frozenset({"nsubj", "nsubjpass", "dobj", "pobj", "attr"})
 
 
@@ -204,15 +170,15 @@ def find_denied(tree: Tree) -> set[int]:
 def _denied_by(tree: Tree, token: int, word: str) -> list[int]:
     head, after = tree.heads[token], "".join(tree.words[token + 1 : token + 2])
     if word in _NOT:
-        if after in _ONLY or tree.deps[head] == "amod":
+        if after in {"only", "just"} or tree.deps[head] == "amod":
             return []  # "A not so happy dog" has the attribute "not so happy".
-        return [head, token + 1] if after in _MUCH else [head]
+        return [head, token + 1] if after in {"all", "every", "many", "much"} else [head]
     if word == "longer":
         return [head] if token and tree.words[token - 1] == "no" else []
     if word == "neither":
         return [tree.heads[head] if tree.deps[head] in _ARGUMENTS else head]
     if word == "nor":
-        return [t for t in tree.below(head, {"conj"}) if t > token and not is_noun(tree, t)]
+        return [t for t in tree.below(head, {"conj"}) if t > token and not tree.is_noun(t)]
     if word in _AVOIDING:
         verb = token + 1 + (after in _AVOIDING[word])
         return [verb] if tree.tags[verb : verb + 1] == ["VBG"] else []
@@ -231,10 +197,10 @@ def _deny(tree: Tree, token: int, denied: set[int]) -> None:
         dep = tree.deps[child]
         if dep == "cc":
             joint = tree.words[child]
-        elif dep in _TAKEN_ALONG:
+        elif dep in {"prep", "agent", "prt", "advmod", "acomp", "oprd", "xcomp", "ccomp"}:
             _deny(tree, child, denied)
         elif dep == "conj":  # "Not black but white", "not smiling and looking at a dog".
-            if joint in {"or", "nor"} or (joint == "and" and not is_verb(tree, child)):
+            if joint in {"or", "nor"} or (joint == "and" and not tree.is_verb(child)):
                 _deny(tree, child, denied)
         elif dep in {"dobj", "attr"}:  # "Not wearing a hat on his head".
             for link in tree.below(child, {"prep"}):

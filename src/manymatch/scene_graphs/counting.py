@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from manymatch.scene_graphs.clauses import is_noun
 from manymatch.scene_graphs.lexicon import DIMENSIONS, UNITS
 from manymatch.scene_graphs.tree import Repair, Tree
 
 _COUNTS = frozenset({"all", "both", "each", "few", "many", "most", "several", "some"})
 _UNCOUNTED = frozenset({"all", "both", "each", "most", "some"})
-_PLURAL = frozenset({"NNS", "NNPS"})
-_BEHIND = frozenset({"but", "except"})
 
 
 def _counted_of(tree: Tree, token: int) -> None:
@@ -18,7 +15,7 @@ def _counted_of(tree: Tree, token: int) -> None:
     if not counts or of not in tree.below(token, {"prep"}) or tree.words[of] != "of":
         return
     noun = next(iter(tree.below(of, {"pobj"})), None)
-    if noun is None or not (tree.tags[noun] in _PLURAL or tree.lemmas[noun] == "people"):
+    if noun is None or not (tree.tags[noun] in {"NNS", "NNPS"} or tree.lemmas[noun] == "people"):
         return
     for number in tree.below(noun, {"nummod"}):
         tree.deps[number] = "det"
@@ -37,7 +34,7 @@ def _measure(tree: Tree, token: int) -> None:
     if tree.words[after] in DIMENSIONS:
         tree.attach(unit, after, "npadvmod")
         tree.attach(token, after, "advmod")
-    elif measured > unit and is_noun(tree, measured) and tree.tags[unit] != "NNS":
+    elif measured > unit and tree.is_noun(measured) and tree.tags[unit] != "NNS":
         tree.attach(token, unit, "advmod")
         tree.tags[unit], tree.deps[unit] = "JJ", "amod"
 
@@ -54,7 +51,7 @@ def _dozens(tree: Tree, token: int) -> None:
 def _nothing_but(tree: Tree, token: int) -> None:
     """In "wearing nothing but shorts" one wears the shorts."""
     but = token + 1
-    if "".join(tree.words[but : but + 1]) not in _BEHIND:
+    if "".join(tree.words[but : but + 1]) not in {"but", "except"}:
         return
     nouns = tree.below(but, {"pobj"}) or tree.below(token, {"conj"})
     for noun in nouns[:1]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from manymatch.scene_graphs.clauses import is_noun
 from manymatch.scene_graphs.lexicon import (
     PICTURES,
     SPATIAL,
@@ -15,8 +14,6 @@ from manymatch.scene_graphs.tree import AUXILIARIES, MERGED, Tree
 from manymatch.scene_graphs.verbs import participle_base
 
 _HEADING = frozenset({"compound", "nmod", "nsubj", "nsubjpass", "amod", "npadvmod"})
-_BEFORE_NOUN = frozenset({"DT", "PRP$", "CD", "JJ", "IN"})
-_STAYING = frozenset({"pobj", MERGED})
 
 
 def join_hyphens(tree: Tree) -> None:
@@ -78,7 +75,7 @@ def join_sports(tree: Tree) -> None:
                 if not "".join(tree.tags[last + 1 : last + 2]).startswith("NN"):
                     if first:
                         _join_sport(tree, first, last)
-                elif not first or tree.tags[first - 1] in _BEFORE_NOUN:
+                elif not first or tree.tags[first - 1] in {"DT", "PRP$", "CD", "JJ", "IN"}:
                     _name_by_sport(tree, first, last)
 
 
@@ -99,7 +96,7 @@ def _name_by_sport(tree: Tree, first: int, last: int) -> None:
 def _join_sport(tree: Tree, first: int, last: int) -> None:
     before, phrase = first - 1, " ".join(tree.words[first : last + 1])
     copula = tree.lemmas[before] in {"be", "go"}
-    if not copula and not (is_noun(tree, before) and tree.deps[before] != "pobj"):
+    if not copula and not (tree.is_noun(before) and tree.deps[before] != "pobj"):
         return
     tree.merge(first, last, core=last)
     tree.words[last], tree.tags[last] = phrase, "VBG"
@@ -148,7 +145,7 @@ def _displaced(tree: Tree, preposition: int) -> int | None:
         if tree.deps[child] in AUXILIARIES and tree.lemmas[child] == "be":
             return child
     for child in tree.children[preposition]:
-        if child < preposition and is_noun(tree, child) and tree.deps[child] in _HEADING:
+        if child < preposition and tree.is_noun(child) and tree.deps[child] in _HEADING:
             return child
     return None
 
@@ -157,7 +154,7 @@ def _give_way(tree: Tree, preposition: int, governor: int) -> None:
     """Put `governor` in the position of the preposition, and attach the preposition to it."""
     head, dep = tree.heads[preposition], tree.deps[preposition]
     for child in tree.children[preposition]:
-        if child != governor and tree.deps[child] not in _STAYING:
+        if child != governor and tree.deps[child] not in {"pobj", MERGED}:
             label = "nsubj" if tree.deps[child] == "nsubjpass" else tree.deps[child]
             tree.attach(child, governor, label)
     tree.attach(governor, governor if head == preposition else head, dep)

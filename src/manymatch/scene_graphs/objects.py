@@ -12,7 +12,6 @@ _INNER = frozenset(
     {"compound", "nmod", "amod", "merged", "expl", "prt", "advmod", "intj", "nummod", "quantmod"}
 )
 _ONE = frozenset({"det", "poss"})
-_ADJECTIVE_AS_NOUN = frozenset({"pobj", "dobj", "nsubj", "nsubjpass"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ def _is_object(tree: Tree, token: int) -> bool:
         return dep not in _INNER and not (dep == "npadvmod" and not _is_place(tree, token))
     if dep == "conj" and tree.heads[token] == token - 2:  # "Dressed in black and white".
         return tag == "JJ" and tree.tags[token - 2] == "JJ" and tree.deps[token - 2] == "pobj"
-    return tag.startswith("JJ") and dep in _ADJECTIVE_AS_NOUN
+    return tag.startswith("JJ") and dep in {"pobj", "dobj", "nsubj", "nsubjpass"}
 
 
 def _is_place(tree: Tree, token: int) -> bool:

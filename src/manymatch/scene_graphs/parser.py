@@ -151,15 +151,12 @@ def graphs(model: Language, captions: Sequence[str], dropped: Counter[str]) -> I
     """
     texts = [_plain(caption, dropped) for caption in captions]
     if not model.has_pipe("parser"):
-        yield from (limited(_one_object(text), dropped) for text in texts)
+        for text in texts:
+            words = (" ".join(tokenize(text)) or text,)
+            yield limited(SceneGraph(words, words, attributes=((),), relations=()), dropped)
         return
     for doc in model.pipe(texts, batch_size=len(texts)):
         yield limited(scene_graph(doc), dropped)
-
-
-def _one_object(caption: str) -> SceneGraph:
-    words = " ".join(tokenize(caption)) or caption
-    return SceneGraph(objects=(words,), names=(words,), attributes=((),), relations=())
 
 
 def _plain(caption: str, dropped: Counter[str]) -> str:

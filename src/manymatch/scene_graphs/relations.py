@@ -10,12 +10,8 @@ from manymatch.scene_graphs.clauses import (
     complements,
     coordinated,
     direct_objects,
-    is_animate,
-    is_noun,
     is_passive,
-    is_verb,
     nouns,
-    possessed,
     subjects,
 )
 from manymatch.scene_graphs.lexicon import (
@@ -63,7 +59,7 @@ def _numbers(tokens: list[int], number: dict[int, int]) -> list[int]:
 
 def _edges(tree: Tree, token: int) -> Iterator[Edge]:
     dep = tree.deps[token]
-    if is_verb(tree, token):
+    if tree.is_verb(token):
         yield _action(tree, token)
     if tree.lemmas[token] == "be" and tree.below(token, {"nsubj"}):
         yield subjects(tree, token), "be", nouns(tree, tree.below(token, {"attr"}))
@@ -101,9 +97,9 @@ def _preposition(tree: Tree, preposition: int) -> Edge:
     if not targets:
         return _NO_EDGE
     governor, label = _governor(tree, preposition)
-    if is_verb(tree, governor):
+    if tree.is_verb(governor):
         return _verb_preposition(tree, governor, label, targets)
-    if is_noun(tree, governor):
+    if tree.is_noun(governor):
         return _noun_preposition(tree, governor, label, targets)
     return bearers(tree, governor), f"{tree.words[governor]} {label}", targets
 
@@ -112,7 +108,7 @@ def _governor(tree: Tree, preposition: int) -> tuple[int, str]:
     """Return the governing verb, noun or adjective, and the preposition with words in between."""
     governor, words = preposition, [tree.words[preposition]]
     for governor in tree.above(preposition):
-        if tree.deps[governor] not in _LINKS or is_noun(tree, governor):
+        if tree.deps[governor] not in _LINKS or tree.is_noun(governor):
             break
         named = tree.words[governor] in DIRECTIONS or not tree.tags[governor].startswith("RB")
         if named and not tree.below(governor, {"pobj"}):
@@ -146,7 +142,7 @@ def _verb_preposition(tree: Tree, verb: int, preposition: str, targets: list[int
 def _is_done_by_named(tree: Tree, verb: int) -> bool:
     """Return whether a noun names who acts. "Someone" and "we" are no objects of the graph, so that
     the place in "someone drives a cart near a plane" is that of the cart."""
-    return any(is_noun(tree, t) and tree.words[t] not in PRONOUNS for t in subjects(tree, verb))
+    return any(tree.is_noun(t) and tree.words[t] not in PRONOUNS for t in subjects(tree, verb))
 
 
 def _prepositional_objects(tree: Tree, verb: int, other: str) -> list[int]:
@@ -162,13 +158,13 @@ def _noun_preposition(tree: Tree, noun: int, preposition: str, targets: list[int
     A phrase after a list of nouns belongs to all of them: "a man and a woman in a boat".
     """
     link = tree.heads[noun]
-    thing = tree.deps[noun] == "dobj" and not is_animate(tree, noun)
+    thing = tree.deps[noun] == "dobj" and not tree.is_animate(noun)
     setting = thing and any(tree.lemmas[target] in SETTINGS for target in targets)
     if preposition in _AT and (_is_place(tree, targets) or setting):
         if tree.deps[noun] == "dobj":
             return subjects(tree, link), preposition, targets
         verb = tree.heads[link]
-        if tree.deps[noun] == "pobj" and is_verb(tree, verb) and _completes(tree, link, noun):
+        if tree.deps[noun] == "pobj" and tree.is_verb(verb) and _completes(tree, link, noun):
             return _verb_preposition(tree, verb, preposition, targets)
     first = _first_of_list(tree, noun)
     together = tree.deps[first] == "ROOT" and preposition in LOCATING
@@ -185,7 +181,7 @@ def _is_worn(tree: Tree, noun: int) -> bool:
 
 
 def _first_of_list(tree: Tree, noun: int) -> int:
-    while tree.deps[noun] == "conj" and is_noun(tree, tree.heads[noun]):
+    while tree.deps[noun] == "conj" and tree.is_noun(tree.heads[noun]):
         noun = tree.heads[noun]
     return noun
 
@@ -193,7 +189,7 @@ def _first_of_list(tree: Tree, noun: int) -> int:
 def _completes(tree: Tree, link: int, noun: int) -> bool:
     """Return whether the noun takes part in the verb's action: "looks at", "digs with a spade"."""
     if tree.words[link] in {"with", "for"}:
-        return not is_animate(tree, noun)
+        return not tree.is_animate(noun)
     return OBJECT_PREPOSITIONS.get(tree.lemmas[tree.heads[link]]) == tree.words[link]
 
 
@@ -205,7 +201,7 @@ def _brings(tree: Tree, verb: int, preposition: str, targets: list[int]) -> bool
         return preposition in {"out of", "from", "of"}
     if tree.lemmas[verb] in PLACING:
         return preposition in LOCATING
-    return preposition in _AT and any(possessed(tree, target) for target in targets)
+    return preposition in _AT and any(tree.possessed(target) for target in targets)
 
 
 def _is_place(tree: Tree, targets: list[int]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from manymatch.scene_graphs.clauses import is_animate, is_noun, is_verb
 from manymatch.scene_graphs.lexicon import (
     ACTIONS,
     ANIMALS,
@@ -26,12 +25,10 @@ from manymatch.scene_graphs.verbs import is_participle, participle_base, present
 from manymatch.scene_graphs.verbs_of_wearers import VERBS_OF_WEARERS
 
 _JOINTS = frozenset({",", "and", "or", "&"})
-_OF_ADJECTIVES = frozenset({"advmod", "cc", "npadvmod", "punct"})
 _DETERMINERS = frozenset({"det", "nummod"})
 _OF_WORDS = frozenset({"advmod", "amod"})
 _BEFORE_PARTICIPLE = COMPOUND | {"npadvmod"}
 _ADVERBIAL = frozenset({"amod", "advmod", "npadvmod", "compound", "nmod"})
-_DESCRIBING = frozenset({"JJ", "JJR", "JJS", "VBG", "VBN"})
 _STATE_PARTICIPLES = frozenset(map(present_participle, STATES))
 _WITH_SINGULAR = frozenset({"boxers", "braces", "briefs", "chaps", "clippers", "glasses", "trunks"})
 _MOVING_PARTICIPLES = frozenset(map(present_participle, ACTIONS))
@@ -50,11 +47,11 @@ def _adjective_describes(tree: Tree, token: int) -> None:
     """
     hyphenated = "-" in tree.words[token] and tree.lemmas[token] not in WORN
     described = tree.words[token] in NOMINAL_ADJECTIVES or tree.kinds[token] == "JJ"
-    adjective = tree.tags[token] in _DESCRIBING or described or hyphenated
+    adjective = tree.tags[token] in {"JJ", "JJR", "JJS", "VBG", "VBN"} or described or hyphenated
     if tree.deps[token] in COMPOUND and adjective:
         tree.deps[token] = "amod"
     elif tree.tags[token] == "JJ" and tree.deps[token] == "advmod":
-        after_noun = is_noun(tree, tree.heads[token])  # "A goalie ready to block".
+        after_noun = tree.is_noun(tree.heads[token])  # "A goalie ready to block".
         tree.deps[token] = "amod" if after_noun else "advmod"
 
 
@@ -91,22 +88,22 @@ def _adjectives_in_row(tree: Tree, token: int) -> None:
     if noun is None or len(row) == last - token + 1:
         return
     above = [t for t in row if t in tree.above(noun)]
-    if not above and not any(is_noun(tree, t) for t in row):
+    if not above and not any(tree.is_noun(t) for t in row):
         return
     for other in sorted(above, key=lambda t: len(list(tree.above(t)))):
         if other in tree.above(noun):
             tree.replace(other, noun)
     head = tree.heads[noun]
-    if tree.deps[noun] in _OF_WORDS and is_verb(tree, head):
+    if tree.deps[noun] in _OF_WORDS and tree.is_verb(head):
         tree.deps[noun] = "nsubj"
-    elif tree.deps[noun] in _OF_WORDS and is_noun(tree, head):
+    elif tree.deps[noun] in _OF_WORDS and tree.is_noun(head):
         tree.deps[noun] = "compound"
         noun = _last_of_compound(tree, noun)
     elif tree.deps[noun] in _OF_WORDS and token and tree.tags[token - 1] == "IN":
         tree.attach(noun, token - 1, "pobj")
     for other in row:
         for child in tree.children[other]:
-            if child not in row and tree.deps[child] not in _OF_ADJECTIVES:
+            if child not in row and tree.deps[child] not in {"advmod", "cc", "npadvmod", "punct"}:
                 tree.attach(child, noun, tree.deps[child])
         tree.attach(other, noun, "amod")
         tree.tags[other] = "JJ"
@@ -116,13 +113,13 @@ def _describes(tree: Tree, token: int) -> bool:
     """Return whether `token` is an adjective, whatever its tag: a colour or no noun."""
     if tree.words[token] in COLOURS:
         return True
-    return tree.tags[token] == "JJ" or (tree.kinds[token] == "JJ" and is_noun(tree, token))
+    return tree.tags[token] == "JJ" or (tree.kinds[token] == "JJ" and tree.is_noun(token))
 
 
 def _noun_after(tree: Tree, token: int) -> int | None:
     """Return the noun that an adjective at `token` stands before: the last of a compound."""
     noun = tree.heads[token] if tree.deps[token] in BEFORE_HEAD else token + 1
-    if noun <= token or noun >= len(tree) or not is_noun(tree, noun):
+    if noun <= token or noun >= len(tree) or not tree.is_noun(noun):
         return None
     return _last_of_compound(tree, noun)
 
@@ -145,7 +142,7 @@ def _nouns_joined(tree: Tree, token: int) -> None:
     coloured = inner and tree.tags[inner[-1]] == "JJ"
     if tree.lemmas[token] in WORN:
         tree.tags[token] = "NN"
-    elif not coloured or not is_noun(tree, token):
+    elif not coloured or not tree.is_noun(token):
         return
     tree.replace(head, token)
     tree.attach(head, token, "conj")
@@ -180,7 +177,7 @@ def _adjective_has_adverb(tree: Tree, token: int) -> None:
 def _participle_after_noun(tree: Tree, token: int) -> None:
     """In "kids in a gym playing volleyball" the parser sees a compound of three nouns."""
     noun, word = token - 1, tree.words[token]
-    if not is_participle(word) or noun < 0 or not is_noun(tree, noun):
+    if not is_participle(word) or noun < 0 or not tree.is_noun(noun):
         return
     role, head = tree.deps[token], tree.heads[token]
     before = tree.deps[noun] in _BEFORE_PARTICIPLE
@@ -189,7 +186,7 @@ def _participle_after_noun(tree: Tree, token: int) -> None:
         tree.attach(head, token, "dobj")
         return
     inside = noun in tree.below(token, _BEFORE_PARTICIPLE)
-    person = is_animate(tree, noun) and tree.lemmas[noun] not in ANIMALS
+    person = tree.is_animate(noun) and tree.lemmas[noun] not in ANIMALS
     acting = person or tree.lemmas[noun] in WORN or word in TRANSITIVES
     if role in BEFORE_HEAD and (inside or noun in tree.below(head, COMPOUND)):
         # "A beach chopping coconuts", but "a street vending machine".
@@ -212,7 +209,7 @@ def _participle_after_noun(tree: Tree, token: int) -> None:
 def _colour_ends_phrase(tree: Tree, token: int) -> None:
     """In "blonds in black and white walk" the blonds are in black and white, not in a walk."""
     first = next(iter(tree.below(token, {"amod"})), token)
-    if tree.deps[token] != "pobj" or not is_verb(tree, token) or tree.words[first] not in COLOURS:
+    if tree.deps[token] != "pobj" or not tree.is_verb(token) or tree.words[first] not in COLOURS:
         return
     if tree.tags[token] in FINITE:
         tree.attach(first, tree.heads[token], "pobj")
@@ -221,7 +218,7 @@ def _colour_ends_phrase(tree: Tree, token: int) -> None:
 
 def _determined_word_is_noun(tree: Tree, token: int) -> None:
     """A word with article or numeral is a noun, even if it looks like a verb ("a building")."""
-    if is_verb(tree, token) and tree.below(token, _DETERMINERS):
+    if tree.is_verb(token) and tree.below(token, _DETERMINERS):
         if tree.tags[token] != "VBZ":  # "Three blonds" has the lemma of "she blonds".
             tree.lemmas[token] = tree.words[token]
         tree.tags[token] = "NN"
@@ -230,12 +227,12 @@ def _determined_word_is_noun(tree: Tree, token: int) -> None:
 def _plural_has_no_singular(tree: Tree, token: int) -> None:
     """ "Shorts" are no "short", but two glasses and a glass of water are vessels."""
     counted = tree.below(token, {"nummod"}) and tree.words[token] in _WITH_SINGULAR
-    if is_noun(tree, token) and not counted and measured(tree, token) is None:
+    if tree.is_noun(token) and not counted and measured(tree, token) is None:
         tree.lemmas[token] = tree.words[token]
 
 
 def _singular(tree: Tree, token: int) -> None:
-    if is_noun(tree, token):
+    if tree.is_noun(token):
         tree.lemmas[token] = tree.words[token][:-1]
 
 

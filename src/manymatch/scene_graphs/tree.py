@@ -13,6 +13,8 @@ from typing import NamedTuple
 from spacy.attrs import DEP, HEAD, LEMMA, LOWER, TAG
 from spacy.tokens import Doc
 
+from manymatch.scene_graphs.lexicon import AGENT_ENDINGS, ANIMALS, PEOPLE, THINGS
+
 _COLUMNS = [LOWER, LEMMA, TAG, DEP, HEAD]
 _UNSIGNED = 2**64 - 1
 """Mask for keys of strings: they are unsigned, but share a signed array with offsets of heads."""
@@ -82,6 +84,22 @@ class Tree:
 
     def __len__(self) -> int:
         return len(self.words)
+
+    def is_verb(self, token: int) -> bool:
+        return self.tags[token].startswith("VB")
+
+    def is_noun(self, token: int) -> bool:
+        return self.tags[token].startswith("NN")
+
+    def is_animate(self, token: int) -> bool:
+        lemma = self.lemmas[token]
+        if lemma in PEOPLE or lemma in ANIMALS:
+            return True
+        return lemma.endswith(AGENT_ENDINGS) and lemma not in THINGS
+
+    def possessed(self, noun: int) -> bool:
+        """Return whether the noun is someone's: "his hand"."""
+        return any(self.tags[child] == "PRP$" for child in self.children[noun])
 
     def below(self, token: int, deps: Container[str]) -> list[int]:
         """Return the children of `token` with a label in `deps`."""

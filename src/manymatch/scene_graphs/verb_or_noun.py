@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from manymatch.scene_graphs.clauses import is_animate, is_noun, is_verb
 from manymatch.scene_graphs.lexicon import (
     ACTIONS,
     BODY,
@@ -21,12 +20,10 @@ from manymatch.scene_graphs.verbs_of_wearers import verb_after_clothes
 _AROUND_VERBS = frozenset({"prep", "advmod", "prt", "punct", "dobj"})
 BEFORE_HEAD = frozenset({"amod", "aux", "compound", "det", "nmod", "nummod", "poss"})
 _CLAUSE_HEADS = frozenset({"ROOT", "advcl", "ccomp", "conj", "relcl"})
-_JOINED = frozenset({"conj", "acl"})
 _SUBJECTS = frozenset({"nsubj", "nsubjpass"})
 _CLAUSES = frozenset({"advcl", "ccomp", "dobj", "xcomp"})
 _OF_VERBS = frozenset({"dobj", "conj"})
 _ONE = frozenset({"a", "an", "each", "every", "this"})
-_NO_VERBS = frozenset({"JJ", "RB", "VB"})
 _SINGULAR = frozenset({"NN", "NNP"})
 _LINKING = COPULAS | {"do", "have"}
 _NO_NOUNS = COLOURS | {"upside"}
@@ -39,7 +36,7 @@ def _verb_has_base(tree: Tree, token: int) -> None:
     word, lemma = tree.words[token], tree.lemmas[token]
     if tree.tags[token] == "VBG" and lemma == word:  # The lemmatiser does not know the verb.
         tree.lemmas[token] = participle_base(word)
-    elif is_verb(tree, token):
+    elif tree.is_verb(token):
         tree.lemmas[token] = verb_base(word, lemma)
 
 
@@ -48,7 +45,7 @@ def _noun_is_verb(tree: Tree, token: int) -> None:
     subject = token - 1
     if subject not in tree.below(token, {"amod", "compound"}) or not _may_be_verb(tree, token):
         return
-    if not is_noun(tree, subject):
+    if not tree.is_noun(subject):
         return
     for child in tree.children[token]:
         if child < subject:
@@ -56,7 +53,7 @@ def _noun_is_verb(tree: Tree, token: int) -> None:
     if tree.deps[token] in {"pobj", "dobj"}:  # The noun's role; the verb joins the root.
         root = tree.root(token)
         tree.attach(subject, tree.heads[token], tree.deps[token])
-        tree.attach(token, root, "conj" if is_verb(tree, root) else "acl")
+        tree.attach(token, root, "conj" if tree.is_verb(root) else "acl")
         if token + 1 < len(tree) and tree.deps[token + 1] == "prep":
             tree.attach(token + 1, token, "prep")
     else:
@@ -74,7 +71,7 @@ def _leads(tree: Tree, verb: int, subject: int) -> None:
     if tree.below(participle, AUXILIARIES):
         return
     for other in tree.below(participle, _SUBJECTS):
-        if other == subject - 1 and is_noun(tree, other):
+        if other == subject - 1 and tree.is_noun(other):
             tree.attach(other, subject, "compound")
     tree.replace(participle, verb)
     tree.deps[participle] = "advcl"
@@ -87,7 +84,7 @@ def _may_be_verb(tree: Tree, token: int) -> bool:
         return True
     if "VB" not in tree.kinds[token]:
         return False
-    acts = tree.lemmas[token] in ACTIONS or is_animate(tree, token - 1)
+    acts = tree.lemmas[token] in ACTIONS or tree.is_animate(token - 1)
     if tag == "NNS" and _is_one(tree, token):
         return acts or tree.deps[token] == "ROOT"  # "A girl bikes": no plural follows "a".
     plural = tag == "NNS" or tree.tags[token - 1] == "NNS"
@@ -97,10 +94,10 @@ def _may_be_verb(tree: Tree, token: int) -> bool:
     if tree.deps[token] != "ROOT" or tag not in {"NN", "NNS"}:
         return False
     if tag == "NNS":  # "Person canoes in a lake".
-        acts = is_animate(tree, token - 1) and not tree.below(token, {"nummod"})
+        acts = tree.is_animate(token - 1) and not tree.below(token, {"nummod"})
         return acts and not any(other in FINITE for other in tree.tags)
     # "Three dogs sleep", "a couple dance": no singular follows "three", and a group may act.
-    if tree.lemmas[token - 1] in QUANTITIES and is_animate(tree, token - 1):
+    if tree.lemmas[token - 1] in QUANTITIES and tree.is_animate(token - 1):
         return True
     return tree.tags[token - 1] == "NNS" and bool(tree.below(token, {"nummod"}))
 
@@ -112,14 +109,14 @@ def _is_one(tree: Tree, token: int) -> bool:
     first = token - 1
     if tree.tags[first] == "NNS" or tree.lemmas[first] in QUANTITIES:
         return False
-    while first > 0 and (is_noun(tree, first) or tree.tags[first] == "JJ"):
+    while first > 0 and (tree.is_noun(first) or tree.tags[first] == "JJ"):
         first -= 1
     return tree.words[first] in _ONE
 
 
 def _clause_has_verb(tree: Tree, token: int) -> None:
     """In "four men ski on a hill" a root or clause with a subject is a verb, whatever its tag."""
-    if tree.tags[token][:2] in _NO_VERBS or tree.deps[token] not in _CLAUSE_HEADS:
+    if tree.tags[token][:2] in {"JJ", "RB", "VB"} or tree.deps[token] not in _CLAUSE_HEADS:
         return
     if "VB" in tree.kinds[token] or (tree.deps[token] == "ROOT" and len(tree.kinds[token]) != 2):
         subject = tree.below(token, {"nsubj"})
@@ -129,7 +126,7 @@ def _clause_has_verb(tree: Tree, token: int) -> None:
 
 def _joined_noun_is_verb(tree: Tree, token: int) -> None:
     """In "a boy runs and jumps" and "is running and jumping" both words are verbs."""
-    if not is_noun(tree, token) or tree.deps[token] not in _JOINED:
+    if not tree.is_noun(token) or tree.deps[token] not in {"conj", "acl"}:
         return
     head, word = tree.heads[token], tree.words[token]
     bare = all(tree.deps[child] in _AROUND_VERBS for child in tree.children[token])
@@ -152,7 +149,7 @@ def only_noun(tree: Tree, token: int) -> None:
         tag == "RB" and kinds == "NN" and tree.words[token] != "upside"
     ):
         tree.tags[token], tree.lemmas[token] = "NN", tree.words[token]
-        if tag == "RB" and token and is_noun(tree, token - 1):
+        if tag == "RB" and token and tree.is_noun(token - 1):
             for subject in tree.below(token, {"nsubj"}) if head == token else ():
                 tree.attach(subject, subject, "ROOT")
             tree.attach(token, token - 1, "amod")
@@ -160,8 +157,8 @@ def only_noun(tree: Tree, token: int) -> None:
         if tree.deps[token] not in {"amod", "intj"}:
             return
         if head > token:
-            tree.deps[token] = "nsubj" if is_verb(tree, head) else "compound"
-        elif head == token - 1 and is_noun(tree, head):  # "A fire hydrant".
+            tree.deps[token] = "nsubj" if tree.is_verb(head) else "compound"
+        elif head == token - 1 and tree.is_noun(head):  # "A fire hydrant".
             tree.replace(head, token)
             tree.deps[head] = "compound"
 
@@ -170,7 +167,7 @@ def _to_noun(tree: Tree, token: int) -> None:
     """Make a noun of a word that the tagger took for a verb; a subject before is a compound."""
     tree.tags[token] = "NNS" if tree.words[token] != tree.lemmas[token] else "NN"
     for subject in tree.below(token, {"nsubj"}):
-        if subject == token - 1 and is_noun(tree, subject):
+        if subject == token - 1 and tree.is_noun(subject):
             tree.deps[subject] = "compound"
     for child in tree.below(token, _CLAUSES):  # "A suit and tie standing on a chair".
         if is_participle(tree.words[child]):
@@ -183,7 +180,7 @@ def _to_noun(tree: Tree, token: int) -> None:
 def _one_noun(tree: Tree, token: int) -> None:
     """In "a microwave oven sits on a shelf" the parser sees two nouns where there is one."""
     first, word, role = token - 1, tree.words[token], tree.deps[token]
-    if first < 0 or not is_noun(tree, first) or not word.isalpha() or word.endswith("ing"):
+    if first < 0 or not tree.is_noun(first) or not word.isalpha() or word.endswith("ing"):
         return
     if role == "acl" and tree.heads[token] == first:
         tree.replace(first, token)
@@ -199,7 +196,7 @@ def _compound_is_verb(tree: Tree, token: int) -> None:
     subject, head = token - 1, tree.heads[token]
     if tree.deps[token] not in COMPOUND or head < token or subject < 0:
         return
-    if not is_noun(tree, subject) or tree.tags[subject] not in _SINGULAR:
+    if not tree.is_noun(subject) or tree.tags[subject] not in _SINGULAR:
         return
     spoken = tree.tags[token] == "VBZ" and tree.words[token].endswith("s")
     named = tree.words[token] in _ACTS_ON and tree.heads[subject] in (token, head)
@@ -211,7 +208,7 @@ def _compound_is_verb(tree: Tree, token: int) -> None:
         tree.attach(clause, token, "advcl")
     for child in range(first, subject):
         if tree.heads[child] == token:
-            tree.attach(child, subject, "compound" if is_noun(tree, child) else tree.deps[child])
+            tree.attach(child, subject, "compound" if tree.is_noun(child) else tree.deps[child])
     tree.attach(subject, token, "nsubj")
     tree.attach(head, token, "dobj")
     tree.tags[token] = "VBZ"
@@ -231,7 +228,7 @@ def _verb_is_noun(tree: Tree, token: int) -> None:
     head, subject = tree.heads[token], tree.below(token, _SUBJECTS)
     if not subject:
         bare = tag in BARE or tree.lemmas[token] not in ACTIONS
-        if bare and tree.deps[token] == "conj" and is_noun(tree, head):
+        if bare and tree.deps[token] == "conj" and tree.is_noun(head):
             _to_noun(tree, token)
     elif subject == [token - 1] and tree.tags[token - 1] in _SINGULAR and not _acts(tree, token):
         _to_noun(tree, token)
@@ -252,7 +249,7 @@ def _object_of_participle(tree: Tree, token: int) -> None:
 def _acts(tree: Tree, verb: int) -> bool:
     """Return whether the noun before `verb`, a singular, can be its subject."""
     noun = verb - 1
-    if is_animate(tree, noun) or tree.words[noun] in PRONOUNS or tree.below(verb, _OF_VERBS):
+    if tree.is_animate(noun) or tree.words[noun] in PRONOUNS or tree.below(verb, _OF_VERBS):
         return True
     if tree.tags[verb] in BARE:
         return False
@@ -263,7 +260,7 @@ def _acts(tree: Tree, verb: int) -> bool:
 def _adjective_after_noun(tree: Tree, token: int) -> None:
     """In "a surfer airborne over a wave" the parser makes the surfer a subject without a verb."""
     subject = tree.below(token, {"nsubj"})
-    if tree.tags[token] == "JJ" and subject == [token - 1] and is_noun(tree, token - 1):
+    if tree.tags[token] == "JJ" and subject == [token - 1] and tree.is_noun(token - 1):
         tree.replace(token, token - 1)
         tree.deps[token] = "amod"
 

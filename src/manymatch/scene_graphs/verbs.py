@@ -88,7 +88,6 @@ _PARTICIPLES = words("""
 """Past participles that do not end in "ed"."""
 _BASES = words("bleed breed embed feed need proceed seed shed shred sled speed wed weed")
 """Verbs that end in "ed"."""
-_NO_ACTIONS = frozenset({"be", "have"})
 
 
 def as_parsed(graph: SceneGraph) -> SceneGraph:
@@ -120,7 +119,7 @@ def _action(relation: Relation, graph: SceneGraph) -> str:
         if word in _LINKS:
             break
         verb.append(word)
-    if not verb or verb[-1] in _NO_ACTIONS:
+    if not verb or verb[-1] in {"be", "have"}:
         return ""
     phrase = " ".join(verb)
     if any(phrase in attribute.split() for attribute in graph.attributes[relation.subject]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from manymatch.scene_graphs.clauses import CLAUSES, SUBJECTS, is_animate, is_noun, possessed
+from manymatch.scene_graphs.clauses import CLAUSES, SUBJECTS
 from manymatch.scene_graphs.lexicon import ACTIONS, BODILY, BODY, COLOURS, WORN
 from manymatch.scene_graphs.tree import AUXILIARIES, FINITE, PRESENT, Repair, Tree
 from manymatch.scene_graphs.verbs import is_participle, participle_base
@@ -12,7 +12,6 @@ _OBJECTS = frozenset({"a", "an", "the", "his", "her", "its", "their", "another",
 _AFTER_VERBS = frozenset({"advcl", "appos", "dobj", "npadvmod", "prep", "xcomp"})
 _COLOUR_ROW = COLOURS | {",", "and"}
 _SUBORDINATE = frozenset({"as", "because", "when", "where", "while"})
-_FORMS = frozenset({"VBG", "VBN"})
 _BEFORE_NOUN = frozenset({"amod", "compound", "det", "nummod", "poss"})
 _OF_PERSONS = frozenset({"clad", "dressed", "seated", "surrounded"})
 
@@ -28,10 +27,14 @@ def _part_is_in_state(tree: Tree, token: int) -> None:
         return
     if tree.below(token, AUXILIARIES) or tree.words[token] in _OF_PERSONS:
         return
-    if not _is_part(tree, part) or (tree.tags[token] == "VBG" and not _moves(tree, part, token)):
+    if not _is_part(tree, part):
+        return
+    # A part of the body can move itself: a tongue hangs, but a mouth does not sit.
+    moves = tree.lemmas[part] in BODY and tree.words[token] in BODILY
+    if tree.tags[token] == "VBG" and not moves:
         return
     link, verb = tree.heads[part], _verb_after(tree, token)
-    owners = [t for t in [*tree.below(token, SUBJECTS), *tree.above(link)] if is_noun(tree, t)]
+    owners = [t for t in [*tree.below(token, SUBJECTS), *tree.above(link)] if tree.is_noun(t)]
     if not owners:
         return
     owner, top = owners[0], tree.heads[token] == token
@@ -46,7 +49,7 @@ def _part_is_in_state(tree: Tree, token: int) -> None:
     for other in tree.below(token, SUBJECTS):  # "Both with their hands turned".
         tree.attach(other, owner, "det")
     for other in tree.children[token]:
-        if other != verb and tree.tags[other] in _FORMS:  # "Seated with her legs crossed".
+        if other != verb and tree.tags[other] in {"VBG", "VBN"}:  # "Seated with her legs crossed".
             tree.attach(other, owner, "acl")
     if token in tree.above(link):
         tree.attach(link, owner, "prep")
@@ -68,7 +71,7 @@ def _colour_before_participle(tree: Tree, token: int) -> None:
         first -= 1
     link, wearer = first - 1, first - 2
     before_noun = tree.deps[token] in _BEFORE_NOUN and tree.heads[token] > token
-    if tree.words[link] != "in" or before_noun or wearer < 0 or not is_noun(tree, wearer):
+    if tree.words[link] != "in" or before_noun or wearer < 0 or not tree.is_noun(wearer):
         return
     if tree.tags[token] == "NN":
         if participle_base(tree.words[token]) not in ACTIONS:
@@ -96,10 +99,10 @@ def verb_after_clothes(tree: Tree, token: int) -> None:
     worn, tag, lemma = token - 1, tree.tags[token], tree.lemmas[token]
     if tag not in {"NN", "NNS"} or worn < 1 or "VB" not in tree.kinds[token] or lemma in WORN:
         return
-    if not _ends_colours(tree, worn) and not (tree.lemmas[worn] in WORN and is_noun(tree, worn)):
+    if not _ends_colours(tree, worn) and not (tree.lemmas[worn] in WORN and tree.is_noun(worn)):
         return
     above, root = list(tree.above(token)), tree.root(token)
-    if root == token or not is_noun(tree, root) or _has_verb(tree, token):
+    if root == token or not tree.is_noun(root) or _has_verb(tree, token):
         return
     object_follows = tag == "NNS" and "".join(tree.words[token + 1 : token + 2]) in _OBJECTS
     if lemma not in ACTIONS and not object_follows:
@@ -137,14 +140,9 @@ def _has_verb(tree: Tree, token: int) -> bool:
 
 def _is_part(tree: Tree, noun: int) -> bool:
     """Return whether the noun is someone's thing, or "the" part of a body."""
-    if possessed(tree, noun):
-        return is_noun(tree, noun) and not is_animate(tree, noun)
+    if tree.possessed(noun):
+        return tree.is_noun(noun) and not tree.is_animate(noun)
     return tree.lemmas[noun] in BODY and any(tree.words[t] == "the" for t in tree.children[noun])
-
-
-def _moves(tree: Tree, part: int, participle: int) -> bool:
-    """Return whether the part itself can act so: a tongue hangs, but a mouth does not sit."""
-    return tree.lemmas[part] in BODY and tree.words[participle] in BODILY
 
 
 def _verb_after(tree: Tree, participle: int) -> int | None:

@@ -184,32 +184,24 @@ class Verb:
     lemma: str
     third: str
     ing: str
-    past: str | None
+    past: str | None = None
+
+
+def _verbs(*forms: str) -> tuple[Verb, ...]:
+    return tuple(Verb(*form.split(", ")) for form in forms)
 
 
 VERBS: dict[str, tuple[Verb, ...]] = {
-    "hold": (
-        Verb("hold", "holds", "holding", "held"),
-        Verb("carry", "carries", "carrying", "carried"),
-    ),
-    "ride": (Verb("ride", "rides", "riding", "ridden"),),
-    "wear": (Verb("wear", "wears", "wearing", "worn"),),
-    "chase": (
-        Verb("chase", "chases", "chasing", "chased"),
-        Verb("run after", "runs after", "running after", None),
-    ),
-    "look at": (
-        Verb("look at", "looks at", "looking at", None),
-        Verb("watch", "watches", "watching", "watched"),
-    ),
-    "pull": (
-        Verb("pull", "pulls", "pulling", "pulled"),
-        Verb("drag", "drags", "dragging", "dragged"),
-    ),
-    "push": (Verb("push", "pushes", "pushing", "pushed"),),
-    "kick": (Verb("kick", "kicks", "kicking", "kicked"),),
-    "fly": (Verb("fly", "flies", "flying", "flown"),),
-    "walk": (Verb("walk", "walks", "walking", "walked"),),
+    "hold": _verbs("hold, holds, holding, held", "carry, carries, carrying, carried"),
+    "ride": _verbs("ride, rides, riding, ridden"),
+    "wear": _verbs("wear, wears, wearing, worn"),
+    "chase": _verbs("chase, chases, chasing, chased", "run after, runs after, running after"),
+    "look at": _verbs("look at, looks at, looking at", "watch, watches, watching, watched"),
+    "pull": _verbs("pull, pulls, pulling, pulled", "drag, drags, dragging, dragged"),
+    "push": _verbs("push, pushes, pushing, pushed"),
+    "kick": _verbs("kick, kicks, kicking, kicked"),
+    "fly": _verbs("fly, flies, flying, flown"),
+    "walk": _verbs("walk, walks, walking, walked"),
 }
 
 PREPOSITIONS: dict[str, tuple[str, ...]] = {

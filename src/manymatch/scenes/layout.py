@@ -40,18 +40,13 @@ def cluster_boxes(blueprint: Blueprint, spot: Spot) -> dict[int, Box]:
     while queue:
         anchor = queue.pop(0)
         for tie in blueprint.ties:
-            other = _attached(tie, anchor)
-            if other is not None and other not in boxes:
+            carrier, other = tie.subject, tie.object
+            if tie.relation in HANGS_ON_OBJECT:
+                carrier, other = other, carrier
+            if carrier == anchor and other not in boxes:
                 boxes[other] = _attach(tie.relation, blueprint, anchor, other, boxes[anchor])
                 queue.append(other)
     return boxes
-
-
-def _attached(tie: Tie, anchor: int) -> int | None:
-    """Return the object that `tie` attaches to `anchor`, or None."""
-    if tie.relation in HANGS_ON_OBJECT:
-        return tie.subject if tie.object == anchor else None
-    return tie.object if tie.subject == anchor else None
 
 
 def _attach(relation: str, blueprint: Blueprint, anchor: int, other: int, at: Box) -> Box:

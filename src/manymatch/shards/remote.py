@@ -274,6 +274,6 @@ def file_system(url: str) -> tuple[Any, str]:
         options = {"auto_mkdir": True} if url.startswith("file:") else {}
         system: tuple[Any, str] = url_to_fs(url, **options)
     except Exception as error:  # each driver has errors of its own
-        advice = "Correct the scheme or install its package (for s3: manymatch[remotes])"
+        advice = "Correct the scheme or install its package (for s3: the extra remotes)"
         raise ConfigError(f"{url}: {told(error)}. {advice}") from None
     return system

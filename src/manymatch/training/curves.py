@@ -20,6 +20,7 @@ from manymatch.training.checkpoints import History
 from manymatch.training.helpers import first_process
 from manymatch.util.errors import ConfigError, StorageError
 from manymatch.util.files import remove, storage_errors
+from manymatch.util.packages import extra
 from manymatch.util.progress import say
 
 try:
@@ -51,10 +52,10 @@ class Curves:
         if logger in EXTRAS and importlib.util.find_spec(logger) is None:
             raise ConfigError(
                 f"training.logger: the package {logger} is missing. "
-                f"Run pip install 'manymatch[{logger}]'."
+                f"Run pip install {extra(logger)}."
             )
         if logger == "dvclive" and Live is None:
-            say("no training curves: dvclive is missing. Run pip install 'manymatch[pipeline]'.")
+            say(f"no training curves: dvclive is missing. Run pip install {extra('pipeline')}.")
             return
         self._start()
 

@@ -1,4 +1,4 @@
-"""Packages that bring data, such as pretrained weights."""
+"""Packages that may be missing: those of the extras, and those that bring data."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ import importlib.util
 from pathlib import Path
 
 from manymatch.util.errors import ConfigError
+
+
+def extra(name: str) -> str:
+    """What `pip install` takes in the clone to install an extra of pyproject.toml. The name
+    `manymatch` is left out, because another project may own this name in a package registry."""
+    return f"--constraint constraints.txt --editable '.[{name}]'"
 
 
 def package_folder(package: str, requirement: str, advice: str) -> Path:

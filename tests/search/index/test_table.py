@@ -242,7 +242,7 @@ def test_candidates_are_found_by_an_index_of_vectors(small_model: MakeModel) -> 
         ("torn", "cannot be used"),
         ("another model", "another model"),
         ("url", "cannot be used"),
-        ("not installed", "manymatch[lance]"),
+        ("not installed", "'.[lance]'"),
         ("files", "not a table of LanceDB"),
         ("kind", "another kind"),
         ("fact", "'codes'"),

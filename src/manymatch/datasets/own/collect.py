@@ -226,11 +226,11 @@ class Collection:
         if missing := [split for split in SPLITS if split not in given]:
             self.notes.append(f"seed {seed} draws the splits: {', '.join(missing)}")
         ids = [self._ids[picture.file] for picture in pictures]
-        found = self.near_duplicates = splits.near_duplicates(ids, drawn, groups)
+        duplicates = self.near_duplicates = splits.near_duplicates(ids, drawn, groups)
         self.notes.append(
-            f"{found['copies']:,} near-duplicates of other pictures, {found['crossing']:,} groups "
-            "in several splits"
-            if found["copies"]
+            f"{duplicates['copies']:,} near-duplicates of other pictures, "
+            f"{duplicates['crossing']:,} groups in several splits"
+            if duplicates["copies"]
             else "no near-duplicates among the pictures"
         )
 

@@ -231,13 +231,12 @@ def near_duplicates(
         splits = {split for _, split in group}
         return "test" in splits, len(splits) > 1
 
-    found = sorted((one for one in members.values() if len(one) > 1), key=reasons, reverse=True)
-    crossing = sum(len({split for _, split in group}) > 1 for group in found)
+    several = [group for group in members.values() if len(group) > 1]
+    repeats = sorted(several, key=reasons, reverse=True)
+    splits_of = [{split for _, split in group} for group in repeats]
     return {
         "copies": len(names) - len(members),
-        "crossing": crossing,
-        "of_split": {
-            split: sum(any(one == split for _, one in group) for group in found) for split in SPLITS
-        },
-        "groups": [sorted(group, key=lambda one: one[1])[:_GROUP] for group in found[:_GROUPS]],
+        "crossing": sum(len(own) > 1 for own in splits_of),
+        "of_split": {split: sum(split in own for own in splits_of) for split in SPLITS},
+        "groups": [sorted(group, key=lambda one: one[1])[:_GROUP] for group in repeats[:_GROUPS]],
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from torch import Tensor
 from manymatch.config.layout import Layout
 from manymatch.datasets.base import caption_columns
 from manymatch.evaluation.external.split_table import SplitTable, read_split
-from manymatch.evaluation.protocols import suite
+from manymatch.evaluation.protocols import coco, suite
 from manymatch.evaluation.protocols.ranked_split import DoesNotApply
 from manymatch.evaluation.protocols.recall import ranks_of_relevant
 from manymatch.evaluation.protocols.relevance import read_judgments
@@ -119,11 +118,7 @@ def _positives(protocol: str, table: SplitTable, relevance: Path) -> dict[str, P
     """The positives of `i2t` and `t2i`, of the queries that the protocol counts."""
     images, captions = table.image_ids, table.caption_ids
     if protocol in COCO:
-        with warnings.catch_warnings():  # the package warns that it uses Python's own JSON reader
-            warnings.simplefilter("ignore")
-            from eccv_caption import Metrics
-
-            judged = getattr(Metrics(), COCO[protocol])
+        judged = getattr(coco.judgments(), COCO[protocol])
         return {
             "i2t": _numbered(judged["i2t"], images, captions),
             "t2i": _numbered(judged["t2i"], captions, images),

@@ -132,7 +132,7 @@ def eccv_caption(split: RankedSplit) -> dict[str, dict[str, float]]:
     References:
         Chun et al., ECCV Caption, ECCV 2022.
     """
-    package = _package()
+    package = judgments()
     ranked = _ranked(split, package.eccv_gts, "ECCV Caption")
     with contextlib.redirect_stderr(io.StringIO()):  # a progress bar that cannot be turned off
         metrics = package.eccv_metrics(ranked, "all")
@@ -148,16 +148,17 @@ def cxc(split: RankedSplit) -> dict[str, dict[str, float]]:
     References:
         Parekh et al., Crisscrossed Captions, EACL 2021.
     """
-    package = _package()
+    package = judgments()
     ranked = _ranked(split, package.cxc_gts, "CxC")
     recalls = {cut: package.cxc_recalls(ranked, "all", K=cut) for cut in CUTS}
     return {way: {f"r{cut}": 100 * float(recalls[cut][way]) for cut in CUTS} for way in ranked}
 
 
 @cache
-def _package() -> Any:
-    with warnings.catch_warnings():  # the package warns that it uses Python's own JSON reader
-        warnings.simplefilter("ignore")
+def judgments() -> Any:
+    """ECCV Caption and CxC, as the package `eccv_caption` holds them."""
+    # The package warns that it uses Python's own JSON reader.
+    with warnings.catch_warnings(action="ignore"):
         from eccv_caption import Metrics
 
         return Metrics()

@@ -88,10 +88,7 @@ def _multi_match(
 
 
 def relevant_ranks(
-    score: Score,
-    queries: Embeddings,
-    gallery: Embeddings,
-    pairs: Tensor,
+    score: Score, queries: Embeddings, gallery: Embeddings, pairs: Tensor
 ) -> Iterator[RelevantRanks]:
     """Ranks of all positives, for blocks of queries.
 

@@ -24,6 +24,7 @@ from manymatch.methods.shared.method import Embeddings, Method
 from manymatch.model.blocks import whole_rows
 from manymatch.model.embed import Embedded, inference
 from manymatch.model.explanation import words_read
+from manymatch.results.base import Record
 from manymatch.results.sets import (
     CaptionAnswers,
     CaptionMap,
@@ -162,23 +163,17 @@ def _element_answers(
     queries: Queries,
     gallery: Gallery,
 ) -> ElementAnswers:
-    def caption_for(image: int, caption: int, score: float, element: int) -> NearestCaption:
-        answer = gallery.retrieved_caption(image, caption, score)
-        return NearestCaption(**answer.to_json(), element=element)
-
-    def image_for(caption: int, image: int, score: float, element: int) -> NearestImage:
-        answer = gallery.retrieved_image(image, caption, score)
-        return NearestImage(**answer.to_json(), element=element)
-
     images, texts = embedded.images.vectors, embedded.texts.vectors
+    captions = gallery.retrieved_caption, NearestCaption
+    pictures = gallery.retrieved_image, NearestImage
     return ElementAnswers(
         images=[
             ImageAnswers(image_id=embedded.image_ids[row], elements=elements)
-            for row, elements in _answers(queries.images, images, texts, nearest[0], caption_for)
+            for row, elements in _answers(queries.images, images, texts, nearest[0], *captions)
         ],
         captions=[
             CaptionAnswers(caption_id=embedded.caption_ids[row], elements=elements)
-            for row, elements in _answers(queries.captions, texts, images, nearest[1], image_for)
+            for row, elements in _answers(queries.captions, texts, images, nearest[1], *pictures)
         ],
     )
 
@@ -188,10 +183,11 @@ def _answers(
     vectors: Tensor,
     gallery: Tensor,
     nearest: NearestItems,
-    answer: Callable[[int, int, float, int], _Answer],
+    retrieved: Callable[[int, int, float], Record],
+    kind: Callable[..., _Answer],
 ) -> Iterator[tuple[int, list[list[_Answer]]]]:
-    """Each query with the answers of each of its elements; `answer` takes the rows of query and
-    item, the cosine, and which element of the item (from 1) is nearest."""
+    """Each query with the answers of each of its elements. `retrieved` takes the rows of query and
+    item, and the cosine; `kind` adds which element of the item (from 1) is nearest."""
     items = nearest.items[queries]
     facts = items, nearest.cosines[queries], matching_elements(vectors[queries], gallery, items)
     for query, *rows in zip(queries, *map(Tensor.tolist, facts), strict=True):
@@ -199,7 +195,7 @@ def _answers(
             query,
             [
                 [
-                    answer(query, item, round(cosine, 4), element)
+                    kind(**retrieved(query, item, round(cosine, 4)).to_json(), element=element)
                     for item, cosine, element in zip(*columns, strict=True)
                 ]
                 for columns in zip(*rows, strict=True)

@@ -35,10 +35,8 @@ class External:
 
 @dataclass(frozen=True)
 class ProbedModel:
-    """The model in the folder `model`, with its embeddings of `split`."""
+    """A trained model with its embeddings of `split`."""
 
-    model: Path
-    shards: Path
     split: str
     device: torch.device
     trained: EmbeddedModel
@@ -46,7 +44,7 @@ class ProbedModel:
     @classmethod
     def open(cls, model: Path, shards: Path, split: str) -> ProbedModel:
         device = pick_device()
-        return cls(model, shards, split, device, embed_split(model, shards, split, device))
+        return cls(split, device, embed_split(model, shards, split, device))
 
     @property
     def embedded(self) -> Embedded:
@@ -70,16 +68,18 @@ class ProbedModel:
     @cached_property
     def captions(self) -> list[CaptionEntry]:
         """The captions of the split in the order of their embeddings, with `shown_graph`."""
-        stored = samples(self.shards, self.split, graphs=self.trained.method.shown_graph)
+        stored = samples(self.trained.shards, self.split, graphs=self.trained.method.shown_graph)
         return [caption for sample in stored for caption in sample.captions]
 
     def images(self, rows: Sequence[int]) -> Iterator[Sample]:
         """Read images of the split from the shards; `rows` are ascending."""
-        return samples(self.shards, self.split, rows)
+        return samples(self.trained.shards, self.split, rows)
 
     def held_out(self) -> Embedded:
         """The model's embeddings of the split `validation`."""
-        return embed_split(self.model, self.shards, "validation", self.device).embedded
+        return embed_split(
+            self.trained.folder, self.trained.shards, "validation", self.device
+        ).embedded
 
     def embed(self, captions: Iterable[CaptionEntry]) -> Embeddings:
         """Embed other captions with the model."""

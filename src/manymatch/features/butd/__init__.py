@@ -23,6 +23,7 @@ from manymatch.features.butd import operations
 from manymatch.features.butd.network import Network, load_network
 from manymatch.util.errors import ConfigError
 from manymatch.util.files import sha256
+from manymatch.util.packages import extra
 
 MEAN_BGR = (102.9801, 115.9465, 122.7717)
 SHORT, LONG, LEAST = 600, 1000, 16
@@ -76,7 +77,7 @@ class ButdDetector(Detector):
         if operations.fast is None:
             self.slow_on_gpu = (
                 "bottom-up attention: torchvision is missing, with which a GPU is faster. To "
-                "install torchvision: pip install 'manymatch[gpu]'"
+                f"install torchvision: pip install {extra('gpu')}"
             )
 
     def prepare(self, image: NDArray[np.uint8]) -> Tensor:

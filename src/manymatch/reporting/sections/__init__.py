@@ -1,1 +1,1 @@
-"""Sections that only the page shows: functions `section(results) -> View | None`."""
+"""The sections of the report. Each module lists its own in `SECTIONS`."""

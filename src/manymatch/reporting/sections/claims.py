@@ -76,7 +76,7 @@ class Side:
 
     @property
     def estimate(self) -> Estimate:
-        return Estimate.score_estimate([*self.values.values()])
+        return Estimate.score_estimate(self.values.values())
 
     def less(self, other: Side) -> Difference:
         """By how much this side exceeds the other. The queries count if both sides know them."""
@@ -250,11 +250,9 @@ def differences(experiment: Experiment) -> list[Block]:
 
 def rsum_difference(one: ExperimentPoint, other: ExperimentPoint) -> Difference:
     """The difference in rsum of two points, over their seeds and, if known, their hits."""
-    rsums = [{run.seed: run.metrics.rsum for run in point.runs} for point in (one, other)]
-    hits = [{run.seed: run.hits for run in point.runs if run.hits} for point in (one, other)]
-    queries = [{seed: Queries.rsum_queries(known) for seed, known in side.items()} for side in hits]
-    complete = all(len(side) == len(known) for side, known in zip(rsums, queries, strict=True))
-    return Difference.of(rsums[0], rsums[1], (queries[0], queries[1]) if complete else None)
+    first, second = (best_side([point], QUANTITIES["rsum"]) for point in (one, other))
+    assert first and second  # each run has an rsum
+    return first.less(second)
 
 
 SECTIONS = [

@@ -5,17 +5,91 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
-from manymatch.reporting.attention_drawing import Heat, Look, look
 from manymatch.reporting.chart import styles
 from manymatch.reporting.page import Section
 from manymatch.reporting.queries import Answer, AskedImage, Picker, Question, Quote, answer_of
+from manymatch.reporting.sections.sets import Heat
 from manymatch.reporting.table import Block, Grid, Heading, Note
 from manymatch.results.all_results import AllResults
 from manymatch.results.sets import CaptionMap, ImageMap, NearestCaption, NearestImage
 
 _MAX_QUERIES = 8
 """The most images, and the most captions, whose elements the page shows."""
+
+_LEVELS, _DARKEST = 6, 0.84
+"""The number of opacity steps of the veil, and the opacity over a cell without attention."""
+
+_LEAST = 0.05
+"""A box is drawn if it has at least this part of the weight of the strongest box."""
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A box in percent of the picture, and how strongly it is drawn (0..1)."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    strength: float
+
+
+@dataclass(frozen=True)
+class Look:
+    """The attention of one element.
+
+    `frame` is the place of the picture in a square of 100 (x, y, width, height). A grid has
+    `veils`, each an opacity and the path of the cells with this opacity in a square of `grid`.
+    Boxes have `outlines`.
+    """
+
+    label: str
+    frame: tuple[float, float, float, float]
+    grid: int | None
+    veils: list[tuple[float, str]]
+    outlines: list[Outline]
+
+
+def look(image_map: ImageMap, weights: Sequence[float], element: int) -> Look:
+    """The drawing of an element (from 0) of an image with its `weights` after any pass."""
+    strongest = max(range(len(weights)), key=weights.__getitem__)
+    most, grid = weights[strongest], image_map.grid
+    relative = [weight / most if most else 0.0 for weight in weights]
+    region = f"region {strongest + 1} of {len(weights)}"
+    veils, outlines = [], []
+    if grid:
+        row, column = divmod(strongest, grid)
+        region = f"row {row + 1}, column {column + 1} of {grid}"
+        levels = [round((_LEVELS - 1) * (1 - value)) for value in relative]
+        for level in range(1, _LEVELS):
+            if path := _cells(levels, grid, level):
+                veils.append((round(_DARKEST * level / (_LEVELS - 1), 2), path))
+    else:
+        for (x1, y1, x2, y2), value in zip(image_map.boxes or [], relative, strict=True):
+            if value >= _LEAST:
+                x, y, width, height = (round(100 * n, 1) for n in (x1, y1, x2 - x1, y2 - y1))
+                outlines.append(Outline(x, y, width, height, round(value, 2)))
+        outlines.sort(key=lambda outline: outline.strength)  # the strongest box is on top
+    across, down = (round(100 * side / max(image_map.size), 2) for side in image_map.size)
+    label = f"Element {element + 1}: most, {100 * most:.0f}%, at {region}"
+    frame = ((100 - across) / 2, (100 - down) / 2, across, down)
+    return Look(label, frame, grid, veils, outlines)
+
+
+def _cells(levels: list[int], side: int, level: int) -> str:
+    """The cells of one level; neighbouring cells of a row are one rectangle."""
+    path = ""
+    for y in range(side):
+        x = 0
+        for cell, run in groupby(levels[y * side : (y + 1) * side]):
+            width = len(list(run))
+            if cell == level:
+                path += f"M{x} {y}h{width}v1h-{width}z"
+            x += width
+    return path
+
 
 Nearest = Sequence[Sequence[NearestCaption | NearestImage]]
 """What each element of a query retrieves, nearest first."""

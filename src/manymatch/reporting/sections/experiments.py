@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from manymatch.reporting import chart
-from manymatch.reporting.attention_drawing import PAIRS_NOTE, pair_heats
 from manymatch.reporting.chart import STYLES, CategoryAxis, Chart, DotChart, Series, line_chart
 from manymatch.reporting.estimates import (
     COLLAPSED_SEEDS,
@@ -19,6 +18,7 @@ from manymatch.reporting.estimates import (
 from manymatch.reporting.page import Section, gallery, method_address
 from manymatch.reporting.published import tables_beside
 from manymatch.reporting.sections.claims import differences
+from manymatch.reporting.sections.sets import PAIRS_NOTE, pair_heats
 from manymatch.reporting.table import Block, Cell, Column, Folded, Grid, Heading, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.experiments import Experiment, ExperimentPoint, value_text

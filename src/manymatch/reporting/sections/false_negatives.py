@@ -31,6 +31,7 @@ _MOST = 5.0
 
 Sides = Mapping[str, tuple[Side, Side]]
 """By method the values with the negatives of the batch and with the oracle's."""
+Measured = Sequence[tuple[Quantity, Sides]]
 
 
 def section(results: AllResults) -> list[Block]:
@@ -45,14 +46,14 @@ def section(results: AllResults) -> list[Block]:
 
 def _of_methods(experiment: Experiment) -> list[Block]:
     """What false negatives cost each method; nothing if the experiment varies something else."""
-    measured = _measured(experiment)
-    tables = [_table(quantity, experiment.dataset, sides) for quantity, sides in measured]
-    prose = [Prose([[Cell(conclusion(measured))]], large=True)] if measured else []
+    dataset, known = experiment.dataset, measured(experiment)
+    tables = [_table(quantity, dataset, sides) for quantity, sides in known]
+    prose = [Prose([[Cell(conclusion(known))]], large=True)] if known else []
     folded = [Folded(one.title, [one]) for one in tables[1:]]
-    return [*prose, *tables[:1], *folded, *charts(experiment)]
+    return [*prose, *tables[:1], *folded, *charts(dataset, known)]
 
 
-def _measured(experiment: Experiment) -> list[tuple[Quantity, Sides]]:
+def measured(experiment: Experiment) -> Measured:
     """The quantities with the values of each method; none if the experiment varies something else
     than methods and negatives."""
     if {*experiment.keys} != {"preset", NEGATIVES}:
@@ -61,15 +62,12 @@ def _measured(experiment: Experiment) -> list[tuple[Quantity, Sides]]:
     return [(quantity, sides) for quantity, sides in pairs if sides]
 
 
-def charts(experiment: Experiment) -> list[DotChart]:
+def charts(dataset: str, measured: Measured) -> list[DotChart]:
     """Each method's values with both kinds of negatives, a chart for each quantity."""
     drawn = []
-    for quantity, sides in _measured(experiment):
+    for quantity, sides in measured:
         rows = [
-            (
-                Cell(name, href=method_address(experiment.dataset, name)),
-                [side.estimate for side in pair],
-            )
+            (Cell(name, href=method_address(dataset, name)), [side.estimate for side in pair])
             for name, pair in sides.items()
         ]
         legend = ["negatives of the batch", "without true pairs"]
@@ -80,31 +78,27 @@ def charts(experiment: Experiment) -> list[DotChart]:
 def markdown(experiment: Experiment) -> str:
     """A caption and a table: what the oracle adds to each method in each quantity, and the shares
     of the first quantity's gaps; empty if the experiment varies something else."""
-    measured = _measured(experiment)
-    if not measured:
+    known = measured(experiment)
+    if not known:
         return ""
+
+    def gained(pair: tuple[Side, Side], quantity: Quantity) -> str:
+        return _gain(pair).text(quantity.digits, interval="")
+
     rows = []
-    for name, pair in measured[0][1].items():
-        texts = [
-            _short(_gain(sides[name]), quantity) if name in sides else ""
-            for quantity, sides in measured
-        ]
-        shares = [closed(name, pair[0], measured[0][1], one) for one in BASELINES]
+    for name, pair in known[0][1].items():
+        texts = [gained(sides[name], one) if name in sides else "" for one, sides in known]
+        shares = [closed(name, pair[0], known[0][1], one) for one in BASELINES]
         rows.append([*map(Cell, [name, *texts, *shares])])
-    means = [_short(_gain(_mean(sides)), quantity) for quantity, sides in measured]
+    means = [gained(_mean(sides), quantity) for quantity, sides in known]
     rows.append([*map(Cell, ["mean", *means, *("" for _ in BASELINES)])])
-    first, *others = (quantity.label.partition(",")[0] for quantity, _ in measured)
+    first, *others = (quantity.label.partition(",")[0] for quantity, _ in known)
     heads = ["Method", *(f"{label}, oracle - batch" for label in (first, *others))]
     heads += [f"Share of {one}'s gap in {first}" for one in BASELINES]
     table = Table(experiment.name, [Column(head, numeric=head != "Method") for head in heads], rows)
     caption = f"**{experiment.name}** ({sizes(experiment)}). {experiment.about}"
     note = "Mean of both ways; the mean of the seeds with its 95% interval."
     return "\n\n".join([caption, "\n".join(table.filled_columns().to_markdown()), note])
-
-
-def _short(difference: Difference, quantity: Quantity) -> str:
-    """The difference with its interval: "+1.45 (1.05 to 1.85)"."""
-    return difference.text(quantity.digits).replace("95% interval ", "")
 
 
 def _sides(experiment: Experiment, quantity: Quantity) -> Sides:
@@ -126,7 +120,7 @@ def _gain(pair: tuple[Side, Side]) -> Difference:
     return oracle.less(batch)
 
 
-def conclusion(measured: Sequence[tuple[Quantity, Sides]]) -> str:
+def conclusion(measured: Measured) -> str:
     """What the methods gain on average without false negatives, and which gain or lose for
     certain."""
     means, decided = [], []
@@ -148,9 +142,8 @@ def conclusion(measured: Sequence[tuple[Quantity, Sides]]) -> str:
 
 def _mean(sides: Sides) -> tuple[Side, Side]:
     """The mean over the methods, by seed."""
-    return _mean_of([batch for batch, _ in sides.values()]), _mean_of(
-        [oracle for _, oracle in sides.values()]
-    )
+    batch, oracle = map(_mean_of, zip(*sides.values(), strict=True))
+    return batch, oracle
 
 
 def _mean_of(sides: Sequence[Side]) -> Side:

@@ -67,14 +67,10 @@ def _order_of_methods(study: Experiment) -> list[Cell]:
     if not others:
         rsum_text = f", with an rsum of {best.estimate.text()}."
         return [name, Cell(" is the only method in "), place, Cell(rsum_text)]
-    leads = [claims.Finding("", study.name, rsum, best, other) for other in others]
-    decisions = verdicts([lead.difference for lead in leads])
-    close = [
-        lead.other.label
-        for lead, verdict in zip(leads, decisions, strict=True)
-        if verdict == "not decided"
-    ]
-    lead = f": {leads[0].difference.text(1)} against {others[0].label}"
+    leads = [best.less(other) for other in others]
+    decisions = zip(others, verdicts(leads), strict=True)
+    close = [other.label for other, verdict in decisions if verdict == "not decided"]
+    lead = f": {leads[0].text(1)} against {others[0].label}"
     decided = f"The lead is decided against {len(leads) - len(close)} of the others"
     decided += f", not against {', '.join(close)}" if close else ""
     if len(study.seeds) == 1:

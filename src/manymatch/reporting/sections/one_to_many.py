@@ -62,7 +62,7 @@ def conclusion(study: Experiment) -> str:
         {run.seed: run.metrics.numbers()[key] for run in runs[name]}
         for name in (ranked[0], ranked[-1])
     ]
-    most, fewest = (Estimate.of([*side.values()]).text() for side in sides)
+    most, fewest = (Estimate.of(side.values()).text() for side in sides)
     return (
         f"A caption is true of R more images than its own. Of these {ranked[0]} ranks most among "
         f"the first R, {most}%, and {ranked[-1]} fewest, {fewest}%: "

@@ -47,7 +47,7 @@ def synthetic(experiment: SyntheticExperiment) -> list[Block]:
         texts = [point.label]
         for kind in KINDS:
             published = experiment.published.get(point.label, {}).get(kind)
-            r1 = _score_estimate(values[point.label][f"{kind} R@1"])
+            r1 = Estimate.score_estimate(values[point.label][f"{kind} R@1"].values())
             texts += [
                 r1.text_with_error(),
                 r1.trained_text(2),
@@ -90,7 +90,8 @@ def sketches(experiment: SketchExperiment) -> list[Block]:
     }
     rows = []
     for point in experiment.points:
-        estimates = [_score_estimate(by_seed) for by_seed in values[point.label].values()]
+        by_metric = values[point.label].values()
+        estimates = [Estimate.score_estimate(by_seed.values()) for by_seed in by_metric]
         texts = [point.label, "run here", *(one.text_with_error() for one in estimates)]
         seconds = statistics.fmean(run.seconds for run in point.runs)
         rows.append([*map(Cell, [*texts, estimates[0].trained_text(2), f"{seconds:.0f}"])])
@@ -140,10 +141,6 @@ def _blocks(
         decided.append([Cell(count)])
     folded = [Folded("The differences that are not decided", [Prose(others)])] if others else []
     return [Heading(experiment.name), about, table, Note(note), Prose(decided), *folded]
-
-
-def _score_estimate(by_seed: Mapping[int, float]) -> Estimate:
-    return Estimate.score_estimate([*by_seed.values()])
 
 
 def _range(values: Sequence[float]) -> str:

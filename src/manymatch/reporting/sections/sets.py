@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from manymatch.reporting.attention_drawing import PAIRS_NOTE, pair_heats
 from manymatch.reporting.chart import STYLES, styles
 from manymatch.reporting.page import Section
 from manymatch.reporting.published import tables_of_sets
@@ -36,6 +36,44 @@ _MISSING = Note(
     "The details of these sets are not on this machine. 'dvc pull' fetches them; 'dvc repro' makes "
     "them again."
 )
+
+
+PAIRS_NOTE = (
+    "Over all pairs of an image and its caption: how often two elements are the most similar ones "
+    "of the pair, and how similar the two are. If a single cell among the best pairs is dark, a "
+    "similarity that uses only best pairs (MIL) ignores the other elements, and they are not "
+    "trained. If elements are matched one to one (MaxMatch), and always the same ones, each row "
+    "and each column of the cosines has one dark cell."
+)
+
+
+class Heat(Block):
+    """A table of texts. Each cell has a shade from 0 to 1; `label` is read aloud."""
+
+    title: str
+    label: str
+    columns: list[str]
+    rows: list[tuple[str, list[tuple[str, float]]]]
+    caption: bool = True
+
+
+def pair_heats(pairs: ElementPairs, name: str) -> list[Heat]:
+    """How often image element (row) and text element (column) are the best pair, and how similar
+    the two are. `name` is that of the method."""
+    share = [[(f"{100 * value:.0f}%", math.sqrt(value)) for value in row] for row in pairs.share]
+    cosine = [
+        [(f"{value:.2f}", min(max(value, 0.0), 1.0)) for value in row] for row in pairs.cosine
+    ]
+    columns = [f"Text {number + 1}" for number in range(len(pairs.share[0]))]
+    return [
+        Heat(
+            title,
+            f"{title} of {name}",
+            columns,
+            [(f"Image {number + 1}", row) for number, row in enumerate(rows)],
+        )
+        for title, rows in (("Best pair", share), ("Mean cosine", cosine))
+    ]
 
 
 @dataclass(frozen=True)

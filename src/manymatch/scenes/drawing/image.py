@@ -15,11 +15,7 @@ from manymatch.scenes.world import Box, Scene
 
 _SUPERSAMPLING = 3
 _QUALITY = 92
-_DRAWINGS = {
-    **animals.DRAWINGS,
-    **vehicles.DRAWINGS,
-    **things.DRAWINGS,
-}
+_DRAWINGS = {**animals.DRAWINGS, **vehicles.DRAWINGS, **things.DRAWINGS}
 _ACTIONS = ("hold", "ride", "pull", "push", "kick", "fly", "walk")
 _POSES = {name: VERBS[name][0].ing for name in _ACTIONS}
 

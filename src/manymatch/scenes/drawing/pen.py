@@ -151,10 +151,8 @@ class Pen:
         self.line(points, "ink", width + edge)
         self.line(points, colour, width)
 
-    def arch(
-        self, centre: Point, radii: Point, start: float, end: float, fill: str | RGB = "main"
-    ) -> None:
-        """Draw the part of an ellipse between two angles in turns (0 right, 0.25 down)."""
+    def arch(self, centre: Point, radii: Point, fill: str | RGB = "main") -> None:
+        """Draw the upper half of an ellipse."""
         (cx, cy), (rx, ry) = centre, radii
-        angles = [2 * math.pi * (start + (end - start) * k / 20) for k in range(21)]
+        angles = [2 * math.pi * (0.5 + 0.5 * k / 20) for k in range(21)]
         self.poly([(cx + rx * math.cos(a), cy + ry * math.sin(a)) for a in angles], fill)

@@ -107,7 +107,7 @@ def _hair_behind(pen: Pen, kind: str, hair: RGB, head: float) -> None:
 
 def _face(pen: Pen, kind: str, hair: RGB, head: float) -> None:
     w = head * pen.stretch
-    pen.arch((0.5, head * 0.95), (1.05 * w, 1.0 * head), 0.5, 1.0, hair)
+    pen.arch((0.5, head * 0.95), (1.05 * w, 1.0 * head), hair)
     if kind in ("woman", "girl"):
         fringe = [(-1.05, 0.9), (-0.2, 0.4), (-0.95, 1.5)]
         pen.poly(placed(fringe, 0.5, 0.0, w, head), hair, False)

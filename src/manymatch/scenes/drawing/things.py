@@ -128,9 +128,9 @@ def umbrella(pen: Pen, kind: str, state: str | None) -> None:
         return
     pen.line([(0.5, 0.0), (0.5, 0.98)], "ink", 0.03)
     depth = 0.42 / pen.stretch
-    pen.arch((0.5, depth), (0.5, depth), 0.5, 1.0)
+    pen.arch((0.5, depth), (0.5, depth))
     for x in (0.17, 0.5, 0.83):
-        pen.arch((x, depth), (0.165, depth * 0.25), 0.5, 1.0, "shade")
+        pen.arch((x, depth), (0.165, depth * 0.25), "shade")
     for x in (0.33, 0.67):
         pen.line([(0.5, 0.0), (x, depth * 0.95)], "ink")
 

@@ -88,7 +88,7 @@ def plane(pen: Pen, kind: str, state: str | None) -> None:
     pen.poly([(0.02, y - 0.44), (0.12, y - 0.44), (0.26, y - 0.06), (0.06, y - 0.04)], "shade")
     pen.poly([(0.55, y - 0.08), (0.40, y - 0.36), (0.47, y - 0.36), (0.70, y - 0.08)], "shade")
     pen.oval((0.52, y), (0.48, 0.2))
-    pen.arch((0.86, y - 0.02), (0.11, 0.13), 0.5, 1.0, "glass")
+    pen.arch((0.86, y - 0.02), (0.11, 0.13), "glass")
     for k in range(6):
         pen.disc(0.28 + 0.09 * k, y - 0.04, 0.045, "glass")
     pen.poly([(0.38, y + 0.06), (0.64, y + 0.06), (0.38, y + 0.46), (0.28, y + 0.46)], "light")

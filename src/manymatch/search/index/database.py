@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from manymatch.search.index.manifest import REMEDY, TABLE
 from manymatch.util.errors import ConfigError, DataError, first_line
 from manymatch.util.files import storage_errors
+from manymatch.util.packages import extra
 
 _PATIENCE = {
     "connect_timeout": "10s",
@@ -58,7 +59,7 @@ def connected(place: str) -> Any:
     except ModuleNotFoundError:
         raise ConfigError(
             f"{place}: a table of LanceDB, and the package 'lancedb' is missing. Install it: "
-            "pip install 'manymatch[lance]'."
+            f"pip install {extra('lance')}."
         ) from None
     with engine_faults(place):
         return lancedb.connect(place, storage_options=_PATIENCE if "://" in place else None)

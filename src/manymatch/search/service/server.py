@@ -14,6 +14,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from manymatch.util.errors import ConfigError
+from manymatch.util.packages import extra
 from manymatch.util.progress import say
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def serve(
         from manymatch.search.service.served_index import ServedIndex
     except ModuleNotFoundError as error:
         raise ConfigError(
-            f"the package '{error.name}' is missing. Install it: pip install 'manymatch[search]'."
+            f"the package '{error.name}' is missing. Install it: pip install {extra('search')}."
         ) from None
 
     useless = Event()
@@ -98,7 +99,7 @@ def check_ready(host: str, port: int) -> None:
     _listener(host, port).close()
     if missing := next((name for name in ("fastapi", "uvicorn") if not find_spec(name)), None):
         raise ConfigError(
-            f"the package '{missing}' is missing. Install it: pip install 'manymatch[search]'."
+            f"the package '{missing}' is missing. Install it: pip install {extra('search')}."
         )
 
 
