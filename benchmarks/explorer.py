@@ -46,7 +46,7 @@ REQUESTS = {
     "not judged": "unjudged?k=1",
     "not judged, among ten": "unjudged?k=10",
     "hubs": "hubs",
-    "map": "map?method=method-1",
+    "map": "map?method=method-1&export=json",
 }
 
 
@@ -123,22 +123,26 @@ def measure(folder: Path, rounds: int) -> None:
     started = time.perf_counter()
     with service("explore", "coco", "--no-browser", folder=folder) as (port, process):
         print(f"the command prints the address after {time.perf_counter() - started:.2f} s")
-        started = time.perf_counter()
+        before, started = processor_ms(process), time.perf_counter()
         for path in ("", "/about", "/queries?whole=false"):
             get(client(port), f"/explore{path}")
-        used = processor_ms(process) / 1000
-        print(f"the first page, with its rows: {time.perf_counter() - started:.2f} s")
-        print(f"the processor until then: {used:.2f} s")
+        seconds, taken = time.perf_counter() - started, processor_ms(process) - before
+        print(
+            f"the first page, with its rows: {seconds:.2f} s "
+            f"({taken:.0f} ms of the processor, after {before:.0f} ms for the start)"
+        )
         for what, path in REQUESTS.items():
-            times: list[float] = []
-            before = processor_ms(process)
+            times, used = list[float](), [processor_ms(process)]
             for _ in range(rounds):
                 started = time.perf_counter()
                 size = len(get(client(port), f"/explore/{path}"))
                 times.append(1000 * (time.perf_counter() - started))
-            spread = f"first {times[0]:4.0f} ms, then {median(times[1:]):4.0f} ms"
-            used = (processor_ms(process) - before) / rounds
-            print(f"{what:30} {spread} ({used:3.0f} ms of the processor), {size / 1000:4.0f} kB")
+                used.append(processor_ms(process))
+            first, others = used[1] - used[0], (used[-1] - used[1]) / (rounds - 1)
+            print(
+                f"{what:30} first {times[0]:5.0f} ms, then {median(times[1:]):4.0f} ms "
+                f"({first:4.0f} and {others:3.0f} ms of the processor), {size / 1000:4.0f} kB"
+            )
         status = Path(f"/proc/{process}/status").read_text()
         (peak,) = re.findall(r"VmHWM:\s+(\d+)", status)
         print(f"memory, at most: {int(peak) / 1024:.0f} MiB")

@@ -10,7 +10,7 @@ import argparse
 import os
 import resource
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -57,6 +57,14 @@ def clocks(run: Callable[[], object]) -> Times:
     return Times(time.perf_counter() - wall, time.process_time() - processor)
 
 
+def alternate(names: Iterable[str], rounds: int) -> Iterator[str]:
+    """Yield all names in every round. The candidates begin the rounds in turn."""
+    order = list(names)
+    for _ in range(rounds):
+        yield from order
+        order.append(order.pop(0))
+
+
 def compare(
     title: str,
     candidates: Mapping[str, Callable[[], object]],
@@ -74,12 +82,9 @@ def compare(
         before: called before each work, outside of the times.
     """
     times: dict[str, list[Times]] = {name: [] for name in candidates}
-    order = list(candidates)
-    for _ in range(warm_up + rounds):
-        for name in order:
-            before()
-            times[name].append(clocks(candidates[name]))
-        order.append(order.pop(0))  # each candidate begins a round in turn
+    for name in alternate(candidates, warm_up + rounds):
+        before()
+        times[name].append(clocks(candidates[name]))
     times = {name: measured[warm_up:] for name, measured in times.items()}
     print(title)
     for name, measured in times.items():

@@ -14,6 +14,8 @@ from manymatch.util.regular_file import open_regular
 from manymatch.util.text_lines import numbered_lines
 
 _DELIMITERS = ",;\t|"
+_FORMULA = r"^([=@\t\r]|[+-].*[^\d.])"
+"""What a spreadsheet would compute."""
 _SHOWN = 300
 """Characters of the names of the columns in a message."""
 
@@ -83,13 +85,9 @@ def csv_bytes(columns: pa.Table | Mapping[str, Sequence[object]]) -> bytes:
     begins with `'`."""
     table = pa.table(columns)
     for place, column in enumerate(table.columns):
-        if pa.types.is_string(column.type):
-            formula = pc.and_not(
-                pc.match_substring_regex(column, r"^[=+\-@\t\r]"),
-                pc.match_substring_regex(column, r"^[+-]?\d+(\.\d+)?$"),
-            )
-            texts = pc.if_else(formula, pc.binary_join_element_wise("'", column, ""), column)
-            table = table.set_column(place, table.column_names[place], texts)
+        if pa.types.is_string(column.type) or pa.types.is_dictionary(column.type):
+            safe = pc.replace_substring_regex(column.cast("string"), _FORMULA, r"'\1")
+            table = table.set_column(place, table.column_names[place], safe)
     stream = pa.BufferOutputStream()
     pa_csv.write_csv(table, stream)
     return bytes(stream.getvalue().to_pybytes())

@@ -145,6 +145,9 @@ def test_no_cell_of_a_csv_file_is_a_formula(layout: Layout) -> None:
     answer = client.get("/explore/queries?export=csv")
     cells = [row["text"] for row in csv.DictReader(io.StringIO(answer.text))]
     assert cells == ["'" + text for text in texts[:5]] + texts[5:]
+    answer = client.get("/explore/unjudged?k=6&export=csv")
+    shown = {row["text"] for row in csv.DictReader(io.StringIO(answer.text))}
+    assert "'=1+1" in shown and shown <= {*cells}
 
 
 def test_one_query_shows_the_ranking_and_the_rank_of_each_true_item(explored: TestClient) -> None:
@@ -235,7 +238,8 @@ def test_the_first_answer_need_not_wait_for_all_items(layout: Layout) -> None:
     early, late, again = (
         ask(client, "queries", whole=whole)["rows"][0].keys() for whole in (False, True, False)
     )
-    assert late - early == {f"{kind}_{name}" for kind in ("first", "judged") for name in METHODS}
+    kinds = ("first", "item", "judged", "score")
+    assert late - early == {f"{kind}_{name}" for kind in kinds for name in METHODS}
     assert again == late
 
 
@@ -250,11 +254,13 @@ def test_hubs_and_the_map(explored: TestClient, layout: Layout) -> None:
     skewness = float((spread**3).mean() / counts.double().std(correction=0) ** 3)
     (table,) = [one for one in found["methods"] if one["name"] == "table"]
     assert table["skewness"] == round(skewness, 2)
-    found = ask(explored, "map", method="sets")
-    assert found["text"][len(IMAGE_IDS) :] == TEXTS and found["image"][-1] == INDEX[-1]
+    most = ask(explored, "hubs", sort="tens_table", descending=True)["rows"][0]
+    assert most["tens_table"] == int(counts.max())
     embedded = splits()["sets"].embedded
     vectors = torch.cat([embedded.images.vectors.mean(1), embedded.texts.vectors.mean(1)]).numpy()
     plane = ask(explored, "map", method="sets", export="json")
+    assert [one["text"] for one in plane[len(IMAGE_IDS) :]] == TEXTS
+    assert plane[-1]["image"] == INDEX[-1]
     spreads = np.array([[one["x"], one["y"]] for one in plane]).var(0)
     largest = np.linalg.eigvalsh(np.cov(vectors.T, bias=True))[::-1][:2]
     assert spreads == pytest.approx(largest, rel=1e-4)

@@ -77,6 +77,17 @@ def test_all_views_by_the_keyboard(
         assert "page=1" in page.url
         page.keyboard.press("3")
         page.locator("canvas").hover()
+        playwright.expect(page.locator(".space img")).to_be_visible()
+        page.get_by_role("button", name="sets", exact=True).click()  # of the table of hubs
+        playwright.expect(page.locator("[aria-sort=ascending]")).to_have_text("sets ↑")
+        page.keyboard.press("w")
+        playwright.expect(page.locator("h2")).to_have_text("Hubs: captions in too many first tens")
+        page.locator("canvas").click()
+        playwright.expect(page.locator("h1")).to_be_visible()
+        page.keyboard.press("1")
+        page.get_by_label("First item").select_option("unjudged:table")
+        playwright.expect(page.locator(".rows .mark").first).to_be_visible()
+        assert page.url.endswith("first=unjudged%3Atable")
         page.set_viewport_size({"width": 400, "height": 800})
         for view in ("", "?way=i2t", "?view=query&row=1", "?view=unjudged", "?view=space"):
             page.goto(f"/explore{view}")

@@ -1,4 +1,7 @@
-"""What the explorer's page lists: queries, one query, pairs that nobody judged, hubs."""
+"""What the explorer's page lists: queries, one query, pairs that nobody judged, hubs, the map.
+
+A list is a whole table with further facts; `Asked` takes the part of the table that is asked.
+"""
 
 from __future__ import annotations
 
@@ -11,57 +14,54 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
 from manymatch.evaluation.votes import agreements
-from manymatch.results.runs import WAYS, Direction
-from manymatch.search.explore.explorer import ITEMS, MARKS, OWN, TRUE, UNJUDGED, Explorer
+from manymatch.results.runs import Direction
+from manymatch.search.explore.explorer import ITEMS, LATE, MARKS, OWN, TRUE, UNJUDGED, Explorer
+from manymatch.util.errors import DataError
 
 Row = dict[str, Any]
-Part = tuple[int, pa.Table, Row]
-"""The number of all rows of a list, those that are asked, and further facts."""
-CUTS = (1, 5, 10)
 BOUNDS = (1, 5, 10, 20, 50, 100)
 """The last ranks of the bars of the histogram; one more bar has all larger ranks."""
-_TOP = 10
-"""A hub is an item that is in too many first tens."""
-Form = Literal["csv", "json"]
 Condition = Annotated[str, Field(pattern="^(own|true|wrong|unjudged):")]
 
 
-class Listed(BaseModel):
-    """A list: which direction, which part, and in which form."""
+class Asked(BaseModel):
+    """The rows of a list, their order, and their form. A list reads the conditions that it has."""
 
     model_config = ConfigDict(extra="forbid")
 
     way: Direction = Field("t2i", description="t2i: captions ask; i2t: images ask")
     page: int = Field(0, ge=0, le=10**6)
     size: int = Field(50, ge=1, le=200, description="rows of a page")
-    export: Form | None = Field(None, description="all rows as a file")
-
-    @property
-    def part(self) -> slice:
-        """The rows that are asked."""
-        first = self.page * self.size
-        return slice(None) if self.export else slice(first, first + self.size)
-
-
-class Filter(Listed):
-    """Conditions on queries."""
-
-    word: str = Field("", max_length=200, description="words of the caption, in this order")
-    right: list[str] = Field([], description="methods with a true item among the first `cut`")
-    wrong: list[str] = Field([], description="methods without one")
-    first: list[Condition] = Field([], description="MARK:METHOD, the mark of the first item")
-    cut: int = Field(1, ge=1, le=10**6)
-    sort: str = Field("row", description="a column, such as words or rank_METHOD")
+    sort: str = Field("", description="a column, such as words; by default the list's own order")
     descending: bool = False
-    whole: bool = Field(True, description="wait for the columns that take a second to read")
+    export: Literal["csv", "json"] | None = Field(None, description="all rows as a file")
 
+    word: str = Field("", max_length=200, description="queries: words of the caption, in order")
+    right: list[str] = Field([], description="queries: methods with a true item within `cut`")
+    wrong: list[str] = Field([], description="queries: methods without one")
+    first: list[Condition] = Field([], description="queries: MARK:METHOD of the first item")
+    cut: int = Field(1, ge=1, le=10**6)
+    whole: bool = Field(True, description="queries: wait for columns that take a second to read")
 
-class PairList(Listed):
-    """Pairs that methods agree on."""
-
-    k: int = Field(1, ge=1, le=10, description="the first items of each query that count")
+    k: int = Field(1, ge=1, le=10, description="unjudged: the first items that count")
     annotator: str = Field("", max_length=200)
-    kind: Literal["new", "second"] = "new"
+    kind: Literal["new", "second"] = Field("new", description="second: pairs that others judged")
+
+    method: str = Field("", description="map: whose map")
+
+    def part(self, table: pa.Table) -> pa.Table:
+        """The rows that are asked. A cell without a value counts as the largest.
+
+        Raises:
+            KeyError: the table has no column `sort`.
+        """
+        first = self.page * self.size
+        asked = slice(None) if self.export else slice(first, first + self.size)
+        if not self.sort:
+            return table[asked]
+        order, empty = ("descending", "at_start") if self.descending else ("ascending", "at_end")
+        rows = pc.array_sort_indices(table[self.sort], order=order, null_placement=empty)
+        return table.take(rows[asked])
 
 
 def about(explorer: Explorer) -> Row:
@@ -83,76 +83,66 @@ def about(explorer: Explorer) -> Row:
     }
 
 
-def queries(explorer: Explorer, asked: Filter) -> Part:
-    """The rows of `Explorer.table` that fulfil all conditions, in the order of the column `sort`;
-    of each method the recalls on them, in percent, and the histogram of their ranks.
+def queries(explorer: Explorer, asked: Asked) -> tuple[pa.Table, Row]:
+    """The rows of `Explorer.table` that fulfil all conditions; of each method the recalls on them,
+    in percent, and the histogram of their ranks.
 
     Raises:
-        KeyError: there is no such method or column.
+        KeyError: there is no such method.
     """
-    late = asked.first or asked.export or asked.sort.startswith(("first_", "judged_"))
+    late = asked.export or asked.first or asked.sort.startswith(LATE)
     table = explorer.table(asked.way, asked.whole or bool(late))
-    kept = [pc.less_equal(table[f"rank_{name}"], asked.cut) for name in asked.right]
+    firsts = [condition.partition(":") for condition in asked.first]
+    kept = [pa.array(explorer.with_words(asked.way, asked.word))]
+    kept += [pc.less_equal(table[f"rank_{name}"], asked.cut) for name in asked.right]
     kept += [pc.greater(table[f"rank_{name}"], asked.cut) for name in asked.wrong]
-    for condition in asked.first:
-        mark, _, name = condition.partition(":")
-        kept.append(pc.equal(table[f"first_{name}"], mark))
-    if asked.word:
-        kept.append(pa.array(explorer.with_words(asked.way, asked.word)))
-    table = table.filter(reduce(pc.and_, kept)) if kept else table
-    values = table[asked.sort].to_numpy()  # without a value: NaN, which is sorted as the largest
-    order = np.argsort(values[::-1] if asked.descending else values, kind="stable")
-    table = table.take(pa.array(len(order) - 1 - order[::-1] if asked.descending else order))
+    kept += [pc.equal(table[f"first_{name}"], mark) for mark, _, name in firsts]
+    table = table.filter(reduce(pc.and_, kept))
     methods = []
     for name in explorer.methods:
         ranks = table[f"rank_{name}"].to_numpy()
-        recalls = {f"r{cut}": _percent(ranks <= cut) for cut in CUTS}
+        facts: Row = {"name": name} | {f"r{cut}": _percent(ranks <= cut) for cut in (1, 5, 10)}
         if f"judged_{name}" in table.column_names and len(explorer.true):
-            recalls["judged_r1"] = _percent(table[f"judged_{name}"].to_numpy() == 1)
+            facts["judged_r1"] = _percent(table[f"judged_{name}"].to_numpy() == 1)
         bars = np.bincount(np.searchsorted(BOUNDS, ranks), minlength=len(BOUNDS) + 1)
-        methods.append({"name": name, **recalls, "histogram": bars.tolist()})
-    return len(table), table[asked.part], {"methods": methods}
+        methods.append(facts | {"histogram": bars.tolist()})
+    return table, {"methods": methods}
 
 
 def _percent(hits: np.ndarray) -> float | None:
     return round(100 * float(hits.mean()), 2) if len(hits) else None
 
 
-def named(explorer: Explorer, side: Direction, rows: np.ndarray) -> pa.Table:
-    """Rows, ids and texts of images (`i2t`) or captions."""
-    taken = pa.array(rows)
-    texts = explorer.texts[side].take(taken)
-    return pa.table({"row": taken, "id": explorer.ids[side].take(taken), "text": texts})
-
-
 def query(explorer: Explorer, way: Direction, row: int, count: int) -> Row:
     """One query: the first items of each method, and each true item with its rank by method."""
     side = ITEMS[way]
-    everything = np.arange(len(explorer.ids[side]))
-    marks = explorer.marks(*explorer.pairs(way, np.full(len(everything), row), everything))
+    ids, texts = explorer.ids[side], explorer.texts[side]
+    marks = explorer.marks(way, row, np.arange(len(ids)))
     true = np.flatnonzero((marks == OWN) | (marks == TRUE))
-    positives = named(explorer, side, true[:200]).to_pylist()
-    for one in positives:
-        one |= {"mark": MARKS[marks[one["row"]]], "ranks": {}}
-    columns = []
+
+    def item(found: int, **facts: Any) -> Row:
+        known = {"row": found, "id": ids[found].as_py(), "text": texts[found].as_py()}
+        return known | {"mark": MARKS[marks[found]]} | facts
+
+    positives = [item(one, ranks={}) for one in true[:200].tolist()]
+    methods = []
     for name, method in explorer.methods.items():
         best, scores = method.ways[way].query(row)
         is_true = np.isin(best, true)
         for one in positives:
             place = np.flatnonzero(best == one["row"])
             # With the score of the last kept item, items that are not kept may count before.
-            if len(place) and (scores[place[0]] > scores[-1] or len(best) == len(everything)):
+            if len(place) and (scores[place[0]] > scores[-1] or len(best) == len(ids)):
                 before = (scores >= scores[place[0]]) & ~is_true
                 one["ranks"][name] = int(is_true[: place[0]].sum() + before.sum()) + 1
-        shown = named(explorer, side, best[:count]).to_pylist()
-        for one, score in zip(shown, scores[:count].tolist(), strict=True):
-            one |= {"score": round(score, 4), "mark": MARKS[marks[one["row"]]]}
+        first = zip(best[:count].tolist(), scores[:count].tolist(), strict=True)
+        shown = [item(one, score=round(score, 4)) for one, score in first]
         rank = int(method.ways[way].ranks[row])
-        columns.append({"name": name, "rank": rank, "depth": len(best), "items": shown})
+        methods.append({"name": name, "rank": rank, "depth": len(best), "items": shown})
     captions = np.flatnonzero(explorer.image_of == row) if way == "i2t" else np.array([row])
     asked = {"row": row, "id": explorer.ids[way][row].as_py()}
-    texts = explorer.texts["t2i"].take(pa.array(captions)).to_pylist()
-    return asked | {"texts": texts, "methods": columns, "positives": positives}
+    own = explorer.texts["t2i"].take(pa.array(captions)).to_pylist()
+    return asked | {"texts": own, "methods": methods, "positives": positives}
 
 
 @lru_cache(maxsize=4)
@@ -180,34 +170,30 @@ def agreed_pairs(explorer: Explorer, way: Direction, k: int) -> pa.Table:
     return pa.table({"image": image, "caption": caption, **facts})
 
 
-def unjudged(explorer: Explorer, asked: PairList) -> Part:
-    """The `agreed_pairs` that nobody judged, with ids and captions; with `second` those that only
-    others judged here. A pair that only others skipped counts as not judged."""
+def unjudged(explorer: Explorer, asked: Asked) -> tuple[pa.Table, Row]:
+    """The `agreed_pairs` that nobody judged; with `second` those that only others judged here. A
+    pair that only others skipped counts as not judged."""
     pairs = agreed_pairs(explorer, asked.way, asked.k)
     images, captions = (pairs[name].to_numpy() for name in ("image", "caption"))
     keys = explorer.key(images, captions)
-    own = np.isin(keys, explorer.keys([*explorer.votes.get(asked.annotator, ())]))
-    others = explorer.keys(
-        [
-            pair
-            for name, said in explorer.votes.items()
-            for pair, relevant in said.items()
-            if name != asked.annotator and relevant is not None
-        ]
-    )
-    kept = np.isin(keys, others)
+    own = np.isin(keys, explorer.keys(explorer.votes.get(asked.annotator, ())))
+    others = [said for name, said in explorer.votes.items() if name != asked.annotator]
+    judged = (pair for said in others for pair, answer in said.items() if answer is not None)
+    kept = np.isin(keys, explorer.keys(judged))
     if asked.kind == "new":
-        kept = ~kept & (explorer.marks(images, captions) == UNJUDGED)
-    pairs = pairs.filter(kept & ~own)
-    shown = pairs[asked.part].combine_chunks()
-    ids = (explorer.ids[way].take(shown.column(i).combine_chunks()) for i, way in enumerate(WAYS))
-    texts = explorer.texts["t2i"].take(shown["caption"].combine_chunks())
-    for name, values in zip(("image_id", "caption_id", "text"), (*ids, texts), strict=True):
-        shown = shown.append_column(name, values)
-    return len(pairs), shown, {}
+        kept = ~kept & (explorer.marks("i2t", images, captions) == UNJUDGED)
+    pairs = pairs.filter(pa.array(kept & ~own))
+    for name, of, values in (
+        ("image_id", "image", explorer.ids["i2t"]),
+        ("caption_id", "caption", explorer.ids["t2i"]),
+        ("text", "caption", explorer.texts["t2i"]),
+    ):  # Each text is in memory once.
+        texts = pa.DictionaryArray.from_arrays(pairs[of].combine_chunks(), values)
+        pairs = pairs.append_column(name, texts)
+    return pairs, {}
 
 
-def hubs(explorer: Explorer, asked: Listed) -> Part:
+def hubs(explorer: Explorer, asked: Asked) -> tuple[pa.Table, Row]:
     """All items, those in the most first tens first, with the number of first tens of each method
     that have the item (`tens_METHOD`); and how uneven these numbers are: their skewness, the
     largest, and the share in percent of items in no first ten.
@@ -216,38 +202,33 @@ def hubs(explorer: Explorer, asked: Listed) -> Part:
         Radovanovic et al., Hubs in Space, JMLR 2010: the skewness of N_k.
     """
     side = ITEMS[asked.way]
-    counts = {
-        name: np.bincount(
-            method.ways[asked.way].items[:, :_TOP].ravel(), minlength=len(explorer.ids[side])
-        )
-        for name, method in explorer.methods.items()
-    }
-    rows = np.argsort(-sum(counts.values()), kind="stable")[asked.part]
-    table, facts = named(explorer, side, rows), list[Row]()
-    for name, own in counts.items():
-        table = table.append_column(f"tens_{name}", pa.array(own[rows]))
-        spread, deviation = own - own.mean(), float(own.std())
-        skewness = float((spread**3).mean()) / deviation**3 if deviation else 0.0
-        never = _percent(own == 0)
-        facts.append(
-            {"name": name, "skewness": round(skewness, 2), "most": int(own.max()), "never": never}
-        )
-    return len(explorer.ids[side]), table, {"methods": facts}
+    columns = {"id": explorer.ids[side], "text": explorer.texts[side]}
+    tens, facts = np.zeros(len(columns["id"]), int), []
+    for name, method in explorer.methods.items():
+        best = method.ways[asked.way].items[:, :10]
+        own = np.bincount(best.ravel(), minlength=len(columns["id"]))
+        deviations = (own - own.mean()) / (own.std() or 1)
+        skewness, never = round(float((deviations**3).mean()), 2), _percent(own == 0)
+        facts.append({"name": name, "skewness": skewness, "most": int(own.max()), "never": never})
+        columns[f"tens_{name}"] = own
+        tens += own
+    order = pa.array(np.argsort(-tens, kind="stable"))
+    return pa.table({"row": np.arange(len(tens))} | columns).take(order), {"methods": facts}
 
 
-def places(explorer: Explorer, method: str) -> pa.Table | None:
+def places(explorer: Explorer, asked: Asked) -> tuple[pa.Table, Row]:
     """The images and then the captions, with the row of the image, and `x` and `y` on the plane of
-    the two largest principal components; None: the method has no embeddings here."""
-    sides = []
-    for way in WAYS:
-        images = np.arange(len(explorer.ids[way])) if way == "i2t" else explorer.image_of
-        points = explorer.methods[method].ways[way].points
-        if points is None:
-            return None
-        table = named(explorer, way, np.arange(len(images)))
-        x, y = map(pa.array, points.T)
-        kind = pa.array(["image" if way == "i2t" else "caption"] * len(images))
-        for name, column in {"kind": kind, "image": pa.array(images), "x": x, "y": y}.items():
-            table = table.append_column(name, column)
-        sides.append(table)
-    return pa.concat_tables(sides)
+    the two largest principal components.
+
+    Raises:
+        KeyError: there is no such method.
+        DataError: the method has no embeddings here.
+    """
+    if explorer.methods[asked.method].ways["i2t"].points is None:
+        raise DataError(f"{asked.method}: scores without embeddings have no map")
+    x, y = f"x_{asked.method}", f"y_{asked.method}"
+    table = explorer.everything(whole=False).select(["row", "id", "text", "kind", "image", x, y])
+    return table.rename_columns({x: "x", y: "y"}), {}
+
+
+LISTS = {"queries": queries, "unjudged": unjudged, "hubs": hubs, "map": places}

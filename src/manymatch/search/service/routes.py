@@ -29,7 +29,7 @@ _MOST_JSON = 64 * 1024
 _MOST_PICTURE = 32 * 1024**2
 _MOST_RESULTS = 1_000
 _MOST_FILTER = 1_000
-PRIVATE = {"cache-control": "private, no-cache"}
+_PRIVATE = {"cache-control": "private, no-cache"}
 PICTURE_HEADERS: dict[str, Any] = {
     "response_class": Response,
     "responses": {200: {"content": {"image/*": {}}}},
@@ -138,7 +138,7 @@ async def search(request: Request, question: Annotated[Question, Query()]) -> Re
 async def search_by_body(request: Request, settings: Annotated[Settings, Query()]) -> Response:
     """The items that fit a picture best. The body is the file, and the settings are in the address;
     or the body is JSON with the fields of `GET /search`."""
-    if _media_type(request) == "application/json":
+    if sent_type(request) == "application/json":
         return await search(request, await json_body(request, Question))
     served = _index(request, settings.index)
     return await _found(served, "picture", await _picture(request, served), settings)
@@ -147,7 +147,7 @@ async def search_by_body(request: Request, settings: Annotated[Settings, Query()
 @router.get("/items")
 def examples(served: RequestedIndex, k: Annotated[int, Query(ge=1, le=100)] = 18) -> Response:
     """The ids and paths of some items, spread over the index."""
-    return _json(served.examples(k))
+    return as_json(served.examples(k))
 
 
 @router.get("/items/{item}/similar", **_answers(Answer))
@@ -168,7 +168,7 @@ async def explain(request: Request, pair: Annotated[Pair, Query()]) -> Response:
 async def explain_by_body(request: Request, item: Annotated[ItemRequest, Query()]) -> Response:
     """Why a caption of the index and a picture have their score. The body is the picture's file;
     or the body is JSON with the fields of `GET /explain`."""
-    if _media_type(request) == "application/json":
+    if sent_type(request) == "application/json":
         return await explain(request, await json_body(request, Pair))
     served = _index(request, item.index)
     return await _explained(served, item.item or "", await _picture(request, served))
@@ -177,20 +177,19 @@ async def explain_by_body(request: Request, item: Annotated[ItemRequest, Query()
 @router.get("/items/{item}/picture", **PICTURE_HEADERS)
 def picture(served: RequestedIndex, item: str) -> Response:
     """The file of an item."""
-    data = served.picture(item)
-    return Response(data, media_type=media_type(data), headers=PRIVATE)
+    return as_picture(served.picture(item), small=False)
 
 
 @router.get("/items/{item}/thumbnail", **PICTURE_HEADERS)
 def small_picture(served: RequestedIndex, item: str) -> Response:
     """The picture of an item as a JPEG of at most 320 x 320 pixels."""
-    return Response(thumbnail(served.picture(item)), media_type="image/jpeg", headers=PRIVATE)
+    return as_picture(served.picture(item), small=True)
 
 
 @router.get("/items/{item}", **_answers(Item))
 def facts(served: RequestedIndex, item: str) -> Response:
     """What the index knows about an item."""
-    return _json({"index": served.name} | served.item(item).model_dump(mode="json"))
+    return as_json({"index": served.name} | served.item(item).model_dump(mode="json"))
 
 
 async def _found(served: ServedIndex, query: Any, request: Any, settings: Settings) -> Response:
@@ -198,16 +197,16 @@ async def _found(served: ServedIndex, query: Any, request: Any, settings: Settin
     answer = await served.answer(kind, request)
     if settings.export:
         return csv_file(answer.columns(), served.name)
-    return _json({"index": served.name} | answer.model_dump())
+    return as_json({"index": served.name} | answer.model_dump())
 
 
 async def _explained(served: ServedIndex, item: str, query: str | Image.Image) -> Response:
     await run_in_threadpool(served.item, item)
     explanation = await served.answer(Kind("explanation"), (item, query))
-    return _json(explanation.model_dump())
+    return as_json(explanation.model_dump())
 
 
-def _media_type(request: Request) -> str:
+def sent_type(request: Request) -> str:
     """The media type of the body."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
@@ -231,10 +230,10 @@ async def _picture(request: Request, served: ServedIndex) -> Image.Image:
         HTTPException: 415, 413, 408; 503, the index is not ready.
         DataError: the body is not a picture, or is too large a picture.
     """
-    if not _media_type(request).startswith("image/"):
+    if not sent_type(request).startswith("image/"):
         raise HTTPException(
             415,
-            f"content type '{_media_type(request)}': send a picture (image/jpeg, image/png ...) "
+            f"content type '{sent_type(request)}': send a picture (image/jpeg, image/png ...) "
             "or application/json",
         )
     served.ready_index()
@@ -250,5 +249,13 @@ def csv_file(columns: pa.Table | Mapping[str, Sequence[object]], name: str) -> R
     return Response(csv_bytes(columns), media_type="text/csv", headers=headers)
 
 
-def _json(values: object) -> Response:
-    return Response(orjson.dumps(values), media_type="application/json")
+def as_json(values: Any, file: str | None = None) -> Response:
+    """JSON, which a browser saves under the name `file` if there is one."""
+    headers = {"content-disposition": f'attachment; filename="{file}"'} if file else None
+    return Response(orjson.dumps(values), media_type="application/json", headers=headers)
+
+
+def as_picture(data: bytes, small: bool) -> Response:
+    """A picture's file, or with `small` a JPEG of at most 320 x 320 pixels."""
+    data = thumbnail(data) if small else data
+    return Response(data, media_type=media_type(data), headers=_PRIVATE)

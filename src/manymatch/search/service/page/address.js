@@ -1,47 +1,65 @@
-// The address holds the whole state of the page: the query, the indexes, the cut-offs, the open item.
+// The address holds the whole state of a page: the query, the indexes, the cut-offs, the open item; filters and the view.
+
+import { make } from "/page/dom.js";
+import { query } from "/page/service.js";
 
 export const SHOWN = 60;
 
-/** The state that the address describes. */
+const given = () => new URLSearchParams(location.search);
+
+export const param = (name, otherwise = "") => given().get(name) ?? otherwise;
+
+/** All values of each name. */
+export const values = () => Object.fromEntries([...given().keys()].map((name) => [name, given().getAll(name)]));
+
+/** The direction in which the explorer asks. */
+export const way = () => param("way", "t2i");
+
+/** The state of a search. */
 export const state = () => {
-  const given = new URLSearchParams(location.search);
   const least = {};
-  for (const [name, value] of given) {
+  for (const [name, value] of given()) {
     if (name.startsWith("least.") && Number.isFinite(Number(value))) least[name.slice(6)] = Number(value);
   }
   return {
-    q: given.get("q") ?? "",
-    like: given.get("like"),
-    picture: given.get("picture"),
-    indexes: given.getAll("index"),
-    where: given.get("where") ?? "",
-    k: Math.min(1000, Math.max(1, Math.round(Number(given.get("k"))) || SHOWN)),
+    q: param("q"),
+    like: param("like", null),
+    picture: param("picture", null),
+    indexes: given().getAll("index"),
+    where: param("where"),
+    k: Math.min(1000, Math.max(1, Math.round(Number(param("k"))) || SHOWN)),
     least,
-    item: given.get("item"),
-    of: given.get("of"),
+    item: param("item", null),
+    of: param("of", null),
   };
 };
 
-/** The address of a state. */
-export const addressOf = (wanted) => {
-  const given = new URLSearchParams();
-  for (const name of ["q", "like", "picture"]) if (wanted[name]) given.set(name, wanted[name]);
-  for (const name of wanted.indexes) given.append("index", name);
-  if (wanted.where) given.set("where", wanted.where);
-  if (wanted.k !== SHOWN) given.set("k", wanted.k);
-  for (const [name, value] of Object.entries(wanted.least)) given.set(`least.${name}`, value);
-  for (const name of ["item", "of"]) if (wanted[name]) given.set(name, wanted[name]);
-  const text = given.toString();
-  return text ? `/?${text}` : "/";
+/** What a new search takes out of the address. */
+export const cleared = () => ({
+  q: null, like: null, picture: null, item: null, of: null,
+  ...Object.fromEntries(Object.keys(state().least).map((name) => [`least.${name}`, null])),
+});
+
+/** The address of the page with some changes; null, "" and [] take a value out. */
+export const changed = (changes) => {
+  const text = query({ ...values(), ...changes });
+  return text ? `${location.pathname}?${text}` : location.pathname;
 };
 
-/** The address of the present state with some changes. */
-export const changed = (changes) => addressOf({ ...state(), ...changes });
-
-/** Go to the present state with some changes. `replace`: the back button skips the state before. */
+/** Go to the address with some changes. `replace`: the back button skips the state before. */
 export const go = (changes, { replace = false } = {}) => {
   const address = changed(changes);
-  if (address === location.pathname + location.search) return;
-  history[replace ? "replaceState" : "pushState"](null, "", address);
+  if (address !== location.pathname + location.search) history[replace ? "replaceState" : "pushState"](null, "", address);
   dispatchEvent(new Event("addresschange"));
 };
+
+/** A link to the address with some changes, which leaves the page as it is. */
+export const link = (changes, attributes, ...children) => make("a", {
+  ...attributes,
+  href: changed(changes),
+  onclick: (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    go(changes);
+  },
+}, ...children);

@@ -1,7 +1,7 @@
 // One result: the picture large, what is known about it, and why it has its score.
 
-import { byId, make, number, percent } from "/page/dom.js";
-import { changed, go, state } from "/page/address.js";
+import { byId, count, fill, make, note, number } from "/page/dom.js";
+import { cleared, go, link, state } from "/page/address.js";
 import { cardsShown, ranksOf } from "/page/results.js";
 import { explanation, facts, pictureOf, thumbnailOf } from "/page/service.js";
 import { canvas, reasons } from "/page/why.js";
@@ -49,25 +49,13 @@ const captionsOf = (known) => [known.text ?? [], known.caption ?? [], known.capt
 const aboutItem = (content) => {
   const captions = captionsOf(content.facts ?? {});
   const others = Object.entries(content.facts ?? {}).filter(([name]) => !["text", "caption", "captions"].includes(name));
-  const size = content.size ? [["size", `${Math.ceil(content.size / 1024).toLocaleString("en")} KiB`]] : [];
+  const size = content.size ? [["size", `${count(Math.ceil(content.size / 1024))} KiB`]] : [];
   const changedOn = content.mtime_ns ? [["changed", new Date(content.mtime_ns / 1e6).toISOString().slice(0, 10)]] : [];
   return [
     captions.length > 0 && make("div", {}, make("h3", {}, "Captions"), make("ul", { class: "captions" }, captions.map((text) => make("li", {}, text)))),
     make("dl", { class: "facts" }, [...size, ...changedOn, ...others].map(([name, value]) =>
       make("div", {}, make("dt", {}, name), make("dd", {}, typeof value === "object" ? JSON.stringify(value) : String(value))))),
   ].filter(Boolean);
-};
-
-const showFault = (place, error) => place.replaceChildren(make("p", { class: "fault", role: "alert" }, error.message));
-
-/** Fill a part of the panel when an answer is there, unless another result was opened meanwhile. */
-const fill = async (place, key, content, render) => {
-  try {
-    const answer = await content;
-    if (shown === key) place.replaceChildren(...render(answer));
-  } catch (error) {
-    if (shown === key) showFault(place, error);
-  }
 };
 
 /** `asked`: the picture that asked, and its address; of an index of texts, this picture is explained. */
@@ -78,20 +66,18 @@ const panel = ({ q, item, of }, isText, asked) => {
   const title = make("h2", { id: "title" }, "…");
   const about = make("div", { class: "about" });
   const why = make("div", { class: "why" });
-  const key = shown;
-  fill(about, key, facts(of, item).then((content) => {
+  fill(about, facts(of, item).then((content) => {
     title.textContent = content.facts?.text ?? content.path;
     image.alt = isText ? "The picture that asked" : content.path;
     return content;
   }), aboutItem);
   const explained = isText ? asked : q;
   if (explained) {
-    why.append(make("p", { class: "note" }, "The model explains the score …"));
-    fill(why, key, explanation(of, item, q, isText && asked.file), (answer) => reasons(answer, small, draw));
+    why.append(note("The model explains the score …"));
+    fill(why, explanation(of, item, q, isText && asked.file), (answer) => reasons(answer, small, draw));
   } else {
-    why.append(make("p", { class: "note" }, "The model explains the score of a picture and a text."));
+    why.append(note("The model explains the score of a picture and a text."));
   }
-  const more = { q: "", picture: null, like: item, item: null, of: null, least: {} };
   return [
     make("div", { class: "bar" },
       button("Previous result (left arrow)", "←", () => step(-1)),
@@ -100,7 +86,7 @@ const panel = ({ q, item, of }, isText, asked) => {
       button("Close (Escape)", "×", close)),
     make("div", { class: "sheet" },
       make("div", {}, picture && frame, make("p", { class: "actions" },
-        make("a", { href: changed(more), onclick: (event) => { event.preventDefault(); go(more); } }, "More like this"),
+        link({ ...cleared(), like: item }, {}, "More like this"),
         !isText && make("a", { href: picture, target: "_blank", rel: "noopener" }, "Open the picture"))),
       make("div", {}, scoreLine(item, of), explained && make("h3", {}, "Why"), why, about)),
   ];

@@ -1,8 +1,9 @@
 // The page: the search box, pictures as queries, the keyboard, and what the address asks for.
 
-import { addressOf, changed, go, state } from "/page/address.js";
+import { cleared, go, state } from "/page/address.js";
 import { showDetail } from "/page/detail.js";
-import { byId, make } from "/page/dom.js";
+import { byId, count, keys, make, note, say } from "/page/dom.js";
+import "/page/keys.js";
 import { cardsShown, neighbour, showColumns, wall } from "/page/results.js";
 import { health, search, thumbnailOf } from "/page/service.js";
 
@@ -18,17 +19,12 @@ const chosen = (now) => {
   const known = now.indexes.filter((name) => served.some((index) => index.name === name));
   return known.length ? known : served.slice(0, 1).map((index) => index.name);
 };
-/** Say something below the search box; `aloud`: to screen readers alone. */
-const say = (text, { aloud = false } = {}) => {
-  byId("status").textContent = text;
-  byId("status").classList.toggle("hidden", aloud || !text);
-};
 
 // --- Search ---------------------------------------------------------------------------------------
 
 const describe = (name) => {
   const { method, items, side } = served.find((index) => index.name === name) ?? {};
-  return [method !== name && method, items !== undefined && `${items.toLocaleString("en")} ${side === "texts" ? "texts" : "pictures"}`].filter(Boolean).join(", ");
+  return [method !== name && method, items !== undefined && `${count(items)} ${side === "texts" ? "texts" : "pictures"}`].filter(Boolean).join(", ");
 };
 
 const answers = (now, names, file, signal) => Promise.all(names.map(async (index) => {
@@ -46,7 +42,7 @@ const introduction = (wallOf) => make("div", { class: "introduction" },
   make("h1", {}, "Search pictures by what they show"),
   make("p", {}, "Write a sentence, or drop or paste a picture. Each result shows its score, and why it has this score."),
   make("ul", {}, served.map((index) => make("li", {}, make("b", {}, index.name), " ", make("span", {}, index.status === "ready" ? describe(index.name) : index.error ?? "loads its model …")))),
-  make("p", { class: "note keys" }, make("kbd", {}, "/"), " search box, ", make("kbd", {}, "←↑↓→"), " results, ", make("kbd", {}, "Enter"), " open, ", make("kbd", {}, "Esc"), " back"),
+  note(keys("/", "search box,", "←↑↓→", "results,", "Enter", "open,", "Esc", "back")),
   wallOf);
 
 /** The page before the first query; pictures of the first index follow when they are there. */
@@ -54,7 +50,7 @@ const introduce = async ([name]) => {
   const place = make("div", { class: "wall" });
   byId("results").replaceChildren(introduction(place));
   const { status, side } = served.find((index) => index.name === name) ?? {};
-  if (status === "ready" && side === "images") place.replaceChildren(make("p", { class: "note" }, "Or find pictures like one of these:"), ...await wall(name));
+  if (status === "ready" && side === "images") place.replaceChildren(note("Or find pictures like one of these:"), ...await wall(name));
 };
 
 /** Bring the page to the state of the address. */
@@ -109,18 +105,16 @@ const showForm = (now, names, picture) => {
   place.replaceChildren();
   if (source) {
     place.append(make("img", { src: source, alt: picture ? now.picture : "The picture that results resemble" }),
-      make("button", { type: "button", "aria-label": "Remove the picture", title: "Remove the picture", onclick: () => go({ ...cleared, q: "" }) }, "×"));
+      make("button", { type: "button", "aria-label": "Remove the picture", title: "Remove the picture", onclick: () => go(cleared()) }, "×"));
   }
   for (const box of document.querySelectorAll("#indexes input")) box.checked = names.includes(box.value);
 };
-
-const cleared = { like: null, picture: null, item: null, of: null, least: {} };
 
 byId("form").addEventListener("submit", (event) => {
   event.preventDefault();
   const q = byId("q").value.trim();
   const where = byId("where").value.trim();
-  go(q ? { ...cleared, q, where } : { where });
+  go(q ? { ...cleared(), q, where } : { where });
   byId("q").blur();
 });
 
@@ -134,7 +128,7 @@ const showIndexes = () => {
 const choose = (event) => {
   const names = [...document.querySelectorAll("#indexes input:checked")].map((box) => box.value);
   if (!names.length) event.target.checked = true; // One index stays.
-  else go({ indexes: names, item: null, of: null });
+  else go({ index: names, item: null, of: null });
 };
 
 // --- A picture as the query -----------------------------------------------------------------------
@@ -144,7 +138,7 @@ const ask = (file) => {
   let name = file.name || "picture";
   for (let i = 2; pictures.has(name); i += 1) name = `${i} ${file.name}`;
   pictures.set(name, { file, address: URL.createObjectURL(file) });
-  go({ ...cleared, q: "", picture: name });
+  go({ ...cleared(), picture: name });
 };
 
 byId("by-picture").addEventListener("click", () => byId("file").click());
@@ -167,26 +161,13 @@ addEventListener("drop", (event) => {
   ask(event.dataTransfer?.files[0]);
 });
 
-// --- The keyboard, the mouse, the history ---------------------------------------------------------
-
-addEventListener("click", (event) => {
-  const card = event.target.closest?.(".card");
-  if (!card || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-  event.preventDefault();
-  go({ item: card.dataset.id, of: card.dataset.index });
-});
+// --- The keyboard and the history ---------------------------------------------------------
 
 addEventListener("keydown", (event) => {
   if (byId("detail").open || event.ctrlKey || event.metaKey || event.altKey) return;
   const { activeElement } = document;
   const card = activeElement.closest?.(".card");
-  if (event.key === "/" && !activeElement.matches("input:not([type=range], [type=checkbox])")) {
-    event.preventDefault();
-    byId("q").focus();
-    byId("q").select();
-  } else if (event.key === "Escape" && activeElement === byId("q")) {
-    byId("q").blur();
-  } else if (event.key === "Escape" && card) {
+  if (event.key === "Escape" && card) {
     byId("q").focus();
   } else if (event.key.startsWith("Arrow") && card) {
     event.preventDefault();

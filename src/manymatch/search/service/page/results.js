@@ -1,7 +1,7 @@
 // The results of each index: a column with a cut-off and a grid of cards.
 
-import { byId, make, number, percent } from "/page/dom.js";
-import { changed, go, state } from "/page/address.js";
+import { byId, count, make, note, number, percent, picture } from "/page/dom.js";
+import { go, link, state } from "/page/address.js";
 import { examples, fileOf, thumbnailOf } from "/page/service.js";
 
 const MOST = 1000;
@@ -13,14 +13,9 @@ const shareAt = (results, score) => {
   return known.reduce((a, b) => (Math.abs(b.score - score) < Math.abs(a.score - score) ? b : a)).precision;
 };
 
-const picture = (index, { id, path }) => {
-  const missing = (event) => event.target.replaceWith(make("span", { class: "missing" }, "no picture"));
-  return make("img", { src: thumbnailOf(index, id), alt: path, loading: "lazy", decoding: "async", onerror: missing });
-};
-
 /** How the page calls the shares of an answer, and what they count. */
 const wordsOf = ({ right }) => {
-  const of = right?.images ? ` of ${right.images.toLocaleString("en")} validation images` : "";
+  const of = right?.images ? ` of ${count(right.images)} validation images` : "";
   const [word, meaning] = {
     all: ["right", "are true"],
     judged: ["right", "are an own or judged pair"],
@@ -32,15 +27,14 @@ const wordsOf = ({ right }) => {
 const card = (index, result, rank, [word, meaning]) => {
   const shares = typeof result.precision === "number";
   return make("li", {},
-    make("a", {
+    link({ item: result.id, of: index }, {
       class: "card",
-      href: changed({ item: result.id, of: index }),
       "data-id": result.id,
       "data-score": result.score,
       "data-index": index,
       title: result.path,
     },
-    result.text ? make("span", { class: "text" }, result.text) : picture(index, result),
+    result.text ? make("span", { class: "text" }, result.text) : picture([thumbnailOf(index, result.id)], { alt: result.path, decoding: "async" }),
     make("span", { class: "line" },
       make("span", { class: "rank" }, make("span", { class: "hidden" }, "Rank "), String(rank)),
       make("span", { class: "score" }, make("span", { class: "hidden" }, "Score "), number(result.score)),
@@ -59,21 +53,20 @@ const cutOff = (index, results, cards, [word, , of]) => {
     "aria-label": `Lowest score of ${index}`,
   });
   const apply = (lowest) => {
-    let count = 0;
+    let left = 0;
     for (const item of cards.children) {
       item.hidden = Number(item.firstChild.dataset.score) < lowest;
-      count += !item.hidden;
+      left += !item.hidden;
     }
     const share = shareAt(results, lowest);
     output.textContent = `from ${number(lowest)}${share === null ? "" : `: ${percent(share)} ${word}${of}`}`;
-    shown.textContent = `${count} of ${results.length} shown`;
+    shown.textContent = `${left} of ${results.length} shown`;
     slider.setAttribute("aria-valuetext", output.textContent);
   };
   slider.addEventListener("input", () => {
     const lowest = low + ((high - low) * Number(slider.value)) / 200;
     apply(lowest);
-    const { [index]: before, ...others } = state().least;
-    go({ least: slider.value === "0" ? others : { ...others, [index]: Number(lowest.toFixed(6)) } }, { replace: true });
+    go({ [`least.${index}`]: slider.value === "0" ? null : Number(lowest.toFixed(6)) }, { replace: true });
   });
   apply(least);
   return make("div", { class: "cut-off" }, make("label", {}, "Cut-off ", slider), output, shown);
@@ -97,7 +90,7 @@ const column = ({ index, answer, error, description, items }) => {
   head.append(make("span", { class: "note" }, `${time < 10 ? time.toFixed(1) : Math.round(time)} ms${exact ? ", exact" : ", not proven exact"}`));
   section.append(...notes(answer));
   if (!results.length) {
-    if (answer.understood) section.append(make("p", { class: "note" }, "Nothing fits the filter."));
+    if (answer.understood) section.append(note("Nothing fits the filter."));
     return section;
   }
   const saved = (event) => { event.target.href = fileOf(index, state()); }; // as the cut-off stands then
@@ -120,7 +113,7 @@ export const showColumns = (answers) => {
 /** Pictures of an index, each of which finds those that resemble it. */
 export const wall = async (index) => {
   const found = await examples(index).catch(() => []); // The page is of use without them.
-  return found.map((item) => make("a", { href: changed({ like: item.id, indexes: [index] }), title: `More like ${item.path}` }, picture(index, item)));
+  return found.map((item) => link({ like: item.id, indexes: [index] }, { title: `More like ${item.path}` }, picture([thumbnailOf(index, item.id)], { alt: item.path })));
 };
 
 /** The cards that the cut-offs leave, in reading order. */

@@ -14,16 +14,17 @@ export const json = async (address, options = {}) => {
   return content;
 };
 
-const query = (values) => {
-  const given = Object.entries(values).filter(([, value]) => value !== "" && value !== null && value !== undefined);
-  return new URLSearchParams(given).toString();
+/** Values as the query of an address. "", null and undefined are left out; of a list each value is there. */
+export const query = (values) => {
+  const given = Object.entries(values).flatMap(([name, value]) => [value].flat().map((one) => [name, one]));
+  return new URLSearchParams(given.filter(([, value]) => value !== "" && value !== null && value !== undefined)).toString();
 };
 
 export const health = () => json("/health");
 
 export const facts = (index, item) => json(`/items/${encodeURIComponent(item)}?${query({ index })}`);
 
-const upload = (file) => ({ method: "POST", body: file, headers: { "content-type": file.type || "image/unknown" } });
+export const upload = (file) => ({ method: "POST", body: file, headers: { "content-type": file.type || "image/unknown" } });
 
 /** Why an item has its score for a text, or for a picture. */
 export const explanation = (index, item, q, file) =>

@@ -1,6 +1,6 @@
 // Why a picture and a text have their score: attention over the picture, words, cosines, the graph.
 
-import { make, number, percent, shape } from "/page/dom.js";
+import { make, note, number, percent, picture, shape } from "/page/dom.js";
 
 const DARKEST = 0.84;
 const LEAST = 0.05;
@@ -36,24 +36,23 @@ export const veil = (boxes, weights) => {
 const words = (texts, weights, label) => {
   const strongest = weights ? largest(weights) : 0;
   return make("p", { class: "words", "aria-label": label }, texts.flatMap((text, i) => {
-    const word = make("span", weights ? { title: `${percent(weights[i])} of the attention` } : {}, text);
-    if (weights) word.style.setProperty("--v", strongest ? weights[i] / strongest : 0);
-    return [word, " "];
+    const read = weights ? { title: `${percent(weights[i])} of the attention`, "--v": strongest && weights[i] / strongest } : {};
+    return [make("span", read, text), " "];
   }));
 };
 
 /** One button for each element of the picture; a press draws its attention over the large picture. */
-const pictureElements = (why, picture, draw) => {
+const pictureElements = (why, small, draw) => {
   const partner = new Map(why.matched);
   const buttons = why.image_attention.map((weights, i) => {
     const best = partner.get(i);
-    const note = best === undefined ? "no partner" : `with text ${best + 1}: ${number(why.cosines[i][best])}`;
+    const fits = best === undefined ? "no partner" : `with text ${best + 1}: ${number(why.cosines[i][best])}`;
     return make("button", {
       type: "button", class: "look", "aria-pressed": "false",
       onclick: () => press(i), onpointerenter: () => show(i), onpointerleave: () => show(pinned),
     },
-      make("span", { class: "frame" }, make("img", { src: picture, alt: "" }), veil(why.boxes, weights)),
-      make("b", {}, `Element ${i + 1}`), make("small", {}, note));
+      make("span", { class: "frame" }, make("img", { src: small, alt: "" }), veil(why.boxes, weights)),
+      make("b", {}, `Element ${i + 1}`), make("small", {}, fits));
   });
   let pinned = null;
   const show = (i) => draw(i === null ? null : veil(why.boxes, why.image_attention[i]));
@@ -79,9 +78,8 @@ const matrix = (why) => {
   const [low, high] = [Math.min(...values), largest(values)];
   const cell = (value, row, column) => {
     const pair = paired.has(`${row} ${column}`);
-    const shown = make("td", { class: pair && "pair" }, number(value), pair && make("span", { class: "hidden" }, " matched"));
-    shown.style.setProperty("--v", high > low ? (value - low) / (high - low) : 1);
-    return shown;
+    const share = high > low ? (value - low) / (high - low) : 1;
+    return make("td", { class: pair && "pair", "--v": share }, number(value), pair && make("span", { class: "hidden" }, " matched"));
   };
   const table = make("table", { class: "heat" },
     make("caption", {}, "Cosines of the elements; framed: the best one-to-one pairs"),
@@ -97,11 +95,11 @@ const graph = (why) => {
   const lowest = scores ? scores.indexOf(Math.min(...scores)) : -1;
   const object = (name, i) => {
     const limits = i === lowest && objects.length > 1;
-    const meter = scores && make("span", { class: "meter", "aria-hidden": "true" }, make("span"));
-    if (meter) meter.firstChild.style.setProperty("--v", Math.max(0, Math.min(1, scores[i])));
+    const share = scores && Math.max(0, Math.min(1, scores[i]));
     return make("li", { class: limits && "limits" },
       make("span", { class: "entity" }, make("b", {}, name), attributes[i].map((text) => make("i", {}, text))),
-      scores && meter, scores && make("span", { class: "score" }, number(scores[i])),
+      scores && make("span", { class: "meter", "aria-hidden": "true" }, make("span", { "--v": share })),
+      scores && make("span", { class: "score" }, number(scores[i])),
       limits && make("span", { class: "badge" }, "limits the score"));
   };
   return [
@@ -112,13 +110,10 @@ const graph = (why) => {
   ];
 };
 
-/** A large picture, and a function that draws over the picture. `sources`: its address, and another one if there is no file. */
+/** A large picture, the first of `sources` that is there, and a function that draws over the picture. */
 export const canvas = (sources) => {
-  const frame = make("div", { class: "frame large" });
-  const image = make("img", { src: sources[0], alt: "" });
-  image.addEventListener("load", () => frame.style.setProperty("--ratio", image.naturalWidth / image.naturalHeight));
-  image.addEventListener("error", () => { if (sources[1]) image.src = sources[1]; }, { once: true });
-  frame.append(image);
+  const image = picture(sources, { onload: () => frame.style.setProperty("--ratio", image.naturalWidth / image.naturalHeight) });
+  const frame = make("div", { class: "frame large" }, image);
   const draw = (drawing) => {
     frame.querySelector(".attention")?.remove();
     frame.classList.toggle("drawn", drawing !== null);
@@ -128,10 +123,10 @@ export const canvas = (sources) => {
 };
 
 /** All that a method knows about the score. `draw` shows a drawing over the large picture, or none. */
-export const reasons = (why, picture, draw) => {
+export const reasons = (why, small, draw) => {
   const several = why.cosines.length * why.cosines[0].length > 1;
   const parts = [];
-  if (why.image_attention && why.boxes) parts.push(...pictureElements(why, picture, draw));
+  if (why.image_attention && why.boxes) parts.push(...pictureElements(why, small, draw));
   parts.push(...textElements(why));
   if (several) parts.push(make("h4", {}, "How well the elements agree"), matrix(why));
   if (why.graph) parts.push(...graph(why));
@@ -140,7 +135,7 @@ export const reasons = (why, picture, draw) => {
       make("p", {}, `Mean variance: picture ${why.image_variance.toPrecision(3)}, text ${why.text_variance.toPrecision(3)}.`));
   }
   if (!several && !why.graph && !why.image_attention) {
-    parts.push(make("p", { class: "note" }, "The method compares one vector of the picture with one of the text. It has no parts to show."));
+    parts.push(note("The method compares one vector of the picture with one of the text. It has no parts to show."));
   }
   return parts.filter(Boolean);
 };
