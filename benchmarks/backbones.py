@@ -72,7 +72,7 @@ def main() -> None:
 def frozen(name: str, folder: str, model: Any, options: Any) -> None:
     """Features of pictures against the bare model."""
     settings = Extraction(kind="hf", model=folder)
-    backbone = build_backbone("hf", Sources(Path(), None, settings=settings))
+    backbone = build_backbone("hf", Sources(Path(), settings))
     assert isinstance(backbone, Backbone)
     extractor = Extractor("hf", backbone, torch.device("cpu"), options.pictures)
     images = [Picture(str(n), jpeg(n)) for n in range(options.pictures)]

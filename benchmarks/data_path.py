@@ -32,10 +32,11 @@ import pyarrow.parquet as pq
 from measuring import Times, arguments, compare, drop_from_cache, peak_gib
 
 from manymatch.batch.scene_graph import SCHEMA
+from manymatch.config.params import Published
 from manymatch.datasets.base import CAPTIONS
 from manymatch.datasets.image_files import ImageFolder
 from manymatch.features.importers.importing import import_features
-from manymatch.shards.write import write_shards
+from manymatch.shards.write import Inputs, write_shards
 from manymatch.util.files import remove
 from manymatch.util.parts import Parts
 
@@ -125,11 +126,12 @@ class Place:
 
     def importing(self, format: str, source: Path | None = None) -> Callable[[], None]:
         path = self.tsv if format == "butd_tsv" else self.precomp
-        return lambda: import_features("butd", format, path, self.captions, self.store, REGIONS)
+        settings = Published(format=format, path=str(path), max_regions=REGIONS)
+        return lambda: import_features("butd", settings, self.captions, self.store)
 
     def pack(self) -> None:
-        tables, parts = (self.captions, self.graphs), Parts(self.folder / "parts")
-        write_shards(*tables, self.store, self.raw, self.shards, 250, 112, parts=parts)
+        inputs = Inputs(self.captions, self.graphs, self.store, self.raw, 250, 112)
+        write_shards(inputs, self.shards, parts=Parts(self.folder / "parts"))
 
 
 def compare_to_copy(

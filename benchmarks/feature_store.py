@@ -22,6 +22,7 @@ from statistics import median
 import numpy as np
 from measuring import arguments, compare, drop_from_cache, peak_gib
 
+from manymatch.features.layout import Layout
 from manymatch.features.store import FeatureStore
 from manymatch.features.writer import FeatureWriter
 
@@ -50,9 +51,8 @@ def write(path: Path, images: int) -> None:
     rng = np.random.default_rng(0)
     features = rng.random((64, REGIONS, WIDTH), dtype=np.float32).astype(np.float16)
     started = time.perf_counter()
-    with FeatureWriter(
-        path, [str(number) for number in range(images)], max_regions=REGIONS, width=WIDTH
-    ) as writer:
+    names = [str(number) for number in range(images)]
+    with FeatureWriter(path, Layout(names, REGIONS, WIDTH)) as writer:
         for row in range(images):
             writer.write(row, features[row % 64])
     seconds = time.perf_counter() - started

@@ -2,8 +2,8 @@
 
 A part is `manymatch STAGE ... --part K/N` (`src/manymatch/util/parts.py`). A worker of the
 cluster makes a part in its own checkout. All checkouts must have the same inputs and share the
-folder `data/parts`. Parts of shards at a URL (`src/manymatch/shards/remote_parts.py`) share the URL
-instead, and the last part joins them.
+folder `data/parts`. Parts of shards at a URL (`src/manymatch/shards/remote_writing.py`) share the
+URL instead, and the last part joins them.
 """
 
 from __future__ import annotations

@@ -69,9 +69,7 @@ def test_random_words_are_never_special(pieces: WordPieces) -> None:
     numbered = Numbering(pieces).caption(
         CaptionEntry("c", "a red dog beside two cats", SceneGraph(("dog",), ("dog",), ((),), ()))
     )
-    augment = CaptionAugmenter(
-        Augmentation(word_drop=0.9), pieces.MASK, pieces.ordinary, pieces.UNK
-    )
+    augment = CaptionAugmenter(Augmentation(word_drop=0.9), pieces)
     words = {word for seed in range(300) for word in augment(numbered, Random(seed)).words}
     assert len(words - set(numbered.words)) > 20
     assert {pieces.words[word] for word in words} & set(SPECIAL) == {"[MASK]"}

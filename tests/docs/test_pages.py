@@ -177,7 +177,7 @@ def test_every_preset_has_a_head_and_is_linked_in_the_section_of_its_method():
 
 def test_the_targets_are_those_of_the_makefile():
     targets = {words for program, words in OF_SERVICE if program == "make"}
-    assert targets == {"repro", "serve", "stop"}
+    assert targets == {"repro", "serve", "setup", "stop"}
     for target in targets:
         assert f"\n{target}: " in (ROOT / "Makefile").read_text()
 

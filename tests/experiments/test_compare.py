@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from manymatch.cli import compare
+from manymatch.cli import own_presets as compare
 from manymatch.results.experiments import Experiment
 from manymatch.shards.index import read_index
 from manymatch.util.errors import ManyMatchError

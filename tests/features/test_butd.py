@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
+from manymatch.config.params import Extraction
 from manymatch.features import build_backbone
 from manymatch.features.backbone import Sources
 from manymatch.features.butd import ButdDetector, Limits, operations
@@ -285,13 +286,13 @@ def test_extraction_stores_regions_and_boxes(weights, tmp_path, monkeypatch):
         "manymatch.features.butd.load_network", lambda *of: load_network(*of, SMALL)
     )
     places = tmp_path, tmp_path / "captions.parquet", tmp_path / "butd.h5"
-    of_weights = {"weights": str(weights), "regions": (5, 20)}
-    extract("butd", *places, 1, "cpu", **of_weights, parts=Parts(tmp_path / "parts"))
+    settings = Extraction(weights=str(weights), regions=(5, 20), batch_size=1, device="cpu")
+    extract("butd", *places, settings, parts=Parts(tmp_path / "parts"))
     with FeatureStore(tmp_path / "butd.h5") as store:
         features, counts, result = store.read([1])
         assert store.attributes["backbone"] == "butd" and store.max_regions == 20
         assert store.attributes["weights_sha256"] == sha256(weights)
-    built = build_backbone("butd", Sources(tmp_path, *of_weights.values()))
+    built = build_backbone("butd", Sources(tmp_path, settings))
     _, expected, places = next(Detection("butd", built, torch.device("cpu")).run(images[1:2]))
     assert counts.tolist() == [len(expected)] and result is not None
     np.testing.assert_allclose(features[0, : counts[0]], expected, rtol=1e-3, atol=1e-3)

@@ -11,6 +11,7 @@ import pytest
 import torch
 from made_clips import SIZE, made_clips, write_saved
 
+from manymatch.config.params import Published
 from manymatch.datasets.base import CAPTIONS
 from manymatch.features.importers.importing import halves, import_features
 from manymatch.features.store import FeatureStore
@@ -34,7 +35,8 @@ class ImportData:
         pq.write_table(pa.Table.from_pylist(rows, schema=CAPTIONS), self.captions)
 
     def run(self, path=None):
-        import_features("howto100m", "clips", path or self.source, self.captions, self.store)
+        settings = Published(format="clips", path=str(path or self.source))
+        import_features("howto100m", settings, self.captions, self.store)
         with FeatureStore(self.store) as store:
             features, counts, boxes = store.read(range(len(store)))
             assert store.image_ids == [clip.id for clip in CLIPS] and boxes is None

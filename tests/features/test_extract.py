@@ -17,6 +17,7 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 from transformers import ResNetConfig, ResNetModel
 
+from manymatch.cli.needs import needed_weights
 from manymatch.config.params import Extraction
 from manymatch.datasets.image_files import ImageFolder
 from manymatch.features import build_backbone
@@ -25,7 +26,6 @@ from manymatch.features.extract import Extractor
 from manymatch.features.image_list import list_images
 from manymatch.features.lite import _packaged, load_network
 from manymatch.features.store import FeatureStore
-from manymatch.features.weights import needed_weights
 from manymatch.util.errors import ConfigError, DataError
 from manymatch.util.images import read_crops
 
@@ -84,7 +84,7 @@ def test_batches_and_neighbours_change_nothing(dataset):
     alone = dataset.store.read_bytes()
     dataset.extract(batch_size=4)
     assert dataset.store.read_bytes() == alone
-    backbone = build_backbone("lite0", Sources(dataset.raw, None))
+    backbone = build_backbone("lite0", Sources(dataset.raw, Extraction()))
     extractor = Extractor("lite0", backbone, torch.device("cpu"), 4)
     images = list_images(dataset.captions, dataset.raw)
     forward = {image.image_id: vectors for image, vectors, _ in extractor.run(images)}

@@ -10,6 +10,7 @@ import pytest
 from full_disk import error_on_full_disk
 
 from manymatch.features import layout
+from manymatch.features.layout import Layout
 from manymatch.features.store import FeatureStore
 from manymatch.features.writer import FeatureWriter
 from manymatch.util.errors import DataError
@@ -29,9 +30,9 @@ def padded(arrays):
     return np.stack([np.pad(part, ((0, REGIONS - len(part)), (0, 0))) for part in arrays])
 
 
-def writer(path, ids=IDS, **settings):
-    settings = {"boxes": True, "attributes": {"backbone": "test"}, **settings}
-    return FeatureWriter(path, ids, max_regions=REGIONS, width=WIDTH, **settings)
+def writer(path, ids=IDS, fingerprint=None, **settings):
+    settings = {"has_boxes": True, "attributes": {"backbone": "test"}, **settings}
+    return FeatureWriter(path, Layout(ids, REGIONS, WIDTH, **settings), fingerprint)
 
 
 @pytest.fixture
@@ -205,7 +206,7 @@ def test_a_store_of_bytes(tmp_path):
     """Pixels: a byte a value, checked by their checksum alone, since any byte is a number."""
     path = tmp_path / "pixels.h5"
     images = np.random.default_rng(0).integers(0, 256, (len(IDS), REGIONS, 3), dtype=np.uint8)
-    with FeatureWriter(path, IDS, max_regions=REGIONS, width=3, dtype="uint8") as out:
+    with FeatureWriter(path, Layout(IDS, REGIONS, 3, "uint8")) as out:
         for row, pixels in enumerate(images):
             out.write(row, pixels)
         with pytest.raises(DataError, match="image 'a': features are float64, but the store"):
@@ -287,7 +288,7 @@ def test_forked_processes_share_an_open_store(store):
 @pytest.mark.parametrize("room", [0, 20_000])
 def test_a_full_disk_is_one_line_and_leaves_the_old_store(store, room):
     def write_large():
-        with FeatureWriter(store, [str(k) for k in range(100)], max_regions=4, width=64) as out:
+        with FeatureWriter(store, Layout([str(k) for k in range(100)], 4, 64)) as out:
             for row in range(100):
                 out.write(row, np.ones((4, 64)))
 

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from manymatch.config.params import Published
 from manymatch.datasets.base import CAPTIONS
 from manymatch.features.importers.importing import import_features, read_image_table
 from manymatch.features.store import FeatureStore
@@ -52,8 +53,8 @@ class ImportData:
 
     def run(self, format, max_regions=None):
         """Import the features; return what the store has."""
-        source, captions = self.source, self.captions
-        import_features("butd", format, source, captions, self.store, max_regions)
+        settings = Published(format=format, path=str(self.source), max_regions=max_regions)
+        import_features("butd", settings, self.captions, self.store)
         with FeatureStore(self.store) as store:
             assert store.image_ids == list(self.ids)
             assert store.attributes["preprocessing"].startswith(f"published, {format}: ")

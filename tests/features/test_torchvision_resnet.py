@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from manymatch.config.params import Extraction
 from manymatch.features import build_backbone
 from manymatch.features.backbone import Sources
 from manymatch.networks.backbones import resnet
@@ -82,7 +83,7 @@ def test_the_network_computes_what_torchvisions_does(tmp_path):
     torch.testing.assert_close(result, naive(state, maps), rtol=1e-4, atol=1e-4)
     names = network.state_dict().keys()
     assert names == resnet.fresh("resnet50").state_dict().keys()
-    backbone = build_backbone("resnet50", Sources(tmp_path, str(file)))
+    backbone = build_backbone("resnet50", Sources(tmp_path, Extraction(weights=str(file))))
     assert backbone.width == 2048 and backbone.max_regions == 49
 
 

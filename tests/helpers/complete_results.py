@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import numpy as np
 from made_probes import write_probes
 from made_results import (
     tuning,
@@ -15,6 +16,8 @@ from made_results import (
 )
 from made_sets import add_sets, set_metrics
 from report_pages import edit
+
+from manymatch.results.ranked import write_ranked
 
 EVIL = "<script>alert(1)</script>\"'><img src=http://evil.example/x onerror=alert(1)> & {{ 7 * 7 }}"
 """What a caption or a name of others may be."""
@@ -164,14 +167,12 @@ def _keep_few(samples):
 
 
 def _write_run_files(reports):
-    """The run file of captions: ten queries, whose ranks fit the metrics of vsepp, not of cora."""
-    lines = [
-        f"{query:06d}#0 Q0 {query if rank == own else 900 + rank:06d} {rank} {1 - rank / 100} t"
-        for query, own in enumerate([1] * 5 + [2, 4, 5, 9, 20])
-        for rank in range(1, 21)
-    ]
+    """The table of captions: ten queries, whose ranks fit the metrics of vsepp, not of cora."""
+    ids, ranks = [f"{query:06d}#0" for query in range(10)], np.array([1] * 5 + [2, 4, 5, 9, 20])
+    items, scores = np.zeros((10, 20)), np.zeros((10, 20), np.float32)
     for preset in ("vsepp", "cora"):
-        (reports / "runs/scenes" / preset / "t2i.trec").write_text("\n".join(lines) + "\n")
+        path = reports / "runs/scenes" / preset / "t2i.parquet"
+        write_ranked(path, ids, ranks, items, scores, None)
     values = {"r1": 50.0, "r5": 80.0, "r10": 90.0}
     edit(reports / "results/scenes/vsepp.json", lambda metrics: metrics["t2i"].update(values))
 

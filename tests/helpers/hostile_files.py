@@ -19,6 +19,7 @@ import torch
 from PIL import Image
 
 from manymatch.evaluation.protocols.relevance import RELEVANCE
+from manymatch.features.layout import Layout
 from manymatch.features.writer import FeatureWriter
 
 VALUES = np.arange(24, dtype=np.float32).reshape(4, 6)
@@ -116,7 +117,7 @@ def hdf5_scores():
 
 def stores():
     def write(path):
-        with FeatureWriter(path, IDS, max_regions=2, width=6, boxes=True) as writer:
+        with FeatureWriter(path, Layout(IDS, 2, 6, has_boxes=True)) as writer:
             for row, values in enumerate(VALUES):
                 box = np.tile(np.array([0, 0, 1, 1], np.float32), (2, 1))
                 writer.write(row, np.stack([values, values + 1]), box)

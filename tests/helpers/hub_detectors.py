@@ -110,4 +110,4 @@ def settings(folder, **given):
 
 
 def built(folder, **given):
-    return build_backbone("regions", Sources(Path(), None, settings=settings(folder, **given)))
+    return build_backbone("regions", Sources(Path(), settings(folder, **given)))

@@ -98,7 +98,7 @@ def settings(folder, **given):
 
 
 def built(folder, **given):
-    return build_backbone("hf", Sources(Path(), None, settings=settings(folder, **given)))
+    return build_backbone("hf", Sources(Path(), settings(folder, **given)))
 
 
 def extracted(backbone, batch=2):

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
+from manymatch.config.params import Extraction
 from manymatch.datasets.base import CAPTIONS
 from manymatch.features.extract import extract
 from manymatch.util.parts import Parts
@@ -38,6 +39,8 @@ class Place:
             picture(k).save(self.raw / file)
         write_captions(self.captions, self.files)
 
-    def extract(self, backbone="lite0", batch_size=3, weights=None, part=None, settings=None):
+    def extract(self, backbone="lite0", batch_size=3, part=None, settings=None, **given):
         places, parts = (self.raw, self.captions, self.store), Parts(self.folder / "parts", part)
-        extract(backbone, *places, batch_size, "cpu", weights, settings=settings, parts=parts)
+        given |= {"batch_size": batch_size, "device": "cpu"}
+        settings = (settings or Extraction()).model_copy(update=given)
+        extract(backbone, *places, settings, parts=parts)

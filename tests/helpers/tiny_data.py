@@ -14,8 +14,9 @@ from PIL import Image
 from manymatch.batch.scene_graph import SCHEMA
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.datasets.base import CAPTIONS
+from manymatch.features.layout import Layout
 from manymatch.features.writer import FeatureWriter
-from manymatch.shards.write import write_shards
+from manymatch.shards.write import Inputs, write_shards
 from manymatch.util.parts import Part, Parts
 
 OBJECTS = ("dog", "cat", "bird", "car", "boat", "tree", "ball", "chair", "girl", "boy")
@@ -38,8 +39,9 @@ class TinyData:
     def write_shards(
         self, images_per_shard: int = 10, thumbnail: int = 16, part: Part | None = None
     ) -> Path:
-        paths = self.captions, self.graphs, self.store, self.raw, self.shards
-        write_shards(*paths, images_per_shard, thumbnail, parts=Parts(self.parts, part))
+        paths = self.captions, self.graphs, self.store, self.raw
+        inputs = Inputs(*paths, images_per_shard, thumbnail)
+        write_shards(inputs, self.shards, parts=Parts(self.parts, part))
         return self.shards
 
 
@@ -67,9 +69,8 @@ def make_data(
     features = list(_features(scenes, counts, width, rng))
     places = [rng.random((count, 4), dtype=np.float32) for count in counts] if boxes else None
     names = [scene["image_id"] for scene in scenes]
-    with FeatureWriter(
-        data.store, names, max_regions=regions, width=width, boxes=boxes, attributes=MADE_BY
-    ) as writer:
+    layout = Layout(names, regions, width, has_boxes=boxes, attributes=MADE_BY)
+    with FeatureWriter(data.store, layout) as writer:
         for row, array in enumerate(features):
             writer.write(row, array, places[row] if places else None)
     for scene in scenes[::2]:  # the others show that a picture may be missing
@@ -84,14 +85,8 @@ def paint(data: TinyData, side: int, attributes: Mapping[str, str] = MADE_BY) ->
     rng = np.random.default_rng(0)
     table = pq.read_table(data.captions, columns=["image_id", "labels"]).to_pylist()
     labels = {row["image_id"]: row["labels"][0] for row in table}
-    with FeatureWriter(
-        data.store,
-        list(labels),
-        max_regions=side * side,
-        width=3,
-        dtype="uint8",
-        attributes=attributes,
-    ) as writer:
+    layout = Layout(list(labels), side * side, 3, "uint8", attributes=attributes)
+    with FeatureWriter(data.store, layout) as writer:
         for row, label in enumerate(labels.values()):
             colour = np.random.default_rng(label).integers(30, 220, 3)
             noise = rng.integers(-30, 30, (side * side, 3))

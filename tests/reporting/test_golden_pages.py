@@ -30,8 +30,7 @@ from manymatch.reporting.sections import (
 )
 from manymatch.reporting.terminal import show
 from manymatch.results.costs import Costs
-from manymatch.results.experiments import Experiment
-from manymatch.results.over_seeds import SketchExperiment, SyntheticExperiment
+from manymatch.results.experiments import Experiment, SketchExperiment, SyntheticExperiment
 from manymatch.results.probes import Clusters, Probes
 from manymatch.results.tuning import Tuning
 

@@ -10,8 +10,7 @@ from manymatch.reporting.sections.clusters import table as class_table
 from manymatch.reporting.sections.probes import blocks_of
 from manymatch.reporting.table import Cell, Column, Heading, Note, Table
 from manymatch.reporting.terminal import show
-from manymatch.results.experiments import Experiment
-from manymatch.results.over_seeds import SyntheticExperiment
+from manymatch.results.experiments import Experiment, SyntheticExperiment
 from manymatch.results.probes import Clusters, Probes
 
 

@@ -6,9 +6,8 @@ import pytest
 
 from manymatch.results.base import Result
 from manymatch.results.costs import Costs
-from manymatch.results.experiments import Experiment
+from manymatch.results.experiments import Experiment, SketchExperiment, SyntheticExperiment
 from manymatch.results.metrics import Headline, Metrics, Provenance
-from manymatch.results.over_seeds import SketchExperiment, SyntheticExperiment
 from manymatch.results.probes import Clusters, Probes
 from manymatch.results.retrieval import Recall, Samples
 from manymatch.results.sets import SetDetails

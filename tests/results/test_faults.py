@@ -20,8 +20,7 @@ from made_sets import shown_sets
 
 from manymatch.results.base import Result
 from manymatch.results.costs import Costs
-from manymatch.results.experiments import Experiment
-from manymatch.results.over_seeds import SyntheticExperiment
+from manymatch.results.experiments import Experiment, SyntheticExperiment
 from manymatch.results.probes import Clusters, Probes
 from manymatch.results.retrieval import Samples
 from manymatch.results.sets import SetDetails
@@ -76,14 +75,24 @@ FAULTS: list[tuple[type[Result], Place, Any, str]] = [
     (Costs, ("rows", 0, "step", "seconds"), -1, "rows.0.step.seconds"),
     (Costs, ("rows", 0, "query", "search"), {}, "rows.0.query.search"),
     (Samples, ("images", 0, "retrieved", 0, "mark"), "?", "images.0.retrieved.0.mark"),
-    (Samples, ("images", 0, "thumbnail"), '"><script>', "images.0.thumbnail: Value error, not a"),
-    (Samples, ("captions", 0, "graph", "attributes"), [], "captions.0.graph: Value error"),
-    (SetDetails, ("pairs", "share", 0), [0.5], "pairs.share: Value error, expected rows of equal"),
+    (Samples, ("images", 0, "thumbnail"), '"><script>', "images.0.thumbnail: not a"),
+    (
+        Samples,
+        ("captions", 0, "graph", "attributes"),
+        [],
+        "captions.0.graph: attributes or relations",
+    ),
+    (SetDetails, ("pairs", "share", 0), [0.5], "pairs.share: expected rows of equal"),
     (SetDetails, ("pairs", "cosine"), [[1.0]], "differ in shape"),
     (SetDetails, ("image_maps", 0, "weights", 0, 0), 2.0, "image_maps.0.weights.0.0"),
     (SetDetails, ("image_maps", 0, "grid"), 6, "49 weights for 36 regions"),
-    (SetDetails, ("image_maps", 0, "passes", 0, 0), [1.0], "image_maps.0.passes.0: Value error"),
-    (SetDetails, ("caption_maps", 0, "words"), ["dog"], "caption_maps.0: Value error"),
+    (
+        SetDetails,
+        ("image_maps", 0, "passes", 0, 0),
+        [1.0],
+        "image_maps.0.passes.0: expected rows of equal",
+    ),
+    (SetDetails, ("caption_maps", 0, "words"), ["dog"], "caption_maps.0: "),
     (SetDetails, ("projection", "texts", "places", 0, 0), [0, 1001], "texts.places.0.0.1"),
     (SetDetails, ("nearest", "captions", 0, "elements", 0, 0, "element"), 0, "elements.0.0.elem"),
     (Probes, ("studies", "rich_captions", "tables", 0, "rows", 0), [], "table 'Text to image'"),

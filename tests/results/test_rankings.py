@@ -1,45 +1,48 @@
-"""Ranks from run files."""
+"""The ranks that the report takes from the tables of rankings."""
 
+import numpy as np
 import pytest
 
-from manymatch.results.runs import read_positive_ranks
+from manymatch.results.metrics import Metrics, Provenance
+from manymatch.results.ranked import write_ranked
+from manymatch.results.runs import Run
 from manymatch.util.errors import DataError
 
-RUN = """\
-a#0 Q0 b 1 0.9 t
-a#0 Q0 a 2 0.8 t
-a#0 Q0 c 3 0.8 t
-b#0 Q0 b 1 0.9 t
-b#0 Q0 a 2 0.8 t
-b#0 Q0 c 3 0.7 t
-c#0 Q0 b 1 0.9 t
-c#0 Q0 a 2 0.8 t
-c#0 Q0 d 3 0.7 t
-"""
+IDS = ["a#0", "b%#0", "c"]
+RECALLS = {"r1": 33.3, "r5": 66.7, "r10": 66.7, "medr": 3.0, "meanr": 4.0}
 
 
-def test_the_first_positive_counts_and_ties_count_against_it(tmp_path):
-    path = tmp_path / "t2i.trec"
-    path.write_text(RUN)
-    ranks = read_positive_ranks(path)
-    assert ranks is not None
-    assert (ranks.depth, ranks.ranks) == (3, {"a#0": 3, "b#0": 1, "c#0": None})
+def positive_ranks(folder, **recalls):
+    """The ranks of a run whose tables are in `folder`, and whose recalls are a third and two thirds
+    unless others are given."""
+    way = RECALLS | recalls
+    metrics = Metrics.model_validate({"i2t": way, "t2i": way, "rsum": 0.0})
+    return Run(metrics, Provenance.model_construct(), {}, None, folder=folder).positive_ranks
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "t2i.parquet"
+    write_ranked(path, IDS, np.array([3, 1, 11]), np.zeros((3, 10)), np.zeros((3, 10)), None)
+    return path
+
+
+def test_a_rank_behind_the_kept_answers_is_none(path):
+    known = positive_ranks(path.parent)
+    ranks = known["t2i"]
+    assert known["i2t"] is None and ranks is not None  # there is no table of images
+    assert (ranks.depth, ranks.ranks) == (10, {"a#0": 3, "b%#0": 1, "c": None})
     assert [round(ranks.recall(k), 1) for k in (1, 2, 3)] == [33.3, 33.3, 66.7]
-    path.write_text("a Q0 b#0 1 0.9 t\na Q0 a#1 2 0.8 t\na Q0 a#0 3 0.8 t\n")
-    ranks = read_positive_ranks(path)
-    assert ranks is not None and ranks.ranks == {"a": 2}  # the tie is another positive
-    path.write_text("a%20b%25#0 Q0 a%20b%25 1 0.9 t\n")
-    ranks = read_positive_ranks(path)
-    assert ranks is not None and ranks.ranks == {"a b%#0": 1}
+    assert set(positive_ranks(None).values()) == {None}
 
 
-def test_a_missing_run_file_is_none_and_a_faulty_one_is_one_line(tmp_path):
-    path = tmp_path / "t2i.trec"
-    assert read_positive_ranks(path) is None
-    faults = ("a#0 Q0 b first 0.9 t\n", "a#0 Q0 b 1\n", "a#0 Q0 b  0.9 t\n")
-    words = ("expected lines 'QUERY", "expected lines 'QUERY", "a line has no rank")
-    for text, word in zip(faults, words, strict=True):
-        path.write_text(text)
-        with pytest.raises(DataError, match=rf"t2i\.trec: {word}") as error:
-            read_positive_ranks(path)
-        assert "\n" not in str(error.value)
+def test_a_table_of_another_evaluation_is_not_used(path):
+    assert positive_ranks(path.parent, r1=33.25)["t2i"] is not None  # rounded
+    assert positive_ranks(path.parent, r1=30.0)["t2i"] is None
+
+
+def test_a_damaged_table_is_one_line(path):
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(DataError, match=r"t2i\.parquet: not a table") as error:
+        positive_ranks(path.parent)
+    assert "\n" not in str(error.value)

@@ -17,6 +17,7 @@ from small_methods import small
 import manymatch
 from manymatch import Model
 from manymatch.batch.vocabulary import Vocabulary
+from manymatch.config.params import Extraction
 from manymatch.config.preset import Preset
 from manymatch.features.backbone import Sources
 from manymatch.features.lite import WIDTH, build
@@ -29,7 +30,7 @@ WORDS = ["a", "red", "bird", "above", "table", "two", "dogs", "dog", "beside", "
 @pytest.fixture(scope="session")
 def extraction() -> dict[str, str]:
     """The image features of the models, as their training would record them."""
-    backbone = build("lite0", Sources(Path(), None))
+    backbone = build("lite0", Sources(Path(), Extraction()))
     return {
         "backbone": "lite0",
         "preprocessing": backbone.preprocessing,

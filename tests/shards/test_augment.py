@@ -2,6 +2,7 @@
 
 from collections import Counter
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,8 +21,13 @@ GRAPH = NumberedGraph(
 CAPTION = NumberedCaption("c", tuple(range(3, 23)), GRAPH)
 
 
+def augmenter(settings, ordinary=ORDINARY, mask=MASK):
+    vocabulary = SimpleNamespace(MASK=mask, ordinary=ordinary, UNK=UNK)
+    return CaptionAugmenter(Augmentation(**settings), vocabulary)
+
+
 def augmented(count, **settings):
-    augment = CaptionAugmenter(Augmentation(**settings), MASK, ORDINARY, UNK)
+    augment = augmenter(settings)
     rng = Random(0)
     return [augment(CAPTION, rng) for _ in range(count)]
 
@@ -52,15 +58,14 @@ def test_all_pieces_of_a_word_are_hit_alike():
     """Of two words, the first has three pieces; one of the two words always stays."""
     first, second = (5, 91, 92), (4,)
     caption = NumberedCaption("c", first + second, GRAPH, (3, 1))
-    augment = CaptionAugmenter(Augmentation(word_drop=0.5), MASK, [40], UNK)
+    augment = augmenter({"word_drop": 0.5}, [40])
     seen = {augment(caption, Random(seed)).words for seed in range(400)}
     expected = {first + hit for hit in (second, (MASK,), (40,), ())}
     assert seen == expected | {hit + second for hit in ((MASK,) * 3, (40,) * 3, ())}
 
 
 def test_without_a_mask_words_are_deleted_instead():
-    drops = Augmentation(word_drop=0.5, phrase_word_mask=0.5)
-    augment = CaptionAugmenter(drops, None, [40], UNK)
+    augment = augmenter({"word_drop": 0.5, "phrase_word_mask": 0.5}, [40], mask=None)
     seen = [augment(NumberedCaption("c", (5, 4), GRAPH), Random(seed)) for seed in range(100)]
     assert {one.words for one in seen} == {(5, 4), (5,), (4,), (5, 40), (40, 4)}
     phrases = {phrase for one in seen for phrase in one.graph.objects}
@@ -89,7 +94,7 @@ def test_caption_drop_makes_words_unknown_and_deletes_a_fixed_share():
     ],
 )
 def test_a_word_always_stays_and_random_words_are_ordinary_ones(drops, ordinary, caption, seen):
-    augment = CaptionAugmenter(Augmentation(**drops), MASK, ordinary, UNK)
+    augment = augmenter(drops, ordinary)
     one = NumberedCaption("c", caption, GRAPH)
     results = [augment(one, Random(seed)).words for seed in range(300)]
     assert all(results) and set().union(*results) == seen

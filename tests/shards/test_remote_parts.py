@@ -13,7 +13,7 @@ from PIL import Image
 from tiny_data import make_data
 
 from manymatch.cli.project import LAYOUT
-from manymatch.shards import remote_parts
+from manymatch.shards import remote_writing
 from manymatch.shards.remote_writing import put
 
 
@@ -62,7 +62,7 @@ def test_parts_are_the_shards_of_the_whole(project, features, monkeypatch, capfd
     assert not (away / "SEAL.json").exists()
     kill_during(
         lambda: run(f"{words}/away --part 2/3", monkeypatch),
-        "manymatch.shards.remote_parts.write_json",
+        "manymatch.shards.remote_writing.write_json",
         1,
     )
     assert not (away / "SEAL.json").exists()
@@ -96,28 +96,30 @@ def test_a_seal_never_stands_above_shards_that_are_not_its_own(project, monkeypa
         assert (record.read_text(), content(away)) == (whole, sealed)
 
     record.unlink()
-    times, inner = written(away), remote_parts.store_rows
+    times, inner = written(away), remote_writing.store_rows
 
     def overtaken(*args):
         record.write_text(whole)
         return inner(*args)
 
     with monkeypatch.context() as slow:
-        slow.setattr(remote_parts, "store_rows", overtaken)
+        slow.setattr(remote_writing, "store_rows", overtaken)
         run(f"{part} 2/2", slow)
     assert written(away) == times
     assert not left()
 
     record.unlink()
     kill_during(
-        lambda: run(f"{part} 2/2", monkeypatch), "manymatch.shards.remote_parts.write_json", 1
+        lambda: run(f"{part} 2/2", monkeypatch), "manymatch.shards.remote_writing.write_json", 1
     )
     assert left()
     with_thumbnail(8)
     run(f"{part} 2/2", monkeypatch)
     assert not left() and not record.exists() and not (away / "SEAL.json").exists()
     with_thumbnail(16)
-    kill_during(lambda: run(f"{part} 1/2", monkeypatch), "manymatch.shards.remote_parts.remove", 1)
+    kill_during(
+        lambda: run(f"{part} 1/2", monkeypatch), "manymatch.shards.remote_writing.remove", 1
+    )
     assert left()
     capfd.readouterr()
     run(f"{part} 1/2", monkeypatch)

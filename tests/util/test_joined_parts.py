@@ -13,11 +13,12 @@ from PIL import Image
 from tiny_data import make_data, write_table
 from workspace import stages_run
 
+from manymatch.config.params import Extraction
 from manymatch.datasets.base import CAPTIONS
 from manymatch.features import BACKBONES
 from manymatch.features.extract import extract
 from manymatch.features.extractors import Extractor
-from manymatch.features.layout import chunk_places
+from manymatch.features.layout import Layout, chunk_places
 from manymatch.features.writer import FeatureWriter
 from manymatch.scene_graphs import parse
 from manymatch.scene_graphs.parser import load_model
@@ -57,7 +58,7 @@ def extracted(dataset, part=None, backbone=PIXELS):
     store = dataset / "features.h5"
     parts = Parts(dataset / "parts", part)
     tables = dataset / "raw", dataset / "captions.parquet"
-    extract(backbone, *tables, store, 4, "cpu", parts=parts)
+    extract(backbone, *tables, store, Extraction(batch_size=4, device="cpu"), parts=parts)
     return store
 
 
@@ -187,8 +188,8 @@ def test_shards_of_other_sizes_or_features_are_not_joined(data, capsys):
     assert "ignored" in capsys.readouterr().err
     assert read_index(data.shards).split("train").shard_images == [6, 6, 6, 6]
     ids = dict.fromkeys(pq.read_table(data.captions)["image_id"].to_pylist())
-    other = {"attributes": {"backbone": "other"}}
-    with FeatureWriter(data.store, [*ids], max_regions=1, width=8, **other) as writer:
+    layout = Layout([*ids], 1, 8, attributes={"backbone": "other"})
+    with FeatureWriter(data.store, layout) as writer:
         for row in range(35):
             writer.write(row, np.full((1, 8), row, np.float16))
     data.write_shards(5)

@@ -72,12 +72,8 @@ class Backbone(Strict):
         return {key: value for key, value in keys.items() if value is not None}
 
     def fine_tuned(self, preset: Preset, features: str) -> dict[str, Any]:
-        """What changes in a preset whose images are read by the backbone: dotted keys and values.
-
-        Args:
-            preset: of any method but `pretrained`.
-            features: the name of the extraction of the pixels.
-        """
+        """What changes in a preset whose images are read by the backbone, from the pixels of the
+        extraction `features`: dotted keys and values. The method is not `pretrained`."""
         network = self.source | self.image
         changes: dict[str, Any] = {"features": features, "setting": "small-scale"}
         if "image" in _fields(preset):
@@ -99,11 +95,8 @@ class Backbone(Strict):
 
     def texts(self, preset: Preset, narrow: bool = False) -> dict[str, Any]:
         """What changes in a preset whose captions are read by the backbone's text model; nothing
-        where a method has no text model (VSE++).
-
-        Args:
-            narrow: few parameters of the text model learn, by LoRA or prefixes.
-        """
+        where a method has no text model (VSE++). With `narrow`, few parameters of the text model
+        learn, by LoRA or prefixes."""
         kind = self.text["encoder"]
         few = {"tuning": "prefix"} if kind == "bert" else {"train": "lora"}
         if "text" in _fields(preset):
@@ -128,8 +121,7 @@ def read_backbone(name: str) -> Backbone:
     Raises:
         ConfigError: there is no such backbone, or a key is wrong.
     """
-    known = read_yaml(BACKBONES)
-    if name not in known:
+    if name not in (known := read_yaml(BACKBONES)):
         raise ConfigError(f"{BACKBONES}: no backbone '{name}'{nearest(name, known)}")
     if "." in name:  # the name becomes part of dotted keys
         raise ConfigError(f"{BACKBONES}: '{name}' has a dot. Rename the backbone, as with a hyphen")
@@ -147,9 +139,7 @@ def add_extraction(params: Params, name: str, extraction: dict[str, Any]) -> dic
         changes[f"extraction.{name}"] = extraction
     else:
         wanted = validate(Extraction, extraction, f"{BACKBONES}: {name}")
-        differing = [key for key in _SOURCE if getattr(stated, key) != getattr(wanted, key)]
-        if differing:
-            key = differing[0]
+        for key in (key for key in _SOURCE if getattr(stated, key) != getattr(wanted, key)):
             raise ConfigError(
                 f"{LAYOUT.params}: extraction.{name}.{key} is {getattr(stated, key)}, but the "
                 f"backbone needs {getattr(wanted, key)}. Rename that extraction or the backbone"

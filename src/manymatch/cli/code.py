@@ -12,7 +12,7 @@ import typer
 from manymatch.cli import project
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
-from manymatch.config.params import Indexed, Params
+from manymatch.config.params import Extraction, Indexed, Params
 from manymatch.evaluation.protocols import protocol_modules
 from manymatch.util.errors import ConfigError
 from manymatch.util.progress import say
@@ -111,7 +111,7 @@ def _index_stage(params: Params, index: Indexed) -> list[str]:
     modules = ["manymatch.search.index.build", "manymatch.search.index.sources"]
     modules.append(_method(dataset, name))
     with suppress(ConfigError):  # nothing here extracts published features
-        modules += features.entry_points(backbone, params.extraction.get(backbone))
+        modules += features.entry_points(backbone, params.extraction.get(backbone, Extraction()))
     return modules
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,9 @@ from manymatch.config.params import checked_url
 from manymatch.util.errors import ConfigError
 from manymatch.util.parts import Parts
 from manymatch.util.seal import seal_path
+
+if TYPE_CHECKING:
+    from manymatch.shards.write import Inputs
 
 commands = typer.Typer()
 
@@ -85,33 +88,13 @@ def features(
             )
         from manymatch.features.importers.importing import import_features
 
-        published = settings.published[dataset]
-        source, table = Path(published.path), _captions(dataset)
-        regions = published.max_regions
-        import_features(features, published.format, source, table, store, max_regions=regions)
+        import_features(features, settings.published[dataset], _captions(dataset), store)
         return
+    from manymatch.features.extract import extract
 
-    _extract(dataset, features, _captions(dataset), store, parts, device)
-
-
-def _extract(
-    dataset: str, features: str, captions: Path, store: Path, parts: Parts, device: str | None
-) -> None:
-    from manymatch.features import extract as stage
-
-    settings = project.params().extraction_of(features)
-    stage.extract(
-        features,
-        LAYOUT.raw(dataset),
-        captions,
-        store,
-        batch_size=settings.batch_size,
-        device=device or settings.device,
-        weights=settings.weights,
-        regions=settings.regions,
-        settings=settings,
-        parts=parts,
-    )
+    if device:
+        settings = settings.model_copy(update={"device": device})
+    extract(features, LAYOUT.raw(dataset), _captions(dataset), store, settings, parts=parts)
 
 
 def _captions(dataset: str) -> Path:
@@ -190,18 +173,23 @@ def shards(
             return
     if not store.is_file():
         params.extraction_of(features)
-    stage.write_shards(
-        _captions(dataset),
-        LAYOUT.scene_graphs(dataset),
-        store,
-        LAYOUT.raw(dataset),
-        folder,
-        images_per_shard=params.shards.images_per_shard,
-        thumbnail=params.shards.thumbnail,
-        parts=project.parts(folder, part),
-    )
+    stage.write_shards(_shard_inputs(dataset, features), folder, parts=project.parts(folder, part))
     if to is not None:
         remote_writing.upload(folder, to)
+
+
+def _shard_inputs(dataset: str, features: str) -> Inputs:
+    from manymatch.shards.write import Inputs
+
+    sizes = project.params().shards
+    return Inputs(
+        _captions(dataset),
+        LAYOUT.scene_graphs(dataset),
+        LAYOUT.features(dataset, features),
+        LAYOUT.raw(dataset),
+        sizes.images_per_shard,
+        sizes.thumbnail,
+    )
 
 
 def _part_at_url(dataset: str, features: str, part: str, url: str) -> None:
@@ -209,35 +197,33 @@ def _part_at_url(dataset: str, features: str, part: str, url: str) -> None:
     import PIL
 
     from manymatch.features import entry_points
+    from manymatch.features import extract as stage
     from manymatch.features.store import FeatureStore
-    from manymatch.shards.remote_parts import Place, make_part
+    from manymatch.shards.remote_writing import Place, make_part
     from manymatch.util.code_hash import code_hash
     from manymatch.util.files import sha256
     from manymatch.util.parts import identity_of
 
     params, folder = project.params(), LAYOUT.shards(dataset, features)
-    captions, graphs = _captions(dataset), LAYOUT.scene_graphs(dataset)
-    store, entries = LAYOUT.features(dataset, features), ["manymatch.shards.write"]
-    if store.is_file():
-        with FeatureStore(store) as whole:
+    inputs, entries = _shard_inputs(dataset, features), ["manymatch.shards.write"]
+    if inputs.store.is_file():
+        with FeatureStore(inputs.store) as whole:
             made_from: object = whole.sha256
     else:
         settings = params.extraction_of(features)
         if dataset in settings.published:
             raise ConfigError(
-                f"{store}: no such file. Run 'manymatch features {dataset} {features}' first, "
-                "because imported features have no parts."
+                f"{inputs.store}: no such file. Run 'manymatch features {dataset} {features}' "
+                "first, because imported features have no parts."
             )
         made_from = settings.model_dump(mode="json", exclude={"device", "batch_size"})
         entries += ["manymatch.features.extract", *entry_points(features, settings)]
-    sizes = params.shards.images_per_shard, params.shards.thumbnail
-    identity = identity_of(
-        code_hash(*entries), sha256(captions), sha256(graphs), made_from, sizes, PIL.__version__
-    )
+    tables = sha256(inputs.captions), sha256(inputs.graphs)
+    sizes = inputs.images_per_shard, inputs.thumbnail
+    identity = identity_of(code_hash(*entries), *tables, made_from, sizes, PIL.__version__)
 
     def extract(table: Path, own: Path) -> None:
-        _extract(dataset, features, table, own, Parts(own.with_suffix(".parts")), None)
+        settings, parts = params.extraction_of(features), Parts(own.with_suffix(".parts"))
+        stage.extract(features, inputs.raw, table, own, settings, parts=parts)
 
-    inputs = captions, graphs, store, LAYOUT.raw(dataset)
-    parts = project.parts(folder, part)
-    make_part(Place(url, folder, identity), parts, identity, *inputs, *sizes, extract)
+    make_part(Place(url, folder, identity), project.parts(folder, part), inputs, extract)

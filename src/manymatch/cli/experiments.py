@@ -16,7 +16,7 @@ from manymatch.cli.options import (
     check_names,
     trained_models,
 )
-from manymatch.cli.outputs import writes
+from manymatch.cli.outputs import all_shards, writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.names import checked_name
 from manymatch.util.errors import ConfigError
@@ -32,11 +32,6 @@ Jobs = Annotated[
     typer.Option(min=1, help="Trainings at a time. Default: one for each GPU or core."),
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, or one GPU: cuda:1.")]
-
-
-def _shards(dataset: str) -> Path:
-    """The shards with all features of `dataset`."""
-    return LAYOUT.shards(dataset, "")
 
 
 @commands.command()
@@ -102,8 +97,7 @@ def experiment(
     from manymatch.experiments.grid import Options, experiment_of_file, experiment_of_options
     from manymatch.reporting.sections import experiments, over_seeds
     from manymatch.reporting.terminal import show
-    from manymatch.results.experiments import Experiment
-    from manymatch.results.over_seeds import SketchExperiment, SyntheticExperiment
+    from manymatch.results.experiments import Experiment, SketchExperiment, SyntheticExperiment
 
     file = Path(subject) if subject.endswith((".yaml", ".yml")) else None
     if file and (presets or over):
@@ -182,7 +176,7 @@ def tune(
 
 
 @commands.command()
-@writes(LAYOUT.probe, reads=[LAYOUT.model, _shards])
+@writes(LAYOUT.probe, reads=[LAYOUT.model, all_shards])
 def probe(
     dataset: DatasetName,
     preset: PresetName,
@@ -216,7 +210,7 @@ def study() -> None:
 
 
 @commands.command()
-@writes(LAYOUT.clusters, reads=[LAYOUT.model, _shards])
+@writes(LAYOUT.clusters, reads=[LAYOUT.model, all_shards])
 def clusters(
     dataset: DatasetName,
     preset: Annotated[

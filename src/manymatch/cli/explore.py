@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from manymatch.cli import project
-from manymatch.cli.options import check_name, check_names
+from manymatch.cli.options import Browser, Port, check_name, check_names
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.names import checked_name
@@ -17,8 +17,6 @@ from manymatch.util.progress import say
 
 commands = typer.Typer()
 
-_RATE = 500
-"""Requests a second, as `serve` allows them."""
 Explored = Annotated[
     str | None,
     typer.Argument(callback=check_name, help="A data set; by default the first of params.yaml."),
@@ -28,10 +26,8 @@ Explored = Annotated[
 @commands.command()
 def explore(
     dataset: Explored = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")] = 8000,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
-    ] = True,
+    port: Port = 8000,
+    browser: Browser = True,
 ) -> None:
     """Ask the results of a data set in the browser: ranks, differences, pairs nobody judged.
 
@@ -42,7 +38,7 @@ def explore(
 
     check_ready("127.0.0.1", port)
     explorer = Explorer(LAYOUT, dataset or project.params().datasets[0])
-    serve([], "127.0.0.1", port, _RATE, show=browser, explorer=explorer)
+    serve([], "127.0.0.1", port, show=browser, explorer=explorer)
 
 
 @commands.command()

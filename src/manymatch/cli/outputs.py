@@ -107,6 +107,11 @@ def paths_of(files: Sequence[Files], given: Mapping[str, Any]) -> list[Path]:
     return paths
 
 
+def all_shards(dataset: str) -> Path:
+    """The folder of the shards of a data set, with all kinds of features."""
+    return LAYOUT.shards(dataset, "")
+
+
 def result_files(dataset: str, preset: str) -> list[Path]:
     """The files of the result of a model."""
     result = LAYOUT.result(dataset, preset)

@@ -21,11 +21,8 @@ LAYOUT = Layout()
 
 
 def require_project() -> None:
-    """Check that the current folder is that of a project, for every command that uses one.
-
-    Raises:
-        ConfigError: the current folder has no params.yaml.
-    """
+    """Raise a `ConfigError` if the current folder has no params.yaml, for every command that uses a
+    project."""
     if not LAYOUT.params.exists():
         raise ConfigError(
             f"{Path.cwd()}: no project here, because there is no params.yaml. Change to the folder "
@@ -78,10 +75,10 @@ def evaluation_options(dataset: str, split: str | None) -> EvaluationOptions:
     """The tables of a data set, and `evaluation` in params.yaml, with another split if given."""
     from manymatch.evaluation.split_results import EvaluationOptions
 
-    tables = LAYOUT.relevance(dataset), LAYOUT.captions(dataset)
     settings = params().evaluation
     return EvaluationOptions(
-        *tables,
+        LAYOUT.relevance(dataset),
+        LAYOUT.captions(dataset),
         split or settings.split,
         settings.depth,
         settings.samples,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from manymatch.cli import project
-from manymatch.cli.options import PartName, Split, check_name
+from manymatch.cli.options import PartName, Port, Split, check_name
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.util.errors import ConfigError, ManyMatchError
@@ -176,11 +176,8 @@ def _states(source: Source) -> list[tuple[str, int, int]] | None:
 
 
 def _parts(index: Path) -> Path:
-    """The folder of the parts. The parts of a stage's index lie with the parts of other stages.
-
-    Args:
-        index: a path without links.
-    """
+    """The folder of the parts of an index, whose path has no links. The parts of a stage's index
+    lie with the parts of other stages."""
     data = LAYOUT.root / "data"
     if index.is_relative_to(data_folder := data.resolve()):
         return LAYOUT.parts(data / index.relative_to(data_folder))
@@ -274,7 +271,7 @@ def serve(
         typer.Argument(metavar="INDEX", help="Folders or URLs of 'manymatch index'."),
     ],
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")] = 8000,
+    port: Port = 8000,
     rate: Annotated[
         float, typer.Option(min=1, help="Requests a second that each client may send.")
     ] = 500,

@@ -83,8 +83,7 @@ def show_versions(
     from manymatch.reporting.terminal import show
 
     project.require_project()
-    known = versions(LAYOUT, model)
-    if not known:
+    if not (known := versions(LAYOUT, model)):
         raise ConfigError(
             f"{model}: no version. A training becomes a version when dvc.lock is committed after "
             "'dvc repro'"

@@ -13,7 +13,7 @@ from typing import Any
 
 from manymatch.config.strict import Strict, validate
 from manymatch.datasets.base import Dataset
-from manymatch.util.plugins import registered
+from manymatch.util.packages import registered
 
 DATASETS = {
     "scenes": "Scenes",

@@ -18,8 +18,8 @@ from manymatch.experiments.grid import ComparedPlan, Point
 from manymatch.experiments.sketch_features import DataSettings, files_of, read_data
 from manymatch.experiments.sketch_training import SketchSettings
 from manymatch.networks.device import pick_device
+from manymatch.results.experiments import SketchExperiment
 from manymatch.results.machine import Clock
-from manymatch.results.over_seeds import SketchExperiment
 from manymatch.util import files
 from manymatch.util.code_hash import code_hash
 from manymatch.util.progress import say

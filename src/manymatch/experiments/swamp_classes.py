@@ -17,7 +17,8 @@ from spacy.language import Language
 from manymatch.evaluation.samples import thumbnail
 from manymatch.experiments.probes.probed_model import ProbedModel
 from manymatch.methods.swamp import SwAMP
-from manymatch.results.probes import Cluster, ClusterCaption, Clusters, UsedClasses
+from manymatch.results.probes import Cluster, ClusterCaption, Clusters
+from manymatch.results.retrieval import Counts
 from manymatch.scene_graphs.parser import MAX_CHARACTERS, load_model
 from manymatch.util.errors import ConfigError
 
@@ -98,7 +99,7 @@ def describe_classes(model: Path, shards: Path, target: Path, *, split: str, par
     Clusters(
         **probed.identity(),
         n_classes=method.labels.settings.n_classes,
-        used=UsedClasses(captions=len(captions.unique()), images=len(images.unique())),
+        used=Counts(captions=len(captions.unique()), images=len(images.unique())),
         agreement=round(100 * float(agree.double().mean()), 2),
         classes=[
             _cluster(probed, number, members[number], words, PICTURES if place < SHOWN else 0)

@@ -34,8 +34,7 @@ from manymatch.losses.optimal_transport import transport
 from manymatch.losses.pseudo_labels import LabelSettings, SwappedLabels, objective
 from manymatch.losses.triplets import triplet
 from manymatch.model.blocks import checked
-from manymatch.results.over_seeds import Kind as Relevance
-from manymatch.results.over_seeds import SyntheticExperiment
+from manymatch.results.experiments import Relevance, SyntheticExperiment
 from manymatch.util.code_hash import code_hash
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from manymatch.util.plugins import registered
+from manymatch.util.packages import registered
 
 if TYPE_CHECKING:
     from manymatch.config.params import Extraction
@@ -46,10 +46,10 @@ def entry_point(name: str) -> str:
     return registered("features", name, own, "features")
 
 
-def entry_points(name: str, settings: Extraction | None) -> list[str]:
+def entry_points(name: str, settings: Extraction) -> list[str]:
     """Return MODULE:FUNCTION of each backbone that the features `name` with `settings` need."""
-    kind, inner = (settings and settings.kind) or name, settings and settings.backbone
-    return [entry_point(kind), *([entry_point(str(inner.kind))] if inner else [])]
+    inner = [str(settings.backbone.kind)] if settings.backbone else []
+    return [entry_point(kind) for kind in (settings.kind or name, *inner)]
 
 
 def build_backbone(name: str, sources: Sources) -> Backbone | Detector:

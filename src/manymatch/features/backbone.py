@@ -27,19 +27,13 @@ CONTEXT = 0.1
 
 @dataclass(frozen=True)
 class Sources:
-    """What a backbone is built from."""
+    """What a backbone is built from: the data set's raw folder, and the settings of the kind."""
 
     raw: Path
-    """The data set's raw folder."""
-    weights: str | None
-    """A local file, folder or hub name. None: the backbone's default."""
-    regions: tuple[int, int] = (36, 36)
-    """The fewest and the most regions of an image, for a detector."""
-    settings: Extraction | None = None
-    """Further settings of the kind."""
+    settings: Extraction
 
 
-class Backbone(ABC):
+class Backbone:
     """Converts an image into regions: crops -> network -> features (crops * cells, F).
 
     `network` maps uint8 pixels (b, 3, size, size) to (b, cells, F). Without a network the regions
@@ -77,16 +71,16 @@ class Backbone(ABC):
         self.facts: dict[str, str] = {}
         """Further facts for the store, from which the backbone is built again."""
 
-    @abstractmethod
     def crops(self, image_id: str) -> NDArray[np.float32] | None:
         """Return the crops (c, 4) that the network sees, x1 y1 x2 y2 in 0..1, c >= 1.
 
         None stands for the largest square in the middle of the image.
         """
+        return WHOLE
 
-    @abstractmethod
     def boxes(self, image_id: str) -> NDArray[np.float32] | None:
         """Return the box (k, 4) of each region, x1 y1 x2 y2 in 0..1, or None for no boxes."""
+        return None
 
     def read(self, image: Picture) -> tuple[NDArray[np.uint8], NDArray[np.float32] | None]:
         """Return the pixels (c, size, size, 3) of an image, and its boxes."""
@@ -117,9 +111,6 @@ class GridBackbone(Backbone):
             preprocessing=f"RGB, squashed to {size} x {size} bicubic, {scaling}",
         )
         self._boxes = grid_boxes(cells)
-
-    def crops(self, image_id: str) -> NDArray[np.float32]:
-        return WHOLE
 
     def boxes(self, image_id: str) -> NDArray[np.float32]:
         return self._boxes
@@ -161,11 +152,8 @@ class RegionBackbone(Backbone):
         crops = np.clip(boxes + np.concatenate([-margin, margin], axis=1), 0.0, 1.0)
         return read_crops(image.source, crops, self.size, self.resample), boxes
 
-    def crops(self, image_id: str) -> NDArray[np.float32]:
-        return WHOLE
 
-
-class LocatingBackbone(RegionBackbone):
+class LocatingBackbone(RegionBackbone, ABC):
     """A `RegionBackbone` that detects the boxes of an image before `read`."""
 
     finds_boxes = True

@@ -16,6 +16,7 @@ from manymatch.features import build_backbone, entry_points
 from manymatch.features.backbone import Backbone, Detector, Sources
 from manymatch.features.extractors import Detection, Extracted, Extractor, stored
 from manymatch.features.image_list import ImageFile, list_images
+from manymatch.features.layout import Layout
 from manymatch.features.writer import FeatureWriter
 from manymatch.networks.device import pick_device
 from manymatch.util.code_hash import code_hash
@@ -29,11 +30,7 @@ def extract(
     raw: Path,
     captions: Path,
     store: Path,
-    batch_size: int,
-    device: str = "auto",
-    weights: str | None = None,
-    regions: tuple[int, int] = (36, 36),
-    settings: Extraction | None = None,
+    settings: Extraction,
     *,
     parts: Parts,
 ) -> None:
@@ -45,11 +42,8 @@ def extract(
     Args:
         backbone: the name of the features; also the kind, unless `settings` names another one.
         raw: the data set's raw folder, which contains the files of the caption table.
-        batch_size: number of crops in a batch. Most kinds of features have one crop an image.
-        device: "auto" for the GPU if there is one, or "cpu", "cuda", "cuda:1".
-        weights: the weights of the backbone, if not its default ones.
-        regions: the fewest and the most regions of an image, for a detector.
-        settings: the kind of features, and the settings of a model of transformers.
+        settings: of the features. The batch size is that of crops; most kinds of features have one
+            crop an image.
         parts: the part to write, if not everything is to be written.
 
     Raises:
@@ -58,13 +52,13 @@ def extract(
         StorageError: the disk is full.
     """
     images = list_images(captions, raw, backbone)
-    kind, on = (settings and settings.kind) or backbone, pick_device(device)
-    built = build_backbone(kind, Sources(raw, weights, regions, settings))
+    kind, on = settings.kind or backbone, pick_device(settings.device)
+    built = build_backbone(kind, Sources(raw, settings))
     extractor: Extractor | Detection
     if isinstance(built, Detector):
         extractor = Detection(kind, built, on)
     else:
-        extractor = Extractor(kind, built, on, batch_size)
+        extractor = Extractor(kind, built, on, settings.batch_size)
 
     def content(image: ImageFile) -> list[Any]:
         return [image.image_id, sha256(image.source)]
@@ -94,16 +88,15 @@ def _fill(
     """Write to `store` what `run` gives for the images that the store does not have yet."""
     backbone = extractor.backbone
     given = extractor.given_boxes(images[0].image_id)
-    with FeatureWriter(
-        store,
+    content = Layout(
         [image.image_id for image in images],
-        max_regions=backbone.max_regions,
-        width=backbone.width,
-        dtype=backbone.dtype,
-        boxes=backbone.finds_boxes or given is not None,
-        attributes=_attributes(extractor),
-        fingerprint=_fingerprint(extractor, images, _state),
-    ) as writer:
+        backbone.max_regions,
+        backbone.width,
+        backbone.dtype,
+        backbone.finds_boxes or given is not None,
+        _attributes(extractor),
+    )
+    with FeatureWriter(store, content, _fingerprint(extractor, images, _state)) as writer:
         rows = writer.rows_left()
         features = run(images[row] for row in rows)
         name = f"features {extractor.name} on {extractor.device.type} (images)"

@@ -30,7 +30,7 @@ _MOST_CELLS, _GRID = 100, 7
 
 def build(name: str, sources: Sources) -> HubBackbone:
     """Return the backbone of the model and the output that `sources.settings` names."""
-    if sources.settings is None or sources.settings.model is None:
+    if sources.settings.model is None:
         raise ConfigError("features of kind hf: no model. Set 'kind: hf' and 'model'")
     return HubBackbone(open_model(sources.settings.model), sources.settings)
 
@@ -78,9 +78,6 @@ class HubBackbone(Backbone):
             self.facts["grid"] = str(network.grid)
         if settings.geometry:
             self.facts["geometry"] = settings.geometry
-
-    def crops(self, image_id: str) -> NDArray[np.float32]:
-        return WHOLE
 
     def boxes(self, image_id: str) -> NDArray[np.float32]:
         """Return the boxes (k, 4) in the square that the network sees, which `read` places."""

@@ -38,10 +38,7 @@ class ImageFile(Picture):
 
 
 def list_images(captions: Path, raw: Path, features: str = "FEATURES") -> list[ImageFile]:
-    """The distinct images of the caption table, in table order.
-
-    Args:
-        features: the name of what is computed from the images, for messages.
+    """The distinct images of the caption table, in table order. A message names the `features`.
 
     Raises:
         DataError: an image id has two files, or a file is missing or outside `raw`.

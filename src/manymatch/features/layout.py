@@ -16,8 +16,8 @@ seal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -45,14 +45,15 @@ CHECKSUM_BYTES = 4
 
 @dataclass(frozen=True)
 class Layout:
-    """The contents of a store besides its rows."""
+    """The contents of a store besides its rows: one unique id for each row, R and F, the type of
+    the features, and how they were made."""
 
-    image_ids: list[str]
+    image_ids: Sequence[str]
     max_regions: int
     width: int
-    dtype: np.dtype[Any]
-    has_boxes: bool
-    attributes: dict[str, str]
+    dtype: FeatureType = "float16"
+    has_boxes: bool = False
+    attributes: Mapping[str, str] = field(default_factory=dict)
 
 
 def checksum(data: bytes | memoryview) -> bytes:
@@ -124,7 +125,7 @@ def create(path: Path, layout: Layout) -> None:
         if layout.has_boxes:
             _create_dataset(file, "boxes", (n, regions, 4), (1, regions, 4), np.dtype("<f4"))
         shape = regions, layout.width
-        _create_dataset(file, "features", (n, *shape), (1, *shape), layout.dtype)
+        _create_dataset(file, "features", (n, *shape), (1, *shape), FEATURES[layout.dtype])
 
 
 def _fixed_string(values: Sequence[bytes]) -> np.dtype[Any]:
@@ -203,7 +204,8 @@ def inspect(file: h5py.File, path: Path) -> Layout:
     image_ids = [value.decode() for value in ids[:]]
     if len(image_ids) != n or len(set(image_ids)) != n:
         raise DataError(f"{path}: image ids are missing or occur twice{AGAIN}")
-    return Layout(image_ids, regions, width, features.dtype, "boxes" in file, attributes)
+    dtype = next(name for name, kind in FEATURES.items() if kind == features.dtype)
+    return Layout(image_ids, regions, width, dtype, "boxes" in file, attributes)
 
 
 def _is_fixed_string(kind: np.dtype[Any]) -> bool:

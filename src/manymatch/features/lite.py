@@ -37,11 +37,11 @@ _NORMS = {
 def build(name: str, sources: Sources) -> GridBackbone:
     """Return the backbone: a 7 x 7 map at 224 px (lite0), a 9 x 9 map at 260 px (lite2).
 
-    `sources.weights` may name another file, and `sources.settings` another size.
+    The settings may name another file of weights and another size.
     """
-    given = sources.settings and sources.settings.size
+    given = sources.settings.size
     size = given or SIZES[name]
-    network = load_network(name, sources.weights, size)
+    network = load_network(name, sources.settings.weights, size)
     scaling = "(x - 127) / 128"
     backbone = GridBackbone(network, MEAN, STD, size=size, width=WIDTH, scaling=scaling)
     if given:

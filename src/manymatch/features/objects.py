@@ -5,7 +5,6 @@ Like the output of a detector, images have different numbers of regions, and reg
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,8 +28,8 @@ def build(name: str, sources: Sources) -> ObjectBackbone:
     Raises:
         DataError: the data set has no boxes.
     """
-    settings = Extraction(kind="lite0", size=SIZE)
-    inner = lite.build("lite0", replace(sources, settings=settings))
+    settings = Extraction(kind="lite0", size=SIZE, weights=sources.settings.weights)
+    inner = lite.build("lite0", Sources(sources.raw, settings))
     return ObjectBackbone(inner, read_boxes(sources.raw / "boxes.parquet"))
 
 

@@ -28,7 +28,7 @@ def build(name: str, sources: Sources) -> Pixels | ModelPixels:
     those of the model that `sources.settings` name."""
     settings = sources.settings
     if name == "pixels":
-        if settings is None or settings.model is None:
+        if settings.model is None:
             raise ConfigError("features of kind pixels: no model. Set 'kind: pixels' and 'model'")
         folder, _ = model_folder(settings.model)
         return ModelPixels(read_recipe(folder, settings.size, settings.geometry))
@@ -57,9 +57,6 @@ class Pixels(Backbone):
     def crops(self, image_id: str) -> NDArray[np.float32] | None:
         return WHOLE if self._squashed else None
 
-    def boxes(self, image_id: str) -> None:
-        return None
-
 
 class ModelPixels(Backbone):
     """What a vision model of transformers sees of an image, by the model's own recipe."""
@@ -76,12 +73,6 @@ class ModelPixels(Backbone):
             preprocessing=str(recipe),
         )
         self.facts = {"recipe": json.dumps(recipe.description())}
-
-    def crops(self, image_id: str) -> NDArray[np.float32]:
-        return WHOLE
-
-    def boxes(self, image_id: str) -> None:
-        return None
 
     def read(self, image: Picture) -> tuple[NDArray[np.uint8], None]:
         return self._seen(image)[0][None], None

@@ -57,12 +57,12 @@ _Prepared = tuple[Picture, Tensor, Tensor]
 def build(name: str, sources: Sources) -> DetectedRegions:
     """Return the detector and the backbone that `sources.settings` name."""
     settings = sources.settings
-    if settings is None or settings.detector is None or settings.backbone is None:
+    if settings.detector is None or settings.backbone is None:
         raise ConfigError("features of kind regions: no detector. Set 'detector' and 'backbone'")
     inner = settings.backbone
     if inner.kind == "hf":  # a crop must not lose its edges
         inner = inner.model_copy(update={"geometry": "squash"})
-    built = build_backbone(str(inner.kind), Sources(sources.raw, inner.weights, settings=inner))
+    built = build_backbone(str(inner.kind), Sources(sources.raw, inner))
     if not isinstance(built, Backbone) or built.network is None:
         raise ConfigError(f"features of kind regions: kind {inner.kind} describes no crops")
     return DetectedRegions(open_model(settings.detector, detects=True), built, settings)
@@ -102,9 +102,6 @@ class DetectedRegions(LocatingBackbone):
             **{f"backbone.{fact}": value for fact, value in inner.facts.items()},
         }
         self.locate(self.prepare(Picture("a grey picture", Image.new("RGB", (64, 64), "grey"))))
-
-    def boxes(self, image_id: str) -> None:
-        return None
 
     def prepare(self, image: Picture) -> _Prepared:
         picture = Image.fromarray(read_image(image.source))

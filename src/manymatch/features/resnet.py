@@ -9,11 +9,11 @@ from manymatch.networks.backbones import resnet, resnext
 def build(name: str, sources: Sources) -> GridBackbone:
     """Return the backbone.
 
-    `sources.weights` is for a ResNet a folder with config.json and model.safetensors, a hub name,
-    or a file of torchvision (.pth); for ResNeXt-101 its file of weights.
+    The setting `weights` is for a ResNet a folder with config.json and model.safetensors, a hub
+    name, or a file of torchvision (.pth); for ResNeXt-101 its file of weights.
     """
     source, size = (resnext, 512) if name == "resnext101_wsl" else (resnet, 224)
-    network = source.pretrained(name, sources.weights)
+    network = source.pretrained(name, sources.settings.weights)
     return GridBackbone(
         network,
         resnet.MEAN,

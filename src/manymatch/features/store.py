@@ -53,15 +53,14 @@ class FeatureStore:
             if self.n_regions.min() < 1 or self.n_regions.max() > stored.max_regions:
                 raise DataError(f"{path}: the store is unfinished or damaged{layout.AGAIN}")
             self._close = stack.pop_all().close
-        self.image_ids = stored.image_ids
+        self.image_ids = list(stored.image_ids)
         """In row order."""
         self.width, self.max_regions = stored.width, stored.max_regions
         """F and R. Images with fewer than R regions are padded with zeros."""
         self.has_boxes = stored.has_boxes
-        kinds = {kind: name for name, kind in layout.FEATURES.items()}
-        self.dtype = kinds[stored.dtype]
+        self.dtype = stored.dtype
         """The type of the features, a name in `layout.FEATURES`."""
-        self.attributes = stored.attributes
+        self.attributes = dict(stored.attributes)
         """How the features were made: backbone, weights_sha256, preprocessing, ..."""
         self._finite = np.zeros(len(self), np.bool_)
 

@@ -1,6 +1,6 @@
 """Writing feature stores, row by row and with resumption after a kill.
 
-    with FeatureWriter(path, image_ids, max_regions=36, width=2048) as writer:
+    with FeatureWriter(path, Layout(image_ids, max_regions=36, width=2048)) as writer:
         writer.write(0, features)                 # (k, F), k <= 36
         ...
 
@@ -12,7 +12,6 @@ the finished bytes do not depend on the order of the rows.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +40,6 @@ class FeatureWriter:
 
     Args:
         path: the store. An earlier store at `path` stays until the new one is finished.
-        image_ids: one unique id for each row.
-        max_regions, width: R and F.
-        dtype: "float16", "float32", or "uint8" for pixels.
         fingerprint: identifies the whole input.
 
     Raises:
@@ -51,28 +47,14 @@ class FeatureWriter:
         StorageError: the disk is full. All space is reserved at the start.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        image_ids: Sequence[str],
-        *,
-        max_regions: int,
-        width: int,
-        dtype: layout.FeatureType = "float16",
-        boxes: bool = False,
-        attributes: Mapping[str, str] | None = None,
-        fingerprint: str | None = None,
-    ) -> None:
-        layout.check_ids(path, image_ids)
-        kind = FEATURES[dtype]
-        self._layout = Layout(
-            list(image_ids), max_regions, width, kind, boxes, dict(attributes or {})
-        )
-        self._counts = np.zeros(len(image_ids), np.dtype("<i4"))
-        self._sizes = {"features": max_regions * width * kind.itemsize, "boxes": max_regions * 16}
+    def __init__(self, path: Path, content: Layout, fingerprint: str | None = None) -> None:
+        layout.check_ids(path, content.image_ids)
+        self._layout, self._dtype = content, FEATURES[content.dtype]
+        self._counts = np.zeros(len(content.image_ids), np.dtype("<i4"))
+        self._sizes = {"features": content.max_regions * content.width * self._dtype.itemsize}
         """Bytes of the rows of each dataset."""
-        if not boxes:
-            del self._sizes["boxes"]
+        if content.has_boxes:
+            self._sizes["boxes"] = content.max_regions * 16
         self.path = path
         self._fingerprint = fingerprint
         self._partial = partial_path(path)
@@ -120,7 +102,7 @@ class FeatureWriter:
         """Write the k regions of image `row`: features (k, F), and boxes (k, 4) or None."""
         self._check(row, features, boxes)
         stored = self._layout
-        padded = np.zeros((stored.max_regions, stored.width), stored.dtype)
+        padded = np.zeros((stored.max_regions, stored.width), self._dtype)
         with np.errstate(over="ignore"):  # values too large for float16 become infinite
             padded[: len(features)] = features
         if not layout.all_finite(padded):
@@ -141,7 +123,7 @@ class FeatureWriter:
         stored = self._layout
         regions, width, fault = stored.max_regions, stored.width, ""
         expected = (len(features), 4) if stored.has_boxes else None
-        if stored.dtype == np.uint8 and features.dtype != np.uint8:
+        if stored.dtype == "uint8" and features.dtype != np.uint8:
             fault = f"features are {features.dtype}, but the store holds uint8"
         elif features.ndim != 2 or features.shape[1] != width:
             fault = f"features are {features.shape}, but the store has width {width}"

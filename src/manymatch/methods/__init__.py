@@ -13,7 +13,7 @@ from manymatch.config.names import method_names
 from manymatch.config.strict import Strict, validate
 from manymatch.util.arguments import checked
 from manymatch.util.errors import ConfigError
-from manymatch.util.plugins import registered
+from manymatch.util.packages import registered
 
 if TYPE_CHECKING:
     from manymatch.batch.vocabulary import Vocabulary

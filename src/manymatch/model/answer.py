@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from manymatch.results.base import Record
 from manymatch.results.retrieval import Graph
@@ -63,11 +63,8 @@ class Right(Record):
         known = facts.get("precision_of")
         if known is None:
             return cls()
-        return (
-            cls(pairs=known["right"], images=known["images"])
-            if known["images"] >= _FEWEST
-            else None
-        )
+        enough = known["images"] >= _FEWEST
+        return cls(pairs=known["right"], images=known["images"]) if enough else None
 
     def __str__(self) -> str:
         meaning = {
@@ -126,7 +123,7 @@ class Answer(Record):
         return [f"Not known to the model: {', '.join(self.unknown)}"] if self.unknown else []
 
 
-class Item(Record):
+class Item(Record, ser_json_bytes="base64"):
     """An item of an index.
 
     Attributes:
@@ -137,8 +134,6 @@ class Item(Record):
         facts: the further columns of the index, such as the text of a caption. In JSON bytes are
             base64.
     """
-
-    model_config = ConfigDict(ser_json_bytes="base64")
 
     row: int
     id: str

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -138,21 +138,19 @@ def load_model(folder: Path) -> tuple[Method, Preset, AnyVocabulary]:
     vocabulary = load_vocabulary(folder / VOCABULARY)
     data: dict[str, Any] = {"vocabulary": vocabulary, "feature_width": content["feature_width"]}
     build = partial(build_method, preset.method, preset.model, **data)
+    state, stored = read_weights(folder / WEIGHTS)
     with structure_only(content):
         try:
             # A preset from elsewhere may have sizes that no memory holds.
             with torch.device("meta"):
-                expected, weights = build().state_dict(), folder / WEIGHTS
+                expected = build().state_dict()
         except RuntimeError as error:
             raise CheckpointError(
                 f"{folder / PRESET}: a network that cannot be built ({first_line(error)}). {REMEDY}"
             ) from None
-        shapes, stored = _read(
-            weights, lambda file, key: torch.Size(file.get_slice(key).get_shape())
-        )
-        _check_fit(weights, shapes, stored, expected, preset.method)
+        _check_fit(folder / WEIGHTS, state, stored, expected, preset.method)
         method = build()
-    load_weights(folder / WEIGHTS, method, preset.method)
+    method.load_state_dict(state)
     merge_lora(method)
     method.precision = preset.training.precision
     return method.eval(), preset, vocabulary
@@ -184,29 +182,23 @@ def load_weights(path: Path, method: Method, name: str) -> None:
         CheckpointError: the file is unreadable, or its weights do not fit `method`.
     """
     state, stored_name = read_weights(path)
-    shapes = {key: value.shape for key, value in state.items()}
-    _check_fit(path, shapes, stored_name, method.state_dict(), name)
+    _check_fit(path, state, stored_name, method.state_dict(), name)
     method.load_state_dict(state)
 
 
 def read_weights(path: Path) -> tuple[dict[str, Tensor], str | None]:
     """The weights by name, and the name of their method as the file states it."""
-    return _read(path, lambda file, key: file.get_tensor(key))
-
-
-def _read(path: Path, value: Callable[[Any, str], Any]) -> tuple[dict[str, Any], str | None]:
-    """A value of each weight in the file, and the name of their method."""
     try:
         with regular_path(path) as name, safe_open(name, framework="pt") as file:
-            values = {key: value(file, key) for key in file.keys()}  # noqa: SIM118  no mapping
-            return values, (file.metadata() or {}).get("method")
+            weights = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  no mapping
+            return weights, (file.metadata() or {}).get("method")
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path}: not readable as safetensors ({error})") from None
 
 
 def _check_fit(
     path: Path,
-    stored: Mapping[str, torch.Size],
+    stored: Mapping[str, Tensor],
     stored_name: str | None,
     expected: Mapping[str, Tensor],
     name: str,
@@ -219,9 +211,9 @@ def _check_fit(
         )
     missing, unexpected = expected.keys() - stored.keys(), stored.keys() - expected.keys()
     shapes = {
-        key: f"{tuple(stored[key])} for {tuple(value.shape)}"
+        key: f"{tuple(stored[key].shape)} for {tuple(value.shape)}"
         for key, value in expected.items()
-        if key in stored and stored[key] != value.shape
+        if key in stored and stored[key].shape != value.shape
     }
     problems = (
         ("lacks", sorted(missing)),
@@ -278,12 +270,7 @@ weights as well.
 
 
 def _model_card(preset: Preset, facts: Mapping[str, Any]) -> str:
-    """The text of the card.
-
-    Args:
-        preset: the settings of the training.
-        facts: the content of `model.json`. What is missing is called "unknown".
-    """
+    """The text of the card. What the `facts` of `model.json` lack is called "unknown"."""
     rsum = facts.get("rsum")
     return _CARD.format(
         method=preset.method,

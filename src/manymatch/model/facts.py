@@ -6,10 +6,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from manymatch.config.names import ParserName
-from manymatch.util.errors import CheckpointError, DataError
+from manymatch.results.base import Record
+from manymatch.util.errors import CheckpointError, DataError, content_of
 from manymatch.util.json_file import read_object
 from manymatch.util.seal import open_sealed
 
@@ -28,18 +29,14 @@ Curve = Annotated[
 """Scores in ascending order, and the shares of right results at them."""
 
 
-class _Group(BaseModel):
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
-
-
-class PrecisionOf(_Group):
+class PrecisionOf(Record, strict=True):
     """What the curves of precision rest on, as in `training.validation`."""
 
     images: Count
     right: Literal["all", "judged", "own"]
 
 
-class Facts(_Group):
+class Facts(Record, strict=True):
     """The content of `model.json`. Unknown keys are kept, and nothing reads them.
 
     Attributes:
@@ -97,14 +94,8 @@ def facts(folder: Path) -> dict[str, Any]:
     try:
         open_sealed(folder, REMEDY, whole_bytes=None).check(FACTS)
         content = read_object(path, _MOST_BYTES)
-        Facts.model_validate(content)
-    except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        key = ".".join(map(str, fault["loc"]))
-        problem = fault["msg"].removeprefix("Value error, ")
-        raise CheckpointError(
-            f"{path}: not the facts of a model: {key}{': ' if key else ''}{problem}. {REMEDY}"
-        ) from None
+        with content_of(path, "the facts of a model", REMEDY):
+            Facts.model_validate(content)
     except DataError as error:
         raise CheckpointError(str(error)) from None
     return content

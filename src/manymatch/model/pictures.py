@@ -49,10 +49,8 @@ class PictureFeatures:
         features: name of the features in the model's preset, such as `lite0`.
         extraction: backbone, preprocessing and hash of the weights, as the model's training saw
             them.
-        device: where the backbone runs.
-        weights: the weights of the backbone, if not its default ones; of kind regions
-            DETECTOR,BACKBONE, each of which may be left out.
-        regions: the fewest and the most regions of a picture, for a detector.
+        weights, regions: as for `load`; the weights of kind regions are DETECTOR,BACKBONE, each of
+            which may be left out.
     """
 
     features: str
@@ -126,7 +124,7 @@ class PictureFeatures:
             built = ModelPixels(Recipe.described_by(trained.get("recipe"), where))
         else:
             checked = validate(Extraction, self._settings(name), "the model's features")
-            built = build_backbone(name, Sources(Path(), self.weights, self.regions, checked))
+            built = build_backbone(name, Sources(Path(), checked))
         for fact in ("preprocessing", "weights_sha256"):
             if trained.get(fact) != getattr(built, fact):
                 raise CheckpointError(
@@ -148,7 +146,7 @@ class PictureFeatures:
         settings = {"kind": kind} | given("", (*_SETTINGS, *_DETECTION))
         if kind == "hf" and self.weights is not None:
             settings["model"] = self.weights
-        if kind == "regions":
+        elif kind == "regions":
             inner = given("backbone.", ("kind", *_SETTINGS))
             detector, _, file = (self.weights or "").partition(",")
             if detector:
@@ -156,15 +154,14 @@ class PictureFeatures:
             if file:
                 inner["model" if inner.get("kind") == "hf" else "weights"] = file
             settings["backbone"] = inner
+        elif kind != "hf":
+            settings |= {"weights": self.weights, "regions": self.regions}
         return settings
 
 
 def refuse_single(items: Any) -> None:
-    """Refuse a single item, because its letters or rows would count as items.
-
-    Raises:
-        DataError: `items` is a text, a path, a PIL image, the array of one picture, or not a list.
-    """
+    """Refuse a single item, because its letters or rows would count as items: a `DataError` for a
+    text, a path, a PIL image, the array of one picture, and what is not a list."""
     shape = getattr(items, "shape", (0,))  # also of tensors, and of tables, which give their names
     if isinstance(items, Mapping | Set) or (not isinstance(items, Iterable) and shape == (0,)):
         raise DataError(f"expected several items in a list, not {type(items).__name__}")

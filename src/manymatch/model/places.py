@@ -38,10 +38,8 @@ def resolve_model(name: str) -> Path:
 
 
 def download_model(name: str, *, local_files_only: bool = False) -> Path:
-    """The folder of the model `name` on the hub, copied to this machine.
-
-    Args:
-        local_files_only: whether only a copy on this machine counts.
+    """The folder of the model `name` on the hub, copied to this machine, or with `local_files_only`
+    there already.
 
     Raises:
         CheckpointError: there is no such model, or the hub does not answer.

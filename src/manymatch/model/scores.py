@@ -39,15 +39,8 @@ def score_all_pairs(
 
 
 def check_origin(embeddings: Embeddings, model: str, side: Side | None = None) -> None:
-    """Refuse embeddings of another model than `model`, or of another side than `side`.
-
-    Args:
-        model: `Model.identity`.
-
-    Raises:
-        DataError: the argument is not of the class `Embeddings`, or its origin is another model or
-            side. Embeddings without an origin are accepted.
-    """
+    """Refuse what are no `Embeddings`, and embeddings of another `Model.identity` than `model` or
+    of another side than `side`, by a `DataError`. Embeddings without an origin are accepted."""
     if not isinstance(embeddings, Embeddings):
         raise DataError(
             f"expected embeddings, not {type(embeddings).__name__}. Give what encode_images or "
@@ -66,12 +59,9 @@ def check_origin(embeddings: Embeddings, model: str, side: Side | None = None) -
 
 
 def check_pair(images: Embeddings, texts: Embeddings, method: Method, model: str) -> None:
-    """Refuse embeddings that `model`, which has the `method`, cannot score.
-
-    Raises:
-        DataError: embeddings of another model or of the other side, of different sizes, or with
-            numbers that are not finite.
-    """
+    """Refuse embeddings that `model`, which has the `method`, cannot score: a `DataError` for
+    embeddings of another model or of the other side, of different sizes, or with numbers that are
+    not finite."""
     sides: tuple[tuple[Side, Embeddings], ...] = ("images", images), ("texts", texts)
     for side, embeddings in sides:
         check_origin(embeddings, model, side)

@@ -188,10 +188,8 @@ def promoted(layout: Layout) -> dict[str, list[Version]]:
 
 
 def promote(layout: Layout, new: Version, gate: tuple[str, float] | None) -> Version | None:
-    """Put `new` into production; the version that was.
-
-    Args:
-        gate: a metric, and how many points less than the present version's are allowed.
+    """Put `new` into production; the version that was. The `gate` is a metric, and how many points
+    less than the present version's are allowed.
 
     Raises:
         ManyMatchError: the gate refuses the version.

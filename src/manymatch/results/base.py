@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from manymatch.util import files
-from manymatch.util.errors import DataError
+from manymatch.util.errors import DataError, first_fault
 from manymatch.util.regular_file import open_regular
 
 Count = Annotated[int, Field(ge=1)]
@@ -65,7 +65,7 @@ class Result(Record):
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror}") from None
         except ValidationError as error:
-            raise DataError(f"{path}: {_first_fault(error)}. {remedy}") from None
+            raise DataError(f"{path}: {first_fault(error)}. {remedy}") from None
         expected = {key: name for key, name in names.items() if key in cls.model_fields}
         actual = {key: getattr(result, key) for key in expected}
         if actual != expected:
@@ -97,13 +97,6 @@ class Result(Record):
         return {
             key[1:-1]: part for key, part in zip(keys, parts, strict=True) if key.startswith("{")
         }
-
-
-def _first_fault(error: ValidationError) -> str:
-    fault = error.errors(include_url=False)[0]
-    key = ".".join(map(str, fault["loc"]))
-    message = fault["msg"].partition("\n")[0]
-    return f"{key}: {message}" if key else message
 
 
 def _flattened(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:

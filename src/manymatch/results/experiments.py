@@ -1,5 +1,5 @@
-"""Experiments on presets: the metrics of each point with each seed; and what the papers claim of
-the points. The claims stand in the experiment's file:
+"""Experiments on presets, on synthetic pairs and on sketches: the metrics of each point with each
+seed; and what the papers claim of the points. The claims stand in the experiment's file:
 
 claims:
   MSRM over PCME: {better: msrm, other: pcme}
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -123,13 +123,96 @@ class Experiment(Result):
         )
 
 
+Relevance = Literal["pair", "class"]
+"""What counts as a positive: the sample's partner, or any sample of the same class."""
+
+_Run = TypeVar("_Run")
+
+
+class PointOverSeeds(Record, Generic[_Run]):
+    """One row: one run for each seed."""
+
+    label: str
+    runs: Annotated[list[_Run], Field(min_length=1)]
+
+
+class SyntheticRecall(Record):
+    """R@1 in percent, and the median rank."""
+
+    r1: float
+    medr: float
+
+
+class AssignmentFit(Record):
+    """How well the last queue was assigned: the largest `error` of a class's share, in samples.
+
+    Older files have the number of Newton `steps` that would solve the assignment.
+    """
+
+    error: float
+    steps: int | None = None
+
+
+class SyntheticRun(Record):
+    """One training with one seed."""
+
+    seed: int
+    pair: SyntheticRecall
+    class_: Annotated[SyntheticRecall, Field(alias="class")]
+    assignment: AssignmentFit | None
+    seconds: float
+    processor_seconds: float
+
+    def recall(self, kind: Relevance) -> SyntheticRecall:
+        return self.pair if kind == "pair" else self.class_
+
+
+class ExperimentOverSeeds(Result, Generic[_Run]):
+    """All points of an experiment, with the same seeds."""
+
+    remedy: ClassVar[str] = "Run 'manymatch experiment' for {name} again."
+
+    name: str
+    about: str
+    baseline: str | None
+    seeds: list[int]
+    points: Annotated[list[PointOverSeeds[_Run]], Field(min_length=1)]
+
+
+class SyntheticExperiment(ExperimentOverSeeds[SyntheticRun]):
+    """`published` has the paper's R@1 by point and kind."""
+
+    path: ClassVar[str] = "synthetic/{name}.json"
+
+    published: dict[str, dict[str, float]]
+
+    @classmethod
+    def read_all(cls, reports: Path) -> list[Self]:
+        """All experiments by name; those with a paper's numbers come first."""
+        return sorted(super().read_all(reports), key=lambda experiment: not experiment.published)
+
+
+class SketchRun(Record):
+    """One training with one seed, and the metrics of the unseen classes in percent."""
+
+    seed: int
+    map: float
+    map_at_200: float
+    p_at_200: float
+    seconds: float
+
+
+class SketchExperiment(ExperimentOverSeeds[SketchRun]):
+    """All points of an experiment on one data set of sketches."""
+
+    path: ClassVar[str] = "sketches/{name}.json"
+
+    dataset: str
+
+
 Metric = Literal["rsum", "map_at_r", "others", "image_variance", "caption_variance"]
 """What is compared; more is better. The report has the label of each metric."""
 METRICS: tuple[Metric, ...] = get_args(Metric)
-
-
-def _listed(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
 
 
 def _known(value: Any) -> Any:
@@ -139,7 +222,11 @@ def _known(value: Any) -> Any:
 
 
 KnownMetric = Annotated[Metric, BeforeValidator(_known)]
-Labels = Annotated[list[str], BeforeValidator(_listed), Field(min_length=1)]
+Labels = Annotated[
+    list[str],
+    BeforeValidator(lambda label: [label] if isinstance(label, str) else label),
+    Field(min_length=1),
+]
 
 
 class Claim(Strict):

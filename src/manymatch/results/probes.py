@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 from pydantic import Field, model_validator
 
 from manymatch.results.base import Record, Result
-from manymatch.results.retrieval import Graph, OfCaption, OfImage, Thumbnail
+from manymatch.results.retrieval import Counts, Graph, OfCaption, OfImage, Thumbnail
 
 Cell = str | int | float | None
 _Sample = TypeVar("_Sample")
@@ -109,16 +109,7 @@ Keyword = tuple[str, int]
 """A word, and the number of captions that have the word."""
 
 
-class UsedClasses(Record):
-    """The number of classes that hold captions, and that hold images."""
-
-    captions: int
-    images: int
-
-
 class ClusterCaption(OfCaption):
-    """A caption of a class."""
-
     caption: str
 
 
@@ -148,6 +139,7 @@ class Clusters(Result):
     seed: int | None = None
     checkpoint_sha256: str | None = None
     n_classes: int
-    used: UsedClasses
+    used: Counts
+    """The number of classes that hold captions, and that hold images."""
     agreement: Annotated[float, Field(ge=0.0, le=100.0)]
     classes: list[Cluster]

@@ -55,6 +55,13 @@ class BothWays(Record, Generic[_Value]):
     t2i: _Value
 
 
+class Counts(Record):
+    """The numbers of images and of captions."""
+
+    images: int
+    captions: int
+
+
 class Ranks(Record):
     """Recalls in percent; median and mean of the 1-based rank."""
 

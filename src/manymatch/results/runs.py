@@ -1,4 +1,4 @@
-"""All result files of one evaluated model, with its curves and the ranks in its run files."""
+"""All result files of one evaluated model, with its curves and the ranks of its queries."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
-from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from manymatch.results.metrics import Metrics, Provenance
+from manymatch.results.ranked import Ranked
 from manymatch.results.retrieval import Ranks, Samples
 from manymatch.results.sets import SetDetails
 from manymatch.util.errors import DataError, first_line
@@ -77,9 +76,6 @@ def _read_curve(path: Path, root: Path) -> Curve:
     return Curve(name, tuple(finite))
 
 
-_COLUMNS = {"query": pa.string(), "item": pa.string(), "rank": pa.int32(), "score": pa.string()}
-
-
 @dataclass(frozen=True)
 class PositiveRanks:
     """The rank (from 1) of each query's first annotated positive among the first `depth` answers;
@@ -94,63 +90,13 @@ class PositiveRanks:
         return 100 * hits / len(self.ranks)
 
 
-def read_positive_ranks(path: Path) -> PositiveRanks | None:
-    """The ranks in a TREC run file; None if the file is missing or empty.
-
-    Ties count against the model: of answers with equal scores, positives come last. A run file
-    holds no judgments. An answer counts as a positive if the caption's id is the image's id with
-    '#' and a number. The caller must compare the recalls with the metrics: some data sets have
-    other ids.
-
-    Raises:
-        DataError: a line is not `QUERY Q0 ITEM RANK SCORE TAG`.
-    """
-    if not path.is_file() or not path.stat().st_size:
-        return None
-    try:
-        table = arrow_csv.read_csv(
-            path,
-            arrow_csv.ReadOptions(column_names=["query", "q0", "item", "rank", "score", "tag"]),
-            arrow_csv.ParseOptions(delimiter=" ", quote_char=False),
-            arrow_csv.ConvertOptions(column_types=_COLUMNS, include_columns=[*_COLUMNS]),
-        )
-    except pa.ArrowInvalid as error:
-        raise DataError(
-            f"{path}: expected lines 'QUERY Q0 ITEM RANK SCORE TAG': {error}. "
-            "Evaluate the model again."
-        ) from None
-    if table["rank"].null_count:
-        raise DataError(f"{path}: a line has no rank. Evaluate the model again.")
-    query, item = table["query"], table["item"]
-    positive = pc.or_(pc.equal(_image_id(query), item), pc.equal(_image_id(item), query))
-    ranks: dict[str, int | None] = dict.fromkeys(pc.unique(query).to_pylist())
-    ties = {}
-    for row in table.filter(positive).to_pylist():
-        if ranks[row["query"]] is None:
-            ranks[row["query"]] = row["rank"]
-            ties[f"{row['query']} {row['score']}"] = row["rank"]
-    keys = pc.binary_join_element_wise(query, table["score"], " ")
-    tied = pc.and_(pc.is_in(keys, pa.array(ties, pa.string())), pc.invert(positive))
-    for row in table.filter(tied).to_pylist():
-        rank = ranks[row["query"]]
-        if rank is not None and row["rank"] > ties[f"{row['query']} {row['score']}"]:
-            ranks[row["query"]] = rank + 1
-    plain = {unquote(key): rank for key, rank in ranks.items()}
-    return PositiveRanks(pc.max(table["rank"]).as_py(), plain)
-
-
-def _image_id(caption_id: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The part of an id before the last "#"."""
-    return pc.replace_substring_regex(caption_id, "#[^#]*$", "")
-
-
 Kind = Literal["ensemble", "re-ranked", "re-ranked ensemble"]
 Direction = Literal["i2t", "t2i"]
 WAYS: dict[Direction, str] = {"i2t": "image → text", "t2i": "text → image"}
 """The directions of retrieval, and how the report calls them."""
 
 _TOLERANCE = 0.1
-"""The most percent by which rounding may separate the recall of a run file from the metric."""
+"""The most percent by which rounding may separate the recall of a table from the metric."""
 
 
 @dataclass(frozen=True)
@@ -167,11 +113,11 @@ class Run:
 
     @cached_property
     def positive_ranks(self) -> Mapping[str, PositiveRanks | None]:
-        """The ranks in the run file of each direction. None: the file is not on this machine, or
-        its recalls are not those of the metrics, because the data set has other ids."""
-        folder, metrics = self.folder, {"i2t": self.metrics.i2t, "t2i": self.metrics.t2i}
+        """The ranks in the table of each direction. None: the table is not on this machine, or is
+        of another evaluation, whose recalls are not those of the metrics."""
+        metrics = {"i2t": self.metrics.i2t, "t2i": self.metrics.t2i}
         return {
-            way: _agreeing(read_positive_ranks(folder / f"{way}.trec") if folder else None, recalls)
+            way: _positive_ranks(self.folder / f"{way}.parquet", recalls) if self.folder else None
             for way, recalls in metrics.items()
         }
 
@@ -191,15 +137,19 @@ class Run:
         return "re-ranked ensemble" if self.provenance.members else "re-ranked"
 
 
-def _agreeing(ranks: PositiveRanks | None, metrics: Ranks) -> PositiveRanks | None:
-    """The ranks, if their recalls are those of the metrics."""
+def _positive_ranks(path: Path, metrics: Ranks) -> PositiveRanks | None:
+    """The ranks in a table of `results.ranked`, if there is one with these recalls."""
+    if not path.is_file():
+        return None
+    table = Ranked(path)
+    depth = len(table.query(0)[0])
+    shown = [rank if rank <= depth else None for rank in table.ranks.tolist()]
+    ranks = PositiveRanks(depth, dict(zip(table.ids.to_pylist(), shown, strict=True)))
     recalls = {1: metrics.r1, 5: metrics.r5, 10: metrics.r10}
-    agree = ranks is not None and all(
-        abs(ranks.recall(k) - recall) <= _TOLERANCE
-        for k, recall in recalls.items()
-        if k <= ranks.depth
+    agree = (
+        abs(ranks.recall(k) - recall) <= _TOLERANCE for k, recall in recalls.items() if k <= depth
     )
-    return ranks if agree else None
+    return ranks if all(agree) else None
 
 
 def read_runs(reports: Path) -> list[Run]:

@@ -8,7 +8,14 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from manymatch.results.base import Count, Record, Result
-from manymatch.results.retrieval import OfCaption, OfImage, Recall, RetrievedCaption, RetrievedImage
+from manymatch.results.retrieval import (
+    Counts,
+    OfCaption,
+    OfImage,
+    Recall,
+    RetrievedCaption,
+    RetrievedImage,
+)
 
 COLLAPSED = -4.0
 """With a log circular variance below this value the elements of a set have become one vector. DivE
@@ -68,13 +75,6 @@ class SetMetrics(Record):
     images: ElementMetrics | None = None
     texts: ElementMetrics | None = None
     meanings: Meanings | None = None
-
-
-class GallerySize(Record):
-    """The number of images and captions among which selected elements were ranked."""
-
-    images: int
-    captions: int
 
 
 class SelectionRecall(Record):
@@ -195,7 +195,8 @@ class SetDetails(Result):
     path: ClassVar[str] = "runs/{dataset}/{preset}/sets.json"
     remedy: ClassVar[str] = "Run 'manymatch evaluate {dataset} {preset}' again."
 
-    gallery: GallerySize
+    gallery: Counts
+    """The items among which selected elements were ranked."""
     whole: Recall
     selections: list[SelectionRecall]
     pairs: ElementPairs

@@ -91,13 +91,9 @@ def fetch(
 
 
 def check_shards(folder: Path, split: Split) -> None:
-    """Compare the hashes of all shards of a split with the seal, but those of shards at a URL.
-
-    Worker processes that are forked later need not compute the hashes again.
-
-    Raises:
-        DataError: a shard is missing or damaged.
-    """
+    """Compare the hashes of all shards of a split with the seal, but those of shards at a URL: a
+    `DataError` for a shard that is missing or damaged. Worker processes that are forked later need
+    not compute the hashes again."""
     seal = open_shards(folder)
     for name in split.shards:
         if remote.source(seal, name) is None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from manymatch.config.strict import Strict
 from manymatch.util import seal
-from manymatch.util.errors import DataError, nearest
+from manymatch.util.errors import DataError, content_of, nearest
 from manymatch.util.json_file import read_object
 
 INDEX = "index.json"
@@ -80,12 +80,9 @@ def read_index(folder: Path) -> Index:
     path = folder / INDEX
     if not path.is_file():
         raise DataError(f"{path}: no such file. Run the stage 'shards' first")
-    try:
-        open_shards(folder).check(INDEX)
+    open_shards(folder).check(INDEX)
+    with content_of(path, "an index of shards", REMEDY):
         return Index.model_validate(read_object(path))
-    except ValidationError as error:
-        problem = error.errors()[0]["msg"]
-        raise DataError(f"{path}: not an index of shards ({problem}). {REMEDY}") from None
 
 
 def read_head(folder: Path, dataset: str, features: str) -> Index:

@@ -47,7 +47,8 @@ def image_order(images: int, buffer: int, shuffle: tuple[int, int] | None) -> np
 
 
 def one_per_class(order: np.ndarray, classes: np.ndarray, whole: int) -> np.ndarray:
-    """As many groups as possible of `whole` images from `whole` different classes.
+    """As many groups as possible of `whole` images from `whole` different classes, as positions,
+    one group after another.
 
     Every group takes the next image in `order` from each of the classes with the most remaining
     images. So the number of groups does not depend on `order`.
@@ -55,9 +56,6 @@ def one_per_class(order: np.ndarray, classes: np.ndarray, whole: int) -> np.ndar
     Args:
         order: (images,) positions.
         classes: (images,) class of every position.
-
-    Returns:
-        The positions of all groups, one group after another.
     """
     left: dict[int, deque[tuple[int, int]]] = {}
     for rank, position in enumerate(order.tolist()):

@@ -36,12 +36,7 @@ class Preparation:
         self._numbering = _numbering(vocabulary)
         self._captions_per_image = captions_per_image
         self._augmentation = augmentation or Augmentation()
-        self._augment = CaptionAugmenter(
-            self._augmentation,
-            vocabulary.MASK,
-            vocabulary.ordinary,
-            vocabulary.UNK,
-        )
+        self._augment = CaptionAugmenter(self._augmentation, vocabulary)
         self._shuffle = shuffle
 
     def generator_for(self, key: str) -> Random:
@@ -92,25 +87,14 @@ def real_regions(count: int, probability: float, rng: Random) -> np.ndarray:
 
 
 class CaptionAugmenter:
-    """Drops words, objects, attributes and relations; masks and deletes words of phrases.
+    """Drops words, objects, attributes and relations; masks and deletes words of phrases. Without a
+    mask in the vocabulary, masked words are deleted. Random words are ordinary ones."""
 
-    Args:
-        mask: the id of the mask; None: masked words are deleted instead.
-        ordinary: the ids from which random words are drawn.
-        unknown: the id of the unknown word.
-    """
-
-    def __init__(
-        self,
-        settings: Augmentation,
-        mask: int | None,
-        ordinary: Sequence[int],
-        unknown: int,
-    ) -> None:
+    def __init__(self, settings: Augmentation, vocabulary: AnyVocabulary) -> None:
         self._settings = settings
         self._changes_captions = settings.changes_captions
-        self._mask, self._unknown = () if mask is None else (mask,), unknown
-        self._ordinary = ordinary or self._mask
+        self._mask = () if vocabulary.MASK is None else (vocabulary.MASK,)
+        self._ordinary, self._unknown = vocabulary.ordinary or self._mask, vocabulary.UNK
 
     def __call__(self, caption: NumberedCaption, rng: Random) -> NumberedCaption:
         if not self._changes_captions:

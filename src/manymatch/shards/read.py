@@ -28,18 +28,6 @@ from manymatch.shards.prepare import Preparation
 from manymatch.shards.sample import BOXES, FEATURES, JSON, THUMBNAIL, Sample, decode, labels_of
 from manymatch.util.errors import DataError, ManyMatchError
 
-__all__ = [
-    "Batches",
-    "Index",
-    "Loader",
-    "batches",
-    "caption_texts",
-    "classes_of",
-    "image_ids",
-    "read_index",
-    "samples",
-]
-
 
 def samples(
     folder: Path,
@@ -240,11 +228,8 @@ class Batches(IterableDataset[Batch]):
 class Loader:
     """The batches of epoch after epoch, prepared by `workers` processes (0: by this process).
 
-    The workers live as long as the loader: starting them takes as long as many batches.
-
-    Args:
-        batches: the batches of an epoch.
-        pin_memory: speeds up copies to a GPU.
+    The workers live as long as the loader: starting them takes as long as many batches. With
+    `pin_memory` copies to a GPU are faster.
     """
 
     def __init__(

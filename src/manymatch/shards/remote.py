@@ -83,11 +83,8 @@ def source(seal: Seal, name: str) -> tuple[str, int] | None:
 
 
 def open_cached(seal: Seal, name: str, url: str, most: int) -> BinaryIO:
-    """Open a shard in the cache, which is fetched first if necessary. The stream stays valid when
-    another process removes the shard from the cache.
-
-    Args:
-        url, most: see `source`.
+    """Open a shard in the cache, which is fetched first if necessary, from `source`. The stream
+    stays valid when another process removes the shard from the cache.
 
     Raises:
         ConfigError: the cache is too small for the shard.
@@ -170,11 +167,8 @@ def _last_use(path: Path) -> int:
 
 
 def _download(url: str, path: Path, size: int, digest: str | None = None) -> None:
-    """Fetch a file, and go on after the bytes in `path`, if the hash of the file is known.
-
-    Args:
-        size: the bytes of the file, without a hash the most bytes.
-    """
+    """Fetch a file of `size` bytes, and go on after the bytes in `path`. Without a hash of the file
+    `size` is a limit, and the download begins anew."""
     pauses, whole, most = iter(_PAUSES), False, 0
     while True:
         held = path.stat().st_size if path.exists() and digest else 0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -88,58 +89,50 @@ def decode(
     `graphs` reads the parsed graphs; with None each caption has `NO_GRAPH`. If the members do not
     fit, a `DataError` names the sample.
     """
-    key = raw["__key__"].decode(errors="replace")
-    try:
-        return _decode(raw, key, width, _STORED[dtype], draw, graphs)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise _unusable(where, key, error) from None
+    with _faults(raw, where):
+        if not {JSON, FEATURES} <= raw.keys():
+            raise ValueError("cut off")
+        value = orjson.loads(raw[JSON])
+        features = array_from(raw[FEATURES], _STORED[dtype], width)
+        boxes = array_from(raw[BOXES], "<f4", 4) if BOXES in raw else None
+        if not len(features) or (boxes is not None and len(boxes) != len(features)):
+            raise ValueError("no regions, or boxes that do not match the features")
+        if not value["captions"]:
+            raise ValueError("no caption")
+        return Sample(
+            key=_key(raw),
+            image_id=_text(value["image_id"]),
+            file=_text(value["file"]),
+            labels=tuple(value["labels"]),
+            captions=tuple(_caption(entry, graphs) for entry in draw(value["captions"])),
+            features=features,
+            boxes=boxes,
+            thumbnail=raw.get(THUMBNAIL),
+        )
 
 
 def labels_of(raw: RawSample, where: str) -> tuple[str, list[int], list[str]]:
     """Image id, labels and captions of a sample, of which only the member `JSON` is needed."""
-    try:
+    with _faults(raw, where):
         value = orjson.loads(raw[JSON])
         labels = [operator.index(label) for label in value["labels"]]
         return _text(value["image_id"]), labels, [_text(one["text"]) for one in value["captions"]]
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        key = raw["__key__"].decode(errors="replace")
-        raise _unusable(where, key, error) from None
 
 
-def _unusable(where: str, key: str, error: Exception) -> DataError:
-    return DataError(
-        f"{where}: sample '{key}' cannot be used ({type(error).__name__}: {error}). "
-        "Run the stage 'shards' again"
-    )
+def _key(raw: RawSample) -> str:
+    return raw["__key__"].decode(errors="replace")
 
 
-def _decode(
-    raw: RawSample,
-    key: str,
-    width: int,
-    dtype: str,
-    draw: Callable[[list[Any]], Sequence[Any]],
-    graphs: GraphReader | None,
-) -> Sample:
-    if not {JSON, FEATURES} <= raw.keys():
-        raise ValueError("cut off")
-    value = orjson.loads(raw[JSON])
-    features = array_from(raw[FEATURES], dtype, width)
-    boxes = array_from(raw[BOXES], "<f4", 4) if BOXES in raw else None
-    if not len(features) or (boxes is not None and len(boxes) != len(features)):
-        raise ValueError("no regions, or boxes that do not match the features")
-    if not value["captions"]:
-        raise ValueError("no caption")
-    return Sample(
-        key=key,
-        image_id=_text(value["image_id"]),
-        file=_text(value["file"]),
-        labels=tuple(value["labels"]),
-        captions=tuple(_caption(entry, graphs) for entry in draw(value["captions"])),
-        features=features,
-        boxes=boxes,
-        thumbnail=raw.get(THUMBNAIL),
-    )
+@contextlib.contextmanager
+def _faults(raw: RawSample, where: str) -> Iterator[None]:
+    """A fault of the members in the block is a `DataError` that names the sample."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise DataError(
+            f"{where}: sample '{_key(raw)}' cannot be used ({type(error).__name__}: {error}). "
+            "Run the stage 'shards' again"
+        ) from None
 
 
 def _caption(entry: Mapping[str, Any], graphs: GraphReader | None) -> CaptionEntry:

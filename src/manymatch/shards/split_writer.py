@@ -26,10 +26,8 @@ class ShardWriter:
     """Writes the images of all splits to tar files, one file of a split after another.
 
     Equal samples give equal bytes: the tar files hold no times, users and groups. A thread moves
-    finished files to the disk, so that the next file does not wait for the disk.
-
-    Args:
-        hashes: gets the SHA-256 of each finished shard.
+    finished files to the disk, so that the next file does not wait for the disk. `hashes` gets the
+    SHA-256 of each finished shard.
     """
 
     def __init__(self, folder: Path, images_per_shard: int, hashes: dict[str, str]) -> None:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +19,7 @@ from manymatch.util.errors import DataError
 from manymatch.util.parquet_file import open_table, table_faults
 
 _ROWS = 256  # rows in memory at once; few, because the garbage collector visits all of them
-_Row = TypeVar("_Row", "_Caption", "_Graph")
+_Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def read_images(captions: Path, graphs: Path) -> Iterator[Image]:
     """
     seen: set[str] = set()
     rows = _rows(captions, graphs)
-    for image_id, group in itertools.groupby(rows, key=lambda row: row[0].image_id):
+    for image_id, group in itertools.groupby(rows, key=lambda row: row[0]["image_id"]):
         if image_id in seen:
             raise DataError(
                 f"{captions}: the captions of image '{image_id}' are not in consecutive rows. "
@@ -58,35 +58,19 @@ def read_images(captions: Path, graphs: Path) -> Iterator[Image]:
         seen.add(image_id)
         members, entries = list(group), []
         for caption, row in members:
-            graph = SceneGraph.from_dict(row._asdict())
+            graph = SceneGraph.from_dict(row)
             try:
                 check_graph(graph)
             except ValueError as error:
-                raise DataError(f"{graphs}: caption '{row.caption_id}': {error}") from None
-            entries.append(CaptionEntry(caption.caption_id, caption.caption, graph))
+                raise DataError(f"{graphs}: caption '{row['caption_id']}': {error}") from None
+            entries.append(CaptionEntry(caption["caption_id"], caption["caption"], graph))
         first, _ = members[0]
-        labels = tuple(first.labels or ())
-        yield Image(image_id, first.split, first.file, labels, tuple(entries))
+        labels = tuple(first["labels"] or ())
+        yield Image(image_id, first["split"], first["file"], labels, tuple(entries))
 
 
-class _Caption(NamedTuple):
-    image_id: str
-    split: str
-    file: str
-    labels: list[int] | None
-    caption_id: str
-    caption: str
-
-
-class _Graph(NamedTuple):
-    caption_id: str
-    objects: list[str]
-    names: list[str]
-    attributes: list[list[str]]
-    relations: list[dict[str, Any]]
-
-
-def _rows(captions: Path, graphs: Path) -> Iterator[tuple[_Caption, _Graph]]:
+def _rows(captions: Path, graphs: Path) -> Iterator[tuple[_Row, _Row]]:
+    """Each row of the caption table with the row of the same caption in the table of graphs."""
     left = open_table(captions, CAPTIONS.names, "captions")
     right = open_table(graphs, SCHEMA.names, "scene_graphs")
     if left.metadata.num_rows != right.metadata.num_rows:
@@ -95,24 +79,25 @@ def _rows(captions: Path, graphs: Path) -> Iterator[tuple[_Caption, _Graph]]:
             f"of {captions}. Run the stage 'scene_graphs' again"
         )
     pairs = zip(
-        _tuples(left, captions, "captions", _Caption),
-        _tuples(right, graphs, "scene_graphs", _Graph),
+        _dicts(left, captions, "captions", CAPTIONS.names),
+        _dicts(right, graphs, "scene_graphs", SCHEMA.names),
         strict=True,
     )
     for number, (caption, graph) in enumerate(pairs):
-        if caption.caption_id != graph.caption_id:
+        own, other = caption["caption_id"], graph["caption_id"]
+        if own != other:
             raise DataError(
-                f"{graphs}: row {number} belongs to caption '{graph.caption_id}', but the same row "
-                f"of {captions} to '{caption.caption_id}'. Run the stage 'scene_graphs' again"
+                f"{graphs}: row {number} belongs to caption '{other}', but the same row of "
+                f"{captions} to '{own}'. Run the stage 'scene_graphs' again"
             )
         yield caption, graph
 
 
-def _tuples(table: pq.ParquetFile, path: Path, stage: str, row: type[_Row]) -> Iterator[_Row]:
-    names = list(row._fields)
+def _dicts(table: pq.ParquetFile, path: Path, stage: str, names: list[str]) -> Iterator[_Row]:
     with table_faults(path, stage):
         for batch in table.iter_batches(_ROWS, columns=names):
-            yield from map(row._make, zip(*(_values(batch[name]) for name in names), strict=True))
+            for row in zip(*(_values(batch[name]) for name in names), strict=True):
+                yield dict(zip(names, row, strict=True))
 
 
 def _values(column: pa.Array) -> list[Any]:

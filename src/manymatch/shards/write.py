@@ -35,23 +35,11 @@ _BLOCK = 16  # images whose features are read together
 _JPEG_QUALITY = 80
 
 
-def write_shards(
-    captions: Path,
-    graphs: Path,
-    store: Path,
-    raw: Path,
-    folder: Path,
-    images_per_shard: int,
-    thumbnail: int,
-    *,
-    parts: Parts,
-) -> None:
-    """Write the shards to `folder`, or one part of them: `SPLIT-%06d.tar` and `index.json`.
+@dataclass(frozen=True)
+class Inputs:
+    """What shards are made from, and their sizes.
 
-    The images are in the order of the caption table. Equal inputs give equal bytes. The memory
-    that is used does not grow with the number of features.
-
-    Args:
+    Attributes:
         captions, graphs: the caption table and the scene graphs. Equal rows of both must describe
             the same caption.
         store: HDF5 feature store with exactly the images of the caption table.
@@ -59,18 +47,29 @@ def write_shards(
             (published features) gets no thumbnail.
         images_per_shard: images in every shard but the last of a split.
         thumbnail: longest side of the thumbnails in pixels.
-        parts: the part to write, if not everything is to be written.
+    """
+
+    captions: Path
+    graphs: Path
+    store: Path
+    raw: Path
+    images_per_shard: int
+    thumbnail: int
+
+
+def write_shards(inputs: Inputs, folder: Path, *, parts: Parts) -> None:
+    """Write the shards to `folder`, or one part of them: `SPLIT-%06d.tar` and `index.json`.
+
+    The images are in the order of the caption table. Equal inputs give equal bytes. The memory
+    that is used does not grow with the number of features.
 
     Raises:
         DataError: the tables and the store do not belong together, or contain values that networks
             cannot use.
     """
-    images = distinct(captions, "image_id")
-    with FeatureStore(store) as features:
-        rows = store_rows(images, captions, features.image_ids, store)
-        pictures = PictureFiles(raw)
-        shards = Shards(captions, graphs, features, rows, pictures, images_per_shard, thumbnail)
-
+    images = distinct(inputs.captions, "image_id")
+    with FeatureStore(inputs.store) as features:
+        shards = Shards(inputs, features, store_rows(images, inputs.captions, features))
         identity = functools.cache(shards.identity)
         if parts.wanted:
             with parts.making(lambda part: identity()) as path:
@@ -86,41 +85,41 @@ def write_shards(
 
 @dataclass(frozen=True)
 class Shards:
-    """The inputs and settings of the stage; see `write_shards`."""
+    """The shards of opened inputs, and the row of the feature store by image id."""
 
-    captions: Path
-    graphs: Path
+    inputs: Inputs
     features: FeatureStore
     rows: dict[str, int]
-    """Row of the feature store by image id."""
-    pictures: PictureFiles
-    images_per_shard: int
-    thumbnail: int
+
+    @functools.cached_property
+    def pictures(self) -> PictureFiles:
+        return PictureFiles(self.inputs.raw)
 
     def identity(self) -> str:
         """The hash of everything that determines the shards. All parts have the same hash.
 
         Only the size of a picture counts, because a picture changes nothing but the thumbnail.
         """
-        pictures = map(self.pictures.path, distinct(self.captions, "file"))
+        inputs = self.inputs
+        pictures = map(self.pictures.path, distinct(inputs.captions, "file"))
         return identity_of(
             code_hash(__name__),
-            [sha256(self.captions), sha256(self.graphs), self.features.sha256],
+            [sha256(inputs.captions), sha256(inputs.graphs), self.features.sha256],
             [path and path.stat().st_size for path in pictures],
-            [self.captions.stem, self.features.path.stem],
-            [self.images_per_shard, self.thumbnail, PIL.__version__],
+            [inputs.captions.stem, self.features.path.stem],
+            [inputs.images_per_shard, inputs.thumbnail, PIL.__version__],
         )
 
     def write(self, folder: Path, part: Part) -> None:
         """Write the shards of one part and their index."""
         hashes: dict[str, str] = {}
+        inputs, size = self.inputs, self.inputs.images_per_shard
         with sealed(folder, known=hashes) as partial:
             partial.mkdir()
-            images = track(
-                read_images(self.captions, self.graphs), f"shards {folder}", len(self.rows)
-            )
-            blocks = self._blocks(numbered(images, self.images_per_shard, part))
-            writer = ShardWriter(partial, self.images_per_shard, hashes)
+            read = read_images(inputs.captions, inputs.graphs)
+            images = track(read, f"shards {folder}", len(self.rows))
+            blocks = self._blocks(numbered(images, size, part))
+            writer = ShardWriter(partial, size, hashes)
             with closing(writer), closing(ahead(blocks, depth=1)) as prepared:
                 for split, number, sample in itertools.chain.from_iterable(prepared):
                     writer.write(split, number, sample)
@@ -150,19 +149,19 @@ class Shards:
             captions=image.captions,
             features=features[at, : counts[at]],
             boxes=None if boxes is None else boxes[at, : counts[at]].astype("<f4"),
-            thumbnail=self.pictures.thumbnail(image.file, self.thumbnail),
+            thumbnail=self.pictures.thumbnail(image.file, self.inputs.thumbnail),
         )
 
     def _index(self, splits: dict[str, Split]) -> Index:
         return Index(
-            dataset=self.captions.stem,
+            dataset=self.inputs.captions.stem,
             features=self.features.path.stem,
             width=self.features.width,
             max_regions=self.features.max_regions,
             dtype=self.features.dtype,
             boxes=self.features.has_boxes,
             attributes=self.features.attributes,
-            parser=metadata_of(self.graphs, PARSER, "scene_graphs"),
+            parser=metadata_of(self.inputs.graphs, PARSER, "scene_graphs"),
             splits=splits,
         )
 
@@ -208,37 +207,34 @@ def join(parts: Sequence[Path], folder: Path) -> None:
                 except OSError:  # another disk
                     shutil.copyfile(seal.check(name), partial / name)
                 hashes[name] = seal.hashes[name]
-        splits = {
-            name: joined([i.splits[name] for i in indexes.values() if name in i.splits])
-            for name in {name for index in indexes.values() for name in index.splits}
-        }
-        whole = indexes[parts[0]].model_copy(update={"splits": splits})
-        write_json(partial / INDEX, whole.model_dump())
+        write_json(partial / INDEX, joined_index(list(indexes.values())).model_dump())
 
 
-def joined(splits: Sequence[Split]) -> Split:
-    """Join the entries of the parts to one entry of the index, with the shards in order."""
-    columns = (zip(part.shards, part.shard_images, strict=True) for part in splits)
-    shards = sorted(itertools.chain.from_iterable(columns))
-    return Split(
-        shards=[name for name, _ in shards],
-        shard_images=[images for _, images in shards],
-        images=sum(part.images for part in splits),
-        captions=sum(part.captions for part in splits),
-    )
+def joined_index(indexes: Sequence[Index]) -> Index:
+    """The index of all parts, which have the same settings, with the shards in order."""
+    splits: dict[str, Split] = {}
+    for name in {name for index in indexes for name in index.splits}:
+        parts = [index.splits[name] for index in indexes if name in index.splits]
+        columns = (zip(part.shards, part.shard_images, strict=True) for part in parts)
+        shards = sorted(itertools.chain.from_iterable(columns))
+        splits[name] = Split(
+            shards=[shard for shard, _ in shards],
+            shard_images=[images for _, images in shards],
+            images=sum(part.images for part in parts),
+            captions=sum(part.captions for part in parts),
+        )
+    return indexes[0].model_copy(update={"splits": splits})
 
 
-def store_rows(
-    split_ids: Sequence[str], table: Path, stored: Sequence[str], store: Path
-) -> dict[str, int]:
-    """Row of the store by image id. The table and the store must have the same images."""
-    if not split_ids:
+def store_rows(images: Sequence[str], table: Path, store: FeatureStore) -> dict[str, int]:
+    """Row of the store by image id. The `images` of the table must be those of the store."""
+    if not images:
         raise DataError(f"{table}: no captions. Run the stage 'captions' again")
-    rows = {image_id: row for row, image_id in enumerate(stored)}
-    known = set(split_ids)
+    rows = {image_id: row for row, image_id in enumerate(store.image_ids)}
+    known = set(images)
     for missing, where in (
-        ([name for name in split_ids if name not in rows], f"in {table} but not in {store}"),
-        ([name for name in stored if name not in known], f"in {store} but not in {table}"),
+        ([name for name in images if name not in rows], f"in {table} but not in {store.path}"),
+        ([name for name in rows if name not in known], f"in {store.path} but not in {table}"),
     ):
         if missing:
             raise DataError(

@@ -48,11 +48,7 @@ def installed() -> Code:
 
 
 class Code:
-    """The code of the package in the folder `package`; each module is parsed once.
-
-    Args:
-        package: the folder that holds the package's `__init__.py`.
-    """
+    """The code of the package in the folder `package`; each module is parsed once."""
 
     def __init__(self, package: Path) -> None:
         self._package = package
@@ -202,9 +198,8 @@ class _Module:
 @functools.cache
 def _parse(source: bytes) -> _Module:
     module = _Module()
-    statements = [
-        *_single_imports(node for node in ast.parse(source).body if not _is_ignored(node))
-    ]
+    body = (node for node in ast.parse(source).body if not _is_ignored(node))
+    statements = list(_single_imports(body))
     is_registry = any(
         isinstance(node, ast.ImportFrom) and node.names[0].name == "import_module"
         for node in statements

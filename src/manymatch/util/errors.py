@@ -5,8 +5,11 @@ Any other exception is a defect of ManyMatch and keeps its traceback.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+from pydantic import ValidationError
 
 _LONGEST = 1_000
 _END = 300
@@ -96,6 +99,24 @@ def first_line(error: BaseException) -> str:
     """The first line of a library's error message, without NumPy's advice to unpickle a file."""
     line = str(error).strip().partition("\n")[0].partition(" If you trust ")[0]
     return line or type(error).__name__
+
+
+def first_fault(error: ValidationError) -> str:
+    """The first fault that pydantic found, with its key: "rows.3.width: Field required"."""
+    fault = error.errors(include_url=False)[0]
+    key = ".".join(map(str, fault["loc"]))
+    message = fault["msg"].partition("\n")[0].removeprefix("Value error, ")
+    return f"{key}: {message}" if key else message
+
+
+@contextlib.contextmanager
+def content_of(path: object, what: str, remedy: str) -> Iterator[None]:
+    """Content of the file at `path` that pydantic refuses in the block is a `DataError`: the file
+    is not `what`, such as "an index", and the `remedy` is a sentence that says what to do."""
+    try:
+        yield
+    except ValidationError as error:
+        raise DataError(f"{path}: not {what} ({first_fault(error)}). {remedy}") from None
 
 
 def told(error: BaseException) -> str:

@@ -46,11 +46,8 @@ def member(group: h5py.Group, name: str, where: str) -> Any:
 
 
 def check_dataset(dataset: h5py.Dataset, where: str) -> None:
-    """Check that the bytes of a dataset are in the file itself, and as many as its shape needs.
-
-    Raises:
-        DataError: the bytes are in other files, or the array is much larger than its bytes.
-    """
+    """Refuse a dataset by a `DataError` if its bytes are in other files, or far fewer than its
+    shape needs."""
     if dataset.external or dataset.is_virtual:
         raise DataError(f"{where} is stored in another file. Copy the data into the file")
     chunk = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize

@@ -176,13 +176,9 @@ def _read(path: Path, read: Callable[[Iterator[Event]], Iterator[Element]]) -> I
         if stream.read(3) != b"\xef\xbb\xbf":  # the byte order mark
             stream.seek(0)
         try:
-            for name, number, element in read(
-                iter(
-                    ijson.basic_parse(
-                        _WholeCharacters(stream), buf_size=_READ_BYTES, use_float=True
-                    )
-                )
-            ):
+            whole = _WholeCharacters(stream)
+            events = iter(ijson.basic_parse(whole, buf_size=_READ_BYTES, use_float=True))
+            for name, number, element in read(events):
                 if number >= 0:
                     yield name, number, element
                 where = f"{path}: at or after {name}[{number + 1}]"
@@ -191,10 +187,10 @@ def _read(path: Path, read: Callable[[Iterator[Event]], Iterator[Element]]) -> I
         except (ijson.JSONError, UnicodeDecodeError) as error:
             reason = re.split(r"\\n|\n", str(error).removeprefix("b'"))[0]
             if "UTF8" in reason or isinstance(error, UnicodeDecodeError):
-                raise DataError(
-                    f"{where}: the text is not UTF-8. Convert the file to UTF-8"
-                ) from None
-            raise DataError(f"{where}: not valid JSON: {reason}") from None
+                reason = "the text is not UTF-8. Convert the file to UTF-8"
+            else:
+                reason = f"not valid JSON: {reason}"
+            raise DataError(f"{where}: {reason}") from None
 
 
 def _elements(events: Iterator[Event], depth: int) -> Iterator[Any]:
@@ -202,7 +198,7 @@ def _elements(events: Iterator[Event], depth: int) -> Iterator[Any]:
     for event, value in events:
         if event == "end_array":
             return
-        yield _value(event, value, events, depth) if event in _OPENING else value
+        yield _value(event, value, events, depth)
 
 
 def _value(event: str, value: Any, events: Iterator[Event], depth: int) -> Any:

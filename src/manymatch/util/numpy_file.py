@@ -114,11 +114,17 @@ class NpyRows:
         except FileNotFoundError:
             raise DataError(f"{path}: no such file") from None
         except (OSError, ValueError, TypeError) as error:
-            reason = first_line(error)
-            raise DataError(f"{path}: not a .npy file of floats ({reason})") from None
+            raise DataError(f"{path}: not a .npy file of floats ({first_line(error)})") from None
         self._start = self._file.tell()
         self._row_bytes = math.prod(self.shape[1:]) * self.dtype.itemsize
-        self._check_size()
+        if len(self.shape) < 2 or 0 in self.shape or self._row_bytes > MAX_ROW_BYTES:
+            raise DataError(f"{path}: an array of shape {self.shape} is not an array of features")
+        size, expected = path.stat().st_size, self._start + len(self) * self._row_bytes
+        if size < expected:
+            row = max(0, size - self._start) // self._row_bytes
+            raise DataError(
+                f"{path}: row {row}: cut off ({size} B, but the header says {expected} B)"
+            )
         os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
 
     def __len__(self) -> int:
@@ -146,18 +152,6 @@ class NpyRows:
 
     def close(self) -> None:
         self._file.close()
-
-    def _check_size(self) -> None:
-        if len(self.shape) < 2 or 0 in self.shape or self._row_bytes > MAX_ROW_BYTES:
-            raise DataError(
-                f"{self.path}: an array of shape {self.shape} is not an array of features"
-            )
-        size, expected = self.path.stat().st_size, self._start + len(self) * self._row_bytes
-        if size < expected:
-            rows = max(0, size - self._start) // self._row_bytes
-            raise DataError(
-                f"{self.path}: row {rows}: cut off ({size} B, but the header says {expected} B)"
-            )
 
 
 def array_header(file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -1,11 +1,22 @@
-"""Packages that may be missing: those of the extras, and those that bring data."""
+"""Packages that may be missing: those of the extras, those that bring data, and those that add
+methods, data sets and image features.
+
+A package names what it adds as an entry point of the group `manymatch.methods`,
+`manymatch.datasets` or `manymatch.features`. Only installed packages count, so that a model from
+elsewhere cannot choose what is imported.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
+from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Literal
 
-from manymatch.util.errors import ConfigError
+from manymatch.util.errors import ConfigError, nearest
+
+Group = Literal["methods", "datasets", "features"]
 
 
 def extra(name: str) -> str:
@@ -27,3 +38,28 @@ def package_folder(package: str, requirement: str, advice: str) -> Path:
             f"the package {package} is not installed. Run: pip install {requirement}, or {advice}"
         )
     return Path(spec.origin).parent
+
+
+def registered(group: Group, name: str, own: Mapping[str, str], what: str) -> str:
+    """The value in `own` of the key `name`, or else the value of an entry point of this name.
+
+    Args:
+        what: what a message calls the name, such as "method".
+
+    Raises:
+        ConfigError: there is none, and the message names the nearest one; or two packages have one.
+    """
+    if name in own:
+        return own[name]
+    added = entry_points(group=f"manymatch.{group}")
+    values = {one.value for one in added if one.name == name}
+    if len(values) > 1:
+        raise ConfigError(
+            f"{what} '{name}': {' and '.join(sorted(values))} have this name. Uninstall one package"
+        )
+    if not values:
+        raise ConfigError(f"{what} '{name}' does not exist{nearest(name, {*own, *added.names})}")
+    (value,) = values
+    if group != "methods" and ":" not in value:
+        raise ConfigError(f"{what} '{name}': the entry point '{value}' is not MODULE:NAME")
+    return value

@@ -24,16 +24,14 @@ _STAGE = "DVC_STAGE"
 def call_when_parent_ends(
     action: Callable[[], object], parent: int | None = None, child: int | None = None
 ) -> threading.Event:
-    """Call `action` in a thread as soon as the parent of this process has ended.
+    """Call `action` in a thread as soon as the parent of this process has ended, unless the event
+    that is returned is set before.
 
     Args:
         action: called once, within about a second of the parent's end.
         parent: process id of the parent; None takes the present parent. A process that starts
             slowly passes the id it was given, since its parent may have ended already.
         child: process id of the child of `parent` to watch; None takes this process.
-
-    Returns:
-        an event that ends the watch when it is set.
     """
     stopped = threading.Event()
     watched = psutil.Process(child)

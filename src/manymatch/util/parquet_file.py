@@ -33,11 +33,8 @@ def table_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 def check_cells(rows: pa.Table, path: Path) -> None:
-    """Refuse rows of another program's table at `path` if a cell is damaged or a text not UTF-8.
-
-    Raises:
-        DataError: there is such a cell.
-    """
+    """Refuse rows of another program's table at `path`: a `DataError` for a damaged cell, or a text
+    that is not UTF-8."""
     try:
         rows.validate(full=True)
     except pa.ArrowException as error:

@@ -55,7 +55,7 @@ def working(description: str, state: Callable[[], str] = str) -> Iterator[None]:
     """Say after ten seconds, then at most every minute, that a step that cannot be counted goes
     on, and what `state` tells of the step. While a thread is in a step inside another one, only the
     inner step is named."""
-    ended, lines, steps = threading.Event(), Lines(description), _steps_of_thread()
+    ended, lines, steps = threading.Event(), Lines(description), _here.steps
     steps.append(lines)
 
     def report() -> None:
@@ -75,13 +75,14 @@ def working(description: str, state: Callable[[], str] = str) -> Iterator[None]:
         steps.remove(lines)
 
 
-_here = threading.local()
+class _Here(threading.local):
+    """The steps that cannot be counted and that a thread is in, the inner one last."""
+
+    def __init__(self) -> None:
+        self.steps: list[Lines] = []
 
 
-def _steps_of_thread() -> list[Lines]:
-    """The steps that cannot be counted and that the present thread is in, the inner one last."""
-    steps: list[Lines] = _here.__dict__.setdefault("steps", [])
-    return steps
+_here = _Here()
 
 
 class Lines:
@@ -93,11 +94,9 @@ class Lines:
 
     @property
     def seconds(self) -> float:
-        """The time since the start."""
         return time.monotonic() - self._started
 
     def advance(self) -> None:
-        """Count one item."""
         self.count += 1
         if time.monotonic() - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = time.monotonic()

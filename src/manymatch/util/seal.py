@@ -63,10 +63,8 @@ class Seal:
     remedy: str
 
     def check(self, name: str | None = None) -> Path:
-        """The path of a file whose content is compared with its SHA-256 once per process.
-
-        Args:
-            name: the name of a file in the folder; None for a single file.
+        """The path of a file, which has no `name` in a seal of a single file. Its content is
+        compared with its SHA-256 once per process.
 
         Raises:
             DataError: the file is missing, damaged, not regular or not in the seal.
@@ -159,11 +157,8 @@ def sealed(
 
 
 def write_seal(folder: Path, files: Mapping[str, tuple[int, str]]) -> None:
-    """Write a seal to `folder` of the files there, and of files that lie elsewhere.
-
-    Args:
-        files: the bytes and the SHA-256 of the files elsewhere.
-    """
+    """Write a seal to `folder` of the files there, and of `files` that lie elsewhere, with their
+    bytes and their SHA-256."""
     here = {path.name: (path.stat().st_size, sha256(path)) for path in folder.iterdir()}
     facts = {
         name: {"bytes": size, "sha256": digest}
@@ -205,11 +200,8 @@ def open_sealed(path: Path, remedy: str, whole_bytes: int | None = WHOLE_BYTES) 
 
 
 def check_if_sealed(path: Path, remedy: str) -> None:
-    """Compare a file with the seal beside it, if there is a seal: a user's own file has none.
-
-    Raises:
-        DataError: the content differs from the seal.
-    """
+    """Compare a file with the seal beside it, if there is a seal: a user's own file has none. Other
+    content is a `DataError`."""
     if path.is_file() and beside(path, ENDING).is_file():
         open_sealed(path, remedy).check()
 

@@ -46,7 +46,7 @@ def built(folder, **settings):
 def stored(folder, **settings):
     """The pixels of the pictures as a store has them."""
     extraction = Extraction(kind="pixels", model=str(folder), **settings)
-    backbone = build_backbone("pixels", Sources(folder, None, settings=extraction))
+    backbone = build_backbone("pixels", Sources(folder, extraction))
     pixels = [backbone.read(picture)[0].reshape(-1, 3) for picture in PICTURES]
     return torch.from_numpy(np.stack(pixels))
 

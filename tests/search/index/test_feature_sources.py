@@ -13,6 +13,7 @@ from tiny_data import MADE_BY, TinyData, make_data
 
 from manymatch import Model, load
 from manymatch.batch.collate import whole_item
+from manymatch.features.layout import Layout
 from manymatch.features.lite import WIDTH
 from manymatch.features.store import FeatureStore
 from manymatch.features.writer import FeatureWriter
@@ -78,7 +79,7 @@ def test_only_the_changed_rows_of_a_store_are_embedded(tiny: Album, data: TinyDa
     tiny.index(data.store)
     with FeatureStore(data.store) as store:
         names, (features, counts, _) = store.image_ids, store.read(range(40))
-    with FeatureWriter(data.store, names, max_regions=4, width=WIDTH, attributes=MADE_BY) as writer:
+    with FeatureWriter(data.store, Layout(names, 4, WIDTH, attributes=MADE_BY)) as writer:
         for row, (rows, count) in enumerate(zip(features, counts, strict=True)):
             writer.write(row, rows[:count] + (row == 7))
     changes = tiny.index(data.store)

@@ -24,11 +24,10 @@ from manymatch.evaluation.sets.sampled_sets import nearest_items, sampled_sets
 from manymatch.methods.shared.method import Method
 from manymatch.model.embed import Embedded
 from manymatch.results import sets as results
-from manymatch.results.retrieval import Recall
+from manymatch.results.retrieval import Counts, Recall
 from manymatch.results.sets import (
     PLANE_SIDE,
     ElementMetrics,
-    GallerySize,
     Meanings,
     Modality,
     ProjectedSets,
@@ -104,7 +103,7 @@ def analyse_sets(
         [[round(value, 4) for value in row] for row in table.tolist()] for table in pairs[:2]
     )
     details = SetDetails(
-        gallery=GallerySize(images=len(images), captions=len(texts)),
+        gallery=Counts(images=len(images), captions=len(texts)),
         whole=Recall.model_validate(rounded(whole)),
         selections=selected,
         pairs=results.ElementPairs(share=share, cosine=cosine),

@@ -129,9 +129,9 @@ class ButdDetector(Detector):
 def build(name: str, sources: Sources) -> ButdDetector:
     """Return the detector.
 
-    `sources.weights` is `pytorch_model.bin` of `unc-nlp/frcnn-vg-finetuned`, or a safetensors file
-    with the same names. `sources.regions` is the minimum and maximum number of regions, (36, 36) or
-    (10, 100) in published files.
+    The setting `weights` is `pytorch_model.bin` of `unc-nlp/frcnn-vg-finetuned`, or a safetensors
+    file with the same names. `regions` are (36, 36) or (10, 100) in published files.
     """
-    network = load_network(name, sources.weights)
-    return ButdDetector(network, *sources.regions, sha256(Path(str(sources.weights))))
+    settings = sources.settings
+    network = load_network(name, settings.weights)
+    return ButdDetector(network, *settings.regions, sha256(Path(str(settings.weights))))

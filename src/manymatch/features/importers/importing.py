@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -19,8 +19,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from manymatch.config import params
 from manymatch.features.image_list import read_columns
 from manymatch.features.importers import open_published
+from manymatch.features.layout import Layout
 from manymatch.features.writer import FeatureWriter
 from manymatch.util.errors import DataError, SourceError
 from manymatch.util.prefetch import ahead
@@ -112,10 +114,7 @@ class ImageTable:
         return sorted(set.intersection(*rows))
 
     def each_once(self, rows: Iterable[Any], source: Path) -> Iterator[Any]:
-        """Yield `rows`, and check that each image has one.
-
-        Args:
-            rows: they have `number` and `where`, as a `Row` has.
+        """Yield `rows`, which have `number` and `where`, and check that each image has one.
 
         Raises:
             DataError: an image has two rows, or at the end, no row in `source`.
@@ -170,17 +169,10 @@ def _digest(caption: str) -> int:
     return hash(" ".join(_WORD.findall(caption.lower())))
 
 
-def import_features(
-    name: str, format: str, path: Path, captions: Path, store: Path, max_regions: int | None = None
-) -> None:
-    """Write the published features of all images in the caption table `captions` to `store`.
-
-    Args:
-        name: the name of the features, for the store's attributes.
-        format: a name in `importers.FORMATS`.
-        path: a file or folder in this format.
-        max_regions: the most regions of an image. Without it, a format that does not record this
-            number (`butd_tsv`) is read twice.
+def import_features(name: str, settings: params.Published, captions: Path, store: Path) -> None:
+    """Write the published features of all images in the caption table `captions` to `store`, with
+    the `name` of the features. Without `max_regions` in the settings, a format that does not record
+    this number (`butd_tsv`) is read twice.
 
     Raises:
         ConfigError: the format is unknown.
@@ -189,11 +181,29 @@ def import_features(
             features.
         StorageError: the disk is full.
     """
+    path, format = Path(settings.path), settings.format
     if not path.exists():
         raise SourceError(f"{path}: no such file or folder. Correct the 'path' in params.yaml")
     images = read_image_table(captions)
-    published = open_published(format, path, images, max_regions)
-    with _writer(name, format, published, images.image_ids, store) as writer:
+    published = open_published(format, path, images, settings.max_regions)
+    files = " ".join(file.name for file in published.files[:8])
+    more = f" and {len(published.files) - 8} more" if len(published.files) > 8 else ""
+    attributes = {
+        "backbone": name,
+        "weights_sha256": "unknown",
+        "preprocessing": f"published, {format}: {files}{more}",
+    }
+    content = Layout(
+        images.image_ids,
+        published.max_regions,
+        published.width,
+        has_boxes=published.has_boxes,
+        attributes=attributes,
+    )
+    states = [(str(file), file.stat()) for file in published.files]
+    inputs = [[file, state.st_size, state.st_mtime_ns] for file, state in states]
+    facts = json.dumps([asdict(content), inputs], sort_keys=True)
+    with FeatureWriter(store, content, hashlib.sha256(facts.encode()).hexdigest()) as writer:
         left = len(writer.rows_left())
         unread = (row for row in published.rows() if not writer.done[row.number])
         with closing(ahead((row, *row.read()) for row in unread)) as read:
@@ -209,28 +219,3 @@ def halves(features: NDArray[Any]) -> NDArray[np.float16]:
     native = np.require(features, features.dtype.newbyteorder("="), ["C", "W"])
     rounded: NDArray[np.float16] = torch.from_numpy(native).half().numpy()
     return rounded
-
-
-def _writer(
-    name: str, format: str, published: Published, image_ids: list[str], store: Path
-) -> FeatureWriter:
-    files = " ".join(file.name for file in published.files[:8])
-    more = f" and {len(published.files) - 8} more" if len(published.files) > 8 else ""
-    attributes = {
-        "backbone": name,
-        "weights_sha256": "unknown",
-        "preprocessing": f"published, {format}: {files}{more}",
-    }
-    shape = [published.width, published.max_regions, published.has_boxes]
-    states = [(str(file), file.stat()) for file in published.files]
-    inputs = [[file, state.st_size, state.st_mtime_ns] for file, state in states]
-    content = json.dumps([attributes, shape, image_ids, inputs], sort_keys=True)
-    return FeatureWriter(
-        store,
-        image_ids,
-        max_regions=published.max_regions,
-        width=published.width,
-        boxes=published.has_boxes,
-        attributes=attributes,
-        fingerprint=hashlib.sha256(content.encode()).hexdigest(),
-    )

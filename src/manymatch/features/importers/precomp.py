@@ -121,9 +121,6 @@ def open_vse_infinity(path: Path, images: ImageTable, max_regions: int | None) -
     return _published(path / FOLDER, splits, images, find_row)
 
 
-# --- reading the files --------------------------------------------------------------------------
-
-
 def _open_splits(folder: Path) -> list[Split]:
     names = [name for name in SPLITS if (folder / f"{name}_ims.npy").exists()]
     if "testall" in names and "test" in names:
@@ -161,9 +158,6 @@ def _published(
     known = list(images.each_once(rows, folder))
     files = tuple(split.rows.path for split in splits)
     return Published(files, width, max_regions, has_boxes=False, rows=lambda: known)
-
-
-# --- one file for each image ----------------------------------------------------------------------
 
 
 def open_npy_folder(path: Path, images: ImageTable, max_regions: int | None) -> Published:

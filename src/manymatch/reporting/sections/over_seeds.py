@@ -22,9 +22,9 @@ from manymatch.reporting.estimates import (
 from manymatch.reporting.page import Section
 from manymatch.reporting.published import published_results
 from manymatch.reporting.table import Block, Cell, Column, Folded, Heading, Note, Prose, Table
-from manymatch.results.over_seeds import Kind, SketchExperiment, SyntheticExperiment
+from manymatch.results.experiments import Relevance, SketchExperiment, SyntheticExperiment
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
+KINDS: tuple[Relevance, ...] = get_args(Relevance)
 METRICS = {"map": "mAP", "map_at_200": "mAP@200", "p_at_200": "P@200"}
 """The metrics of sketches in the result files, with the names that the papers use."""
 

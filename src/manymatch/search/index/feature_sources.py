@@ -33,11 +33,8 @@ class _Features(Source):
         return model.encode_items(contents)
 
     def _check(self, attributes: dict[str, str], model: Model) -> None:
-        """Refuse features that were not extracted as the model's.
-
-        Raises:
-            DataError: another backbone, other weights or another preprocessing.
-        """
+        """Refuse features that were not extracted as the model's: a `DataError` for another
+        backbone, other weights or another preprocessing."""
         for key, value in model.facts["extraction"].items():
             # A folder's place changes no features: the hash of the weights says which they are.
             if key != "model" and attributes.get(key) != value:

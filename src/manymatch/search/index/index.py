@@ -49,6 +49,7 @@ class Index:
         manifest: the origin of the items, and the model.
         seal: the seal of the folder as it was opened; the version of a table.
         stored: the items, and where their embeddings are.
+        given, beta: the model and the weight that `open` got.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Index:
         beta: float | None,
     ) -> None:
         self.folder, self.manifest, self.seal = folder, manifest, seal
-        self.stored, self._given, self._beta = stored, model, beta
+        self.stored, self.given, self.beta = stored, model, beta
         self._loading = threading.Lock()
         self._ready: tuple[Model, dict[Side, Scanner]] | None = None
 
@@ -235,7 +236,7 @@ class Index:
             search=round(1000 * (time.perf_counter() - start), 3),
         )
         # Only scores between a picture and a text, without entities, have shares.
-        has_shares = query.side != self.manifest.side and self._beta is None
+        has_shares = query.side != self.manifest.side and self.beta is None
         right = self.model.right if has_shares else None
         return [
             Answer(
@@ -271,8 +272,7 @@ class Index:
 
         with self._loading:
             if self._ready is None:
-                given = self._given, self._beta
-                self._ready = loaded(self.manifest, self.seal, self.stored, *given)
+                self._ready = loaded(self)
             return self._ready
 
     @cached_property

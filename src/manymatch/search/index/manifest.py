@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from manymatch.model.answer import Side
 from manymatch.results.base import Record
-from manymatch.util.errors import CheckpointError, DataError
+from manymatch.util.errors import CheckpointError, DataError, content_of
 from manymatch.util.json_file import read_object
 from manymatch.util.seal import Seal, open_sealed
 
@@ -60,18 +60,12 @@ class Manifest(Record):
             DataError: the manifest is damaged, or does not belong to an index.
         """
         path = seal.check(NAME)
-        try:
+        with content_of(path, "a manifest of an index", REMEDY):
             return cls.model_validate(read_object(path))
-        except ValidationError as error:
-            problem = error.errors()[0]["msg"]
-            raise DataError(f"{path}: not a manifest of an index ({problem}). {REMEDY}") from None
 
     def check_model(self, model: Model, folder: Path) -> None:
-        """Refuse a model that did not make the embeddings of the index in `folder`.
-
-        Raises:
-            CheckpointError: another method, other weights, image features or preprocessing.
-        """
+        """Refuse a model that did not make the embeddings of the index in `folder`: a
+        `CheckpointError` for another method, other weights, image features or preprocessing."""
         identity = model_identity(model)
         for key in dict.fromkeys([*self.identity, *identity]):
             if identity.get(key) != self.identity.get(key):
@@ -84,13 +78,8 @@ class Manifest(Record):
 
 @dataclass(frozen=True)
 class Changes:
-    """The number of items in an index, and how many of them differ from the earlier index.
-
-    Attributes:
-        embedded: embedded by this run.
-        renamed: under a new path with a known content.
-        broken: left out because they cannot be read.
-    """
+    """The number of items in an index, and how many of them differ from the earlier index. Renamed
+    items have a new path and a known content; broken ones cannot be read and are left out."""
 
     items: int
     embedded: int
@@ -142,11 +131,8 @@ def is_table(place: str | Path) -> bool:
 
 
 def check_codes(seal: Seal) -> None:
-    """Compare the codes of the index with the seal, once per process.
-
-    Raises:
-        DataError: a file is damaged or missing, or the folder contains an unsealed file of codes.
-    """
+    """Compare the codes of the index with the seal, once per process: a `DataError` for a file that
+    is damaged or missing, or that is not in the seal."""
     found = {f"{CODES}/{path.name}" for path in (seal.path / CODES).glob("*")}
     for name in sorted(found | {name for name in seal.hashes if name.startswith(f"{CODES}/")}):
         seal.check(name)

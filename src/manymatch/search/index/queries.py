@@ -11,22 +11,23 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manymatch.batch.parallel_map import single_core
 from manymatch.methods.shared.embeddings import Embeddings
 from manymatch.model.answer import Side
 from manymatch.model.model import Model, load
 from manymatch.model.places import local_copy
-from manymatch.search.index.database import Version
-from manymatch.search.index.manifest import CODES, Manifest, check_codes, seal_of
-from manymatch.search.index.stored import Stored
+from manymatch.search.index.manifest import CODES, check_codes, seal_of
 from manymatch.search.index.table import Table
 from manymatch.search.scan.codes import Codes
 from manymatch.search.scan.exact import resident
 from manymatch.search.scan.scanner import Scanner
 from manymatch.util.errors import CheckpointError, DataError
 from manymatch.util.seal import Seal
+
+if TYPE_CHECKING:
+    from manymatch.search.index.index import Index
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,6 @@ class Queries:
 
 
 def texts(model: Model, given: Sequence[Any]) -> Queries:
-    """Texts as queries."""
     start = time.perf_counter()
     captions = model.parse(given)
     parsed = time.perf_counter()
@@ -62,7 +62,6 @@ def texts(model: Model, given: Sequence[Any]) -> Queries:
 
 
 def pictures(model: Model, given: Sequence[Any]) -> Queries:
-    """Pictures as queries."""
     start = time.perf_counter()
     embeddings = model.encode_images(given, progress=False)
     names = [str(picture) if isinstance(picture, Path) else "a picture" for picture in given]
@@ -70,26 +69,16 @@ def pictures(model: Model, given: Sequence[Any]) -> Queries:
     return Queries(names, embeddings, "images", [([], True)] * len(names), encode=encode)
 
 
-def loaded(
-    manifest: Manifest,
-    seal: Seal | Version,
-    stored: Stored,
-    given: Model | str | Path | None,
-    beta: float | None,
-) -> tuple[Model, dict[Side, Scanner]]:
-    """The model of an index, and the scanner for queries of each kind.
-
-    Args:
-        seal: the seal that was read before `stored` was opened; the version of a table.
-        given: the model; None: the one that the index names. The author of an index chooses the
-            name, so nothing is downloaded by it.
-        beta: as for `Index.open`.
+def loaded(index: Index) -> tuple[Model, dict[Side, Scanner]]:
+    """The model of an index, and the scanner for queries of each kind. The author of an index
+    chooses the name of the model in it, so nothing is downloaded by this name.
 
     Raises:
         CheckpointError: there is no such model, or another model made the index.
         DataError: the index was replaced meanwhile; or the codes or the embeddings are damaged, or
             do not fit each other or the model.
     """
+    manifest, stored, given, beta = index.manifest, index.stored, index.given, index.beta
     folder = stored.folder
     if given is None:
         own = folder / manifest.model
@@ -106,14 +95,14 @@ def loaded(
     if isinstance(stored, Table):
         make = partial(stored.scanner, model, manifest.side)
     else:
-        assert isinstance(seal, Seal)
+        assert isinstance(index.seal, Seal)
         embeddings, codes = resident(stored.embeddings(), model.device), None
         try:
             if embeddings.vectors.device.type == "cpu":  # a GPU reads no codes
-                check_codes(seal)  # so that an answer is exact if it says so
+                check_codes(index.seal)  # so that an answer is exact if it says so
                 codes = Codes.open(folder / CODES) if (folder / CODES).is_dir() else None
         finally:  # the codes of another index are no damage
-            if seal_of(folder) != seal:
+            if seal_of(folder) != index.seal:
                 raise DataError(f"{folder}: was replaced while it was opened. Open it again")
         make = partial(Scanner, model, embeddings, codes, manifest.side)
     plain = make(beta=None)

@@ -210,10 +210,8 @@ class CaptionFile(Source):
 
 
 def source_of(path: Path, split: str | None = None) -> Source:
-    """The source at `path`: a folder of pictures, shards, a feature store, or a file of captions.
-
-    Args:
-        split: the only split of shards to index; None: all.
+    """The source at `path`: a folder of pictures, shards or one `split` of them, a feature store,
+    or a file of captions.
 
     Raises:
         SourceError: there is nothing at `path`, or a file of another kind.

@@ -45,6 +45,7 @@ OWN = _SCHEMA.names
 """The columns of every table of items; further ones are facts of the user or of the source."""
 ROWS_AT_ONCE = 1024
 _STAGE = "index"
+_AGAIN = f"Run the stage '{_STAGE}' again"
 _ARRAYS: dict[str, tuple[type[np.generic], str]] = {
     "vectors": (np.float32, "nKD"),
     "log_variance": (np.float32, "nD"),
@@ -84,23 +85,18 @@ class Stored:
         return [Entry(*values) for values in zip(*columns, strict=True)]
 
     def check(self, manifest: Manifest) -> None:
-        """Refuse items that are not those of the manifest.
-
-        Raises:
-            DataError: their number is another one, or captions have no column `text` of texts.
-        """
+        """Refuse items that are not those of the manifest: a `DataError` for another number of
+        items, or for captions without a column `text` of texts."""
         if manifest.items != len(self):
-            raise DataError(
-                f"{self.folder / ITEMS}: {len(self):,} items instead of {manifest.items:,}. "
-                f"Run the stage '{_STAGE}' again"
-            )
+            counts = f"{len(self):,} items instead of {manifest.items:,}"
+            raise DataError(f"{self.folder / ITEMS}: {counts}. {_AGAIN}")
         if manifest.side == "images":
             return
         column = self.items["text"] if "text" in self.items.column_names else None
         if column is None or column.type != pa.string() or column.null_count:
             raise DataError(
                 f"{self.folder / ITEMS}: expected a column 'text' of string without empty cells. "
-                f"Run the stage '{_STAGE}' again"
+                f"{_AGAIN}"
             )
 
     def embeddings(self) -> Embeddings:
@@ -139,7 +135,7 @@ def read_items(folder: Path) -> pa.Table:
         items = open_table(path, OWN, _STAGE).read()
     check_cells(items, path)
     if fault := items_fault(items):
-        raise DataError(f"{path}: {fault}. Run the stage '{_STAGE}' again")
+        raise DataError(f"{path}: {fault}. {_AGAIN}")
     return items
 
 
@@ -160,16 +156,12 @@ def items_fault(items: pa.Table) -> str | None:
 
 
 def _check_arrays(folder: Path, arrays: dict[str, NDArray[Any]], items: int) -> None:
-    """Refuse arrays that are not embeddings of so many items.
-
-    Raises:
-        DataError: an array is missing, unknown, or of another type or shape.
-    """
-    remedy = f"Run the stage '{_STAGE}' again"
+    """Refuse arrays that are not embeddings of so many items: a `DataError` for an array that is
+    missing, unknown, or of another type or shape."""
     if unknown := sorted(arrays.keys() - _ARRAYS.keys()):
         raise DataError(f"{folder / unknown[0]}.npy: no file of an index. Remove the file")
     if "vectors" not in arrays:
-        raise DataError(f"{folder / 'vectors.npy'}: no such file. {remedy}")
+        raise DataError(f"{folder / 'vectors.npy'}: no such file. {_AGAIN}")
     sizes = {"n": items}
     for name, (dtype, letters) in _ARRAYS.items():
         if (array := arrays.get(name)) is None:
@@ -181,15 +173,13 @@ def _check_arrays(folder: Path, arrays: dict[str, NDArray[Any]], items: int) -> 
             known = ", ".join(str(sizes.get(letter, letter)) for letter in letters)
             raise DataError(
                 f"{folder / name}.npy: {array.dtype} {array.shape} instead of {np.dtype(dtype)} "
-                f"({known}). {remedy}"
+                f"({known}). {_AGAIN}"
             )
         if not array.flags.c_contiguous:
-            raise DataError(
-                f"{folder / name}.npy: columns first, but expected rows first. {remedy}"
-            )
+            raise DataError(f"{folder / name}.npy: columns first, not rows first. {_AGAIN}")
         sizes = expected
     if 0 in sizes.values():
-        raise DataError(f"{folder}: an index without items or numbers. {remedy}")
+        raise DataError(f"{folder}: an index without items or numbers. {_AGAIN}")
 
 
 Row = tuple[Stored, int]

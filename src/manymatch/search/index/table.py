@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from manymatch.search.index.database import Version, array_of, current, engine_faults
 from manymatch.search.index.manifest import KEY, REMEDY, Manifest, is_table, seal_of
 from manymatch.search.index.stored import OWN, Stored, embeddings_of, items_fault
-from manymatch.util.errors import DataError
+from manymatch.util.errors import DataError, content_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -82,11 +81,8 @@ def manifest_of(place: str, schema: pa.Schema) -> Manifest:
     metadata: Mapping[bytes, bytes] = {}
     if "id" in schema.names:
         metadata = schema.field("id").metadata or {}
-    try:
+    with content_of(place, "a table of an index", REMEDY):
         return Manifest.model_validate_json(metadata.get(KEY.encode(), b""))
-    except ValidationError as error:
-        problem = error.errors()[0]["msg"]
-        raise DataError(f"{place}: not a table of an index ({problem}). {REMEDY}") from None
 
 
 @dataclass(frozen=True)
@@ -234,11 +230,7 @@ class Table(Stored):
         return Codes(sizes, np.concatenate(planes), np.concatenate(numbers), quantiser, place)
 
     def check_rows(self) -> None:
-        """Read everything, which finds damaged files.
-
-        Raises:
-            DataError: a file of the table is damaged or missing.
-        """
+        """Read everything: a `DataError` for a file of the table that is damaged or missing."""
         with engine_faults(self.version.place):
             for _ in self._table.search().to_batches():
                 pass

@@ -52,9 +52,7 @@ class TableWriter:
 
     Args:
         side: whether the items are images or texts.
-        engine: "lance-ivf" for searches by candidates of the engine; None: the kind of the earlier
-            table.
-        any_model: whether a table of another model is made anew, and not refused.
+        engine, any_model: as for `build`.
 
     Attributes:
         earlier: the table as it is; None: there is none that can be read, or that has embeddings of

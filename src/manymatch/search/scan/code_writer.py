@@ -76,10 +76,8 @@ class Coder:
 
 
 def write_codes(folder: Path, model: Model, blocks: Iterable[Embeddings], side: Side) -> None:
-    """Write the codes of a gallery to `folder`. The codes of an index are in the index's seal.
-
-    Args:
-        blocks: the gallery, one run of items after another.
+    """Write the codes of the `blocks` of a gallery to `folder`. The codes of an index are in the
+    index's seal.
 
     Raises:
         DataError: there are no items; or as for a `Coder`.

@@ -18,7 +18,7 @@ from typing import Annotated
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError
+from pydantic import Field
 from torch import Tensor
 
 from manymatch.batch.parallel_map import map_parallel
@@ -30,7 +30,7 @@ from manymatch.model.model import Model
 from manymatch.search.scan import dots
 from manymatch.search.scan.exact import LARGEST, double
 from manymatch.search.scan.quantiser import Quantiser, Query
-from manymatch.util.errors import DataError
+from manymatch.util.errors import DataError, content_of
 from manymatch.util.json_file import read_object
 from manymatch.util.numpy_file import load_array
 
@@ -95,7 +95,9 @@ class Codes:
         Raises:
             DataError: the codes are missing or damaged.
         """
-        sizes = _sizes(folder / "codes.json")
+        path = folder / "codes.json"
+        with content_of(path, "the sizes of codes", _REMEDY.removesuffix(".")):
+            sizes = Sizes.model_validate(read_object(path))
         vectors = sizes.count * sizes.elements
         arrays = {
             name: _array(path, ndim)
@@ -216,15 +218,6 @@ class _Reader:
         added = len(self._queries[0].weights)  # the row of what is added to products, if any
         mask = numbers[added].isfinite().flatten(1) if len(numbers) > added else None
         return bounds, mask
-
-
-def _sizes(path: Path) -> Sizes:
-    try:
-        return Sizes.model_validate(read_object(path))
-    except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        key = ".".join(map(str, fault["loc"]))
-        raise DataError(f"{path}: {key}: {fault['msg']}. {_REMEDY}") from None
 
 
 def _array(path: Path, ndim: int) -> Tensor:

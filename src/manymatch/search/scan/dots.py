@@ -81,11 +81,8 @@ def _tiles() -> list[str]:
 
 
 class Products:
-    """Products of vectors with a few queries, in a buffer for at most `size` vectors.
-
-    Args:
-        queries: `(L, D)`, int8 or float32.
-    """
+    """Products of vectors with a few `queries (L, D)`, int8 or float32, in a buffer for at most
+    `size` vectors."""
 
     def __init__(self, queries: Vectors, size: int) -> None:
         result = "int32" if queries.dtype == np.int8 else "float64"

@@ -45,10 +45,8 @@ def application(
     """The application, which loads the indexes when it starts.
 
     Args:
-        host: the address that the service listens on.
-        rate: requests a second that each client may send.
+        host, rate, explorer: as for `server.serve`; without an explorer `/explore` is missing.
         useless: called in a thread if no index can be loaded.
-        explorer: what the page `/explore` shows; None: there is no such page.
 
     Raises:
         ConfigError: two indexes have the same name.

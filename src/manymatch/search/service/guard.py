@@ -85,18 +85,12 @@ class Guard:
     HEAD is GET without the body.
 
     Args:
-        app: the application.
         host: the address that the service listens on.
-        rate: the requests a second of a client.
         seen: called with the scope, the status and the seconds of each request.
     """
 
     def __init__(
-        self,
-        app: ASGIApp,
-        host: str,
-        rate: Rate,
-        seen: Callable[[Scope, int, float], object],
+        self, app: ASGIApp, host: str, rate: Rate, seen: Callable[[Scope, int, float], object]
     ) -> None:
         self._app, self._host, self._rate, self._seen = app, host, rate, seen
 

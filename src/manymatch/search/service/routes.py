@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import orjson
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from PIL import Image
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from pydantic.functional_validators import AfterValidator
 from starlette.concurrency import run_in_threadpool
 
@@ -51,10 +51,8 @@ class Fault(BaseModel):
     error: str = Field(description="one line: what is wrong, and how to correct it")
 
 
-class IndexRequest(BaseModel):
+class IndexRequest(BaseModel, extra="forbid"):
     """A request to one index."""
-
-    model_config = ConfigDict(extra="forbid")
 
     index: str | None = Field(None, description="name of an index; default: the first one")
 

@@ -52,12 +52,8 @@ class Kind:
 
 
 class ServedIndex:
-    """An index under a name in requests. A thread follows the folder or the table of the index.
-
-    Args:
-        name: the name in requests.
-        folder: the folder of the index, or the URL of its table.
-        model: the folder of the model or its name on the hub; None: as the index says.
+    """An index under its `name` in requests. A thread follows the `folder` of the index, or the
+    table at this URL.
 
     Attributes:
         status: `loading`, then `ready` or `failed`; `fault` says why.
@@ -80,7 +76,8 @@ class ServedIndex:
 
     @classmethod
     def from_folder(cls, folder: str | Path, model: str | None = None) -> ServedIndex:
-        """The index in `folder`, or the table at a URL, under its name without `.index`.
+        """The index in `folder`, or the table at a URL, under its name without `.index`. Without a
+        `model` (a folder or a name on the hub), the model is the one that the index names.
 
         Raises:
             ConfigError: the folder is missing, or the name is not a name.

@@ -30,7 +30,7 @@ def serve(
     indexes: Sequence[str | Path],
     host: str,
     port: int,
-    rate: float,
+    rate: float = 500,
     model: str | None = None,
     show: bool = False,
     explorer: Explorer | None = None,
