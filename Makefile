@@ -18,9 +18,12 @@ setup: $(READY)  ## create .venv with every package, pinned
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "error: $(PYTHON) is older than 3.11; use make PYTHON=python3.11"; exit 1; }
-	@echo "installs the packages in $(VENV): 3.2 GB, two minutes or more, without a further line"
+	@echo "installs the packages in $(VENV): 3.2 GB, two minutes or more; the large ones are:"
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet $(PIP_ARGS) -c constraints.txt -e '.[dev]'
+	@set -o pipefail; $(VENV)/bin/python -m pip install $(PIP_ARGS) -c constraints.txt -e '.[dev]' | \
+		while read -r line; do \
+			case $$line in *" MB)") echo "  $$line";; "Installing collected"*) echo "  Installing all packages";; esac; \
+		done
 # The service's data base, so that the first `make serve` is as quick as the others.
 	$(VENV)/bin/prefect server database upgrade --yes > /dev/null
 # Vega from its package in DVC's page, so that `dvc plots show` draws without a network.

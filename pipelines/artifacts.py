@@ -1,20 +1,28 @@
-"""The artifacts on the page of a finished run: metrics, their changes, a link to a report."""
+"""The artifacts on the page of a run: the epochs of a training; at the end metrics, curves, changes
+of metrics, a link to a report."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from prefect.artifacts import create_link_artifact, create_markdown_artifact
+from prefect.artifacts import (
+    create_link_artifact,
+    create_markdown_artifact,
+    create_progress_artifact,
+    update_progress_artifact,
+)
 
 from manymatch.config.layout import Layout
 from manymatch.reporting import page
 from manymatch.reporting import report as stage
 from manymatch.reporting.sections import leaderboard
 from manymatch.results.metrics import Headline
-from manymatch.results.runs import read_runs
+from manymatch.results.runs import Curves, read_runs
 from manymatch.util import files
 from pipelines import process
 from pipelines.graph import Stage, locked
@@ -23,7 +31,28 @@ LAYOUT = Layout()
 METRICS = LAYOUT.reports / "metrics"
 REPORT_URL = "MANYMATCH_REPORT_URL"
 """The environment variable with the address of the folder `reports`."""
+_EPOCH = re.compile(r"epoch (\d+)/(\d+): ")
+"""How the line of a finished epoch begins."""
+_LEVELS = "▁▂▃▄▅▆▇█"
 _AGAIN = "`prefect deployment run report` makes the report from the present results"
+
+
+def showing_epochs(stage: str, tell: Callable[[str], None]) -> Callable[[str], None]:
+    """`tell`, which also shows a bar of the epochs that a training of `stage` has finished."""
+    bars: list[Any] = []
+
+    def show(line: str) -> None:
+        tell(line)
+        if epoch := _EPOCH.match(line):
+            share = 100 * int(epoch[1]) / int(epoch[2])
+            with suppress(Exception):  # a run goes on without its server
+                if bars:
+                    update_progress_artifact(bars[0], share)
+                else:
+                    key = _key(f"epochs-{stage}")
+                    bars.append(create_progress_artifact(share, key, f"Epochs of {stage}"))
+
+    return show
 
 
 def publish(
@@ -42,8 +71,8 @@ def publish(
         headline = Headline.of(run.metrics).to_json()
         values = ", ".join(f"{name} {value:.1f}" for name, value in headline.items())
         tell(f"{run.dataset}/{run.preset} ({run.provenance.split}): {values}")
-        key = re.sub("[^a-z0-9]+", "-", f"metrics-{run.dataset}-{run.preset}".lower())
-        create_markdown_artifact(leaderboard.to_markdown([run]), key, "Metrics")
+        text = leaderboard.to_markdown([run]) + _curves(run.curves)
+        create_markdown_artifact(text, _key(f"metrics-{run.dataset}-{run.preset}"), "Metrics")
     if runs:
         create_markdown_artifact(_difference(), "metrics-diff", "Metrics against the last commit")
         pages = page.render(stage.read(LAYOUT.reports, LAYOUT.plans))
@@ -55,6 +84,23 @@ def publish(
         _link_report(workspace, Path("index.html"), "Report of all results")
     else:
         create_markdown_artifact(f"There is no report yet. {_AGAIN}.", "report")
+
+
+def _key(name: str) -> str:
+    """The name as Prefect allows it as the key of an artifact."""
+    return re.sub("[^a-z0-9]+", "-", name.lower())
+
+
+def _curves(curves: Curves) -> str:
+    """A row for each value that the training logged, with a sign for each epoch."""
+    rows = []
+    for curve in curves.values():
+        values = [value for _, value in curve.points]
+        low, high = min(values), max(values)
+        drawn = "".join(_LEVELS[int(7 * (value - low) / (high - low or 1))] for value in values)
+        rows.append(f"| {curve.name} | {drawn} | {values[0]:.4g} | {values[-1]:.4g} |")
+    head = ["", "| Value of each epoch | Curve | First | Last |", "| --- | --- | ---: | ---: |"]
+    return "\n".join([*head, *rows, ""]) if rows else ""
 
 
 def _difference() -> str:

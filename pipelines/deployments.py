@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.actions import DeploymentScheduleCreate
+from prefect.client.schemas.responses import DeploymentResponse
 
 from manymatch.config.layout import Layout
 from manymatch.config.params import read_params
@@ -63,11 +66,41 @@ def deployments(root: Path) -> dict[str, Any]:
 
 
 def deploy() -> None:
-    """Replace the deployments of the server by those of this checkout, the current folder.
+    """Replace the deployments of the server by those of this checkout, the current folder. What
+    somebody has scheduled on the server stays.
 
     Raises:
         ManyMatchError: Prefect refuses the file.
     """
+    with get_client(sync_client=True) as client:
+        before = client.read_deployments()
+        _replace_deployments()
+        for deployment in before:
+            keep_schedules(client, deployment)
+
+
+def keep_schedules(client: SyncPrefectClient, before: DeploymentResponse) -> None:
+    """Give a deployment the schedules back that somebody has added or switched on, as it was
+    `before`. A schedule with a slug is one of `prefect.yaml`."""
+    present = client.read_deployment_schedules(before.id)
+    for kept in before.schedules:
+        same = next(
+            (
+                one
+                for one in present
+                if one.schedule == kept.schedule or (one.slug and one.slug == kept.slug)
+            ),
+            None,
+        )
+        if same is None and kept.slug is None:
+            fields = set(DeploymentScheduleCreate.model_fields)
+            added = DeploymentScheduleCreate(**kept.model_dump(include=fields))
+            client.create_deployment_schedules(before.id, [added])
+        elif same and kept.active:
+            client.update_deployment_schedule(before.id, same.id, active=True)
+
+
+def _replace_deployments() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "prefect.yaml")
         file.write_text(yaml.safe_dump(deployments(Path())), encoding="utf-8")

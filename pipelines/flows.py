@@ -288,7 +288,7 @@ def _publish(stages: list[Stage], states: list[State], made: Experiment | None, 
     workspace, report = Path(), Path("service", "workspace")
     if made:
         name = made.save(runtime.flow_run.name)
-        tell(f"saved as the DVC experiment {name}: 'dvc exp show', 'dvc exp apply {name}'")
+        tell(f"saved as experiment {name}: 'dvc exp diff HEAD {name}', 'dvc exp apply {name}'")
         workspace, report = made.workspace, Path("service", "experiments", name)
     if all(state.name == CACHED for state in states):
         tell("no stage had to run: nothing has changed since these results were made")

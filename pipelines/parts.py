@@ -17,7 +17,7 @@ from typing import Any
 
 import distributed
 from distributed.comm import get_address_host_port
-from prefect import flow, get_run_logger, task, unmapped
+from prefect import flow, task, unmapped
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import wait
 from prefect.task_runners import TaskRunner
@@ -26,7 +26,7 @@ from prefect_dask import DaskTaskRunner
 from manymatch.util.errors import ConfigError
 from pipelines import process
 from pipelines.graph import Stage, is_made
-from pipelines.stage import StageFailed
+from pipelines.stage import StageFailed, progress
 
 HEAVY = frozenset({"features", "scene_graphs", "shards", "index"})
 """The kinds of stages whose command takes `--part`."""
@@ -98,8 +98,12 @@ def divided(stage: str, command: str, parts: int, environment: dict[str, str]) -
 
 @task(name="part", task_run_name="part {number} of {parts}", cache_policy=NO_CACHE)
 def part(command: str, number: int, parts: int, environment: dict[str, str]) -> None:
-    """Make one part and log its output line by line."""
-    whole, tell = f"{command} --part {number}/{parts}", get_run_logger().info
+    """Make one part and log its output line by line, with the number of the part."""
+    whole, logger = f"{command} --part {number}/{parts}", progress()
+
+    def tell(line: str) -> None:
+        logger.info("part %d/%d: %s", number, parts, line)
+
     code, output = process.run(shlex.split(whole), tell, environment, wanted=wanted(), kept=12)
     if code:
         raise StageFailed(f"{whole} failed (exit code {code}):\n" + "\n".join(output))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -61,6 +62,24 @@ def test_what_a_kill_cut_off_loses_no_result(
         again = repro()
         assert again is not None and "Running stage" not in again
         assert lock.read_bytes() == whole
+
+
+def test_users_of_files_that_have_ended_leave_the_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with subprocess.Popen(["true"]) as process:
+        ended = {"pid": process.pid, "cmd": "dvc repro"}
+    alive = {"pid": os.getpid(), "cmd": "dvc repro"}
+    table = tmp_path / ".dvc" / "tmp" / "rwlock"
+    table.parent.mkdir(parents=True)
+    users = {"write": {"a": ended, "b": alive}, "read": {"c": [ended], "d": [ended, alive]}}
+    table.write_text(json.dumps(users))
+    mend(tmp_path)
+    assert json.loads(table.read_text()) == {"write": {"b": alive}, "read": {"d": [alive]}}
+    assert capsys.readouterr().err == ""
+    table.write_text("[]")
+    mend(tmp_path)
+    assert not table.exists()
 
 
 def test_a_conflict_of_a_merge_and_what_dvc_writes_are_left_alone(

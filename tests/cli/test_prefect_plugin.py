@@ -16,9 +16,15 @@ import pytest
 from prefect.cli import deployment
 from prefect.client import orchestration
 from prefect.client.orchestration import PrefectClient
-from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
+from prefect.client.schemas.filters import (
+    DeploymentFilter,
+    FlowRunFilter,
+    FlowRunFilterParentFlowRunId,
+    LogFilter,
+    LogFilterFlowRunId,
+)
 from prefect.client.schemas.objects import FlowRun, Log, State
-from prefect.states import Completed, Failed, Running, Scheduled
+from prefect.states import Completed, Failed, Pending, Running, Scheduled
 from rich.console import Console
 
 from manymatch.cli import deployment_names
@@ -130,7 +136,14 @@ def test_prefect_still_has_what_the_plug_in_needs() -> None:
     """If this fails, `prefect deployment run` is Prefect's own again: adapt deployment_names.py."""
     for name in (READ, CREATE):
         assert inspect.iscoroutinefunction(getattr(PrefectClient, name))
-    for name in ("read_deployments", "read_flow", "api_url", "count_flow_runs", "read_logs"):
+    for name in (
+        "read_deployments",
+        "read_flow",
+        "api_url",
+        "count_flow_runs",
+        "read_logs",
+        "read_flow_runs",
+    ):
         assert hasattr(PrefectClient, name)
     theirs, ours = (
         list(inspect.signature(module.watch_flow_run).parameters)
@@ -142,7 +155,7 @@ def test_prefect_still_has_what_the_plug_in_needs() -> None:
 
 
 BEGAN = datetime.now(UTC)
-RUN = uuid4()
+RUN, PARTS = uuid4(), uuid4()
 
 
 def line(message: str, name: str = "task_runs.progress", level: int = 20, after: int = 0) -> Log:
@@ -168,7 +181,12 @@ class Watched:
         state = self.steps[self.asked][0]
         return FlowRun(id=run, flow_id=uuid4(), state=state, work_queue_name="gpu")
 
-    async def read_logs(self, log_filter: Any, limit: int, offset: int) -> list[Log]:
+    async def read_flow_runs(self, *, flow_run_filter: FlowRunFilter) -> list[FlowRun]:
+        assert flow_run_filter.parent_flow_run_id == FlowRunFilterParentFlowRunId(any_=[RUN])
+        return [FlowRun(id=PARTS, flow_id=uuid4())]
+
+    async def read_logs(self, log_filter: LogFilter, limit: int, offset: int) -> list[Log]:
+        assert log_filter.flow_run_id == LogFilterFlowRunId(any_=[RUN, PARTS])
         return self.steps[self.asked][1][offset : offset + limit]
 
 
@@ -219,8 +237,13 @@ def test_a_long_line_is_indented_on_a_terminal_and_whole_in_a_file(
     assert long in watch(monkeypatch, step, width=width, terminal=False)[0]
 
 
-def test_a_run_that_does_not_begin_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("state", "words"), [(Scheduled(), "'gpu' for another run"), (Pending(), "A worker starts")]
+)
+def test_a_run_that_does_not_begin_says_what_it_waits_for(
+    monkeypatch: pytest.MonkeyPatch, state: State[Any], words: str
+) -> None:
     monkeypatch.setattr(deployment_names, "_PATIENCE", 0.0)
-    steps = [(state, list[Log]()) for state in (Scheduled(), Scheduled(), Completed())]
+    steps = [(one, list[Log]()) for one in (state, state, Completed())]
     shown = watch(monkeypatch, *steps, width=200)
-    assert sum("'gpu'" in text for text in shown) == 1
+    assert [words in text for text in shown if text] == [True]

@@ -1,10 +1,14 @@
 """The engine does each run once, also after a kill; the runs of these tests add numbers."""
 
 import json
+import os
 import shutil
 import sys
 import tempfile
+from concurrent.futures import Future
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import pytest
@@ -200,6 +204,21 @@ def test_what_other_code_left_in_a_folder_is_removed(tmp_path):
         with pytest.raises(ManyMatchError):
             run(code).once(work)
     assert seen == [False, True, False]
+
+
+def test_the_line_of_progress_says_where_each_run_is(tmp_path, monkeypatch):
+    states, futures = [], {name: Future() for name in ("done", "works", "waits", "old")}
+    pool = SimpleNamespace(submit=lambda caught, work, item: futures[item.label])
+    monkeypatch.setattr(workers, "process_pool", lambda *_: nullcontext(pool))
+    monkeypatch.setattr(workers, "working", lambda what, state: nullcontext(states.append(state)))
+    items = [SimpleNamespace(label=name) for name in futures]
+    for name, changed in (("done", 1e11), ("works", 1e11), ("old", 1.0)):
+        (log := tmp_path / name).write_text("loads\nepoch 3/8: loss 0.1\n")
+        os.utime(log, (changed, changed))
+    futures["done"].set_result("1")
+    arguments = str, items, 1, [], "test", lambda item: tmp_path / item.label
+    next(workers.side_by_side(*arguments))
+    assert states[0]() == "works: epoch 3/8"
 
 
 def test_a_worker_for_each_gpu_of_the_device_or_core(tmp_path, monkeypatch):

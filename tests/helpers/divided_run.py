@@ -1,19 +1,25 @@
 """`python divided_run.py`: a stage divided twice here, with the commands of `make.py` and of
-`broken.py`; prints as JSON what was made, who listened and what was told.
+`broken.py`; prints as JSON what was made, who listened, what was told, and the lines that a person
+who watches the run sees.
 
 A process of its own: what Prefect and Dask leave in one makes forks of it end with an error.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
 from pathlib import Path
+from uuid import UUID
 
 import psutil
+from prefect import flow, get_client, runtime
+from prefect.client.schemas.objects import Log
 from prefect.testing.utilities import prefect_test_harness
 
+from manymatch.cli.deployment_names import PROGRESS, _new_logs
 from pipelines import parts
 from pipelines.stage import StageFailed
 
@@ -23,14 +29,33 @@ def main() -> None:
     hosts: set[str] = set()
     threading.Thread(target=_note_hosts, args=(hosts,), daemon=True).start()
     with prefect_test_harness(server_startup_timeout=200):
-        divided("shards", "python make.py", 2, {})
+
+        @flow
+        def whole() -> str:
+            divided("shards", "python make.py", 2, {})
+            return str(runtime.flow_run.id)
+
+        shown = asyncio.run(_shown(UUID(whole())))
         made = sorted(path.name for path in Path().glob("*-of-2"))
         message = ""
         try:
             divided("shards", "python broken.py", 2, {})
         except StageFailed as fault:
             message = str(fault)
-    print(json.dumps({"made": made, "hosts": sorted(hosts), "message": message}))
+    print(json.dumps({"made": made, "hosts": sorted(hosts), "message": message, "shown": shown}))
+
+
+async def _shown(run: UUID) -> list[str]:
+    """The lines on progress of a run, as soon as there are two."""
+    read = dict[UUID, Log]()
+    async with get_client() as client:
+        for _ in range(120):
+            await _new_logs(client, run, read)
+            lines = [log.message for log in read.values() if log.name.endswith(f".{PROGRESS}")]
+            if len(lines) > 1:
+                break
+            await asyncio.sleep(0.5)
+    return sorted(lines)
 
 
 def _note_hosts(hosts: set[str]) -> None:

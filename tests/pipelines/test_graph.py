@@ -5,15 +5,20 @@ from __future__ import annotations
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
 
 import pytest
 import yaml
 from dvc.repo import Repo
 from dvc.repo.reproduce import plan_repro
+from prefect.client.schemas.objects import DeploymentSchedule
+from prefect.client.schemas.schedules import CronSchedule
 
 from manymatch.methods import METHODS
 from manymatch.util.errors import ConfigError
-from pipelines.deployments import deployments
+from pipelines.deployments import deployments, keep_schedules
 from pipelines.gpus import QUEUE, WITHOUT
 from pipelines.graph import Graph, locked, read_graph
 from pipelines.stage import NETWORK
@@ -84,3 +89,35 @@ def test_every_method_has_its_deployment(root: Path) -> None:
         assert queue == (WITHOUT if name == "report" else QUEUE)
     schedules = [schedule for deployment in listed for schedule in deployment.get("schedules", ())]
     assert schedules and not any(schedule["active"] for schedule in schedules)
+
+
+def test_what_somebody_has_scheduled_stays() -> None:
+    def schedule(cron: str, slug: str | None = None, active: bool = True) -> DeploymentSchedule:
+        return DeploymentSchedule(
+            schedule=CronSchedule(cron=cron), slug=slug, active=active, parameters={"a": cron}
+        )
+
+    class Server:
+        def __init__(self) -> None:
+            self.present = [schedule("0 3 * * *", "nightly", active=False), schedule("5 5 * * *")]
+
+        def read_deployment_schedules(self, deployment: str) -> list[DeploymentSchedule]:
+            return self.present
+
+        def update_deployment_schedule(self, deployment: str, id: UUID, *, active: bool) -> None:
+            (changed,) = [one for one in self.present if one.id == id]
+            changed.active = active
+
+        def create_deployment_schedules(self, deployment: str, added: list[Any]) -> None:
+            self.present += added
+
+    before = [
+        schedule("0 2 * * *", "nightly"),  # switched on; prefect.yaml has another hour now
+        schedule("5 5 * * *", active=False),
+        schedule("0 0 * * 1"),
+        schedule("0 0 1 * *", "monthly"),  # which prefect.yaml no longer has
+    ]
+    server: Any = Server()
+    keep_schedules(server, cast(Any, SimpleNamespace(id="reproduce", schedules=before)))
+    found = [(one.schedule.cron, one.active, one.parameters["a"]) for one in server.present]
+    assert found == [(cron, True, cron) for cron in ("0 3 * * *", "5 5 * * *", "0 0 * * 1")]

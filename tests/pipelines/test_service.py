@@ -45,6 +45,8 @@ def test_train_cora_as_typed(service: Service) -> None:
     assert "> manymatch train scenes cora" in log and "epoch 2/2: loss" in log
     artifacts = service.artifacts(run)
     assert "| cora | small-scale |" in artifacts["metrics-scenes-cora"]
+    assert "| validation/rsum |" in artifacts["metrics-scenes-cora"]
+    assert artifacts["epochs-train-scenes-cora"] == 100
     assert "rsum" in artifacts["metrics-diff"]
     (link,) = re.findall(r"http:[^\s)]+", artifacts["report"])
     assert "cora" in httpx.get(link).raise_for_status().text

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from prefect.exceptions import FailedRun
 
+from manymatch.results.runs import Curve
 from manymatch.util.errors import ConfigError
 from pipelines import artifacts, sharing
 from pipelines import stage as module
@@ -121,6 +122,26 @@ def test_the_head_of_a_table_is_progress_and_no_line_of_dvc(
         for line in ("           R@1  R@5", "> manymatch train", "\tgit add dvc.lock"):
             module._tell(line)
     assert [record.name for record in caplog.records] == ["run.progress", "run", "run"]
+
+
+def test_the_epochs_of_a_training_are_a_bar_and_a_run_goes_on_without_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown, told = list[Any](), list[str]()
+    lines = ["epoch 1/4 (batches): 2/9", "epoch 1/4: loss 0.2", "epoch 2/4: loss 0.1"]
+    monkeypatch.setattr(artifacts, "create_progress_artifact", lambda *bar: shown.append(bar) or 7)
+    monkeypatch.setattr(artifacts, "update_progress_artifact", lambda *bar: shown.append(bar))
+    show = artifacts.showing_epochs("train@scenes-cora", told.append)
+    for line in lines:
+        show(line)
+    monkeypatch.delattr(artifacts, "update_progress_artifact")  # as if the server was gone
+    show("epoch 3/4: loss 0.1")
+    first = 25.0, "epochs-train-scenes-cora", "Epochs of train@scenes-cora"
+    assert shown == [first, (7, 50.0)] and len(told) == 4
+    curve = Curve("validation/rsum", ((0.0, 10.0), (1.0, 40.0), (2.0, 30.0)))
+    drawn = artifacts._curves({curve.name: curve})
+    assert drawn.splitlines()[-1] == "| validation/rsum | ▁█▅ | 10 | 30 |"
+    assert artifacts._curves({}) == ""
 
 
 @pytest.mark.parametrize(

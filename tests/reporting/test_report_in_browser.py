@@ -131,7 +131,8 @@ def test_no_text_of_a_scene_graph_meets_another(page, complete):
 def test_the_charts_of_dvc_are_drawn_without_a_network(page, complete, root, tmp_path):
     pytest.importorskip("js_lib_vega_embed")
     project = complete.parent
-    (project / "dvc.yaml").write_text("plots: [reports/plots: {template: curves, x: step}]")
+    drawn_by = "{template: curves, x: step, x_label: epoch}"
+    (project / "dvc.yaml").write_text(f"plots: [reports/plots: {drawn_by}]")
     for words in ("init -q --no-scm", "config plots.html_template plots.html"):
         subprocess.run(["dvc", *words.split()], cwd=project, check=True)
     shutil.copytree(root / ".dvc" / "plots", project / ".dvc" / "plots")

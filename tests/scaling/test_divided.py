@@ -109,6 +109,7 @@ def test_parts_run_side_by_side_and_a_broken_one_is_told(root: Path, tmp_path: P
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
     assert result["made"] == ["1-of-2", "2-of-2"]
+    assert result["shown"] == ["part 1/2: made 1", "part 2/2: made 2"]
     assert set(result["hosts"]) <= {"127.0.0.1"}
     assert result["message"].startswith("python broken.py --part 2/2 failed (exit code 1)")
     assert "part 2 is broken" in result["message"]

@@ -63,3 +63,6 @@ def test_a_step_without_parts_says_that_it_goes_on(monkeypatch):
                 time.sleep(0.001)
         # A line of the outer step may have been on its way.
         assert all(line.startswith("its part: ") for line in lines[1:])
+    with working("counted", lambda: "two left"):
+        while not any(line.endswith(" s; two left") for line in lines):
+            time.sleep(0.001)

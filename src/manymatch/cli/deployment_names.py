@@ -29,7 +29,7 @@ from manymatch.util.progress import say
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import PrefectClient
-    from prefect.client.schemas.objects import FlowRun, Log
+    from prefect.client.schemas.objects import FlowRun, Log, State
 
 
 READ, CREATE = "read_deployment_by_name", "create_flow_run_from_deployment"
@@ -188,24 +188,37 @@ async def _watch(client: PrefectClient, run_id: UUID, console: Console) -> FlowR
             level = logging.INFO if ended.is_completed() else logging.ERROR
             _print(console, "", ended.message or "", level)
             return run
-        waits = state and (state.is_scheduled() or state.is_pending())
-        if waits and time.monotonic() > patience:
+        if state and (what := _waiting_for(state, run)) and time.monotonic() > patience:
             patience = float("inf")
-            what = (
-                f"The run waits in the queue '{run.work_queue_name}' for another run to end, or "
-                "for a worker ('make serve' starts one)."
-            )
             _print(console, time.strftime("%H:%M:%S"), what, logging.INFO)
 
 
+def _waiting_for(state: State, run: FlowRun) -> str | None:
+    """What a run that has not begun waits for."""
+    if state.is_pending():
+        return "A worker starts the run."
+    if state.is_scheduled():
+        return (
+            f"The run waits in the queue '{run.work_queue_name}' for another run to end, or for a "
+            "worker ('make serve' starts one)."
+        )
+    return None
+
+
 async def _new_logs(client: PrefectClient, run_id: UUID, read: dict[UUID, Log]) -> list[Log]:
-    """The lines of a run's log that are not in `read` yet, where they are added."""
-    from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId, LogFilterTimestamp
+    """The lines of a run's log, and of its parts, that are not in `read` yet, where they are
+    added."""
+    from prefect.client.schemas import filters
 
     after = max((log.timestamp for log in read.values()), default=None)
-    run = LogFilterFlowRunId(any_=[run_id])
-    later = LogFilterTimestamp(after_=after - _LATE if after else None)
-    wanted = LogFilter(flow_run_id=run, timestamp=later)
+    inside = filters.FlowRunFilterParentFlowRunId(any_=[run_id])
+    within = await client.read_flow_runs(
+        flow_run_filter=filters.FlowRunFilter(parent_flow_run_id=inside)
+    )
+    wanted = filters.LogFilter(
+        flow_run_id=filters.LogFilterFlowRunId(any_=[run_id, *(run.id for run in within)]),
+        timestamp=filters.LogFilterTimestamp(after_=after - _LATE if after else None),
+    )
     logs: list[Log] = []
     while page := await client.read_logs(wanted, limit=_PAGE, offset=len(logs)):
         logs += page

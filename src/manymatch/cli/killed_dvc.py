@@ -6,7 +6,9 @@ import json
 import subprocess
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import psutil
 import yaml
 from filelock import FileLock, Timeout
 
@@ -20,7 +22,8 @@ _HALF = "because a dvc that was killed has left half of it"
 
 def mend(project: Path) -> None:
     """Put in order what DVC writes in the folder `project`: its table of the files in use, and
-    `dvc.lock`. What DVC's stages write has locks of its own.
+    `dvc.lock`. Users of files that have ended leave the table, because DVC warns of each. What
+    DVC's stages write has locks of its own.
 
     Where a process of DVC works, nothing is changed: it writes the whole file.
     """
@@ -29,14 +32,31 @@ def mend(project: Path) -> None:
     if table.is_file():
         with suppress(Timeout), FileLock(own / "rwlock.lock", timeout=_SECONDS):
             try:
-                json.loads(table.read_bytes())
-            except ValueError:
+                users = json.loads(table.read_bytes())
+                working = _without_ended(users)
+            except (ValueError, KeyError, TypeError, AttributeError):
                 table.unlink(missing_ok=True)
                 say(f"{table}: removed, {_HALF}")
+            else:
+                if working != {"write": {}, "read": {}} | users:
+                    files.write_text(table, json.dumps(working))
     if lock.is_file() and _is_cut_off(lock):
         with suppress(Timeout), FileLock(own / "lock", timeout=_SECONDS):
             if _is_cut_off(lock):
                 _restore(lock, own / "dvc.lock.damaged")
+
+
+def _without_ended(users: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The processes that write and read each file, without those that have ended."""
+    writing, reading = users.get("write", {}), users.get("read", {})
+    alive = {
+        path: [user for user in readers if psutil.pid_exists(user["pid"])]
+        for path, readers in reading.items()
+    }
+    return {
+        "write": {path: user for path, user in writing.items() if psutil.pid_exists(user["pid"])},
+        "read": {path: readers for path, readers in alive.items() if readers},
+    }
 
 
 def _is_cut_off(lock: Path) -> bool:

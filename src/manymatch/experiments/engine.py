@@ -106,6 +106,7 @@ def _numbers_of_all(experiment: Experiment[Any, Any], runs: Sequence[Run]) -> di
         gpus=gpus_of(options.device) if "--device" in experiment.options_of_kind else [],
         one_a_core=experiment.one_run_a_core,
         expected=[experiment.expected_seconds(run.settings) for run in missing],
+        log=lambda run: run.folder / "log.txt",
     )
     return finished | {run.folder: numbers for run, numbers in done}
 

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import as_completed
+from concurrent.futures import Future, as_completed
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -47,6 +47,7 @@ def finish_all(
     gpus: Sequence[str],
     one_a_core: bool = True,
     expected: Sequence[float | None] = (),
+    log: Callable[[Item], Path] | None = None,
 ) -> list[tuple[Item, Outcome]]:
     """Each item with `work(item)`, and a line of progress for each. An item has a `label`.
 
@@ -60,6 +61,7 @@ def finish_all(
         jobs: the number of processes. None: one for each GPU or, without GPUs, for each core.
         one_a_core: if false, a run without a GPU uses all cores.
         expected: the seconds of each item, if they are known from earlier ones.
+        log: the file in which `work` writes its messages, of which the last one is shown.
 
     Raises:
         ManyMatchError: an item failed. All other items have been finished.
@@ -78,7 +80,8 @@ def finish_all(
     finished: list[tuple[Item, Outcome]] = []
     failed: list[str] = []
     started = time.monotonic()
-    for done, (item, outcome) in enumerate(side_by_side(work, items, workers, gpus, what), start=1):
+    outcomes = side_by_side(work, items, workers, gpus, what, log)
+    for done, (item, outcome) in enumerate(outcomes, start=1):
         if isinstance(outcome, ManyMatchError):
             failed.append(item.label)
             say(f"{item.label}: failed: {outcome}")
@@ -103,9 +106,10 @@ def side_by_side(
     workers: int,
     gpus: Sequence[str],
     what: str,
+    log: Callable[[Item], Path] | None = None,
 ) -> Iterator[tuple[Item, Outcome | ManyMatchError]]:
     """Each item with `work(item)`, or with the user's error that ended the work, as soon as the
-    item is done.
+    item is done. Meanwhile a line says where the items are, if they have a `log`.
 
     Each process has its share of the threads, or one GPU. `work` and the items must be picklable.
     If a process dies, a `ManyMatchError` is raised that calls the work `what`.
@@ -113,10 +117,27 @@ def side_by_side(
     threads = max(1, torch.get_num_threads() // workers)
     counter = multiprocessing.get_context("spawn").Value("i", 0)
     setup = _set_up, (threads, gpus, counter)
-    with process_pool(workers, what, *setup) as pool, working(f"{what}: {len(items)} runs"):
-        waiting = {pool.submit(caught, work, item): item for item in items}
+    waiting: dict[Future[Outcome | ManyMatchError], Item] = {}
+    began = time.time()
+
+    def state() -> str:
+        left = [item for future, item in [*waiting.items()] if not future.done()]
+        return "; ".join(filter(None, (_place(item, log(item), began) for item in left if log)))
+
+    with process_pool(workers, what, *setup) as pool, working(f"{what}: {len(items)} runs", state):
+        waiting |= {pool.submit(caught, work, item): item for item in items}
         for done in as_completed(waiting):
             yield waiting[done], done.result()
+
+
+def _place(item: Item, log: Path, since: float) -> str:
+    """Where an item is that began after `since`, in seconds since 1970; "" for another item."""
+    try:
+        begun = log.stat().st_mtime >= since
+        said = log.read_text(encoding="utf-8", errors="replace").splitlines() or ["begins"]
+    except OSError:  # the item begins or ends in this moment
+        return ""
+    return f"{item.label}: {said[-1].partition(':')[0]}" if begun else ""
 
 
 def _set_up(threads: int, gpus: Sequence[str], counter: Any) -> None:

@@ -106,6 +106,16 @@ class Answer(Record):
     reranked: int
     ms: Milliseconds
 
+    def columns(self) -> dict[str, list[Any]]:
+        """The query, the rank and the parts of each result, without parts that no result has."""
+        found = {"query": [self.query] * len(self.results)}
+        found["rank"] = [*range(1, len(self.results) + 1)]
+        for name in Result.model_fields:
+            values = [getattr(result, name) for result in self.results]
+            if any(value is not None for value in values):
+                found[name] = values
+        return found
+
     def notes(self) -> list[str]:
         """What a reader must know before the results."""
         if not self.understood:

@@ -15,13 +15,14 @@ _PACKAGE = "django-js-lib-vega-embed"
 def curve_tables(runs: Sequence[Run]) -> dict[str, str]:
     """A tab-separated table for each data set and logged value, by path: `scenes/train/loss.tsv`.
 
-    The columns are `step`, `preset` and the value, because DVC draws the last column.
+    The columns are `step` (the epoch, from 1), `preset` and the value, because DVC draws the last
+    column.
     """
     tables: dict[str, str] = {}
     for run in runs:
         for name, curve in run.curves.items():
             path = f"{run.dataset}/{name}.tsv"
-            lines = [f"{step:g}\t{run.preset}\t{value}\n" for step, value in curve.points]
+            lines = [f"{step + 1:g}\t{run.preset}\t{value}\n" for step, value in curve.points]
             head = f"step\tpreset\t{name.rpartition('/')[2]}\n"
             tables[path] = "".join([tables.get(path, head), *lines])
     return tables

@@ -1,8 +1,8 @@
-"""Small tables of text with named columns in CSV files that other programs wrote."""
+"""Small tables with named columns in CSV files: those of other programs, and those for people."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +14,8 @@ from manymatch.util.regular_file import open_regular
 from manymatch.util.text_lines import numbered_lines
 
 _DELIMITERS = ",;\t|"
+_FORMULA = r"^([=@\t\r\n\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]|[+-].*[^\d.])"
+"""A text that a spreadsheet would compute; a number is none."""
 _SHOWN = 300
 """Characters of the names of the columns in a message."""
 
@@ -76,6 +78,19 @@ def read_csv(
         if empty := pc.sum(pc.equal(columns[name], "")).as_py():
             raise ValueError(f"{empty:,} cells of the column {name} are empty")
     return pa.table(columns) if trim else table.select(wanted)
+
+
+def csv_bytes(columns: pa.Table | Mapping[str, Sequence[object]]) -> bytes:
+    """A table as CSV in UTF-8. A text that a spreadsheet would compute, because it is a formula,
+    begins with `'`."""
+    table = pa.table(columns)
+    for place, column in enumerate(table.columns):
+        if pa.types.is_string(column.type) or pa.types.is_dictionary(column.type):
+            safe = pc.replace_substring_regex(column.cast("string"), _FORMULA, r"'\1")
+            table = table.set_column(place, table.column_names[place], safe)
+    stream = pa.BufferOutputStream()
+    pa_csv.write_csv(table, stream)
+    return bytes(stream.getvalue().to_pybytes())
 
 
 def _names(header: str, delimiter: str) -> list[str]:

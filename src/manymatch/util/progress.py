@@ -6,7 +6,7 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from rich.console import Console
@@ -51,9 +51,10 @@ def track(
 
 
 @contextlib.contextmanager
-def working(description: str) -> Iterator[None]:
+def working(description: str, state: Callable[[], str] = str) -> Iterator[None]:
     """Say after ten seconds, then at most every minute, that a step that cannot be counted goes
-    on. While a thread is in a step inside another one, only the inner step is named."""
+    on, and what `state` tells of the step. While a thread is in a step inside another one, only the
+    inner step is named."""
     ended, lines, steps = threading.Event(), Lines(description), _here.steps
     steps.append(lines)
 
@@ -61,7 +62,7 @@ def working(description: str) -> Iterator[None]:
         pause = _SECONDS_BETWEEN_LINES
         while not ended.wait(pause):
             if steps[-1:] == [lines]:
-                say(f"{description}: {lines.seconds:.0f} s")
+                say("; ".join(filter(None, [f"{description}: {lines.seconds:.0f} s", state()])))
             pause = min(2 * pause, 6 * _SECONDS_BETWEEN_LINES)
 
     thread = threading.Thread(target=report, daemon=True)

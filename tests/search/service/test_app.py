@@ -3,6 +3,7 @@ of the server."""
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -77,6 +78,29 @@ def test_texts_and_pictures_find_what_the_index_finds(
     assert found["results"][0]["path"] == "1.png"
     similar = client.get(f"/items/{items['1.png']}/similar", params={"k": 3}).json()
     assert_same(similar, index.similar(items["1.png"], 3))
+
+
+def test_results_are_saved_as_a_table(
+    client: TestClient, photos: Path, items: dict[str, str]
+) -> None:
+    question = {"q": "=two dogs", "k": 3}
+    found = client.get("/search", params=question).json()["results"]
+    saved = client.get("/search", params=question | {"export": "csv"})
+    assert saved.headers["content-disposition"] == 'attachment; filename="photos.csv"'
+    rows = [*csv.DictReader(io.StringIO(saved.text))]
+    assert [*rows[0]] == ["query", "rank", "id", "path", "score", "precision"]
+    assert [(row["rank"], row["path"]) for row in rows] == [
+        (str(rank), one["path"]) for rank, one in enumerate(found, start=1)
+    ]
+    assert {row["query"] for row in rows} == {"'=two dogs"}  # no formula
+    data = (photos / "1.png").read_bytes()
+    asked = "/search?index=captions&export=csv&least=-1"
+    texts = [*csv.DictReader(io.StringIO(client.post(asked, content=data, headers=PNG).text))]
+    assert {row["text"] for row in texts} >= {"a red bird", "two dogs"}
+    nothing = client.get("/search?q=dogs&least=9&export=csv").text
+    assert nothing == '"query","rank"\n'
+    assert len(client.get("/items?k=3").json()) == 3
+    assert {one["id"] for one in client.get("/items").json()} == {*items.values()}
 
 
 def test_answers_do_not_depend_on_the_batch(client: TestClient) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Event
 
 import httpx
+import psutil
 import pytest
 import warm_commands
 from made_indexes import made_index
@@ -58,10 +59,14 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
+@pytest.mark.parametrize(
+    ("updates", "clients"), [(6, 4), pytest.param(100, 16, marks=pytest.mark.slow)]
+)
 def test_clients_see_no_error_while_the_index_changes(
-    photos: Path, client: TestClient, make_model: Make
+    photos: Path, client: TestClient, make_model: Make, updates: int, clients: int
 ) -> None:
-    done, kept = Event(), photos / "0.png"
+    done, kept, process = Event(), photos / "0.png", psutil.Process()
+    bytes_used = list[int]()
 
     def search() -> int:
         answers = 0
@@ -70,10 +75,10 @@ def test_clients_see_no_error_while_the_index_changes(
             answers += 1
         return answers
 
-    with ThreadPoolExecutor(4) as pool:
-        searches = [pool.submit(search) for _ in range(4)]
+    with ThreadPoolExecutor(clients) as pool:
+        searches = [pool.submit(search) for _ in range(clients)]
         try:
-            for update in range(6):
+            for update in range(updates):
                 if update % 2:
                     shutil.copy(photos / "1.png", kept)
                 else:
@@ -83,9 +88,12 @@ def test_clients_see_no_error_while_the_index_changes(
                 assert state["status"] == "ready"
                 assert state["indexes"][0]["items"] == len(names(photos))
                 assert found(client) == names(photos)
+                bytes_used.append(process.memory_info().rss)
         finally:
             done.set()
         assert all(one.result() for one in searches)
+    if updates == 100:
+        assert max(bytes_used[-20:]) < max(bytes_used[10:30]) + 32e6  # the former index is gone
 
 
 def test_an_index_by_another_model_is_taken_over(

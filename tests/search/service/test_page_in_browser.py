@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,10 @@ def focused(page: Any) -> str:
 
 def test_a_search_by_the_keyboard_alone(page: Any) -> None:
     page.goto("/")
+    page.locator(".wall img").first.click()
+    page.locator(SHOWN).first.wait_for()
+    assert len(names(page)) == 4 and "like=" in page.url
+    page.goto("/")
     page.locator(".introduction").wait_for()
     page.keyboard.press("/")
     page.keyboard.type("two dogs")
@@ -123,6 +128,10 @@ def test_the_address_holds_the_state(page: Any, items: dict[str, str]) -> None:
     page.go_back()
     playwright.expect(page.locator(SHOWN)).to_have_count(left)
     assert page.input_value("#q") == "a red bird"
+    with page.expect_download() as download:
+        page.get_by_role("link", name="CSV").click()
+    saved = [*csv.DictReader(download.value.path().open(encoding="utf-8"))]
+    assert [row["path"] for row in saved] == names(page)
 
 
 def test_a_score_is_explained_and_hostile_text_is_text(page: Any, items: dict[str, str]) -> None:

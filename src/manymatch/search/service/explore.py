@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
@@ -23,8 +20,6 @@ from manymatch.util.regular_file import read_regular
 
 router = APIRouter(prefix="/explore")
 Row = Annotated[int, Query(ge=0)]
-_FORMULA = r"^([=@\t\r\n\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]|[+-].*[^\d.])"
-"""A text that a spreadsheet would compute; a number is none."""
 
 
 class Vote(BaseModel):
@@ -108,7 +103,7 @@ def listed(
     except KeyError as error:
         raise HTTPException(422, f"no method or column {error}") from None
     if asked.export == "csv":
-        return _csv(shown, f"{name}.csv")
+        return routes.csv_file(shown, name)
     rows = shown.to_pylist()
     if asked.export:
         return routes.as_json(rows, f"{name}.json")
@@ -128,15 +123,3 @@ def _check(explorer: Explorer, **rows: int) -> None:
     for way, ids in explorer.ids.items():
         if not 0 <= rows.get(way, 0) < len(ids):
             raise HTTPException(404, f"no row {rows[way]}; there are {len(ids):,}")
-
-
-def _csv(table: pa.Table, name: str) -> Response:
-    """A table as a file that the browser saves. A text that would be a formula begins with '."""
-    for place, column in enumerate(table.columns):
-        if pa.types.is_string(column.type) or pa.types.is_dictionary(column.type):
-            safe = pc.replace_substring_regex(column.cast("string"), _FORMULA, r"'\1")
-            table = table.set_column(place, table.column_names[place], safe)
-    stream = pa.BufferOutputStream()
-    pa_csv.write_csv(table, stream)
-    headers = {"content-disposition": f'attachment; filename="{name}"'}
-    return Response(stream.getvalue().to_pybytes(), media_type="text/csv", headers=headers)

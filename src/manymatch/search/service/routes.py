@@ -5,7 +5,8 @@ Files leave by the id of an item alone.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
@@ -20,6 +21,9 @@ from manymatch.model.picture_bytes import MOST_PIXELS, decoded, media_type, thum
 from manymatch.search.service.guard import read_body
 from manymatch.search.service.served_index import Kind, ServedIndex
 from manymatch.util.errors import nearest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _MOST_JSON = 64 * 1024
 _MOST_PICTURE = 32 * 1024**2
@@ -63,6 +67,7 @@ class Settings(IndexRequest):
     least: float | None = Field(
         None, allow_inf_nan=False, description="no result has a lower score"
     )
+    export: Literal["csv"] | None = Field(None, description="the results as a file")
 
 
 class Question(Settings):
@@ -137,6 +142,12 @@ async def search_by_body(request: Request, settings: Annotated[Settings, Query()
     return await _found(served, "picture", await _picture(request, served), settings)
 
 
+@router.get("/items")
+def examples(served: RequestedIndex, k: Annotated[int, Query(ge=1, le=100)] = 18) -> Response:
+    """The ids and paths of some items, spread over the index."""
+    return as_json(served.examples(k))
+
+
 @router.get("/items/{item}/similar", **_answers(Answer))
 async def similar(request: Request, item: str, settings: Annotated[Settings, Query()]) -> Response:
     """The items that fit an item of the index best."""
@@ -182,6 +193,8 @@ def facts(served: RequestedIndex, item: str) -> Response:
 async def _found(served: ServedIndex, query: Any, request: Any, settings: Settings) -> Response:
     kind = Kind(query, settings.k, settings.where, settings.least)
     answer = await served.answer(kind, request)
+    if settings.export:
+        return csv_file(answer.columns(), served.name)
     return as_json({"index": served.name} | answer.model_dump())
 
 
@@ -224,6 +237,14 @@ async def _picture(request: Request, served: ServedIndex) -> Image.Image:
     served.ready_index()
     data = await read_body(request, _MOST_PICTURE)
     return await run_in_threadpool(decoded, data, MOST_PIXELS)
+
+
+def csv_file(columns: pa.Table | Mapping[str, Sequence[object]], name: str) -> Response:
+    """A table as a file that the browser saves."""
+    from manymatch.util.csv_table import csv_bytes  # which imports pyarrow
+
+    headers = {"content-disposition": f'attachment; filename="{name}.csv"'}
+    return Response(csv_bytes(columns), media_type="text/csv", headers=headers)
 
 
 def as_json(values: Any, file: str | None = None) -> Response:

@@ -109,6 +109,15 @@ class ServedIndex:
         with self._known(item, "a fact cannot be read") as index:
             return index.item(item)
 
+    def examples(self, k: int) -> list[dict[str, str]]:
+        """The ids and paths of at most `k` items at equal distances; 503 as for `item`."""
+        items = self.ready_index().stored.items.select(["id", "path"])
+        count = min(k, len(items))
+        found: list[dict[str, str]] = items.take(
+            [len(items) * number // count for number in range(count)]
+        ).to_pylist()
+        return found
+
     def picture(self, item: str) -> bytes:
         """The file of an item; raises the same as `item`."""
         moved = "Its file may have been moved, changed or removed since it was indexed"

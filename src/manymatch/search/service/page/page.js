@@ -4,7 +4,7 @@ import { cleared, go, state } from "/page/address.js";
 import { showDetail } from "/page/detail.js";
 import { byId, count, keys, make, note, say } from "/page/dom.js";
 import "/page/keys.js";
-import { cardsShown, neighbour, showColumns } from "/page/results.js";
+import { cardsShown, neighbour, showColumns, wall } from "/page/results.js";
 import { health, search, thumbnailOf } from "/page/service.js";
 
 const POLL = 700;
@@ -38,11 +38,20 @@ const answers = (now, names, file, signal) => Promise.all(names.map(async (index
   }
 }));
 
-const introduction = () => make("div", { class: "introduction" },
+const introduction = (wallOf) => make("div", { class: "introduction" },
   make("h1", {}, "Search pictures by what they show"),
   make("p", {}, "Write a sentence, or drop or paste a picture. Each result shows its score, and why it has this score."),
   make("ul", {}, served.map((index) => make("li", {}, make("b", {}, index.name), " ", make("span", {}, index.status === "ready" ? describe(index.name) : index.error ?? "loads its model …")))),
-  note(keys("/", "search box,", "←↑↓→", "results,", "Enter", "open,", "Esc", "back")));
+  note(keys("/", "search box,", "←↑↓→", "results,", "Enter", "open,", "Esc", "back")),
+  wallOf);
+
+/** The page before the first query; pictures of the first index follow when they are there. */
+const introduce = async ([name]) => {
+  const place = make("div", { class: "wall" });
+  byId("results").replaceChildren(introduction(place));
+  const { status, side } = served.find((index) => index.name === name) ?? {};
+  if (status === "ready" && side === "images") place.replaceChildren(note("Or find pictures like one of these:"), ...await wall(name));
+};
 
 /** Bring the page to the state of the address. */
 const show = async () => {
@@ -61,7 +70,7 @@ const show = async () => {
       byId("results").replaceChildren();
     } else if (!now.q && !now.like && !now.picture) {
       say("");
-      byId("results").replaceChildren(introduction());
+      introduce(names);
     } else if (!(await run(now, names, picture?.file, running.signal))) {
       return;
     }

@@ -2,7 +2,7 @@
 
 import { byId, count, make, note, number, percent, picture } from "/page/dom.js";
 import { go, link, state } from "/page/address.js";
-import { thumbnailOf } from "/page/service.js";
+import { examples, fileOf, thumbnailOf } from "/page/service.js";
 
 const MOST = 1000;
 
@@ -93,6 +93,8 @@ const column = ({ index, answer, error, description, items }) => {
     if (answer.understood) section.append(note("Nothing fits the filter."));
     return section;
   }
+  const saved = (event) => { event.target.href = fileOf(index, state()); }; // as the cut-off stands then
+  if (!state().picture) head.append(make("a", { class: "note", href: fileOf(index, state()), download: "", onclick: saved }, "CSV"));
   const words = wordsOf(answer);
   const cards = make("ol", { class: results[0].text ? "cards texts" : "cards" }, results.map((result, i) => card(index, result, i + 1, words)));
   section.append(cutOff(index, results, cards, words), cards);
@@ -106,6 +108,12 @@ const column = ({ index, answer, error, description, items }) => {
 /** Show the answers or errors of several indexes side by side. */
 export const showColumns = (answers) => {
   byId("results").replaceChildren(...answers.map(column));
+};
+
+/** Pictures of an index, each of which finds those that resemble it. */
+export const wall = async (index) => {
+  const found = await examples(index).catch(() => []); // The page is of use without them.
+  return found.map((item) => link({ like: item.id, indexes: [index] }, { title: `More like ${item.path}` }, picture([thumbnailOf(index, item.id)], { alt: item.path })));
 };
 
 /** The cards that the cut-offs leave, in reading order. */

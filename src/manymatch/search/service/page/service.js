@@ -34,10 +34,18 @@ export const pictureOf = (index, item) => `/items/${encodeURIComponent(item)}/pi
 
 export const thumbnailOf = (index, item) => `/items/${encodeURIComponent(item)}/thumbnail?${query({ index })}`;
 
-/** The answer of one index to the query of a state; `file` is the picture of a query by picture. */
-export const search = (index, { q, like, k, where }, file, signal) => {
-  const settings = query({ index, k, where });
-  if (file) return json(`/search?${settings}`, { ...upload(file), signal });
-  if (like) return json(`/items/${encodeURIComponent(like)}/similar?${settings}`, { signal });
-  return json(`/search?${settings}&${query({ q })}`, { signal });
+/** Where one index answers the query of a state; that of a picture is sent as the body. */
+const addressOf = (index, { q, like, k, where }, more = {}) => {
+  const settings = query({ index, k, where, ...more });
+  return like ? `/items/${encodeURIComponent(like)}/similar?${settings}` : `/search?${settings}&${query({ q })}`;
 };
+
+/** The answer of one index to the query of a state; `file` is the picture of a query by picture. */
+export const search = (index, now, file, signal) =>
+  json(addressOf(index, now), { ...(file && upload(file)), signal });
+
+/** The answer as a CSV file, down to the cut-off. */
+export const fileOf = (index, now) => addressOf(index, now, { least: now.least[index], export: "csv" });
+
+/** Some items of an index, spread over the whole index. */
+export const examples = (index) => json(`/items?${query({ index })}`);
