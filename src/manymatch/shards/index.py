@@ -79,7 +79,7 @@ def read_index(folder: Path) -> Index:
     """The index of a folder of shards. A missing or malformed index is a `DataError`."""
     path = folder / INDEX
     if not path.is_file():
-        raise DataError(f"{path}: no such file. Run the stage 'shards' first")
+        raise DataError(f"{path}: no such file. Run the stage 'shards' first, or 'dvc repro'")
     try:
         open_shards(folder).check(INDEX)
         return Index.model_validate(read_object(path))
