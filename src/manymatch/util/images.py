@@ -130,7 +130,7 @@ def decoding(source: Path | bytes | Image.Image, remedy: str = REMEDY) -> Iterat
 
 
 def _name(source: Path | bytes | Image.Image) -> Path | str:
-    return source if isinstance(source, Path) else "an image in memory"
+    return source if isinstance(source, Path) else "the picture"
 
 
 def _open(source: Path | bytes | Image.Image, draft: int | None = None) -> Image.Image:
