@@ -79,7 +79,7 @@ def read_index(folder: Path) -> Index:
     """The index of a folder of shards. A missing or malformed index is a `DataError`."""
     path = folder / INDEX
     if not path.is_file():
-        raise DataError(f"{path}: no such file. Run the stage 'shards' first")
+        raise DataError(f"{path}: no such file. Run the stage 'shards' first, or 'dvc repro'")
     open_shards(folder).check(INDEX)
     with content_of(path, "an index of shards", REMEDY):
         return Index.model_validate(read_object(path))

@@ -29,7 +29,7 @@ _FORMATS = (
     *(["HEIF"] if HEIC_READ else []),
 )
 """Formats of photographs. Some of Pillow's other readers start programs."""
-REMEDY = "Replace or remove the file and run the stage 'download' again"
+REMEDY = "Replace or remove the file (of a data set: run the stage 'download' again)"
 
 
 # Pillow's remarks about single files, such as damaged EXIF data. What matters is an error. For
@@ -130,7 +130,7 @@ def decoding(source: Path | bytes | Image.Image, remedy: str = REMEDY) -> Iterat
 
 
 def _name(source: Path | bytes | Image.Image) -> Path | str:
-    return source if isinstance(source, Path) else "an image in memory"
+    return source if isinstance(source, Path) else "the picture"
 
 
 def _open(source: Path | bytes | Image.Image, draft: int | None = None) -> Image.Image:

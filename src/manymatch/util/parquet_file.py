@@ -146,7 +146,9 @@ def table_faults(path: Path, stage: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file. Run the stage '{stage}' first") from None
+        raise DataError(
+            f"{path}: no such file. Run the stage '{stage}' first, or 'dvc repro'"
+        ) from None
     except (OSError, pa.ArrowException) as error:
         raise DataError(
             f"{path}: not a table ({first_line(error)}). Run the stage '{stage}' again"

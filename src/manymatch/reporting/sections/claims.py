@@ -214,8 +214,13 @@ def to_markdown(results: AllResults) -> list[str]:
 def section(results: AllResults) -> list[Block]:
     experiments = results.current(Experiment)
     findings = check(experiments, results.claims)
+    return blocks(experiments[0].dataset, findings) if findings else []
+
+
+def blocks(dataset: str, findings: Sequence[Finding]) -> list[Block]:
+    """The table, and what its verdicts mean."""
     note = Note(f"{MEANING} Mean ± standard deviation over the seeds.")
-    return [table(experiments[0].dataset, findings), note] if findings else []
+    return [table(dataset, findings), note]
 
 
 _MOST_PAIRS = 6

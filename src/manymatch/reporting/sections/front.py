@@ -51,7 +51,7 @@ def section(results: AllResults) -> list[Block]:
         )
         href = page_address(dataset, "Experiments", "claims")
         paragraphs.append([Cell("Claims", href=href), Cell(f": {summary}")])
-        folded = [Folded("The claims one by one", [claims.table(dataset, findings)])]
+        folded = [Folded("The claims one by one", claims.blocks(dataset, findings))]
     cards = _cards(results.runs, runs, study, dataset)
     return [Prose(paragraphs, large=True), cards, *_two_methods(runs), *folded]
 

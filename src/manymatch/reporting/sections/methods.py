@@ -168,7 +168,7 @@ def training(results: AllResults) -> list[Block]:
     number = styles(results.runs)
     chart = validation_chart([(run.preset, number[run.preset], run.curves) for run in results.runs])
     if chart is None and results.runs:
-        text = "'dvc pull' fetches the training curves, which are not on this machine."
+        text = "The training curves are not on this machine. 'dvc repro' makes them."
         return [Note(text)]
     return [chart] if chart else []
 

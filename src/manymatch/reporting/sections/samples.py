@@ -47,8 +47,7 @@ def images(results: AllResults) -> list[Block]:
         questions.append(Question(query.label, [asked, answers], query.thumbnail))
     if not questions:
         missing = (
-            f"Sample queries of {run.dataset} are not on this machine. 'dvc pull' fetches them; "
-            "'dvc repro' makes them again."
+            f"Sample queries of {run.dataset} are not on this machine. 'dvc repro' makes them."
             for run in results.runs[:1]
         )
         return [*map(Note, missing)]

@@ -32,10 +32,7 @@ _NOTE = Note(
     "different items that the elements of a query retrieve first; 1.0 means that all elements "
     "retrieve the same item."
 )
-_MISSING = Note(
-    "The details of these sets are not on this machine. 'dvc pull' fetches them; 'dvc repro' makes "
-    "them again."
-)
+_MISSING = Note("The details of these sets are not on this machine. 'dvc repro' makes them.")
 
 
 PAIRS_NOTE = (

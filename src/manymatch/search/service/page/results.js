@@ -21,7 +21,7 @@ const wordsOf = ({ right }) => {
     judged: ["right", "are an own or judged pair"],
     own: ["own pair", "are a picture and its own caption; others may fit as well"],
   }[right?.pairs ?? "own"];
-  return [word, `Share of the results with this score${of} that ${meaning}`, of];
+  return [word, `${word}: the share of the results with this score${of} that ${meaning}`, of];
 };
 
 const card = (index, result, rank, [word, meaning]) => {
@@ -97,7 +97,8 @@ const column = ({ index, answer, error, description, items }) => {
   if (!state().picture) head.append(make("a", { class: "note", href: fileOf(index, state()), download: "", onclick: saved }, "CSV"));
   const words = wordsOf(answer);
   const cards = make("ol", { class: results[0].text ? "cards texts" : "cards" }, results.map((result, i) => card(index, result, i + 1, words)));
-  section.append(cutOff(index, results, cards, words), cards);
+  const shares = results.some((result) => typeof result.precision === "number");
+  section.append(cutOff(index, results, cards, words), ...(shares ? [make("p", { class: "note" }, words[1])] : []), cards);
   const { k } = state();
   if (results.length === k && k < Math.min(items, MOST)) {
     section.append(make("button", { type: "button", class: "more", onclick: () => go({ k: Math.min(MOST, 2 * k) }) }, "More results"));
