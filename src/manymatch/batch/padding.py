@@ -25,31 +25,30 @@ def _view(buffer: Tensor, start: int, like: Tensor) -> Tensor:
     return buffer[start : start + like.nbytes].view(like.dtype).view(like.shape)
 
 
-def _storage(part: Tensor) -> int:
-    return part.untyped_storage()._cdata
-
-
 class OnDevice:
     """Moves all tensors, also those of nested parts, to a device or to pinned memory."""
 
     def to(self, device: torch.device | str, non_blocking: bool = True) -> Any:
         """The same on `device`. The tensors of one buffer (`packed`) move in one copy."""
         views: dict[int, list[Tensor]] = {}
+        numbers = {}
         for part in self.tensors():
-            if part.is_contiguous():
-                views.setdefault(_storage(part), []).append(part)
-        buffers: dict[int, Tensor] = {}
+            numbers[id(part)] = number = part.untyped_storage()._cdata
+            views.setdefault(number, []).append(part)
+        buffers: dict[int, Any] = {}
         for number, parts in views.items():
             storage = parts[0].untyped_storage()
             if len(parts) > 1 and 2 * sum(part.nbytes for part in parts) >= storage.nbytes():
                 whole = torch.empty(0, dtype=torch.uint8, device=parts[0].device).set_(storage)
-                buffers[number] = whole.to(device, non_blocking=non_blocking)
+                moved_whole = whole.to(device, non_blocking=non_blocking)
+                buffers[number] = moved_whole.untyped_storage()
 
         def moved(part: Tensor) -> Tensor:
-            if _storage(part) in buffers and part.is_contiguous():
-                start = int(part.storage_offset()) * part.itemsize
-                return _view(buffers[_storage(part)], start, part)
-            return part.to(device, non_blocking=non_blocking)
+            storage = buffers.get(numbers[id(part)])
+            if storage is None:
+                return part.to(device, non_blocking=non_blocking)
+            empty = torch.empty(0, dtype=part.dtype, device=storage.device)
+            return empty.set_(storage, part.storage_offset(), part.shape, part.stride())
 
         return self._map(moved)
 
