@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from manymatch.batch.shared_rows import share_rows
-from manymatch.similarities.vectors import full_precision
+from manymatch.similarities.vectors import full_precision, keep_precision
 
 _ROUNDING = 16
 """Squared distances below this number of epsilons of the squared norms are rounding errors."""
@@ -48,5 +48,5 @@ def mmd(images: Tensor, texts: Tensor, gamma: float = 0.5, squared: bool = False
             distances = distances.masked_fill(equal, 1.0).sqrt()  # no derivative at 0
         return (-gamma * distances.masked_fill(equal, 0.0)).exp().mv(share)
 
-    with torch.autocast(x.device.type, enabled=False):
+    with keep_precision(x):
         return share_rows(kernel_rows, elements, lengths).dot(share)

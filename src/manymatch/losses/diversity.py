@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, pdist
 
 from manymatch.losses.contrastive import sum_of_means
-from manymatch.similarities.vectors import full_precision, unit
+from manymatch.similarities.vectors import full_precision, keep_precision, unit
 
 
 def slot_diversity(*slots: Tensor) -> Tensor:
@@ -113,7 +113,7 @@ def uniformity(vectors: Tensor) -> Tensor:
 def gram(*sets: Tensor) -> Tensor:
     """Cosines `(n, K, K)` of the elements of each of all `sets (n, K, D)`, in float32 or better."""
     elements = unit(torch.cat([full_precision(part) for part in sets]))
-    with torch.autocast(elements.device.type, enabled=False):
+    with keep_precision(elements):
         return elements @ elements.mT
 
 

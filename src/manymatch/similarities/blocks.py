@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from manymatch.batch.parallel_map import map_parallel
-from manymatch.similarities.vectors import full_precision, plane_cosines
+from manymatch.similarities.vectors import full_precision, keep_precision, plane_cosines
 
 Reduce = Callable[[Tensor], Tensor]
 """Cosines `(K, L, n, m)`, planes of any strides with contiguous rows -> scores `(n, m)`. Each pair
@@ -89,7 +89,7 @@ def _cosines(images: Tensor, texts: Tensor, scale: float, buffer: Tensor) -> Ten
     (n, n_image, _), (m, n_text, _) = images.shape, texts.shape
     flat = images.flatten(0, 1)
     if m == 1:  # the images are read once, not once for each element of the text
-        with torch.autocast(images.device.type, enabled=False):  # see the product below
+        with keep_precision(images):  # see the product below
             product = scale * texts[0] @ flat.T
         return product.view(n_text, n, n_image).permute(2, 0, 1).contiguous()[..., None]
     cosines = buffer.resize_(n_text, n * n_image, m)

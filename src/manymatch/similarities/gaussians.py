@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from manymatch.similarities.vectors import full_precision
+from manymatch.similarities.vectors import full_precision, keep_precision
 
 
 def mahalanobis(query_mean: Tensor, query_log_variance: Tensor, candidates: Tensor) -> Tensor:
@@ -27,7 +27,7 @@ def mahalanobis(query_mean: Tensor, query_log_variance: Tensor, candidates: Tens
         Wang et al., Multilateral Semantic Relations Modeling for Image Text Retrieval (MSRM),
         CVPR 2023, eq. 4.
     """
-    with torch.autocast(candidates.device.type, enabled=False):
+    with keep_precision(candidates):
         mean, points = full_precision(query_mean), full_precision(candidates)
         precision = (-full_precision(query_log_variance)).exp()
         weighted = mean * precision
@@ -58,7 +58,7 @@ def closed_form_distance(
     References:
         Chun, Improved Probabilistic Image-Text Representations (PCME++), ICLR 2024, eq. 1.
     """
-    with torch.autocast(image_mean.device.type, enabled=False):
+    with keep_precision(image_mean):
         images, texts = full_precision(image_mean), full_precision(text_mean)
         of_image = (images.square() + full_precision(image_log_variance).exp()).sum(1)
         of_text = (texts.square() + full_precision(text_log_variance).exp()).sum(1)
@@ -79,7 +79,7 @@ def pair_distances(images: Tensor, texts: Tensor) -> Tensor:
         samples of PCME's Gaussians.
     """
     n, m = images.shape[0], texts.shape[0]
-    with torch.autocast(images.device.type, enabled=False):
+    with keep_precision(images):
         distances = torch.cdist(
             full_precision(images).flatten(0, 1), full_precision(texts).flatten(0, 1)
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -15,6 +16,14 @@ _SHORTEST = 1e-12
 def full_precision(vectors: Tensor) -> Tensor:
     """`vectors`, converted to float32 if they have half precision."""
     return vectors.float() if vectors.dtype in (torch.float16, torch.bfloat16) else vectors
+
+
+def keep_precision(tensor: Tensor) -> AbstractContextManager[object]:
+    """A block in which autocast rounds nothing on the device of `tensor`."""
+    kind = tensor.device.type
+    if not torch.is_autocast_enabled(kind):  # to disable autocast takes as long as three operations
+        return nullcontext()
+    return torch.autocast(kind, enabled=False)
 
 
 def unit(vectors: Tensor) -> Tensor:
@@ -83,5 +92,5 @@ def plane_cosines(images: Tensor, texts: Tensor) -> Tensor:
 
 
 def _product(rows: Tensor, columns: Tensor) -> Tensor:
-    with torch.autocast(rows.device.type, enabled=False):
+    with keep_precision(rows):
         return full_precision(rows) @ full_precision(columns).T

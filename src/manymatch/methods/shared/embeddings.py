@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from itertools import accumulate
 from typing import Any, Self, TypeVar
 
@@ -84,8 +85,7 @@ class Embeddings:
 
     def parts(self) -> dict[str, Tensor]:
         """The parts that are not None, by name; `vectors` is the first."""
-        names = (part.name for part in fields(self) if part.metadata.get("part", True))
-        pairs = ((name, getattr(self, name)) for name in names)
+        pairs = ((name, getattr(self, name)) for name in _part_names(type(self)))
         return {name: value for name, value in pairs if value is not None}
 
     def part(self, name: str) -> Tensor:
@@ -183,6 +183,11 @@ class Embeddings:
     def _declared(self, name: str) -> Mapping[str, Any]:
         """The metadata of the part `name`."""
         return self.__dataclass_fields__[name].metadata
+
+
+@cache  # a training step asks several times
+def _part_names(kind: type[Embeddings]) -> tuple[str, ...]:
+    return tuple(part.name for part in fields(kind) if part.metadata.get("part", True))
 
 
 def _padded(values: Sequence[Tensor]) -> Tensor:

@@ -10,6 +10,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from manymatch.batch.shared_rows import world_size
+from manymatch.similarities.vectors import keep_precision
 
 
 class SharedBatchNorm(_BatchNorm):
@@ -25,7 +26,7 @@ class SharedBatchNorm(_BatchNorm):
     def forward(self, input: Tensor) -> Tensor:
         if not self.training or world_size() == 1:
             return super().forward(input)
-        with torch.autocast(input.device.type, enabled=False):
+        with keep_precision(input):
             output, mean, variance, count = _Shared.apply(input, self.weight, self.bias, self.eps)
         with torch.no_grad():
             assert self.running_mean is not None and self.running_var is not None

@@ -14,6 +14,7 @@ from torch.nn.utils.rnn import PackedSequence
 from manymatch.batch.padding import Sequences
 from manymatch.networks.layers.recurrence import read_on_cpu
 from manymatch.networks.layers.segments import scattered
+from manymatch.similarities.vectors import keep_precision
 
 # `read_padded` gives cuDNN the weights of one direction, a part of the buffer of both. cuDNN copies
 # these weights at every call, which takes microseconds.
@@ -116,8 +117,8 @@ class BiGRU(nn.Module):
             none = sequence.new_zeros(1 + self.gru.bidirectional, 0, self.gru.hidden_size)
             return RowsRead(torch.cat(list(none), 1), none, sequences, average)
         if sequence.is_cuda:
-            with torch.autocast("cuda", enabled=False):
-                sequence = sequence.to(next(self.gru.parameters()).dtype)
+            with keep_precision(sequence):
+                sequence = sequence.to(self.gru.weight_ih_l0.dtype)
                 return read_padded(self.gru, sequence, sequences.mask, average)
         rows = sequence.flatten(0, 1).index_select(0, sequences.rows)
         return RowsRead(*self.read(rows, sequences.steps), sequences, average)
@@ -125,11 +126,11 @@ class BiGRU(nn.Module):
     def read(self, rows: Tensor, steps: tuple[int, ...]) -> tuple[Tensor, Tensor]:
         """The states `(V, d H)` and final states `(d, n, H)` of sequences, `steps` of which have
         position 0, 1, ..., by their `rows (V, width)` in the order of `Sequences`."""
-        device, kind = rows.device.type, next(self.gru.parameters()).dtype
+        device, kind = rows.device.type, self.gru.weight_ih_l0.dtype
         half = torch.is_autocast_enabled(device)
         # In half precision gradients vanish without loss scaling; under CUDA's autocast cuDNN reads
         # in float16.
-        with torch.autocast(device, enabled=False):
+        with keep_precision(rows):
             rows = rows.to(kind)
             if device == "cpu" and torch.is_grad_enabled():
                 factors = torch.get_autocast_dtype(device) if half else kind
