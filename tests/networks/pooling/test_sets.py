@@ -112,7 +112,8 @@ def test_slot_attention_drops_where_the_released_code_does():
         block.mlp[3].weight.zero_(), block.mlp[3].bias.zero_(), block.gather.bias.fill_(1.0)
         block.gather.weight.zero_()
     slots, inputs = torch.zeros(50, 4, SIZE), block.read(torch.randn(50, 3, WIDTH), None, None)
-    gathered, _ = block(slots, inputs, block.linear_layers())
+    slots, linear = block.linear_layers(slots)
+    gathered, _ = block(slots, inputs, linear)
     assert set(gathered.flatten().tolist()) == {0.0, 2.0}
 
 

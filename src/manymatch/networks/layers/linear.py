@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
+
+from manymatch.similarities.vectors import keep_precision
 
 
 def glorot_linear(width: int, size: int) -> nn.Linear:
@@ -37,69 +40,66 @@ def joint_linear(inputs: Tensor, *layers: nn.Linear) -> tuple[Tensor, ...]:
 
 def precise(layer: nn.Module, inputs: Tensor) -> Tensor:
     """`layer(inputs)` in the type of the layer's weights, with and without autocast."""
-    kind = next((weight.dtype for weight in layer.parameters()), inputs.dtype)
-    with torch.autocast(inputs.device.type, enabled=False):
+    kind = getattr(layer, "weight", inputs).dtype
+    with keep_precision(inputs):
         result: Tensor = layer(inputs.to(kind))
     return result
 
 
-_Calls = list[tuple[Tensor, Tensor]]
-"""The rows that the layer has read in each call, and the gradients of its output."""
-
-
-class RepeatedLinear:
-    """`layer`, for several calls within one forward pass.
+def repeated(start: Tensor, *layers: nn.Linear) -> tuple[Tensor, list[Callable[[Tensor], Tensor]]]:
+    """`start` and the `layers`, for several calls of each layer in one forward pass.
 
     Autograd makes a product for the weights' gradient in each call, and adds all of them. Here one
-    product over the rows of all calls follows when the backward pass has left the first call. A GPU
-    starts fewer kernels; on a CPU joining the rows takes as long as the sums.
+    product over the rows of all calls follows when the backward pass arrives at `start`, on which
+    the inputs of all calls must depend. A GPU starts fewer kernels; on a CPU joining the rows takes
+    as long as the sums.
     """
+    device, calls = start.device.type, [_Calls([], {}) for _ in layers]
+    half = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
 
-    def __init__(self, layer: nn.Linear) -> None:
-        self._calls: _Calls = []
-        self._weights = _Weights.apply(self._calls, layer.weight, layer.bias)
+    def call(layer: nn.Linear, calls: _Calls) -> Callable[[Tensor], Tensor]:
+        kind = half or layer.weight.dtype
+        weight = layer.weight.detach().to(kind)
+        bias = None if layer.bias is None else layer.bias.detach().to(kind)
 
-    def __call__(self, inputs: Tensor) -> Tensor:
-        """`inputs (..., W)` -> `(..., D)`."""
-        result: Tensor = _Call.apply(self._calls, inputs, *self._weights)
-        return result
+        def linear(inputs: Tensor) -> Tensor:
+            inputs, number = inputs.to(kind), len(calls.rows)
+            outputs = functional.linear(inputs, weight, bias)
+            if outputs.requires_grad:
+                calls.rows.append(inputs.detach().flatten(0, -2))
+                outputs.register_hook(lambda gradient: calls.gradients.update({number: gradient}))
+            return outputs
+
+        return linear
+
+    parameters = [part for layer in layers for part in (layer.weight, layer.bias)]
+    return _Start.apply(calls, start, *parameters), list(map(call, layers, calls))
 
 
-class _Weights(torch.autograd.Function):
-    """The weights, in autocast's type; `_Call` leaves their gradient to this backward pass."""
+class _Calls(NamedTuple):
+    """The rows that a layer has read in each call, and the gradients of its outputs."""
+
+    rows: list[Tensor]
+    gradients: dict[int, Tensor]
+
+
+class _Start(torch.autograd.Function):
+    """The input; the backward pass gives the gradients of the layers' weights and biases."""
 
     @staticmethod
-    def forward(ctx: Any, calls: _Calls, weight: Tensor, bias: Tensor | None) -> tuple:
+    def forward(ctx: Any, calls: list[_Calls], start: Tensor, *parameters: Tensor | None) -> Tensor:
         ctx.calls = calls
-        ctx.set_materialize_grads(False)
-        kind, device = weight.dtype, weight.device.type
-        if torch.is_autocast_enabled(device):
-            kind = torch.get_autocast_dtype(device)
-        weights = [None if part is None else part.to(kind) for part in (weight, bias)]
-        return tuple(part if part is None else part.view_as(part) for part in weights)
+        return start.view_as(start)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *_: None) -> tuple:
-        rows, gradients = (torch.cat(parts) for parts in zip(*ctx.calls, strict=True))
-        ctx.calls.clear()
-        bias_gradient = gradients.sum(0) if ctx.needs_input_grad[2] else None
-        return None, gradients.T @ rows, bias_gradient
-
-
-class _Call(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, calls: _Calls, inputs: Tensor, weight: Tensor, bias: Tensor | None
-    ) -> Tensor:
-        inputs = inputs.to(weight.dtype)
-        ctx.calls = calls
-        ctx.save_for_backward(inputs, weight)
-        return functional.linear(inputs, weight, bias)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple:
-        inputs, weight = ctx.saved_tensors
-        ctx.calls.append((inputs.flatten(0, -2), gradient.flatten(0, -2)))
-        return None, gradient @ weight, None, None
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        needed, result = ctx.needs_input_grad[2:], list[Tensor | None]()
+        for number, (rows, gradients) in enumerate(ctx.calls):
+            joined = torch.cat([one.flatten(0, -2) for one in gradients.values()])
+            read = torch.cat([rows[call] for call in gradients])
+            rows.clear()
+            gradients.clear()
+            result.append(joined.T @ read if needed[2 * number] else None)
+            result.append(joined.sum(0) if needed[2 * number + 1] else None)
+        return None, gradient, *result

@@ -11,7 +11,7 @@ from manymatch.batch.padding import PaddedRows, Padding, padded_rows
 from manymatch.networks.layers.gru import BiGRU
 from manymatch.networks.layers.linear import precise
 from manymatch.networks.layers.position_code import sine_code
-from manymatch.similarities.vectors import full_precision
+from manymatch.similarities.vectors import full_precision, keep_precision
 
 Mask = Tensor | Padding | None
 """The real rows of `(n, R, ...)`: `(n, R)` of bool, or of 0 and 1 in any other type; None: all."""
@@ -33,6 +33,11 @@ def zeroed(local: Tensor, mask: Mask) -> Tensor:
     return local.masked_fill(~real_rows(local, mask)[:, :, None], 0.0)
 
 
+def cleared(local: Tensor, mask: Mask) -> Tensor:
+    """`zeroed` by a mask. With the `Padding` of an encoder, `local` is zero there already."""
+    return local if isinstance(mask, Padding) else zeroed(local, mask)
+
+
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     """Softmax of `scores (n, ..., K, R)` over the real inputs by `mask (n, ..., R)`, 0 elsewhere.
 
@@ -49,7 +54,7 @@ class MeanPooling(nn.Module):
         # NaN or infinity times a weight of 0 would still be NaN.
         local, mask = zeroed(local, mask), real_rows(local, mask)
         weights = mask.to(local.dtype) / mask.sum(1, keepdim=True)
-        with torch.autocast(local.device.type, enabled=False):
+        with keep_precision(local):
             return weights[:, None] @ local
 
 
@@ -99,7 +104,7 @@ class GPO(nn.Module):
             behind = _surplus(padding).index_select(0, padding.size_row)
             ordered = ordered.masked_fill(behind[:, :, None], 0.0)
         weights = self.weights(padding)[:, None].to(ordered.dtype)
-        with torch.autocast(local.device.type, enabled=False):
+        with keep_precision(local):
             return weights @ ordered
 
     def weights(self, padding: Padding) -> Tensor:

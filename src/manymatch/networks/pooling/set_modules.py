@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manymatch.networks.layers.linear import glorot_linear, precise
-from manymatch.networks.pooling.global_pooling import Mask, masked_softmax, real_rows, zeroed
+from manymatch.networks.pooling.global_pooling import Mask, cleared, masked_softmax, real_rows
 from manymatch.similarities.vectors import unit
 
 Given = Tensor | None
@@ -152,7 +152,7 @@ class HeadAttention(nn.Module):
 
     def forward(self, local: Tensor, mask: Mask = None) -> tuple[Tensor, Tensor]:
         """`local (n, R, W)`, `mask (n, R)` -> attended `(n, K, W)`, weights `(n, K, R)`."""
-        local, mask = zeroed(local, mask), real_rows(local, mask)
+        local, mask = cleared(local, mask), real_rows(local, mask)
         weights = masked_softmax(self.second(self.first(local).tanh()).mT, mask)
         return weights.to(local.dtype) @ local, weights
 
@@ -164,7 +164,7 @@ def joint_attention(
     for all of them where gradients are needed, as in `joint_linear`."""
     if not torch.is_grad_enabled():
         return tuple(module(local, mask) for module in modules)
-    local, mask = zeroed(local, mask), real_rows(local, mask)
+    local, mask = cleared(local, mask), real_rows(local, mask)
     hidden = functional.linear(local, torch.cat([module.first.weight for module in modules]))
     heads = torch.block_diag(*(module.second.weight for module in modules))
     weights = masked_softmax(functional.linear(hidden.tanh(), heads).mT, mask)
@@ -216,7 +216,7 @@ class TransformerDecoder(SetModule):
         self.output = GlobalResidual(size)
 
     def _sets(self, local: Tensor, mask: Mask, globals: Given, boxes: Given) -> Sets:
-        inputs, mask = self.input_norm(zeroed(local, mask)), real_rows(local, mask)
+        inputs, mask = self.input_norm(cleared(local, mask)), real_rows(local, mask)
         queries = self.queries.expand(len(local), -1, -1)
         for layer in self.layers:
             queries, attention = layer(queries, inputs, mask)
@@ -272,7 +272,7 @@ class PrototypeAttention(nn.Module):
 
     def forward(self, local: Tensor, mask: Mask = None, globals: Tensor | None = None) -> Tensor:
         """`local (n, R, D)`, `mask (n, R)` -> `(n, p, D)`; `globals` are ignored."""
-        features, mask = unit(zeroed(local, mask)).to(local.dtype), real_rows(local, mask)
+        features, mask = unit(cleared(local, mask)).to(local.dtype), real_rows(local, mask)
         scores = self.queries.to(features.dtype) @ features.mT / self.temperature
         weights = masked_softmax(scores, mask)
         return weights.to(features.dtype) @ features

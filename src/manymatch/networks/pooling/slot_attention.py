@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from manymatch.batch.padding import PaddedRows
-from manymatch.networks.layers.linear import RepeatedLinear
+from manymatch.networks.layers.linear import repeated
 from manymatch.networks.layers.position_code import (
     grid_sine_code,
     relative_sine_code,
     square_grid_ends,
 )
-from manymatch.networks.pooling.global_pooling import Mask, real_rows, zeroed
+from manymatch.networks.pooling.global_pooling import Mask, cleared, real_rows, zeroed
 from manymatch.networks.pooling.set_modules import (
     Given,
     GlobalResidual,
@@ -23,6 +23,7 @@ from manymatch.networks.pooling.set_modules import (
     Sets,
     feed_forward,
 )
+from manymatch.similarities.vectors import keep_precision
 from manymatch.util.errors import ConfigError
 
 Start = Literal["learned", "random"]
@@ -100,14 +101,14 @@ class SlotAttention(SetModule):
         self, local: Tensor, mask: Mask, boxes: Tensor | None
     ) -> tuple[Tensor, list[Tensor]]:
         """The slots, and the weights of each pass, which have no meaning on padding."""
-        local = zeroed(local, mask)
+        local = cleared(local, mask)
         inputs = self.block.read(local, mask, self._code(local, mask, boxes))
-        linear = self.block.linear_layers()
         attention: list[Tensor] = []
         if self.random is None:
             slots = self.slots.expand(len(local), -1, -1)
         else:
             slots = self.random(len(local))
+        slots, linear = self.block.linear_layers(slots)
         for _ in range(self.iterations):
             slots, weights = self.block(slots, inputs, linear)
             attention.append(weights)
@@ -219,13 +220,13 @@ class SlotBlock(nn.Module):
         real = real_rows(local, mask)[:, :, None].to(kind)
         return Inputs(keys, self._split(values).contiguous(), real)
 
-    def linear_layers(self) -> list[Linear]:
-        """The layers of all passes, in the order of `forward`."""
+    def linear_layers(self, slots: Tensor) -> tuple[Tensor, list[Linear]]:
+        """The first slots, and the layers of all passes in the order of `forward`."""
         layers: list[Any] = [self.query, self.gather, self.mlp[0], self.mlp[3]]
         # A CPU has no launches that could be saved, and compiled code has no list of calls.
         if self.query.weight.device.type == "cpu" or torch.compiler.is_compiling():
-            return layers
-        return [RepeatedLinear(layer) for layer in layers]
+            return slots, layers
+        return repeated(slots, *layers)
 
     def forward(self, slots: Tensor, inputs: Inputs, linear: list[Linear]) -> tuple[Tensor, Tensor]:
         """The slots `(n, K, D)` after the pass, and the weights `(n, heads, K, R)`."""
@@ -255,6 +256,6 @@ def competing_weights(scores: Tensor, inputs: Inputs, least: Tensor) -> Tensor:
     to the sums.
     """
     shares = scores.softmax(2, dtype=inputs.real.dtype)
-    with torch.autocast(scores.device.type, enabled=False):
+    with keep_precision(scores):
         sums = torch.baddbmm(least.to(shares.dtype), shares.flatten(1, 2), inputs.real)
     return (shares / sums.view(*shares.shape[:3], 1)).to(inputs.values.dtype)
