@@ -110,14 +110,9 @@ class PCME(Method):
 
     def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
         # One operation on both sides takes a GPU less time than two.
-        mean, log_variance, noise = (
-            torch.cat(parts)
-            for parts in zip(
-                (*gaussian(images), self._noise(images)),
-                (*gaussian(texts), self._noise(texts)),
-                strict=True,
-            )
-        )
+        sides = zip(gaussian(images), gaussian(texts), strict=True)
+        mean, log_variance = map(torch.cat, sides)
+        noise = torch.randn(len(mean), self.settings.samples, mean.shape[1], device=mean.device)
         drawn = samples(mean, log_variance, noise)
         image_samples, text_samples = drawn.split([len(images), len(texts)])
         match = positive_pairs(image_samples, batch.image_index)
@@ -141,10 +136,6 @@ class PCME(Method):
     def _logits(self, images: Tensor, texts: Tensor) -> Tensor:
         """Samples `(n, J, D)`, `(m, J, D)` -> `(n, m, J * J)`."""
         return self.shift - self.scale() * pair_distances(images, texts).flatten(2)
-
-    def _noise(self, embeddings: Embeddings) -> Tensor:
-        n, _, size = embeddings.vectors.shape
-        return torch.randn(n, self.settings.samples, size, device=embeddings.vectors.device)
 
 
 def _exact_samples(noise: Tensor, items: Embeddings) -> Tensor:
