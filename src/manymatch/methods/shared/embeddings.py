@@ -85,7 +85,8 @@ class Embeddings:
 
     def parts(self) -> dict[str, Tensor]:
         """The parts that are not None, by name; `vectors` is the first."""
-        pairs = ((name, getattr(self, name)) for name in _part_names(type(self)))
+        kind: Any = type(self)  # mypy takes the hash of the embeddings for that of their class
+        pairs = ((name, getattr(self, name)) for name in _part_names(kind))
         return {name: value for name, value in pairs if value is not None}
 
     def part(self, name: str) -> Tensor:
