@@ -118,7 +118,7 @@ class BiGRU(nn.Module):
             return RowsRead(torch.cat(list(none), 1), none, sequences, average)
         if sequence.is_cuda:
             with keep_precision(sequence):
-                sequence = sequence.to(self.gru.weight_ih_l0.dtype)
+                sequence = sequence.to(self.gru.all_weights[0][0].dtype)
                 return read_padded(self.gru, sequence, sequences.mask, average)
         rows = sequence.flatten(0, 1).index_select(0, sequences.rows)
         return RowsRead(*self.read(rows, sequences.steps), sequences, average)
@@ -126,7 +126,7 @@ class BiGRU(nn.Module):
     def read(self, rows: Tensor, steps: tuple[int, ...]) -> tuple[Tensor, Tensor]:
         """The states `(V, d H)` and final states `(d, n, H)` of sequences, `steps` of which have
         position 0, 1, ..., by their `rows (V, width)` in the order of `Sequences`."""
-        device, kind = rows.device.type, self.gru.weight_ih_l0.dtype
+        device, kind = rows.device.type, self.gru.all_weights[0][0].dtype
         half = torch.is_autocast_enabled(device)
         # In half precision gradients vanish without loss scaling; under CUDA's autocast cuDNN reads
         # in float16.
