@@ -39,8 +39,8 @@ def joint_linear(inputs: Tensor, *layers: nn.Linear) -> tuple[Tensor, ...]:
 
 
 def precise(layer: nn.Module, inputs: Tensor) -> Tensor:
-    """`layer(inputs)` in the type of `layer.weight`, with and without autocast. A layer without this
-    attribute, such as the identity, has the inputs as they are."""
+    """`layer(inputs)` in the type of `layer.weight`, with and without autocast. A layer without
+    this attribute, such as the identity, has the inputs as they are."""
     kind = getattr(layer, "weight", inputs).dtype
     with keep_precision(inputs):
         result: Tensor = layer(inputs.to(kind))
