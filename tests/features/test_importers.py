@@ -85,8 +85,7 @@ def write_tsv(data):
 
 def write_precomp(data, folder=None, splits=SPLITS):
     """As published: repeated rows except in train, in another order than the caption table."""
-    folder = folder or data.source
-    folder.mkdir(exist_ok=True)
+    (folder := folder or data.source).mkdir(exist_ok=True)
     for split, name in splits.items():
         images = [k for k, of in reversed(list(enumerate(data.splits))) if of == split]
         copies = 1 if name == "train" else 5

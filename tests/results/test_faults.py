@@ -92,7 +92,7 @@ FAULTS: list[tuple[type[Result], Place, Any, str]] = [
         [1.0],
         "image_maps.0.passes.0: expected rows of equal",
     ),
-    (SetDetails, ("caption_maps", 0, "words"), ["dog"], "caption_maps.0: "),
+    (SetDetails, ("caption_maps", 0, "words"), ["dog"], "weights for 1 words"),
     (SetDetails, ("projection", "texts", "places", 0, 0), [0, 1001], "texts.places.0.0.1"),
     (SetDetails, ("nearest", "captions", 0, "elements", 0, 0, "element"), 0, "elements.0.0.elem"),
     (Probes, ("studies", "rich_captions", "tables", 0, "rows", 0), [], "table 'Text to image'"),

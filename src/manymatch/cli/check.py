@@ -75,6 +75,7 @@ def plan(dataset: DatasetName, preset: PresetName) -> None:
     from manymatch.reporting.sections.published import PAPERS_NAME
     from manymatch.reporting.table import Cell, Column, Table
     from manymatch.reporting.terminal import show
+    from manymatch.training.gpu_memory import estimated_bytes
 
     settings = project.preset(dataset, preset)
     alone = {"datasets": [dataset], "presets": [preset], "features": [settings.features]}
@@ -84,6 +85,8 @@ def plan(dataset: DatasetName, preset: PresetName) -> None:
     training = settings.training
     batch = f"batches of {training.images_per_batch} images"
     say(f"{dataset}/{preset}: {settings.setting}, {training.epochs} epochs, {batch}")
+    if needed := estimated_bytes(settings):
+        say(f"a step needs about {needed / 1e9:.0f} GB of a GPU's memory")
     made = {
         "images": LAYOUT.raw(dataset),
         "captions": LAYOUT.captions(dataset),

@@ -39,7 +39,8 @@ def joint_linear(inputs: Tensor, *layers: nn.Linear) -> tuple[Tensor, ...]:
 
 
 def precise(layer: nn.Module, inputs: Tensor) -> Tensor:
-    """`layer(inputs)` in the type of the layer's weights, with and without autocast."""
+    """`layer(inputs)` in the type of `layer.weight`, with and without autocast. A layer without
+    this attribute, such as the identity, has the inputs as they are."""
     kind = getattr(layer, "weight", inputs).dtype
     with keep_precision(inputs):
         result: Tensor = layer(inputs.to(kind))
@@ -50,9 +51,9 @@ def repeated(start: Tensor, *layers: nn.Linear) -> tuple[Tensor, list[Callable[[
     """`start` and the `layers`, for several calls of each layer in one forward pass.
 
     Autograd makes a product for the weights' gradient in each call, and adds all of them. Here one
-    product over the rows of all calls follows when the backward pass arrives at `start`, on which
-    the inputs of all calls must depend. A GPU starts fewer kernels; on a CPU joining the rows takes
-    as long as the sums.
+    product over the rows of all calls follows when the backward pass, of which there can be one,
+    arrives at `start`, on which the inputs of all calls must depend. A GPU starts fewer kernels; on
+    a CPU joining the rows takes as long as the sums.
     """
     device, calls = start.device.type, [_Calls([], {}) for _ in layers]
     half = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
@@ -96,6 +97,9 @@ class _Start(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         needed, result = ctx.needs_input_grad[2:], list[Tensor | None]()
         for number, (rows, gradients) in enumerate(ctx.calls):
+            if not gradients:  # the loss does not depend on the layer
+                result += [None, None]
+                continue
             joined = torch.cat([one.flatten(0, -2) for one in gradients.values()])
             read = torch.cat([rows[call] for call in gradients])
             rows.clear()
