@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import httpx
 import yaml
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import DeploymentScheduleCreate
@@ -21,7 +22,7 @@ from prefect.client.schemas.responses import DeploymentResponse
 from manymatch.config.layout import Layout
 from manymatch.config.params import read_params
 from manymatch.methods import METHODS
-from manymatch.util.errors import ManyMatchError
+from manymatch.util.errors import ManyMatchError, first_line
 from manymatch.util.progress import say
 
 _DATASET = "scenes"
@@ -70,13 +71,19 @@ def deploy() -> None:
     somebody has scheduled on the server stays.
 
     Raises:
-        ManyMatchError: Prefect refuses the file.
+        ManyMatchError: Prefect refuses the file, or its server does not answer.
     """
-    with get_client(sync_client=True) as client:
-        before = client.read_deployments()
-        _replace_deployments()
-        for deployment in before:
-            keep_schedules(client, deployment)
+    try:
+        with get_client(sync_client=True) as client:
+            before = client.read_deployments()
+            _replace_deployments()
+            for deployment in before:
+                keep_schedules(client, deployment)
+    except httpx.HTTPError as error:
+        raise ManyMatchError(
+            f"prefect.yaml could not be deployed: no answer of the server ({first_line(error)}). "
+            "Start the server, or correct PREFECT_API_URL and PREFECT_API_AUTH_STRING"
+        ) from None
 
 
 def keep_schedules(client: SyncPrefectClient, before: DeploymentResponse) -> None:

@@ -54,14 +54,15 @@ def test_a_record_is_read_again_and_replaces_the_former_vote(tmp_path):
 
 def test_columns_of_the_user_are_kept(tmp_path):
     path = tmp_path / "x.csv"
-    path.write_text("image_id,comment,caption_id,relevant,annotator\ni0,see 5,c1,true,ann\n")
+    header = "image_id,Comment,caption_id, Relevant,annotator,comment"
+    path.write_text(f"{header}\ni0, See 5,c1,true,ann,\n")
     for pair in (A, B):
         record(path, pair, False, "ann")
     lines = [line.split(",") for line in path.read_text().splitlines()]
     assert [line[:3] + line[5:] for line in lines] == [
-        ["image_id", "caption_id", "relevant", "comment"],
-        [*A, "false", "see 5"],
-        [*B, "false", ""],
+        ["image_id", "caption_id", "relevant", "Comment", "comment"],
+        [*A, "false", " See 5", ""],
+        [*B, "false", "", ""],
     ]
 
 

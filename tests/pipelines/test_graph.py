@@ -15,10 +15,11 @@ from dvc.repo import Repo
 from dvc.repo.reproduce import plan_repro
 from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.client.schemas.schedules import CronSchedule
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from manymatch.methods import METHODS
-from manymatch.util.errors import ConfigError
-from pipelines.deployments import deployments, keep_schedules
+from manymatch.util.errors import ConfigError, ManyMatchError
+from pipelines.deployments import deploy, deployments, keep_schedules
 from pipelines.gpus import QUEUE, WITHOUT
 from pipelines.graph import Graph, locked, read_graph
 from pipelines.stage import NETWORK
@@ -89,6 +90,15 @@ def test_every_method_has_its_deployment(root: Path) -> None:
         assert queue == (WITHOUT if name == "report" else QUEUE)
     schedules = [schedule for deployment in listed for schedule in deployment.get("schedules", ())]
     assert schedules and not any(schedule["active"] for schedule in schedules)
+
+
+def test_a_server_that_does_not_answer_is_one_line() -> None:
+    with (
+        temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}),
+        pytest.raises(ManyMatchError, match="could not be deployed: no answer") as raised,
+    ):
+        deploy()
+    assert "\n" not in str(raised.value)
 
 
 def test_what_somebody_has_scheduled_stays() -> None:

@@ -139,7 +139,9 @@ def add_extraction(params: Params, name: str, extraction: dict[str, Any]) -> dic
         changes[f"extraction.{name}"] = extraction
     else:
         wanted = validate(Extraction, extraction, f"{BACKBONES}: {name}")
-        for key in (key for key in _SOURCE if getattr(stated, key) != getattr(wanted, key)):
+        differing = [key for key in _SOURCE if getattr(stated, key) != getattr(wanted, key)]
+        if differing:
+            key = differing[0]
             raise ConfigError(
                 f"{LAYOUT.params}: extraction.{name}.{key} is {getattr(stated, key)}, but the "
                 f"backbone needs {getattr(wanted, key)}. Rename that extraction or the backbone"

@@ -34,7 +34,7 @@ def mend(project: Path) -> None:
             try:
                 users = json.loads(table.read_bytes())
                 working = _without_ended(users)
-            except (ValueError, KeyError, TypeError, AttributeError):
+            except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
                 table.unlink(missing_ok=True)
                 say(f"{table}: removed, {_HALF}")
             else:

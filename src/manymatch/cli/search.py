@@ -48,7 +48,7 @@ def _target(source: Path | None, model: str | None, to: str | None, name: str | 
         return Path.cwd() / to.rstrip("/").rpartition("/")[2]
     path = resolved(Path(to) if to else LAYOUT.indexes / str(name))
     if path.is_symlink():
-        raise ConfigError(f"--to {to}: the links lead in a circle. Choose another folder")
+        raise ConfigError(f"{path}: the links lead in a circle. Choose another folder")
     return path
 
 

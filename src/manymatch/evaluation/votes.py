@@ -35,7 +35,7 @@ def _read(path: Path) -> _Rows:
     if not path.is_file():
         return {}
     try:
-        table = read_csv(path, ("image_id", "caption_id"), None, trim=False)
+        table = read_csv(path, COLUMNS[:2], COLUMNS[2:], keep=True)
     except (OSError, ValueError) as error:
         raise DataError(
             f"{path}: not a table of {', '.join(COLUMNS)}: {first_line(error)}. Correct the file"

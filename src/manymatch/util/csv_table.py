@@ -26,16 +26,17 @@ def is_csv(path: Path) -> bool:
 
 
 def read_csv(
-    path: Path, needed: Sequence[str], optional: Sequence[str] | None = (), trim: bool = True
+    path: Path, needed: Sequence[str], optional: Sequence[str] = (), keep: bool = False
 ) -> pa.Table:
     """Read columns of text. The delimiter is a comma, a semicolon, a tab or a bar.
 
-    Spaces around names and the case of names do not count.
+    Spaces around names and cells, and the case of names, do not count.
 
     Args:
         needed: names of columns that the file must have.
-        optional: names of columns that are read if the file has them; None: all named columns.
-        trim: whether spaces around cells do not count either.
+        optional: names of columns that are read if the file has them.
+        keep: read all further named columns, too, under the names that they have in the file, and
+            cells with the spaces around them.
 
     Raises:
         ValueError: a needed column is missing, and the message names the columns of the file; or a
@@ -44,16 +45,19 @@ def read_csv(
         OSError, pa.ArrowException: the file cannot be read as a table.
     """
     number, header = next(numbered_lines(path), (1, ""))
-    names, delimiter = max(
+    written, delimiter = max(
         ((_names(header, delimiter), delimiter) for delimiter in _DELIMITERS),
-        key=lambda split: len({*needed} & {*split[0]}),
+        key=lambda split: len({*needed} & {name.lower() for name in split[0]}),
     )
+    names = [name.lower() for name in written]
     missing = [name for name in needed if name not in names]
     if missing:
         listed = ", ".join(filter(None, names)) or "none"
         raise ValueError(f"no column {', '.join(missing)}; the columns are {listed[:_SHOWN]}")
-    others = filter(None, names) if optional is None else optional
-    wanted = [name for name in dict.fromkeys((*needed, *others)) if name in names]
+    wanted = [name for name in dict.fromkeys((*needed, *optional)) if name in names]
+    if keep:
+        names = [name if name in wanted else own for name, own in zip(names, written, strict=True)]
+        wanted = list(dict.fromkeys([*wanted, *filter(None, names)]))
     twice = repeated(name for name in names if name in wanted)
     if twice is not None:
         raise ValueError(f"two columns {twice}")
@@ -77,7 +81,7 @@ def read_csv(
     for name in needed:
         if empty := pc.sum(pc.equal(columns[name], "")).as_py():
             raise ValueError(f"{empty:,} cells of the column {name} are empty")
-    return pa.table(columns) if trim else table.select(wanted)
+    return table.select(wanted) if keep else pa.table(columns)
 
 
 def csv_bytes(columns: pa.Table | Mapping[str, Sequence[object]]) -> bytes:
@@ -94,4 +98,4 @@ def csv_bytes(columns: pa.Table | Mapping[str, Sequence[object]]) -> bytes:
 
 
 def _names(header: str, delimiter: str) -> list[str]:
-    return [name.strip().strip('"').strip().lower() for name in header.split(delimiter)]
+    return [name.strip().strip('"').strip() for name in header.split(delimiter)]

@@ -116,6 +116,9 @@ def test_an_index_of_the_settings_is_made_by_its_name(
     assert "params.yaml gives SOURCE" in fails("index pics --name mine", monkeypatch, capfd)
     Path("circle").symlink_to("circle")
     assert "circle" in fails("index x.txt --model a --to circle", monkeypatch, capfd)
+    Path("\udcff.txt").write_text("a dog")
+    command = ["index", "\udcff.txt", "--model", "flickr8k-vsepp", "--to", "c.index"]
+    assert "a name that is not UTF-8" in fails(command, monkeypatch, capfd)
 
 
 def test_a_page_without_a_temporary_folder_is_refused_before_the_search(

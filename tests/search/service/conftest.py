@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -114,3 +115,9 @@ def explored(layout: Layout, tmp_path: Path) -> Iterator[TestClient]:
     with TestClient(app, ADDRESS, raise_server_exceptions=False) as client:
         yield client
     shutil.rmtree(layout.votes(DATASET).parent, ignore_errors=True)
+
+
+def assert_refused(answer: httpx.Response, status: int) -> None:
+    assert answer.status_code == status, answer.text
+    assert answer.json().keys() == {"error"}
+    assert "\n" not in answer.json()["error"] and "Traceback" not in answer.text

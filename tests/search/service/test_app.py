@@ -14,12 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from fastapi import HTTPException
 from hashed_files import reseal
 from made_indexes import made_index
 from picture_bomb import bomb
@@ -30,10 +28,8 @@ from waiting import ready
 from manymatch import Index
 from manymatch.search.service.app import application
 from manymatch.search.service.served_index import ServedIndex
-from manymatch.util.errors import ConfigError
-from manymatch.util.json_file import read_object
 
-from .conftest import ADDRESS
+from .conftest import ADDRESS, assert_refused
 
 PNG = {"content-type": "image/png"}
 
@@ -53,12 +49,6 @@ def assert_same(answer: Any, expected: Any) -> None:
     assert ids == others
     assert scores == pytest.approx(wanted, abs=1e-6)
     assert answer["exact"]
-
-
-def assert_refused(answer: Any, status: int) -> None:
-    assert answer.status_code == status, answer.text
-    assert answer.json().keys() == {"error"}
-    assert "\n" not in answer.json()["error"] and "Traceback" not in answer.text
 
 
 def test_texts_and_pictures_find_what_the_index_finds(
@@ -262,41 +252,6 @@ def test_no_answer_names_a_path_of_the_server(
             answer = client.get("/explain", params={"item": found["id"], "q": "dogs"})
             assert str(tmp_path) not in answer.text
             assert_refused(answer, 400 if file.stem == "text" else 404)
-
-
-def test_an_index_that_loads_or_fails_says_so(
-    indexes: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    maxmatch = indexes[2] / read_object(indexes[2] / "manifest.json")["model"]
-    # Without its start, nothing loads.
-    waiting = TestClient(application([ServedIndex.from_folder(indexes[0])]), ADDRESS)
-    assert waiting.get("/health").json()["status"] == "loading"
-    assert_refused(waiting.get("/search?q=dog"), 503)
-
-    taken_back = ServedIndex.from_folder(indexes[0])
-    taken_back.status = "ready"  # as for a moment before the check of an index fails
-    with pytest.raises(HTTPException, match="503"):
-        taken_back.item("a")
-
-    def loaded(folder: Path, model: str | None = None) -> ServedIndex:
-        served = ServedIndex.from_folder(folder, model=model)
-        served.load().join()
-        return served
-
-    moved = Path(shutil.copytree(indexes[2], tmp_path / "moved" / "away.index"))
-    without_model = loaded(moved)
-    assert without_model.status == "failed" and "cannot be used" in str(without_model.fault)
-    assert "--model" in capsys.readouterr().err
-    assert loaded(moved, str(maxmatch)).status == "ready"
-    np.save(moved / "vectors.npy", np.load(moved / "vectors.npy") / 2)
-    with TestClient(application([failed := loaded(moved, str(maxmatch))]), ADDRESS) as client:
-        health = client.get("/health").json()
-        assert health["status"] == failed.status == "failed"
-        assert str(tmp_path) not in health["indexes"][0]["error"]
-        assert_refused(client.get("/search?q=dog"), 503)
-    for folders in ([tmp_path / "none.index"], [indexes[0], indexes[0]]):
-        with pytest.raises(ConfigError, match="index"):
-            application([ServedIndex.from_folder(folder) for folder in folders])
 
 
 def test_the_service_describes_itself(client: TestClient) -> None:

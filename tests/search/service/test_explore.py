@@ -167,6 +167,8 @@ def test_one_query_shows_the_ranking_and_the_rank_of_each_true_item(explored: Te
     assert (best if best < 99 else None) == (wanted if wanted <= DEPTH else None)
     image = ask(explored, "query", way="i2t", row=0)
     assert image["texts"] == TEXTS[:3] and len(image["positives"]) == 3
+    other = ask(explored, "query", way="i2t", row=IMAGE_IDS.index(TRUE[0]))["positives"]
+    assert [one["mark"] for one in other] == ["own"] * 3 + ["true"]  # whose row is lower
 
 
 def judge(client: TestClient, pair: dict[str, Any], relevant: bool | None, who: str) -> Any:
@@ -180,6 +182,9 @@ def test_judgments_are_further_positives_and_annotators_are_compared(
     explored: TestClient, layout: Layout
 ) -> None:
     found = ask(explored, "unjudged", annotator="ann")
+    texts = [one["text"] for one in found["rows"]]
+    by_text = ask(explored, "unjudged", annotator="ann", sort="text", descending=True)["rows"]
+    assert [one["text"] for one in by_text] == sorted(texts, reverse=True) != texts
     firsts = [splits()[name].ranking.t2i.items[:, 0].tolist() for name in METHODS]
     expected: dict[tuple[int, int], int] = {}
     for items in firsts:

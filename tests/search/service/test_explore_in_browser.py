@@ -89,7 +89,14 @@ def test_all_views_by_the_keyboard(
         playwright.expect(page.locator(".rows .mark").first).to_be_visible()
         assert page.url.endswith("first=unjudged%3Atable")
         page.set_viewport_size({"width": 400, "height": 800})
-        for view in ("", "?way=i2t", "?view=query&row=1", "?view=unjudged", "?view=space"):
+        for view in (
+            "",
+            "?view=constructor",
+            "?way=i2t",
+            "?view=query&row=1",
+            "?view=unjudged",
+            "?view=space",
+        ):
             page.goto(f"/explore{view}")
             playwright.expect(page.locator("#view")).not_to_be_empty()
             assert page.evaluate("document.documentElement.scrollWidth") <= 400, view

@@ -72,7 +72,7 @@ def test_a_search_by_the_keyboard_alone(page: Any) -> None:
     page.goto("/")
     page.locator(".wall img").first.click()
     page.locator(SHOWN).first.wait_for()
-    assert len(names(page)) == 4 and "like=" in page.url
+    assert len(names(page)) == 4 and "like=" in page.url and "index=photos" in page.url
     page.goto("/")
     page.locator(".introduction").wait_for()
     page.keyboard.press("/")

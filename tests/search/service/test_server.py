@@ -19,10 +19,8 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from manymatch import Index
 from manymatch.search.service import batcher
 from manymatch.search.service.batcher import LARGEST, Batcher
-from manymatch.search.service.served_index import ServedIndex
 from manymatch.search.service.server import serve
 from manymatch.util.errors import ConfigError, DataError
 
@@ -36,20 +34,6 @@ def test_a_port_in_use_is_one_line(indexes: list[Path]) -> None:
     for host in ("192.0.2.1", "a..b"):
         with pytest.raises(ConfigError, match="--host"):
             serve(indexes, host, 0, 100)
-
-
-def test_an_index_for_which_there_is_no_memory_has_failed(
-    indexes: list[Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def full(*_: object) -> None:
-        raise RuntimeError("CUDA error: out of memory\nand more")
-
-    monkeypatch.setattr(Index, "open", full)
-    served = ServedIndex.from_folder(indexes[0])
-    served.load().join()
-    served.end()
-    assert served.status == "failed"
-    assert "error: index 'photos': CUDA error: out of memory\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("rate", [float("nan"), float("inf")])

@@ -60,7 +60,10 @@ class Asked(BaseModel):
         if not self.sort:
             return table[asked]
         order, empty = ("descending", "at_start") if self.descending else ("ascending", "at_end")
-        rows = pc.array_sort_indices(table[self.sort], order=order, null_placement=empty)
+        column = table[self.sort]
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)  # Arrow sorts no dictionaries.
+        rows = pc.array_sort_indices(column, order=order, null_placement=empty)
         return table.take(rows[asked])
 
 
@@ -118,7 +121,8 @@ def query(explorer: Explorer, way: Direction, row: int, count: int) -> Row:
     side = ITEMS[way]
     ids, texts = explorer.ids[side], explorer.texts[side]
     marks = explorer.marks(way, row, np.arange(len(ids)))
-    true = np.flatnonzero((marks == OWN) | (marks == TRUE))
+    # Annotated items come first, of which the page needs one.
+    true = np.concatenate([np.flatnonzero(marks == one) for one in (OWN, TRUE)])
 
     def item(found: int, **facts: Any) -> Row:
         known = {"row": found, "id": ids[found].as_py(), "text": texts[found].as_py()}

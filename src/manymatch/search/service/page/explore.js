@@ -63,8 +63,9 @@ let turn = 0;
 
 const show = async () => {
   const mine = (turn += 1);
-  const [title, render] = param("view") === "query" ? ["Queries", showQuery] : VIEWS[param("view")] ?? VIEWS[""];
-  const tab = ([view, [text]], i) => link({ view, page: null, row: null, why: null, sort: null, descending: null },
+  const view = Object.hasOwn(VIEWS, param("view")) ? param("view") : "";
+  const [title, render] = param("view") === "query" ? ["Queries", showQuery] : VIEWS[view];
+  const tab = ([name, [text]], i) => link({ view: name, page: null, row: null, why: null, sort: null, descending: null },
     { class: "tab", "data-key": i + 1, "aria-current": text === title && "page" }, text);
   byId("views").replaceChildren(...Object.entries(VIEWS).map(tab));
   byId("ways").replaceChildren(picks(WAYS.map(([key, text]) => [key, text, key !== way() && "w"]), way(), (key) =>

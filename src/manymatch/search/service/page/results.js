@@ -114,7 +114,7 @@ export const showColumns = (answers) => {
 /** Pictures of an index, each of which finds those that resemble it. */
 export const wall = async (index) => {
   const found = await examples(index).catch(() => []); // The page is of use without them.
-  return found.map((item) => link({ like: item.id, indexes: [index] }, { title: `More like ${item.path}` }, picture([thumbnailOf(index, item.id)], { alt: item.path })));
+  return found.map((item) => link({ like: item.id, index }, { title: `More like ${item.path}` }, picture([thumbnailOf(index, item.id)], { alt: item.path })));
 };
 
 /** The cards that the cut-offs leave, in reading order. */
