@@ -76,7 +76,7 @@ def main() -> None:
 def case(folder: Path, method: str, elements: int, kind: str, items: int, flat: int) -> None:
     torch.manual_seed(0)
     model = untrained(folder / "model", method)
-    gallery, queries = (with_variances(one, method) for one in vectors(kind, items, elements))
+    gallery, queries = (add_variances(one, method) for one in vectors(kind, items, elements))
     arrays = {name: part.numpy() for name, part in gallery.parts().items()}
     stored = Stored(folder, table_of([Entry(f"{row:08}.jpg") for row in range(items)]), arrays)
 
@@ -187,7 +187,7 @@ def vectors(kind: str, items: int, elements: int) -> tuple[Embeddings, Embedding
     return Embeddings(gallery), Embeddings(normalize(asked + noise, dim=2))
 
 
-def with_variances(items: Embeddings, method: str) -> Embeddings:
+def add_variances(items: Embeddings, method: str) -> Embeddings:
     """The items with a Gaussian's variances, if the method has them."""
     if method not in ("pcme", "msrm"):
         return items

@@ -37,7 +37,7 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 _AGAIN = "`prefect deployment run report` makes the report from the present results"
 
 
-def showing_epochs(stage: str, tell: Callable[[str], None]) -> Callable[[str], None]:
+def show_epochs(stage: str, tell: Callable[[str], None]) -> Callable[[str], None]:
     """`tell`, which also shows a bar of the epochs that a training of `stage` has finished."""
     bars: list[Any] = []
 

@@ -25,7 +25,7 @@ from manymatch.cli import killed_dvc
 from manymatch.cli.deployment_names import PROGRESS
 from manymatch.util.errors import ConfigError, ManyMatchError
 from pipelines import process, sharing
-from pipelines.artifacts import showing_epochs
+from pipelines.artifacts import show_epochs
 from pipelines.graph import is_unchanged
 
 NETWORK = frozenset({"download"})
@@ -137,7 +137,7 @@ def stage(name: str, environment: dict[str, str], shared: bool) -> State:
     """Run one stage if it is out of date; else the task ends as Cached. If the project is `shared`,
     the outputs are pushed."""
     try:
-        unchanged = run_stage(name, showing_epochs(name, _tell), environment)
+        unchanged = run_stage(name, show_epochs(name, _tell), environment)
     except StageFailed as failure:
         return Failed(message=str(failure))
     if shared:

@@ -28,9 +28,9 @@ MEASURES = ("i2t.r1", "t2i.r1", "rsum")
 def printed(path: Path) -> tuple[str, list[PublishedResult]]:
     """The place that the head of a preset names, and the rows of the method there."""
     head = re.sub(r"\n# ?", " ", path.read_text("utf-8").split("\n#\n")[0])
-    found = re.search(r"(\w+), tables? (\d+)(?: and \d+)?\)", head)
-    assert found, f"{path}: the head names no table"
-    paper, number = found.groups()
+    named = re.search(r"(\w+), tables? (\d+)(?: and \d+)?\)", head)
+    assert named, f"{path}: the head names no table"
+    paper, number = named.groups()
     dataset, (stem, *parts) = path.parent.name, path.stem.split("_")
     name = "Contrastive" if stem == "contrastive" else PAPERS_NAME[read_preset(path).method]
     start = "pretrained" if "howto100m" in parts else "no pretraining"

@@ -129,5 +129,5 @@ def test_what_somebody_has_scheduled_stays() -> None:
     ]
     server: Any = Server()
     keep_schedules(server, cast(Any, SimpleNamespace(id="reproduce", schedules=before)))
-    found = [(one.schedule.cron, one.active, one.parameters["a"]) for one in server.present]
-    assert found == [(cron, True, cron) for cron in ("0 3 * * *", "5 5 * * *", "0 0 * * 1")]
+    schedules = [(one.schedule.cron, one.active, one.parameters["a"]) for one in server.present]
+    assert schedules == [(cron, True, cron) for cron in ("0 3 * * *", "5 5 * * *", "0 0 * * 1")]

@@ -127,17 +127,18 @@ def test_the_head_of_a_table_is_progress_and_no_line_of_dvc(
 def test_the_epochs_of_a_training_are_a_bar_and_a_run_goes_on_without_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    shown, told = list[Any](), list[str]()
+    bars: list[Any] = []
+    logged: list[str] = []
     lines = ["epoch 1/4 (batches): 2/9", "epoch 1/4: loss 0.2", "epoch 2/4: loss 0.1"]
-    monkeypatch.setattr(artifacts, "create_progress_artifact", lambda *bar: shown.append(bar) or 7)
-    monkeypatch.setattr(artifacts, "update_progress_artifact", lambda *bar: shown.append(bar))
-    show = artifacts.showing_epochs("train@scenes-cora", told.append)
+    monkeypatch.setattr(artifacts, "create_progress_artifact", lambda *bar: bars.append(bar) or 7)
+    monkeypatch.setattr(artifacts, "update_progress_artifact", lambda *bar: bars.append(bar))
+    show = artifacts.show_epochs("train@scenes-cora", logged.append)
     for line in lines:
         show(line)
     monkeypatch.delattr(artifacts, "update_progress_artifact")  # as if the server was gone
     show("epoch 3/4: loss 0.1")
     first = 25.0, "epochs-train-scenes-cora", "Epochs of train@scenes-cora"
-    assert shown == [first, (7, 50.0)] and len(told) == 4
+    assert bars == [first, (7, 50.0)] and len(logged) == 4
     curve = Curve("validation/rsum", ((0.0, 10.0), (1.0, 40.0), (2.0, 30.0)))
     drawn = artifacts._curves({curve.name: curve})
     assert drawn.splitlines()[-1] == "| validation/rsum | ▁█▅ | 10 | 30 |"

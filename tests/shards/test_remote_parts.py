@@ -41,7 +41,7 @@ def written(folder):
     return {path.name: path.stat().st_mtime_ns for path in folder.glob("*.tar")}
 
 
-def with_thumbnail(size):
+def set_thumbnail(size):
     settings = yaml.safe_load(Path("params.yaml").read_text())
     settings["shards"]["thumbnail"] = size
     Path("params.yaml").write_text(yaml.safe_dump(settings))
@@ -113,10 +113,10 @@ def test_a_seal_never_stands_above_shards_that_are_not_its_own(project, monkeypa
         lambda: run(f"{part} 2/2", monkeypatch), "manymatch.shards.remote_writing.write_json", 1
     )
     assert left()
-    with_thumbnail(8)
+    set_thumbnail(8)
     run(f"{part} 2/2", monkeypatch)
     assert not left() and not record.exists() and not (away / "SEAL.json").exists()
-    with_thumbnail(16)
+    set_thumbnail(16)
     kill_during(
         lambda: run(f"{part} 1/2", monkeypatch), "manymatch.shards.remote_writing.remove", 1
     )

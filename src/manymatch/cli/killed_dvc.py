@@ -33,7 +33,7 @@ def mend(project: Path) -> None:
         with suppress(Timeout), FileLock(own / "rwlock.lock", timeout=_SECONDS):
             try:
                 users = json.loads(table.read_bytes())
-                working = _without_ended(users)
+                working = _running_users(users)
             except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
                 table.unlink(missing_ok=True)
                 say(f"{table}: removed, {_HALF}")
@@ -46,8 +46,8 @@ def mend(project: Path) -> None:
                 _restore(lock, own / "dvc.lock.damaged")
 
 
-def _without_ended(users: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The processes that write and read each file, without those that have ended."""
+def _running_users(users: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The processes of `users` that still run, by the file that they write or read."""
     writing, reading = users.get("write", {}), users.get("read", {})
     alive = {
         path: [user for user in readers if psutil.pid_exists(user["pid"])]

@@ -32,7 +32,7 @@ _FEW_CAPTIONS = 4_000
 """Training captions below which the vectors are half as long."""
 FEATURES = "lite0"
 _COMPARED, _FEWEST_EPOCHS = 3, 5
-_SETTING = "training.epochs"
+_EPOCHS_KEY = "training.epochs"
 _SHARES = {"a quarter": 0.25, "a half": 0.5, "all": 1.0}
 _FEWEST_BATCHES = 10
 """Batches of an epoch of the smallest share, so that whole epochs give nearly equal steps."""
@@ -150,7 +150,7 @@ def best_of(name: str, presets: Sequence[str], epochs: int, features: str) -> st
             "run the same command again"
         )
     brief = max(_FEWEST_EPOCHS, epochs // 4)
-    settings = {_SETTING: brief, "training.patience": None}
+    settings = {_EPOCHS_KEY: brief, "training.patience": None}
     options = Options(name, "0,1,2", settings, split="validation")
     written = perform(experiment_of_options(presets[:_COMPARED], [], LAYOUT, options))
     result = Experiment.read(written)
@@ -187,7 +187,7 @@ def best_of(name: str, presets: Sequence[str], epochs: int, features: str) -> st
                 label: {
                     **settings,
                     own_data.FRACTION: share,
-                    _SETTING: round(brief * batches[1.0] / batches[share]),
+                    _EPOCHS_KEY: round(brief * batches[1.0] / batches[share]),
                 }
                 for label, share in _SHARES.items()
             },

@@ -108,13 +108,13 @@ class Answer(Record):
 
     def columns(self) -> dict[str, list[Any]]:
         """The query, the rank and the parts of each result, without parts that no result has."""
-        found = {"query": [self.query] * len(self.results)}
-        found["rank"] = [*range(1, len(self.results) + 1)]
+        columns: dict[str, list[Any]] = {"query": [self.query] * len(self.results)}
+        columns["rank"] = [*range(1, len(self.results) + 1)]
         for name in Result.model_fields:
             values = [getattr(result, name) for result in self.results]
             if any(value is not None for value in values):
-                found[name] = values
-        return found
+                columns[name] = values
+        return columns
 
     def notes(self) -> list[str]:
         """What a reader must know before the results."""

@@ -20,7 +20,7 @@ from manymatch.util.regular_file import open_regular, regular_path
 
 _HEADERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
 _MOST_BYTES, _MOST_DIMENSIONS = 2**50, 32
-"""Of an array. NumPy 1 has no more dimensions."""
+"""The most bytes and dimensions of an array. NumPy 1 refuses arrays with more dimensions."""
 FAULTS = (OSError, ValueError, EOFError, SyntaxError, OverflowError, MemoryError)
 """What NumPy raises for damaged files, besides `ZIP_FAULTS`."""
 ZIP_FAULTS = (

@@ -74,13 +74,13 @@ def test_results_are_saved_as_a_table(
     client: TestClient, photos: Path, items: dict[str, str]
 ) -> None:
     question = {"q": "=two dogs", "k": 3}
-    found = client.get("/search", params=question).json()["results"]
+    results = client.get("/search", params=question).json()["results"]
     saved = client.get("/search", params=question | {"export": "csv"})
     assert saved.headers["content-disposition"] == 'attachment; filename="photos.csv"'
     rows = [*csv.DictReader(io.StringIO(saved.text))]
     assert [*rows[0]] == ["query", "rank", "id", "path", "score", "precision"]
     assert [(row["rank"], row["path"]) for row in rows] == [
-        (str(rank), one["path"]) for rank, one in enumerate(found, start=1)
+        (str(rank), one["path"]) for rank, one in enumerate(results, start=1)
     ]
     assert {row["query"] for row in rows} == {"'=two dogs"}  # no formula
     data = (photos / "1.png").read_bytes()

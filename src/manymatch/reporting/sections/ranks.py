@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from manymatch.reporting.chart import LogAxis, Series, line_chart, styles
 from manymatch.reporting.page import Section, method_address, page_address
-from manymatch.reporting.sections.samples import MAX_QUERIES, of_own_data
+from manymatch.reporting.sections.samples import MAX_QUERIES, is_own_data
 from manymatch.reporting.table import Block, Cell, Column, Grid, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.retrieval import CaptionQuery, ImageQuery
@@ -59,7 +59,7 @@ def hardest(results: AllResults) -> list[Block]:
     captions: Sampled = [(run, run.samples.captions) for run in results.runs if run.samples]
     added = any(query.rank for _, queries in (*images, *captions) for query in queries)
     compared = "random queries" + (" and each model's hardest of the whole split" if added else "")
-    own = of_own_data(results.runs)
+    own = is_own_data(results.runs)
     advice = (
         " Look for wrong or vague captions, for the same photo twice, and for answers that are "
         "right too."
@@ -75,7 +75,7 @@ def hardest(results: AllResults) -> list[Block]:
 
 
 def _table(title: str, way: Direction, sampled: Sampled) -> Table:
-    own = of_own_data(run for run, _ in sampled)
+    own = is_own_data(run for run, _ in sampled)
     queries: dict[str, Cell] = {}
     for run, asked in sampled:
         for query in asked:

@@ -76,7 +76,7 @@ def _marks(sampled: Iterable[tuple[object, list[Ranking]]]) -> set[Mark]:
     return {answer.mark for ranking in rankings for answer in ranking.answers}
 
 
-def of_own_data(runs: Iterable[Run]) -> bool:
+def is_own_data(runs: Iterable[Run]) -> bool:
     """Whether these runs are of a data set of one's own."""
     return any(run.samples and run.samples.near_duplicates for run in runs)
 
@@ -90,7 +90,7 @@ def _rankings(
     for run in runs:
         for query in getattr(run.samples, kind):
             sampled.setdefault(query.id, {})[run.preset] = query
-    for queries in list(sampled.values())[: None if of_own_data(runs) else MAX_QUERIES]:
+    for queries in list(sampled.values())[: None if is_own_data(runs) else MAX_QUERIES]:
         first = next(iter(queries.values()))
         # Of a query that a run did not sample, its run file may know the rank.
         unknown = first.model_copy(update={"retrieved": [], "rank": None})

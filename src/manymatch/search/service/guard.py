@@ -23,7 +23,8 @@ _SECONDS = 120.0
 _HEAD_SECONDS = 20.0
 _BODY_SECONDS = 20.0
 _MOST_PARAMETERS = 1_000
-"""Of an address. FastAPI takes minutes for 100,000, during which nobody is served."""
+"""The most parameters of an address. FastAPI needs minutes to read 100,000 parameters, and serves
+nobody meanwhile."""
 _MOST_CLIENTS = 10_000
 """Clients whose requests are counted; the one that was silent longest is forgotten first."""
 _HEADERS = {

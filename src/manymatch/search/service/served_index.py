@@ -113,10 +113,9 @@ class ServedIndex:
         """The ids and paths of at most `k` items at equal distances; 503 as for `item`."""
         items = self.ready_index().stored.items.select(["id", "path"])
         count = min(k, len(items))
-        found: list[dict[str, str]] = items.take(
-            [len(items) * number // count for number in range(count)]
-        ).to_pylist()
-        return found
+        rows = [len(items) * number // count for number in range(count)]
+        examples: list[dict[str, str]] = items.take(rows).to_pylist()
+        return examples
 
     def picture(self, item: str) -> bytes:
         """The file of an item; raises the same as `item`."""

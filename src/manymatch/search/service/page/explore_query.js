@@ -41,7 +41,7 @@ const positives = (found) => {
 };
 
 /** A picture and a caption with the explanation of their score by a method. */
-const beside = (title, method, query, item, rank) => {
+const explained = (title, method, query, item, rank) => {
   const [image, caption] = way() === "t2i" ? [item.row, query] : [query, item.row];
   const { frame, draw } = canvas([pictureOf(image, false), pictureOf(image)]);
   const why = make("div", { class: "why" }, note("The model explains the score. The first time, the model is loaded …"));
@@ -61,8 +61,8 @@ const reasonsWhy = (found) => {
   const wrong = method.items.findIndex((one) => !["own", "true"].includes(one.mark));
   const other = Math.max(0, wrong); // All shown items may be true.
   return [...head, make("div", { class: "beside" },
-    beside(other ? "The best other item" : "The winner", method.name, found.row, method.items[other], other + 1),
-    beside("The true item", method.name, found.row, best, best.ranks[method.name] ?? method.rank))];
+    explained(other ? "The best other item" : "The winner", method.name, found.row, method.items[other], other + 1),
+    explained("The true item", method.name, found.row, best, best.ranks[method.name] ?? method.rank))];
 };
 
 export const showQuery = async (place) => {

@@ -1,6 +1,6 @@
 // Keys: an element with `data-key` is pressed by this key, and a text field with `data-key` is entered.
 
-/** Of a card with buttons of the same keys as others have, the key presses the button of the card in focus. */
+/** Press the button of a key. Where several cards have buttons with this key, the card in focus counts. */
 const press = (event) => {
   const { key, target } = event;
   if (event.ctrlKey || event.metaKey || event.altKey) return;
