@@ -52,7 +52,8 @@ def printed(path: Path) -> tuple[str, list[PublishedResult]]:
 
 def table(root: Path) -> str:
     lines = [
-        "| Preset | Printed in | R@1, image → text | R@1, text → image | rsum | Images or features, and files |",
+        "| Preset | Printed in | R@1, image → text | R@1, text → image | rsum "
+        "| Images or features, and files |",
         "|---|---|---:|---:|---:|---|",
     ]
     for path in sorted((root / "presets").glob("*/*.yaml")):
