@@ -78,6 +78,8 @@ def test_a_page_of_this_address_may_judge(explored: TestClient) -> None:
 def test_a_faulty_request_has_one_line(explored: TestClient, path: str, status: int) -> None:
     answer = explored.get(f"/explore/{path}")
     assert answer.status_code == status and answer.json().keys() == {"error"}
+    column = path.partition("sort=")[2]
+    assert not column or answer.json()["error"] == f"no method or column '{column}'"
 
 
 def test_faults_of_the_project_are_one_line(layout: Layout, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ class Asked(BaseModel):
         if not self.sort:
             return table[asked]
         order, empty = ("descending", "at_start") if self.descending else ("ascending", "at_end")
-        column = table[self.sort]
+        column = dict(zip(table.column_names, table.columns, strict=True))[self.sort]
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)  # Arrow sorts no dictionaries.
         rows = pc.array_sort_indices(column, order=order, null_placement=empty)

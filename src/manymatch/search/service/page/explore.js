@@ -72,12 +72,15 @@ const show = async () => {
     go({ way: key, page: null, row: null, why: null, ...(param("view") === "query" && { view: null }) })));
   const place = (...parts) => mine === turn && byId("view").replaceChildren(...parts.flat().filter(Boolean));
   try {
-    if (!about.methods) Object.assign(about, await ask("about"));
+    if (!about.methods) {
+      say("Loading …");
+      Object.assign(about, await ask("about"));
+    }
     document.title = `${title} – ${about.dataset}`;
     byId("about").textContent = `${about.dataset}, ${about.split}: ${count(about.images)} images, ${count(about.captions)} captions, `
       + `${about.methods.length} methods`;
-    say("");
     await render(place);
+    if (mine === turn) say("");
   } catch (error) {
     if (mine === turn) say(error.message);
   }
