@@ -100,6 +100,19 @@ def test_own_data_has_a_learning_curve_and_near_duplicates(reports, rsums, words
     assert "Image here" in section_of(pages["scenes-queries"], "caption-queries")
 
 
+def test_an_experiment_of_options_has_its_command(reports):
+    over = {"preset": ["vsepp", "cora"]}
+    write_experiment(reports, "vsepp-cora", over, keys=["preset"])
+    path = reports / "experiments" / "scenes" / "vsepp-cora.json"
+    for about, command in (
+        ("", "scenes vsepp cora --seeds 0,1,2 --set size=8"),
+        ("Two.", "experiments/vsepp-cora.yaml --dataset scenes"),
+    ):
+        edit(path, lambda stated, about=about: stated.update(about=about, set={"size": 8}))
+        shown = section_of(pages_of(reports)["scenes-methods"], "methods")
+        assert f"manymatch experiment {command}</pre>" in shown
+
+
 @pytest.mark.parametrize(
     ("images", "captions"), [(16, 80), (3, 3), (300, 1500), (100, 150), (40, 100)]
 )

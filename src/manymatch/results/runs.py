@@ -76,20 +76,6 @@ def _read_curve(path: Path, root: Path) -> Curve:
     return Curve(name, tuple(finite))
 
 
-@dataclass(frozen=True)
-class PositiveRanks:
-    """The rank (from 1) of each query's first annotated positive among the first `depth` answers;
-    None: none of these answers is a positive."""
-
-    depth: int
-    ranks: dict[str, int | None]
-
-    def recall(self, k: int) -> float:
-        """R@K in percent, for `k` up to `depth`."""
-        hits = sum(rank is not None and rank <= k for rank in self.ranks.values())
-        return 100 * hits / len(self.ranks)
-
-
 Kind = Literal["ensemble", "re-ranked", "re-ranked ensemble"]
 Direction = Literal["i2t", "t2i"]
 WAYS: dict[Direction, str] = {"i2t": "image → text", "t2i": "text → image"}
@@ -112,9 +98,10 @@ class Run:
     """The folder of the run files."""
 
     @cached_property
-    def positive_ranks(self) -> Mapping[str, PositiveRanks | None]:
-        """The ranks in the table of each direction. None: the table is not on this machine, or is
-        of another evaluation, whose recalls are not those of the metrics."""
+    def positive_ranks(self) -> Mapping[str, dict[str, int] | None]:
+        """For each direction the rank (from 1) of each query's first annotated positive. None: the
+        table is not on this machine, or is of another evaluation, whose recalls are not those of
+        the metrics."""
         metrics = {"i2t": self.metrics.i2t, "t2i": self.metrics.t2i}
         return {
             way: _positive_ranks(self.folder / f"{way}.parquet", recalls) if self.folder else None
@@ -137,19 +124,20 @@ class Run:
         return "re-ranked ensemble" if self.provenance.members else "re-ranked"
 
 
-def _positive_ranks(path: Path, metrics: Ranks) -> PositiveRanks | None:
+def _positive_ranks(path: Path, metrics: Ranks) -> dict[str, int] | None:
     """The ranks in a table of `results.ranked`, if there is one with these recalls."""
     if not path.is_file():
         return None
     table = Ranked(path)
-    depth = len(table.query(0)[0])
-    shown = [rank if rank <= depth else None for rank in table.ranks.tolist()]
-    ranks = PositiveRanks(depth, dict(zip(table.ids.to_pylist(), shown, strict=True)))
+    ranks = dict(zip(table.ids.to_pylist(), table.ranks.tolist(), strict=True))
     recalls = {1: metrics.r1, 5: metrics.r5, 10: metrics.r10}
-    agree = (
-        abs(ranks.recall(k) - recall) <= _TOLERANCE for k, recall in recalls.items() if k <= depth
-    )
+    agree = (abs(recall_at(ranks, k) - recall) <= _TOLERANCE for k, recall in recalls.items())
     return ranks if all(agree) else None
+
+
+def recall_at(ranks: Mapping[str, int], k: int) -> float:
+    """R@K in percent."""
+    return 100 * sum(rank <= k for rank in ranks.values()) / len(ranks)
 
 
 def read_runs(reports: Path) -> list[Run]:

@@ -28,7 +28,7 @@ from manymatch.reporting.table import (
     Table,
 )
 from manymatch.results.all_results import AllResults
-from manymatch.results.experiments import ExperimentPoint, value_text
+from manymatch.results.experiments import Experiment, ExperimentPoint, value_text
 from manymatch.results.metrics import Provenance
 from manymatch.results.runs import Curve, Curves, Run
 
@@ -50,7 +50,7 @@ def section(results: AllResults) -> list[Block]:
         method = run.provenance.method if run else made.get("method", name)
         paper = [named[method] for named in (method_titles(), method_papers()) if method in named]
         commands = [
-            f"manymatch experiment experiments/{one.name}.yaml --dataset {one.dataset}"
+            _experiment_command(one)
             for one in results.comparisons
             if any(point.label == name for point in one.points)
         ]
@@ -102,6 +102,17 @@ def _command(run: Run) -> str:
         return f"manymatch {verb} {dataset} {name.removesuffix('+rerank')}"
     warm = "warm_" if getattr(run.provenance, "warm_start_sha256", None) else ""
     return f"dvc repro {warm}evaluate@{dataset}-{name}    # presets/{dataset}/{name}.yaml"
+
+
+def _experiment_command(one: Experiment) -> str:
+    """What made the experiment. An experiment of options alone has no file, and says nothing about
+    itself."""
+    stated = one.to_json()
+    if stated.get("about"):
+        return f"manymatch experiment experiments/{one.name}.yaml --dataset {one.dataset}"
+    presets, seeds = " ".join(point.label for point in one.points), ",".join(map(str, one.seeds))
+    settings = [f" --set {key}={value_text(value)}" for key, value in stated.get("set", {}).items()]
+    return f"manymatch experiment {one.dataset} {presets} --seeds {seeds}{''.join(settings)}"
 
 
 def _sample(run: Run) -> list[Block]:

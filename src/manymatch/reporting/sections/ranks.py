@@ -11,7 +11,7 @@ from manymatch.reporting.sections.samples import MAX_QUERIES, is_own_data
 from manymatch.reporting.table import Block, Cell, Column, Grid, Note, Table
 from manymatch.results.all_results import AllResults
 from manymatch.results.retrieval import CaptionQuery, ImageQuery
-from manymatch.results.runs import WAYS, Direction, Run
+from manymatch.results.runs import WAYS, Direction, Run, recall_at
 
 _KNOWN = (1, 5, 10)
 """The K for which the metrics hold R@K."""
@@ -31,7 +31,7 @@ def recall_curve(results: AllResults) -> list[Block]:
             numbers, ranks = run.metrics.numbers(), run.positive_ranks[way]
             recalls = {k: numbers[f"{way}.r{k}"] for k in _KNOWN}
             if ranks:
-                recalls |= {k: ranks.recall(k) for k in _DRAWN if k <= ranks.depth}
+                recalls |= {k: recall_at(ranks, k) for k in _DRAWN}
             points = sorted(recalls.items())
             labels = [f"R@{k} {value:.1f}" for k, value in points]
             series.append(Series(run.preset, number[run.preset], points, labels[-1], labels))
@@ -39,8 +39,8 @@ def recall_curve(results: AllResults) -> list[Block]:
         charts.append(line_chart(f"R@K, {title}", series, "K", x_axis=axis))
     note = Note(
         "Percent of queries with at least one of their pairs among the first K answers. The "
-        "values between 1, 5 and 10 and beyond 10 come from the run files. A run without a "
-        "usable run file has only the three values of its metrics."
+        "values between 1, 5 and 10 and beyond 10 come from the tables of ranks. A run without a "
+        "usable table has only the three values of its metrics."
     )
     return [Grid(charts, "wide"), note]
 
@@ -103,20 +103,14 @@ def _table(title: str, way: Direction, sampled: Sampled) -> Table:
 def _ranks(
     run: Run, way: Direction, queries: Sequence[ImageQuery | CaptionQuery]
 ) -> dict[str, tuple[int, str]]:
-    """Each query's rank as number and text: from the sample, the run file, or the sampled answers.
-    If none of these is a positive, the number is the next rank and the text says so."""
-    exact = {query.id: (query.rank, str(query.rank)) for query in queries if query.rank}
-    if known := run.positive_ranks[way]:
-        return {key: _rank(rank, known.depth) for key, rank in known.ranks.items()} | exact
+    """Each query's rank as number and text: from the table of ranks, the sample, or the sampled
+    answers. If none of these is a positive, the number is the next rank and the text says so."""
+    exact = {query.id: query.rank for query in queries if query.rank}
+    exact |= run.positive_ranks[way] or {}
     marks = {query.id: [answer.mark for answer in query.retrieved] for query in queries}
-    return {
-        key: _rank(own.index("own") + 1 if "own" in own else None, len(own))
-        for key, own in marks.items()
-    } | exact
-
-
-def _rank(rank: int | None, depth: int) -> tuple[int, str]:
-    return (depth + 1, f"> {depth}") if rank is None else (rank, str(rank))
+    exact = {key: own.index("own") + 1 for key, own in marks.items() if "own" in own} | exact
+    later = {key: (len(own) + 1, f"> {len(own)}") for key, own in marks.items()}
+    return later | {key: (rank, str(rank)) for key, rank in exact.items()}
 
 
 SECTIONS = [

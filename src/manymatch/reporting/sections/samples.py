@@ -92,7 +92,7 @@ def _rankings(
             sampled.setdefault(query.id, {})[run.preset] = query
     for queries in list(sampled.values())[: None if is_own_data(runs) else MAX_QUERIES]:
         first = next(iter(queries.values()))
-        # Of a query that a run did not sample, its run file may know the rank.
+        # Of a query that a run did not sample, its table of ranks may know the rank.
         unknown = first.model_copy(update={"retrieved": [], "rank": None})
         yield first, [method_ranking(run, queries.get(run.preset, unknown)) for run in runs]
 
@@ -106,9 +106,7 @@ def method_ranking(run: Run, query: ImageQuery | CaptionQuery, count: int = MAX_
     small = f"{own} positive" + (f", {true} judged true" if true else "") + f" of {len(answers)}"
     small = small if answers else "not sampled by this run"
     known = run.positive_ranks["i2t" if isinstance(query, ImageQuery) else "t2i"]
-    rank: int | str | None = query.rank
-    if known and rank is None and query.id in known.ranks:
-        rank = known.ranks[query.id] or f"{known.depth + 1} or later"
+    rank = query.rank or (known or {}).get(query.id)
     if rank and not own:
         small += f"; first positive at rank {rank}"
     return Ranking(run.preset, small, answers, method_address(run.dataset, run.preset))
