@@ -1,16 +1,17 @@
-"""One more kind of result and its section in a copy of the package, and what chance gives."""
+"""One more kind of result and its section, and what chance gives."""
 
 import os
-import shutil
-import subprocess
-import sys
 from math import comb
 from statistics import fmean
 
 import pytest
+from forked import forked
 from made_results import write_experiment
-from report_pages import edit, pages_of, plans_of, section_of
+from report_pages import edit, pages_of, section_of
 
+from manymatch import results
+from manymatch.reporting import sections
+from manymatch.reporting.page import all_sections
 from manymatch.reporting.sections.own_data import FRACTION, LEARNING_CURVE, chance
 
 RESULT = '''"""Sizes of models."""
@@ -44,20 +45,22 @@ SECTIONS = [Section("Names", "sizes", 300, "Sizes", section, (Sizes,))]
 '''
 
 
-def test_a_kind_of_result_and_its_section_are_two_new_files(reports, root):
-    package = reports.parent / "src" / "manymatch"
-    shutil.copytree(root / "src" / "manymatch", package)
-    (package / "results" / "sizes.py").write_text(RESULT)
-    (package / "reporting" / "sections" / "sizes.py").write_text(SECTION)
+def test_a_kind_of_result_and_its_section_are_two_new_files(reports, tmp_path):
+    for package, source in ((results, RESULT), (sections, SECTION)):
+        folder = tmp_path / package.__name__
+        folder.mkdir()
+        (folder / "sizes.py").write_text(source)
     (reports / "sizes").mkdir()
     (reports / "sizes" / "own.json").write_text('{"dataset": "own", "sizes": {"cora": 7}}')
-    program = (
-        "import sys; from pathlib import Path; from manymatch.reporting.report import report; "
-        "report(Path(sys.argv[1]), Path(sys.argv[2]))"
-    )
-    environment = os.environ | {"PYTHONPATH": str(package.parent)}
-    command = [sys.executable, "-c", program, str(reports), str(plans_of(reports))]
-    subprocess.run(command, env=environment, check=True)
+
+    def work():
+        for package in (results, sections):
+            package.__path__.append(str(tmp_path / package.__name__))
+        all_sections.cache_clear()
+        pages_of(reports)
+
+    _, status = os.waitpid(forked(work), 0)
+    assert status == 0
     page = (reports / "pages" / "own-names.html").read_text()
     assert '<p class="note">cora: 7 parameters</p>' in page
     assert 'href="pages/own-names.html"' in (reports / "index.html").read_text()
