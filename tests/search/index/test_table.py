@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
@@ -16,6 +15,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 import torch
+import warm_commands
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_galleries import (
@@ -118,10 +118,11 @@ def test_a_table_of_another_model_is_made_anew_if_it_may(
     assert found.path == "0/00.png"
 
 
-KILLED = """
+KILLED = f"""
 from pathlib import Path
 import sys
 
+sys.path.insert(0, {str(Path(__file__).parents[2] / "helpers")!r})
 from killing import _kill_at
 
 from manymatch import load
@@ -147,9 +148,8 @@ def test_a_killed_update_leaves_a_whole_table(
     table.draw("new.png", 100)
     target = f"manymatch.search.index.table_writer.{function}"
     paths = map(str, (table.root, table.model_folder, table.target))
-    helpers = {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", KILLED, *paths, target]
-    died = subprocess.run(command, env=os.environ | helpers, capture_output=True)
+    command = [warm_commands.spawn(), "-c", KILLED, *paths, target]
+    died = subprocess.run(command, capture_output=True)
     assert died.returncode == -signal.SIGKILL, died.stderr.decode()
     assert len(table.open()) == 12 and table.open().search("two dogs", 20).exact
     encoded.clear()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import warm_commands
 import yaml
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
@@ -40,7 +40,7 @@ STAGES = {
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(tmp_path: Path, warm_path: None, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository of git and DVC whose training copies the model that the file `of` names."""
     monkeypatch.chdir(tmp_path)
     Path("reports/metrics/scenes").mkdir(parents=True)
@@ -120,7 +120,7 @@ def test_the_answers_of_a_service_follow_promotions_and_rollbacks(
     assert "scenes = scenes/best@" in run("models list")
     assert not Path("models/.versions").exists()
     fetch = "from manymatch.model.places import resolve_model; print(resolve_model('scenes'))"
-    both = [subprocess.Popen([sys.executable, "-c", fetch]) for _ in range(2)]
+    both = [subprocess.Popen([warm_commands.spawn(), "-c", fetch]) for _ in range(2)]
     assert [one.wait() for one in both] == [0, 0]
     for command, words in {
         "models rollback scenes": "no version was in production before",
