@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import shutil
 from functools import partial
 
 import pytest
@@ -143,6 +144,19 @@ class Evil:
         return os.mkdir, ("evil",)
 
 
+@pytest.fixture(scope="module")
+def _killed(tmp_path_factory, tiny):
+    run = Run(tmp_path_factory.mktemp("killed"), tiny)
+    train_and_kill(run, WRITE, 4)
+    return run
+
+
+@pytest.fixture
+def killed(_killed, tmp_path):
+    """A run that was killed after its third checkpoint, of its own for each test."""
+    return Run(shutil.copytree(_killed.folder, tmp_path / "killed"), _killed.data)
+
+
 def last_files(run):
     """The record, the state and the best weights of the last checkpoint."""
     *_, record = sorted(run.checkpoints.glob("epoch-*.json"))
@@ -151,33 +165,29 @@ def last_files(run):
 
 
 @pytest.mark.parametrize("key", ["files", "history"])
-def test_a_record_of_another_version_leads_to_the_checkpoint_before(new_run, key):
-    run = new_run("killed")
-    train_and_kill(run, WRITE, 4)
-    path, *_ = last_files(run)
+def test_a_record_of_another_version_leads_to_the_checkpoint_before(killed, key):
+    path, *_ = last_files(killed)
     record = json.loads(path.read_bytes())
     del record[key], record[_OWN]
     path.write_text(json.dumps(record | {_OWN: content_hash(record)}))
-    history, fault = killed_checkpoints(run).find()
+    history, fault = killed_checkpoints(killed).find()
     assert (len(history.rows), fault) == (2, f"{path.name} is of another version")
 
 
 @pytest.mark.parametrize("kind", [".json", ".ckpt", ".safetensors"])
-def test_a_flipped_bit_leads_to_the_checkpoint_before(new_run, undisturbed, capsys, kind):
-    run = new_run("killed")
-    train_and_kill(run, WRITE, 4)
-    (path,) = (path for path in last_files(run) if path.suffix == kind)
-    checkpoints = killed_checkpoints(run)
+def test_a_flipped_bit_leads_to_the_checkpoint_before(killed, undisturbed, capsys, kind):
+    (path,) = (path for path in last_files(killed) if path.suffix == kind)
+    checkpoints = killed_checkpoints(killed)
     for _ in flipped_bits(path, 30):
         history, fault = checkpoints.find()
         assert (len(history.rows), fault) == (2, f"{path.name} is damaged")
     assert len(checkpoints.find()[0].rows) == 3
     next(flipped_bits(path, 1))
     capsys.readouterr()
-    run.train(preset())
+    killed.train(preset())
     lines = [line for line in capsys.readouterr().err.splitlines() if path.name in line]
     assert len(lines) == 1 and "resuming after epoch 2" in lines[0]
-    assert run.outputs() == undisturbed
+    assert killed.outputs() == undisturbed
 
 
 def killed_checkpoints(run):
@@ -200,20 +210,16 @@ def test_without_an_undamaged_checkpoint_training_starts_anew(
     assert not (tmp_path / "evil").exists()
 
 
-def test_best_weights_damaged_while_training_are_one_line(new_run):
-    run = new_run("killed")
-    train_and_kill(run, WRITE, 4)
-    checkpoints = killed_checkpoints(run)
+def test_best_weights_damaged_while_training_are_one_line(killed):
+    checkpoints = killed_checkpoints(killed)
     history, _ = checkpoints.find()
-    next(flipped_bits(last_files(run)[2], 1))
+    next(flipped_bits(last_files(killed)[2], 1))
     with pytest.raises(CheckpointError, match="damaged or removed during training"):
         checkpoints.load_best(torch.nn.Linear(1, 1), history.best)
 
 
-def test_two_checkpoints_are_kept(new_run):
-    run = new_run("killed")
-    train_and_kill(run, WRITE, 4)
-    assert sorted(path.name for path in run.checkpoints.iterdir()) == [
+def test_two_checkpoints_are_kept(killed):
+    assert sorted(path.name for path in killed.checkpoints.iterdir()) == [
         "best-0002.safetensors",
         "best-0003.safetensors",
         "epoch-0002.ckpt",
