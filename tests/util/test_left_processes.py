@@ -54,12 +54,12 @@ PATIENCE = 200
 def test_interrupted_tests_leave_no_process(tmp_path, end, several, worker):
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_it.py").write_text(TEST)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:hydra_pytest", "--rootdir=."]
-    command += ["-n", "1"] if several else ["-p", "no:xdist"]
+    command = [sys.executable, "-m", "pytest", "-q", "--rootdir=."]
+    command += ["-p", "xdist", "-n", "1"] if several else []
     tests = subprocess.Popen(
         command,
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(HELPERS)},
+        env={**os.environ, "PYTHONPATH": str(HELPERS), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         stdout=subprocess.DEVNULL,
         start_new_session=True,
     )
