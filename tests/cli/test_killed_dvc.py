@@ -8,7 +8,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import warm_commands
 from filelock import FileLock
 
 from manymatch.cli import killed_dvc
@@ -22,9 +21,7 @@ stages:
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
-    path = f"{warm_commands.folder()}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path}
-    return subprocess.run(words, env=environment, capture_output=True, text=True)
+    return subprocess.run(words, capture_output=True, text=True)
 
 
 def repro() -> str | None:
@@ -34,6 +31,7 @@ def repro() -> str | None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm_path")
 def test_what_a_kill_cut_off_loses_no_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

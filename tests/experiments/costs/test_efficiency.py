@@ -4,7 +4,6 @@ was written before stays."""
 import json
 import re
 import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +11,11 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from command_line import ends
 from small_methods import builder
 
 from manymatch.batch.scene_graph import SceneGraph
 from manymatch.batch.vocabulary import Vocabulary
-from manymatch.cli import commands
 from manymatch.config.layout import Layout
 from manymatch.config.preset import Training
 from manymatch.experiments.costs import efficiency, timing
@@ -138,13 +137,9 @@ def checkout(sources, data, tmp_path, monkeypatch):
 
 
 def test_the_command_measures_what_is_trained_and_prints_the_table(checkout, monkeypatch, capfd):
-    monkeypatch.setattr(sys, "argv", ["manymatch", "efficiency", "tiny"])
-    with pytest.raises(SystemExit) as ended:
-        commands.main()
-    assert not ended.value.code
+    table = ends("efficiency tiny", 0, monkeypatch, capfd).out
     rows = Costs.read(checkout.reports / "efficiency" / "tiny.json").rows
     assert [row.name for row in rows] == ["vse_infinity", "cross-attention"]
-    table = capfd.readouterr().out
     assert re.search(r"^vse_infinity +\d \u00d7", table, re.MULTILINE)
     assert table.splitlines()[-1] == "reports/efficiency/tiny.json"
 
