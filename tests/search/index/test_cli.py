@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,12 +11,10 @@ from typing import Any
 
 import pytest
 import yaml
-from command_line import fails
-from typer.testing import CliRunner
+from command_line import ends, fails, printed
 from workspace import Workspace, stages_run
 
 from manymatch import Index
-from manymatch.cli import commands
 from manymatch.search.index.manifest import Manifest, seal_of
 
 from .conftest import Album
@@ -31,11 +28,7 @@ def run(album: Album, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixt
     monkeypatch.chdir(album.root)
 
     def run(*words: str) -> str:
-        monkeypatch.setattr(sys, "argv", ["manymatch", *words])
-        with pytest.raises(SystemExit) as ended:
-            commands.main()
-        assert not ended.value.code
-        return capfd.readouterr().out
+        return ends([*words], 0, monkeypatch, capfd).out
 
     return run
 
@@ -149,7 +142,7 @@ def test_the_stage_makes_an_index_and_joins_its_parts(
     target = "data/indexes/mine"
     words = ["index", "--name", "mine", "--part"]
     for part in ("1/2", "2/2"):
-        CliRunner().invoke(commands.app, [*words, part], catch_exceptions=False)
+        printed(*words, part)
     assert len(list(Path("data/parts/indexes/mine").iterdir())) == 2
     output = workspace.run("dvc", "repro", "--single-item", "code", "index@mine")
     assert stages_run(output) == ["code", "index@mine"] and ", 0 embedded" in output
