@@ -18,22 +18,15 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 import yaml
+from command_line import printed as run
 from PIL import Image
 from torch.nn.functional import normalize
 from transformers import AutoModel, AutoTokenizer, CLIPImageProcessorPil
-from typer.testing import CliRunner
 
 import manymatch
-from manymatch.cli import commands
 from manymatch.util.errors import ConfigError
 
 PROMPT = "a photo of {}"
-
-
-def run(*command: str) -> str:
-    outcome = CliRunner().invoke(commands.app, command, catch_exceptions=False)
-    assert outcome.exit_code == 0, outcome.output
-    return outcome.output
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import warm_commands
 import yaml
+from command_line import printed
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 from waiting import ready
@@ -65,11 +66,7 @@ def trained(model: Path, rsum: float) -> None:
 
 
 def run(command: str) -> str:
-    result = CliRunner().invoke(app, command.split(), catch_exceptions=True)
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
+    return printed(*command.split())
 
 
 @pytest.mark.slow
