@@ -16,8 +16,8 @@ it names for its settings.
 - `per` is `captions` where the paper counts captions and a preset counts images. A batch of 128
   captions is 128 images with one caption each. A paper's epoch shows every caption once; our epoch
   shows every image once, with `captions_per_image` of its captions. With one of five captions, the
-  paper's 50 epochs are 250 of ours. The norm at which the gradient of a sum over captions is clipped
-  is divided by the captions of a batch, because our loss is their mean.
+  paper's 50 epochs are 250 of ours. The paper clips the gradient of a sum over captions. Our loss
+  is their mean, so that the limit of its norm is the paper's over the captions of a batch.
 """
 
 import csv
