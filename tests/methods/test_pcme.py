@@ -71,6 +71,16 @@ def test_uniformity_joins_with_the_share_of_the_released_code(build, make_batch)
     torch.testing.assert_close(result["uniformity"], expected, rtol=1e-4, atol=1e-5)
 
 
+def test_the_sum_is_the_released_total_of_which_the_default_is_the_mean(build, make_batch):
+    batch = make_batch([0, 1])
+    means, sums = (
+        losses(build("pcme", {"uniformity_weight": 10.0, "reduction": kind}), batch)
+        for kind in ("mean", "sum")
+    )
+    terms = 2 * len(batch.image_ids) * len(batch.caption_ids)
+    torch.testing.assert_close(sums, {name: terms * term for name, term in means.items()})
+
+
 def test_uniformity_compares_a_bounded_number_of_samples(build, make_batch, monkeypatch):
     monkeypatch.setattr(pcme, "_SAMPLES_COMPARED", 4)
     compared = []

@@ -16,7 +16,8 @@ it names for its settings.
 - `per` is `captions` where the paper counts captions and a preset counts images. A batch of 128
   captions is 128 images with one caption each. A paper's epoch shows every caption once; our epoch
   shows every image once, with `captions_per_image` of its captions. With one of five captions, the
-  paper's 50 epochs are 250 of ours.
+  paper's 50 epochs are 250 of ours. The paper clips the gradient of a sum over captions. Our loss
+  is their mean, so that the limit of its norm is the paper's over the captions of a batch.
 """
 
 import csv
@@ -42,7 +43,7 @@ DATASETS = {"flickr30k", "coco", "cub", "youcook2", "msrvtt", "lsmdc"}
 CAPTIONS_OF_AN_IMAGE = {"flickr30k": 5, "coco": 5, "cub": 10}
 GRIDS = ("presets/", "synthetic/appendix")
 """Beginnings of the names of experiments whose rows list what their points vary."""
-BATCH = "training.images_per_batch"
+BATCH, CLIP = "training.images_per_batch", "training.clip_norm"
 GROUP = re.compile(r"training\.parameter_groups\[(.+)\]\.(\w+)")
 
 
@@ -120,6 +121,8 @@ def in_our_units(row, name):
     captions = CAPTIONS_OF_AN_IMAGE[name.split("/")[0]]
     if row["setting"] == BATCH:
         return value / (drawn or captions)
+    if row["setting"] == CLIP:
+        return value / (RUNS[name]["training"]["images_per_batch"] * (drawn or captions))
     epochs = captions / (drawn or captions)
     return [epochs * item for item in value] if isinstance(value, list) else epochs * value
 

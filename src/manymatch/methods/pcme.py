@@ -24,6 +24,7 @@ from manymatch.config.preset import Count, NonNegative, Positive
 from manymatch.losses.contrastive import positive_pairs
 from manymatch.losses.diversity import uniformity
 from manymatch.losses.probabilistic import log_mean_probability, soft_contrastive
+from manymatch.losses.pseudo_labels import Reduction
 from manymatch.methods.shared.gaussian_tower import (
     GaussianSettings,
     PositiveScalar,
@@ -59,6 +60,8 @@ class PCMESettings(GaussianSettings):
     by the number of terms of the sum over pairs, `2 n m`."""
     uniformity_weight: NonNegative = 0.0
     """Weight of the uniformity loss beside the same sum; 10 on CUB."""
+    reduction: Reduction = "mean"
+    """`sum` is the released total itself, so that `training.clip_norm` limits its gradient."""
     inference: Literal["mean", "samples"] = "mean"
     """The score of retrieval: the cosine of the means, or the match probability over samples. All
     images share one noise, and all captions share one."""
@@ -128,10 +131,13 @@ class PCME(Method):
             order = torch.randperm(len(every), device=every.device)
             return uniformity(every[order[:_SAMPLES_COMPARED]])
 
-        return {"match": share_rows(probabilities, image_samples, *pairs).mean()} | weighted(
+        means = {"match": share_rows(probabilities, image_samples, *pairs).mean()} | weighted(
             kl=(settings.kl_weight / n_terms, lambda: kl_to_standard(mean, log_variance).sum()),
             uniformity=(settings.uniformity_weight / n_terms, spread),
         )
+        if settings.reduction == "mean":
+            return means
+        return {name: n_terms * term for name, term in means.items()}
 
     def _logits(self, images: Tensor, texts: Tensor) -> Tensor:
         """Samples `(n, J, D)`, `(m, J, D)` -> `(n, m, J * J)`."""
