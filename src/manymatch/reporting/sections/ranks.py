@@ -31,7 +31,8 @@ def recall_curve(results: AllResults) -> list[Block]:
             numbers, ranks = run.metrics.numbers(), run.positive_ranks[way]
             recalls = {k: numbers[f"{way}.r{k}"] for k in _KNOWN}
             if ranks:
-                recalls |= {k: recall_at(ranks, k) for k in _DRAWN}
+                items = run.provenance.captions if way == "i2t" else run.provenance.images
+                recalls |= {k: recall_at(ranks, k) for k in _DRAWN if k <= items}
             points = sorted(recalls.items())
             labels = [f"R@{k} {value:.1f}" for k, value in points]
             series.append(Series(run.preset, number[run.preset], points, labels[-1], labels))
