@@ -28,6 +28,7 @@ from manymatch.cli import (
     external,
     init,
     models,
+    plan,
     project,
     search,
     versions,
@@ -139,10 +140,10 @@ _PANELS = {
 
 def _add_commands() -> None:
     """Give `app` the commands of all modules, in the order of `_PANELS`."""
-    modules = init, backbone, check, code, data, models, external, experiments, explore, search
+    parts = init, backbone, check, plan, code, data, models, external, experiments, explore, search
     by_name = {
         one.name or str(getattr(one.callback, "__name__", "")): one
-        for group in (commands, *(module.commands for module in modules))
+        for group in (commands, *(part.commands for part in parts))
         for one in group.registered_commands
     }
     for panel, names in _PANELS.items():
