@@ -85,7 +85,10 @@ def results() -> None:
     project.require_project()
     runs = read_runs(LAYOUT.reports)
     trained = [run for run in runs if LAYOUT.model(run.dataset, run.preset).is_dir()]
-    best = max(trained, key=lambda run: run.metrics.rsum, default=None)
+    # The data set that was trained last is the one to go on with: an rsum of another is no rival.
+    trained.sort(key=lambda run: LAYOUT.model(run.dataset, run.preset).stat().st_mtime)
+    rivals = [run for run in trained if run.dataset == trained[-1].dataset]
+    best = max(rivals, key=lambda run: run.metrics.rsum, default=None)
     page = LAYOUT.reports / "index.html"
     show(leaderboard.blocks(runs), page if page.is_file() else None)
     if best is not None:
