@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -231,6 +232,15 @@ def test_a_plan_lists_what_a_published_row_needs(ends: Ends) -> None:
     assert (
         "reproduced, 80 epochs" in told.err and "will be downloaded: flickr30k captions" in told.err
     )
+    assert re.search(
+        r"an estimated (less than )?[\d.]+ hours of an A100 at 20% of its 312 TFLOP/s", told.err
+    )
+    assert "counted and never run, in 80 epochs of 145 steps" in told.err
+    assert "took 1.1 to 3.4 times as long" in told.err
+    assert "were measured" not in ends("plan coco vsepp_resnet152_gru", 0).err
+    unknown = ends("plan coco pcmepp_clip_b16", 0).err
+    assert "the hours of a GPU are not known: config.json of openai/clip" in unknown
+    assert "the memory of a step is not known: config.json of openai/clip" in unknown
     assert "500.8" in told.out and "dvc repro evaluate@flickr30k-dive_butd_bigru" in told.out
     assert "no file is missing" in ends("plan scenes vsepp", 0).err
     assert "missing: params.yaml: sources.flickr8k" in ends("plan flickr8k pcme", 0).err

@@ -16,13 +16,14 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.layout import Layout
 from manymatch.config.preset import read_preset
 from manymatch.config.strict import read_yaml, validate
-from manymatch.experiments.costs.timing import multiply_adds, similarity_operations
+from manymatch.experiments.costs.timing import similarity_operations
 from manymatch.experiments.grid import experiment_of_file, points
 from manymatch.experiments.presets import PresetPlan, datasets, preset_of
 from manymatch.methods import build_method, check_model, vocabulary_of
 from manymatch.methods.shared.method import Embeddings
 from manymatch.reporting.published import ABLATION_METRICS, published_results
 from manymatch.similarities.set_similarity import SetSimilarity, SimilaritySettings
+from manymatch.training.operations import multiply_adds
 
 ROOT = Path(__file__).parents[2]
 LAYOUT = Layout(ROOT)

@@ -1,20 +1,34 @@
-"""The models of the package: they are small, and their cards' numbers are right."""
+"""The models of the package: they are small, and their cards' numbers and commands are right."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from small_methods import train
+from typer.main import get_command
 
 import manymatch
-from manymatch.batch.collate import ImageItem
+from manymatch.batch.collate import ImageItem, collate, whole_item
+from manymatch.batch.numbering import NumberedCaption, NumberedGraph
+from manymatch.cli import project
+from manymatch.cli.commands import app
+from manymatch.config.preset import read_preset
 from manymatch.datasets.base import Caption
 from manymatch.datasets.flickr8k import Flickr8k
 from manymatch.datasets.scenes import Scenes
+from manymatch.features.lite import WIDTH
+from manymatch.methods import check_model
+from manymatch.model.checkpoint import WEIGHTS_HASH, load_model, save_model
+from manymatch.model.facts import facts
 from manymatch.model.places import packaged
+from manymatch.util.files import sha256
 
 MODELS = packaged()
 DATASETS = {"flickr8k": Flickr8k, "scenes": Scenes}
@@ -25,6 +39,78 @@ Split = tuple[list[Caption], list[str], dict[str, str], list[ImageItem]]
 def test_all_models_together_are_small() -> None:
     files = [file for folder in MODELS.values() for file in folder.iterdir()]
     assert len(MODELS) >= 2 and sum(file.stat().st_size for file in files) < 12e6
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_card_has_the_command_that_trains_its_model(
+    name: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = MODELS[name]
+    card = (folder / "README.md").read_text("utf-8")
+    (line,) = re.findall(r"^    manymatch (train .+)$", card, re.M)
+    training, evaluation = line.split(" && manymatch ")
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    given = []
+    for text in (training, evaluation):
+        command, *arguments = shlex.split(text)
+        given.append(commands[command].make_context(command, arguments).params)
+    trained, evaluated = given
+    model = trained["name"] or trained["preset"]
+    assert (evaluated["dataset"], evaluated["preset"]) == (trained["dataset"], model)
+    assert name == f"{trained['dataset'].removesuffix('_large')}-{model}"
+    monkeypatch.chdir(root)
+    today = project.preset(trained["dataset"], trained["preset"], trained["overrides"])
+    stored = read_preset(folder / "preset.json")
+    whole = [
+        one.model_copy(update={"model": check_model(one.method, one.model).model_dump()})
+        for one in (today, stored)
+    ]
+    assert whole[0] == whole[1]
+    weights = sha256(folder / "model.safetensors")
+    assert weights in card and facts(folder)[WEIGHTS_HASH] == weights
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_packaging_in_float16_changes_no_embedding_by_a_thousandth(
+    name: str,
+    make_model: Callable[..., Path],
+    pictures: list[Path],
+    extraction: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    """The float32 weights of the packaged models are not kept: another training of the same
+    settings is saved as the cards say."""
+    preset = read_preset(MODELS[name] / "preset.json")
+    method, stored, words = load_model(make_model(preset.method, settings=preset.model))
+    random = np.random.default_rng(0)
+    captions = [
+        NumberedCaption(
+            "", tuple(random.integers(3, len(words), 6).tolist()), NumberedGraph([], [], [], [])
+        )
+        for _ in range(4)
+    ]
+    features = random.random((4, 49, WIDTH), np.float32)
+    train(
+        method.train(),
+        collate(
+            [
+                whole_item("", one, captions=[text])
+                for one, text in zip(features, captions, strict=True)
+            ]
+        ),
+    )
+    known = {"dataset": "scenes", "extraction": extraction, "parser": "en_core_web_sm"}
+    save_model(tmp_path / "trained", method.eval(), stored, words, WIDTH, **known)
+    trained = manymatch.load(tmp_path / "trained", "cpu")
+    trained.save(tmp_path / "packaged", half=True)
+    halved = manymatch.load(tmp_path / "packaged", "cpu")
+    texts = ["a red bird above a table", "two dogs", "a dog beside the red boat"]
+    for whole, half in (
+        [one.encode_images(pictures, progress=False) for one in (trained, halved)],
+        [one.encode_texts(texts) for one in (trained, halved)],
+    ):
+        torch.testing.assert_close(half.vectors, whole.vectors, atol=1e-3, rtol=0)
+        assert not half.vectors.equal(whole.vectors)
 
 
 @pytest.fixture(scope="module")

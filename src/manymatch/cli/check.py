@@ -11,12 +11,10 @@ import typer
 
 from manymatch.cli import killed_dvc, project
 from manymatch.cli.needs import has_images, needs
-from manymatch.cli.options import DatasetName, PresetName
 from manymatch.cli.project import LAYOUT
 from manymatch.config.names import preset_path
 from manymatch.config.params import Extraction, Params, WarmStarted
 from manymatch.config.preset import Preset
-from manymatch.datasets.base import Need
 from manymatch.methods import check_model
 from manymatch.util.errors import ConfigError, ManyMatchError, nearest
 from manymatch.util.progress import say
@@ -63,68 +61,6 @@ def check(
         f"warm starts {', '.join(params.warm_starts) or 'none'}; "
         f"features {', '.join(params.features)}: all known"
     )
-
-
-@commands.command()
-def plan(dataset: DatasetName, preset: PresetName) -> None:
-    """Say what one row of a paper needs: files that are here or missing, and the papers' numbers.
-
-    Nothing runs, nothing is downloaded, and params.yaml need not name the preset.
-    """
-    from manymatch.reporting.published import published_results
-    from manymatch.reporting.sections.published import PAPERS_NAME
-    from manymatch.reporting.table import Cell, Column, Table
-    from manymatch.reporting.terminal import show
-    from manymatch.training.gpu_memory import estimated_bytes
-
-    settings = project.preset(dataset, preset)
-    alone = {"datasets": [dataset], "presets": [preset], "features": [settings.features]}
-    others: dict[str, Any] = {"warm_starts": {}, "indexes": {}, "ensembles": [], "experiments": {}}
-    others |= {"probes": {}, "clusters": {}}
-    params = project.params().model_copy(update=alone | others)
-    training = settings.training
-    batch = f"batches of {training.images_per_batch} images"
-    say(f"{dataset}/{preset}: {settings.setting}, {training.epochs} epochs, {batch}")
-    if needed := estimated_bytes(settings):
-        say(f"a step needs about {needed / 1e9:.0f} GB of a GPU's memory")
-    made = {
-        "images": LAYOUT.raw(dataset),
-        "captions": LAYOUT.captions(dataset),
-        "features": LAYOUT.features(dataset, settings.features),
-        "scene graphs": LAYOUT.scene_graphs(dataset),
-        "shards": LAYOUT.shards(dataset, settings.features),
-        "model": LAYOUT.model(dataset, preset),
-        "result": LAYOUT.result(dataset, preset).full,
-    }
-    for what, path in made.items():
-        say(f"{what}: {path}, {'here' if path.exists() else 'not made yet'}")
-    try:
-        missing = list(needs(params))
-    except ConfigError as fault:  # such as a data set whose folder is not named yet
-        missing = [Need(dataset, fault=fault)]
-    for need in missing:
-        say(f"missing: {need.fault}" if need.fault else f"will be downloaded: {need}")
-    if not any(need.fault for need in missing):
-        say("no file is missing that you must get")
-    title = PAPERS_NAME.get(settings.method)
-    rows = [
-        [
-            *(Cell(text) for text in (one.paper, one.section, one.features, one.text_encoder)),
-            *(Cell(text) for text in (one.setting, one.marks.replace("_", " "))),
-            *(
-                Cell.number(next((v for k, v in one.values.items() if k.endswith(key)), None))
-                for key in ("rsum", "i2t.r1", "t2i.r1")
-            ),
-        ]
-        for one in published_results()
-        if one.dataset == dataset and one.method.split()[0] == title
-    ]
-    names = ("paper", "table", "features", "texts", "setting", "marks")
-    numbers = map(Column, ("rsum", "R@1, image", "R@1, text"))
-    columns = [*(Column(name, numeric=False) for name in names), *numbers]
-    if rows:
-        show([Table(f"{title} as published", columns, rows).filled_columns()])
-    typer.echo(f"\ndvc repro evaluate@{dataset}-{preset}   # with both names in params.yaml")
 
 
 def _checks(params: Params) -> Iterator[Callable[[], object]]:
@@ -198,14 +134,14 @@ def warn_of_memory(path: Path, preset: Preset) -> None:
     """Say if a GPU of this machine (without one: any GPU) is too small for the preset."""
     import torch
 
-    from manymatch.training.gpu_memory import estimated_bytes
+    from manymatch.training.gpu_memory import estimated_bytes, memory_text
 
     gpus = torch.cuda.device_count()
     sizes = [torch.cuda.get_device_properties(number).total_memory for number in range(gpus)]
     size, needed = min(sizes, default=_LARGE_GPU), estimated_bytes(preset) // max(1, gpus)
     if needed > size:
         say(
-            f"{path}: a step needs about {needed / 1e9:.0f} GB of a GPU's memory, but "
+            f"{path}: {memory_text(preset, gpus)}, but "
             f"{'this machine has' if gpus else 'a large GPU has'} {size / 1e9:.0f} GB. "
             "Set checkpointing: true under cnn or backbone, raise training.accumulate, or lower "
             "training.images_per_batch."

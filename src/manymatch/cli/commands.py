@@ -28,6 +28,7 @@ from manymatch.cli import (
     external,
     init,
     models,
+    plan,
     project,
     search,
     versions,
@@ -84,7 +85,10 @@ def results() -> None:
     project.require_project()
     runs = read_runs(LAYOUT.reports)
     trained = [run for run in runs if LAYOUT.model(run.dataset, run.preset).is_dir()]
-    best = max(trained, key=lambda run: run.metrics.rsum, default=None)
+    # The data set that was trained last is the one to go on with: an rsum of another is no rival.
+    trained.sort(key=lambda run: LAYOUT.model(run.dataset, run.preset).stat().st_mtime)
+    rivals = [run for run in trained if run.dataset == trained[-1].dataset]
+    best = max(rivals, key=lambda run: run.metrics.rsum, default=None)
     page = LAYOUT.reports / "index.html"
     show(leaderboard.blocks(runs), page if page.is_file() else None)
     if best is not None:
@@ -139,10 +143,10 @@ _PANELS = {
 
 def _add_commands() -> None:
     """Give `app` the commands of all modules, in the order of `_PANELS`."""
-    modules = init, backbone, check, code, data, models, external, experiments, explore, search
+    parts = init, backbone, check, plan, code, data, models, external, experiments, explore, search
     by_name = {
         one.name or str(getattr(one.callback, "__name__", "")): one
-        for group in (commands, *(module.commands for module in modules))
+        for group in (commands, *(part.commands for part in parts))
         for one in group.registered_commands
     }
     for panel, names in _PANELS.items():

@@ -100,12 +100,12 @@ def _feature_need(params: Params, dataset: str, features: str) -> Need | None:
             "imported. Set the key to {format: FORMAT, path: PATH} (docs/features.md)"
         )
         return Need(where, fault=ConfigError(fault))
-    if settings.detector and (need := from_hub(settings.detector, f"{where}.detector")):
+    if settings.detector and (need := hub_need(settings.detector, f"{where}.detector")):
         return need
     if settings.backbone:
         settings, where = settings.backbone, f"{where}.backbone"
     if settings.model:
-        return from_hub(settings.model, f"{where}.model")
+        return hub_need(settings.model, f"{where}.model")
     return needed_weights(settings.kind or features, settings.weights, f"{where}.weights")
 
 
@@ -123,7 +123,7 @@ def _settings_needs(settings: BaseModel, where: str) -> Iterator[Need]:
     vectors = None if bert else values.get("word_vectors")
     need: Need | None = None
     if isinstance(settings, HubImageSettings | HubTextSettings | PretrainedSettings):
-        need = from_hub(settings.model, f"{where}.model")
+        need = hub_need(settings.model, f"{where}.model")
     elif vectors == "word2vec":
         need = missing_file(f"{where}.word2vec_file", values["word2vec_file"], _WORD2VEC)
     elif vectors == "glove" and (file := values.get("glove_file")) is not None:
@@ -135,7 +135,7 @@ def _settings_needs(settings: BaseModel, where: str) -> Iterator[Need]:
     for key, value in values.items():
         if isinstance(value, BertSettings):
             named = f"{where}.{key}.weights"
-            if bert and value.weights not in PACKAGES and (need := from_hub(value.weights, named)):
+            if bert and value.weights not in PACKAGES and (need := hub_need(value.weights, named)):
                 yield need
         elif isinstance(value, BaseModel):
             yield from _settings_needs(value, f"{where}.{key}")
@@ -153,10 +153,10 @@ def needed_weights(backbone: str, weights: str | None, key: str) -> Need | None:
         return None if weights is None else missing_file(key, weights, "a file of weights")
     if weights is not None and Path(weights).suffix == ".pth":
         return missing_file(key, weights, "torchvision's file of weights")
-    return from_hub(weights or HUB[backbone], key)
+    return hub_need(weights or HUB[backbone], key)
 
 
-def from_hub(name: str, key: str) -> Need | None:
+def hub_need(name: str, key: str) -> Need | None:
     """The need of weights with this name on the hub, the value of the setting `key`; None if a
     folder or the cache has them."""
     if Path(name).is_dir():

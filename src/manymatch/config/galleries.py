@@ -19,6 +19,10 @@ IMAGES: dict[str, dict[str, int]] = {
 all 2,967 images of the other 50 classes. Training splits that differ between papers are left
 out."""
 
+TRAINING_CAPTIONS = {"coco": 566_747, "flickr30k": 145_000, "flickr8k": 30_000}
+"""Number of captions of the training split by data set, in Karpathy's splits; COCO's with
+`restval`."""
+
 
 def is_whole(dataset: str, images: Mapping[str, int]) -> bool:
     """Whether splits with these numbers of images are the papers' whole splits; False for a data

@@ -33,6 +33,16 @@ BACKBONES = {
     "resnext101_wsl": "resnet",
 }
 """Name in the configuration -> module of this package."""
+SHAPES = {
+    "butd": (36, 2048),
+    "howto100m": (1, 4096),
+    "lite0": (49, 1280),
+    "resnet50": (49, 2048),
+    "resnet101": (49, 2048),
+    "resnet152": (49, 2048),
+    "resnext101_wsl": (256, 2048),
+}
+"""Usual features -> the regions or cells of an image, and the numbers of each."""
 
 
 def entry_point(name: str) -> str:

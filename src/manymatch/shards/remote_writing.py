@@ -74,15 +74,16 @@ def put(file: Path, url: str) -> None:
             system.put_file(str(file), path)
 
 
-def unseal(url: str, records: str = "-") -> None:
-    """Remove the seal of the shards at `url`, and the records of parts that are not in the folder
-    `records`, because other shards will take the names of theirs."""
+def unseal(url: str, records: str | None = None) -> None:
+    """Remove the seal of the shards at `url`, and the records of all parts but those in the folder
+    `records`, because other shards will take the names of theirs. None: the records of all."""
     with at_host(url) as (system, path):
         system.invalidate_cache()  # other machines write there
         if system.exists(f"{path}/{NAME}"):
             system.rm(f"{path}/{NAME}")
         for file in system.find(f"{path}/parts"):
-            if file.endswith(".json") and f"/{records}/" not in file:
+            kept = records is not None and f"/{records}/" in file
+            if file.endswith(".json") and not kept:
                 system.rm(file)
 
 

@@ -59,6 +59,19 @@ def estimated_bytes(preset: Preset) -> int:
     return images * image_bytes + count
 
 
+def memory_text(preset: Preset, gpus: int = 1) -> str:
+    """What a step needs of the memory of each of the `gpus`, or why this is not known; empty for a
+    step on stored features, which takes little."""
+    if needed := estimated_bytes(preset) // max(1, gpus):
+        return f"a step needs about {needed / 1e9:.0f} GB of a GPU's memory"
+    if backbone := _group_in(preset.model, "backbone"):
+        return (
+            f"the memory of a step is not known: {CONFIG} of {backbone['model']} is on the hub, "
+            "and not on this machine yet"
+        )
+    return ""
+
+
 _Made = tuple[nn.Module, Any, int]
 """A network, the function that reads pictures, and their side."""
 

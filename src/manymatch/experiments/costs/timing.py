@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import FlopCounterMode
 
 from manymatch.batch.batch import Batch
 from manymatch.config.preset import Training
@@ -25,6 +24,7 @@ from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
 from manymatch.networks.device import tf32
 from manymatch.training.machine import training_precision
+from manymatch.training.operations import multiply_adds
 from manymatch.training.optimizer import make_optimizer
 from manymatch.training.run_context import deterministic
 
@@ -132,16 +132,6 @@ def rank_seconds(
         return ranked(len(split.images)), None
     images = max(first, int(len(split.images) * math.sqrt(most_seconds / expected)))
     return ranked(images), images
-
-
-def multiply_adds(compute: Callable[[], Tensor]) -> int:
-    """Multiply-adds of the matrix products in `compute()`: what the papers call FLOPs.
-
-    Elementwise operations are left out, as in the papers (DivE, section 4.4: K K D).
-    """
-    with FlopCounterMode(display=False) as counter:
-        compute()
-    return counter.get_total_flops() // 2
 
 
 def similarity_operations(score: Score, image: Embeddings, text: Embeddings) -> int:

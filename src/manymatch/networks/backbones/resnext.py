@@ -40,7 +40,7 @@ def fresh(name: str) -> nn.Sequential:
     layers: OrderedDict[str, nn.Module] = OrderedDict(
         conv1=nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False),
         bn1=nn.BatchNorm2d(64),
-        relu=nn.ReLU(inplace=True),
+        relu=nn.ReLU(),  # not in place: `cnn.checkpointing` reads its input again
         maxpool=nn.MaxPool2d(3, stride=2, padding=1),
     )
     width = 64

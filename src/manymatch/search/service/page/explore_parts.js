@@ -53,12 +53,16 @@ export const table = (label, columns, rows, kind = "") => {
     make("thead", {}, make("tr", {}, columns.map(head))), make("tbody", {}, rows.map((row) => make("tr", {}, cells(row))))));
 };
 
+/** What lists read of the address, which may hold other names, such as those of a link in a letter. */
+const CONDITIONS = ["word", "right", "wrong", "first", "cut", "k", "kind", "method", "sort", "descending"];
+
 /** A page of a list by the conditions in the address, and the buttons to other pages and the links to files. Judged pairs
  * leave the list, so the pairs that follow them move to the present page. */
 export const listed = async (path, size, more) => {
-  const { view, page, ...asked } = { ...values(), ...more };
-  const found = await ask(path, { ...asked, page, size });
-  const [at, last] = [Number(page ?? 0), Math.ceil(found.total / size) - 1];
+  const conditions = Object.entries(values()).filter(([name]) => CONDITIONS.includes(name));
+  const [asked, at] = [{ ...Object.fromEntries(conditions), ...more }, Number(param("page", 0))];
+  const found = await ask(path, { ...asked, page: at, size });
+  const last = Math.ceil(found.total / size) - 1;
   const step = (label, key, text, to) => make("button", {
     type: "button", class: "plain", title: `${label} page (${key})`, "data-key": key, disabled: to < 0 || to > last,
     onclick: () => go({ page: (to > at && document.querySelector("[data-said]") ? at : to) || null }),
