@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import re
 import sys
 import threading
@@ -162,6 +163,7 @@ def main() -> None:
     Faults of the file system count as a user's errors, because the file's name says more than a
     traceback.
     """
+    _open_closed_streams()
     end_with_dvc()
     try:
         _refuse_empty(sys.argv[1:])
@@ -188,6 +190,17 @@ def main() -> None:
         if end.code != _INTERRUPTED:
             raise
         _interrupted()
+
+
+def _open_closed_streams() -> None:
+    """Let the streams that the starter of this process has closed (`2>&-`) read and write nothing.
+    Without this function, the next file that is opened would take the number of a closed stream,
+    and libraries would write their messages to the file."""
+    for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, os.O_RDWR)  # the lowest that is free
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, mode))
 
 
 def _refuse_empty(arguments: list[str]) -> None:
