@@ -36,7 +36,7 @@ from manymatch.cli import (
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.util.errors import ConfigError, ManyMatchError, memory_fault
-from manymatch.util.files import storage_error
+from manymatch.util.files import fault_number, storage_error
 from manymatch.util.parent import end_with_dvc
 from manymatch.util.progress import say, working
 
@@ -172,7 +172,7 @@ def main() -> None:
     except ManyMatchError as error:
         _failed(error)
     except OSError as error:
-        if error.errno is None:
+        if fault_number(error) is None:
             raise
         _failed(storage_error(error))
     except UnicodeEncodeError as error:
