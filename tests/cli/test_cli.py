@@ -174,6 +174,15 @@ def test_a_closed_stream_reads_and_writes_nothing(
         assert os.path.samestat(os.fstat(stream.fileno()), Path(os.devnull).stat())
 
 
+def test_a_full_disk_under_standard_output_is_one_line(checkout: Path) -> None:
+    command = [sys.executable, "-m", "manymatch", "backbone", "--help"]
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(command, env=buffered, stdout=full, stderr=subprocess.PIPE)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(b"error: no space left") and ended.stderr.count(b"\n") == 1
+
+
 def test_a_command_is_loading_until_it_prints_something(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

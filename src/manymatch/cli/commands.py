@@ -213,6 +213,10 @@ def _refuse_empty(arguments: list[str]) -> None:
 
 def _failed(error: ManyMatchError) -> NoReturn:
     say(f"error: {error}")
+    try:
+        sys.stdout.flush()
+    except OSError:  # Python would print a traceback and exit with 120
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(1)
 
 
