@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import io
+import os
 import shutil
 import subprocess
 import sys
@@ -151,6 +152,35 @@ def test_a_fault_in_any_place_is_no_traceback(
     monkeypatch.setattr(commands, "app", failing)
     line = ends("report", code).err.strip()
     assert message in line and line.isprintable()
+
+
+@pytest.mark.parametrize("name", ["stdin", "stdout", "stderr"])
+def test_a_closed_stream_reads_and_writes_nothing(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python has None in the place of a stream that is closed at its start."""
+
+    def uses_all() -> None:
+        sys.stdin.isatty()
+        progress.say("epoch 1")
+        print("a result")
+
+    monkeypatch.setattr(sys, name, None)
+    monkeypatch.setattr(sys, "argv", ["manymatch", "train", "scenes"])
+    monkeypatch.setattr(commands, "app", uses_all)
+    commands.main()
+    with getattr(sys, name) as stream:
+        assert os.get_inheritable(stream.fileno())
+        assert os.path.samestat(os.fstat(stream.fileno()), Path(os.devnull).stat())
+
+
+def test_a_full_disk_under_standard_output_is_one_line(checkout: Path) -> None:
+    command = [sys.executable, "-m", "manymatch", "backbone", "--help"]
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(command, env=buffered, stdout=full, stderr=subprocess.PIPE)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(b"error: no space left") and ended.stderr.count(b"\n") == 1
 
 
 def test_a_command_is_loading_until_it_prints_something(

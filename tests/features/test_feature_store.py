@@ -184,11 +184,14 @@ def test_what_is_no_store_or_damaged_is_one_line(store, damage, words):
     assert "store.h5" in str(fault.value) and "\n" not in str(fault.value)
 
 
-def test_all_finite_agrees_with_numpy_on_every_half():
+def test_only_what_float16_holds_is_usable():
     halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
     expected = np.isfinite(halves)
-    assert [layout.all_finite(halves[at : at + 1]) for at in range(2**16)] == expected.tolist()
-    assert layout.all_finite(halves[expected])
+    assert [layout.all_usable(halves[at : at + 1]) for at in range(2**16)] == expected.tolist()
+    assert layout.all_usable(halves[expected])
+    singles = np.array([0, -65504, 65504, np.nan, np.inf, -1e20, 65505], np.float32)
+    usable = [layout.all_usable(singles[at : at + 1]) for at in range(7)]
+    assert usable == [True] * 3 + [False] * 4
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 8, 1000, 100_001])

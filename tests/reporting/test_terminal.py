@@ -20,8 +20,10 @@ def results(root):
     return read(root / "reports", root / "experiments")
 
 
-def test_everything_fits_the_width(results, monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "60")
+@pytest.mark.parametrize("columns", ["60", "20", "0"])
+def test_everything_fits_the_width(results, monkeypatch, capsys, columns):
+    """A terminal of less than 60 columns breaks lines of 60."""
+    monkeypatch.setenv("COLUMNS", columns)
     show(leaderboard.blocks(results.runs))
     for experiment in results.current(Experiment):
         show(experiments.blocks(experiment))
@@ -31,7 +33,7 @@ def test_everything_fits_the_width(results, monkeypatch, capsys):
     show(blocks_of(results.current(Probes)))
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= 60
-    assert "\x1b" not in text
+    assert "\x1b" not in text and "…" not in text
     # No number is folded: every mean stands beside its deviation.
     assert not re.search(r"\d ±\s*$", text, re.MULTILINE)
 

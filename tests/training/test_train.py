@@ -163,7 +163,10 @@ def test_full_disk_is_one_line(new_run, room, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"optimizer": {"lr": 1e30}}, r"training diverged: the loss '\w+' is nan in epoch 1"),
+        (
+            {"optimizer": {"lr": 1e30}},
+            r"loss '\w+' is (inf|nan) in epoch 1, step 2 of 6. Lower",
+        ),
         ({"parameter_groups": ({"match": "nothing", "lr_scale": 1},)}, "no parameter matches"),
         ({"devices": 2, "images_per_batch": 7}, "7 images cannot be divided equally among 2"),
     ],
@@ -175,13 +178,19 @@ def test_presets_that_cannot_work(new_run, settings, message):
     assert not run.model.exists()
 
 
-def test_shards_of_other_features_or_without_validation_are_refused(new_run, tmp_path):
+def test_shards_of_other_features_or_too_few_images_are_refused(new_run, tmp_path):
     with pytest.raises(ConfigError, match=r"'resnet50', but .*'grid'. Run 'manymatch shards tiny"):
         new_run("run").train(preset().model_copy(update={"features": "resnet50"}))
-    data = make_data(tmp_path, {"train": 8})
-    data.write_shards()
-    with pytest.raises(DataError, match="no split 'validation'"):
-        Run(tmp_path / "other", data).train(preset())
+    for name, sizes, fault in (
+        ("none", {"train": 8}, "no split 'validation'"),
+        ("one", {"train": 8, "validation": 1}, "one image in the split 'validation'. Valid.* two"),
+        ("two", {"train": 1, "validation": 8}, "one image in the split 'train'. A training .* two"),
+    ):
+        (tmp_path / name).mkdir()
+        data = make_data(tmp_path / name, sizes)
+        data.write_shards()
+        with pytest.raises(DataError, match=fault):
+            Run(tmp_path / name / "run", data).train(preset())
 
 
 def test_parameters_stay_frozen_for_ever_or_until_their_epoch(new_run):

@@ -12,6 +12,7 @@ from manymatch.model.embed import embed
 from manymatch.shards.read import batches
 from manymatch.training.data import ValidationBatches
 from manymatch.training.validation import precision_by_score, validate
+from manymatch.util.errors import DivergenceError
 from manymatch.util.parquet_file import table_writer
 
 
@@ -46,3 +47,14 @@ def test_precision_counts_judged_pairs(complete, judged, right, data, built, tmp
     for curve in found["precision"].values():  # fewer than 100 results a query: all pairs count
         shares = np.interp([score for score, _ in pairs], *curve)
         assert shares == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(("side", "named"), [("image", "every image"), ("text", "every caption")])
+@pytest.mark.parametrize("measure", [validate, precision_by_score])
+def test_a_side_of_zeros_is_refused(side, named, measure, data, built):
+    method, device = built("vsepp"), torch.device("cpu")
+    for weights in getattr(method, side).parameters():
+        weights.data.zero_()
+    split = (ValidationBatches(data, 5, None), device)
+    with pytest.raises(DivergenceError, match=named):
+        measure(method, *(split if measure is validate else (data, 5, device)))

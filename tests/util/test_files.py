@@ -4,8 +4,11 @@ import errno
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+from full_disk import error_on_full_disk
 
+from manymatch.util import files
 from manymatch.util.errors import StorageError, nearest
 from manymatch.util.files import replacing, sha256, write_json, write_text, write_through
 
@@ -27,6 +30,30 @@ def test_a_fault_of_the_file_system_is_one_line_with_the_file(tmp_path, code):
     with pytest.raises(StorageError, match=words) as error, replacing(tmp_path / "a.txt"):
         raise OSError(getattr(errno, code), code)
     assert "\n" not in str(error.value) and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("library", ["numpy", "hdf5", "rust"])
+def test_libraries_that_tell_a_full_disk_in_words_alone(tmp_path, library):
+    """NumPy is asked; HDF5 crashes on a full disk, so it is quoted."""
+
+    def write():
+        with replacing(tmp_path / "a.npy") as partial:
+            if library == "hdf5":
+                raise OSError("Can't write data (file write failed: errno = 28, error message = 'N")
+            if library == "rust":
+                raise OSError("LanceError(IO): No space left on device (os error 28)")
+            with partial.open("wb") as stream:
+                np.save(stream, np.zeros(5000))
+
+    fault = error_on_full_disk(write, 1000)
+    assert fault == f"StorageError: {tmp_path / 'a.npy'}: {files._FULL}"
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_error_without_a_number_stays_as_it_is(tmp_path):
+    with pytest.raises(OSError, match="broken") as error, replacing(tmp_path / "a.txt"):
+        raise OSError("broken")
+    assert not isinstance(error.value, StorageError)
 
 
 @pytest.mark.parametrize("step", ["rename", "replace", "rmtree"])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from full_disk import error_on_full_disk
 
 from manymatch.util import files, locks
 from manymatch.util.errors import StorageError
@@ -106,10 +107,13 @@ def test_a_folder_that_cannot_hold_the_file_is_one_line(tmp_path, folder):
     assert str(tmp_path / folder) in str(error.value) and "\n" not in str(error.value)
 
 
-def test_a_lock_that_cannot_be_made_leaves_no_folder(tmp_path):
+def test_a_lock_that_cannot_be_made_leaves_no_file_and_no_folder(tmp_path):
     with pytest.raises(StorageError, match="too long"):
         locked(lock_path(tmp_path / "a" / "b" / ("c" * 250)), Path("output")).__enter__()
     assert not list(tmp_path.iterdir())
+    path = tmp_path / "a" / "x.lock"
+    fault = error_on_full_disk(lambda: locked(path, path).__enter__(), 0)  # no room for the note
+    assert fault.startswith(f"StorageError: {path}: no space left") and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("path", ["/", ".", "a\0b", "\ud800", "a\udcff"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import re
 import sys
 import threading
@@ -36,7 +37,7 @@ from manymatch.cli import (
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.util.errors import ConfigError, ManyMatchError, memory_fault
-from manymatch.util.files import storage_error
+from manymatch.util.files import fault_number, storage_error
 from manymatch.util.parent import end_with_dvc
 from manymatch.util.progress import say, working
 
@@ -166,6 +167,7 @@ def main() -> None:
     Faults of the file system count as a user's errors, because the file's name says more than a
     traceback.
     """
+    _open_closed_streams()
     end_with_dvc()
     try:
         _refuse_empty(sys.argv[1:])
@@ -174,7 +176,7 @@ def main() -> None:
     except ManyMatchError as error:
         _failed(error)
     except OSError as error:
-        if error.errno is None:
+        if fault_number(error) is None:
             raise
         _failed(storage_error(error))
     except UnicodeEncodeError as error:
@@ -194,6 +196,17 @@ def main() -> None:
         _interrupted()
 
 
+def _open_closed_streams() -> None:
+    """Let the streams that the starter of this process has closed (`2>&-`) read and write nothing.
+    Without this function, the next file that is opened would take the number of a closed stream,
+    and libraries would write their messages to the file."""
+    for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, os.O_RDWR)  # the lowest that is free
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, mode))
+
+
 def _refuse_empty(arguments: list[str]) -> None:
     """An empty text, such as that of an unset variable of the shell, is not the default."""
     for before, argument in pairwise(["manymatch", *arguments]):
@@ -204,6 +217,10 @@ def _refuse_empty(arguments: list[str]) -> None:
 
 def _failed(error: ManyMatchError) -> NoReturn:
     say(f"error: {error}")
+    try:
+        sys.stdout.flush()
+    except OSError:  # Python would print a traceback and exit with 120
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(1)
 
 

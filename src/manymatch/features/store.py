@@ -3,8 +3,8 @@
     with FeatureStore(path) as store:
         features, n_regions, boxes = store.read([5, 0, 7])
 
-HDF5 compares the checksum of a row whenever it reads the row. The reader also refuses NaN and
-infinity.
+HDF5 compares the checksum of a row whenever it reads the row. The reader also refuses NaN,
+infinity and more than float16 can hold.
 """
 
 from __future__ import annotations
@@ -107,9 +107,9 @@ class FeatureStore:
         features = self._rows("features", indices)
         boxes = self._rows("boxes", indices) if self.has_boxes else None
         if not self._finite[indices].all():
-            if not layout.all_finite(features):
-                bad = next(at for at, row in enumerate(features) if not layout.all_finite(row))
-                self._refuse(indices[bad], f"features hold NaN or infinity{layout.AGAIN}")
+            if not layout.all_usable(features):
+                bad = next(at for at, row in enumerate(features) if not layout.all_usable(row))
+                self._refuse(indices[bad], layout.UNUSABLE + layout.AGAIN)
             self._finite[indices] = True
         return features, self.n_regions[indices], boxes
 

@@ -105,8 +105,8 @@ class FeatureWriter:
         padded = np.zeros((stored.max_regions, stored.width), self._dtype)
         with np.errstate(over="ignore"):  # values too large for float16 become infinite
             padded[: len(features)] = features
-        if not layout.all_finite(padded):
-            raise self._fault(row, "features hold NaN, infinity or more than float16 can hold")
+        if not layout.all_usable(padded):
+            raise self._fault(row, layout.UNUSABLE)
         with storage_errors(self.path):
             self._put("features", row, padded)
             if boxes is not None:

@@ -15,6 +15,8 @@ from rich.text import Text
 from manymatch.reporting.table import Block, Folded, Heading, Note, Prose, Table
 from manymatch.util.errors import printable
 
+_LEAST_WIDTH = 60
+"""A narrower terminal breaks the lines itself, so that no number is cut off."""
 _GAP = 2
 """Spaces between two columns."""
 _NAME_WIDTH, _TEXT_WIDTH = 30, 20
@@ -30,6 +32,7 @@ def show(blocks: Sequence[Block], written: Path | None = None) -> None:
     otherwise. Blocks of other kinds, such as charts, are left out.
     """
     console = Console(markup=False, highlight=False, emoji=False)
+    console.width = max(console.width, _LEAST_WIDTH)
     for block in blocks:
         if isinstance(block, Heading):
             small = _text(f"  {block.small}" if block.small else "")

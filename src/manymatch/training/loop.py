@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-import math
+import functools
+import operator
 import random
 import time
 from collections.abc import Callable
@@ -88,7 +89,7 @@ def fit(
             epoch adds a row.
 
     Raises:
-        DivergenceError: the mean of a loss over an epoch is not finite.
+        DivergenceError: a loss is not finite.
     """
     training = preset.training
     fabric = machine.fabric(training, method)
@@ -125,7 +126,7 @@ def fit(
         method.start_epoch(epoch)
         batches.epoch = epoch
         names: list[str] = []
-        sums: Any = 0.0
+        values: list[Tensor] = []
         title = "" if rank else f"epoch {epoch + 1}/{training.epochs} (batches)"
 
         for index, parts in enumerate(track(batches, title, steps, passing=True)):
@@ -142,12 +143,12 @@ def fit(
             optimizer.step()
             if average:
                 average.update(step + 1)
-            sums = sums + loss.detach()
+            values.append(loss.detach())
 
-        totals = zip(names, sums.tolist(), strict=True)
+        _refuse_divergence(names, torch.stack(values), epoch)
+        totals = zip(names, functools.reduce(operator.add, values).tolist(), strict=True)
         means = {name: total / steps for name, total in totals}
         means = {"loss": sum(means.values()), **means}
-        _refuse_divergence(means, epoch)
         if average:
             average.copy_rest()
         with whole_weights(losses):
@@ -182,10 +183,17 @@ def reseed(seed: int, epoch: int, rank: int) -> None:
     torch.manual_seed(int(state))
 
 
-def _refuse_divergence(means: dict[str, float], epoch: int) -> None:
-    for name, value in means.items():
-        if not math.isfinite(value):
-            raise DivergenceError(
-                f"training diverged: the loss '{name}' is {value} in epoch {epoch + 1}. "
-                "Lower training.optimizer.lr, or raise training.schedule.warmup_epochs."
-            )
+def _refuse_divergence(names: list[str], values: Tensor, epoch: int) -> None:
+    """Raise a `DivergenceError` that names the first of the `values (steps, terms)` that is not
+    finite."""
+    faults = (~torch.isfinite(values)).nonzero().tolist()
+    if not faults:
+        return
+    step, term = faults[0]
+    remedy = "Lower training.optimizer.lr, or raise training.schedule.warmup_epochs."
+    if not epoch + step:
+        remedy = "No weight has changed yet: check the features, and the settings of the loss."
+    raise DivergenceError(
+        f"training diverged: the loss '{names[term]}' is {values[step, term]:g} in epoch "
+        f"{epoch + 1}, step {step + 1} of {len(values)}. {remedy}"
+    )

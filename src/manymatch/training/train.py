@@ -28,7 +28,7 @@ from manymatch.training.run_context import deterministic, end_with_torchrun, mem
 from manymatch.training.true_pairs import TruePairs
 from manymatch.training.validation import precision_by_score, validate
 from manymatch.training.warm_start import Source, find_source
-from manymatch.util.errors import ConfigError
+from manymatch.util.errors import ConfigError, DataError
 from manymatch.util.files import sha256
 from manymatch.util.progress import say
 
@@ -168,6 +168,13 @@ def _say_cut_captions(pieces: Pieces, shards: Path) -> None:
         )
 
 
+_TOO_FEW = {
+    "train": "A training needs two, because captions of other images are the negatives",
+    "validation": "Validation needs two, because a single image is always found, after any epoch",
+}
+"""Why a split has at least two images."""
+
+
 def _checked_index(preset: Preset, shards: Path) -> Index:
     index = read_index(shards)
     if index.features != preset.features:
@@ -175,8 +182,9 @@ def _checked_index(preset: Preset, shards: Path) -> Index:
             f"features: the preset is for '{preset.features}', but {shards} holds "
             f"'{index.features}'. Run 'manymatch shards {index.dataset} {preset.features}'."
         )
-    for split in ("train", "validation"):
-        index.split(split)
+    for split, reason in _TOO_FEW.items():
+        if index.split(split).images < 2 and method_class(preset.method).learns:
+            raise DataError(f"{shards}: one image in the split '{split}'. {reason}")
     if index.dtype == "uint8" and preset.augmentation.region_drop:
         raise ConfigError(
             f"augmentation.region_drop: '{index.features}' are pixels without regions. Set it to 0."

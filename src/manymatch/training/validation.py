@@ -17,6 +17,7 @@ from manymatch.methods.shared.method import Method
 from manymatch.model.embed import Embedded, embed, inference
 from manymatch.training.data import Data, ValidationBatches
 from manymatch.training.gather import gather
+from manymatch.util.errors import DivergenceError
 from manymatch.util.progress import track
 
 _DEPTH = 100
@@ -108,9 +109,20 @@ def _embedded(
     method: Method, batches: ValidationBatches, device: torch.device, process_rank: int = 0
 ) -> Embedded:
     """The embedded split. If the processes share the batches, each process has the embeddings of
-    the whole split and the ids of its own part."""
+    the whole split and the ids of its own part.
+
+    Raises:
+        DivergenceError: all embeddings of images or captions are zero, as they are when the squares
+            of larger values are infinite.
+    """
     title = "" if process_rank else "validation (batches)"
     split = embed(method, track(batches, title, len(batches), passing=True), device)
+    for side, embeddings in {"image": split.images, "caption": split.texts}.items():
+        if not bool(embeddings.vectors.any()):
+            raise DivergenceError(
+                f"validation: the embedding of every {side} is zero: training diverged, or all "
+                "features are zero. Lower training.optimizer.lr, or check the features."
+            )
     if not batches.shared:
         return split
     index = split.image_index.to(device)

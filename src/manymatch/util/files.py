@@ -7,6 +7,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterator
@@ -38,10 +39,22 @@ _FAULTS = {
 """What each fault of the file system means for a user, and how to correct it."""
 
 
+_TOLD = re.compile(r"(?:errno = |os error )(\d+)|\d+ requested and \d+ written")
+"""The number of a fault in the text of HDF5 or a Rust library, or NumPy's text of a full disk."""
+
+
+def fault_number(error: OSError) -> int | None:
+    """The number of a fault of the file system, which some libraries tell only in the text."""
+    told = _TOLD.search(str(error))
+    if error.errno or not told:
+        return error.errno
+    return int(told[1] or errno.ENOSPC)
+
+
 def storage_error(error: OSError, target: Path | None = None) -> StorageError:
     """The error of one line for a fault of the file system that happened while `target` was
     written."""
-    fault = _FAULTS.get(error.errno or 0) or f"{error.strerror or error}. Check the path"
+    fault = _FAULTS.get(fault_number(error) or 0) or f"{error.strerror or error}. Check the path"
     path = target if fault == _FULL and target else error.filename or target
     where = os.fsdecode(path) if isinstance(path, str | bytes | Path) else ""
     return StorageError(f"{where}: {fault}" if where else fault)
@@ -56,7 +69,7 @@ def storage_errors(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FAULTS:
+        if fault_number(error) in _FAULTS:
             raise storage_error(error, target) from error
         raise
 

@@ -70,25 +70,26 @@ def locked(path: Path, what: Path, work: str = "") -> Iterator[bool]:
         note = {"holder": holder, "finished": ""}
         path.write_text(json.dumps(note), encoding="utf-8")
     except OSError as error:
-        lock.release()
-        _remove_empty(made)
+        _end(lock, path if lock.is_locked else None, made)
         raise storage_error(error, path) from error
     try:
         yield bool(work) and before.get("finished") == work
         with contextlib.suppress(OSError):  # then a process that waits does the work again
             path.write_text(json.dumps(note | {"finished": work}), encoding="utf-8")
     finally:
+        _end(lock, path, made)
+
+
+def _end(lock: FileLock, path: Path | None, made: Sequence[Path]) -> None:
+    """Release `lock`, and remove its file and the folders `made` up to the first that holds
+    something. `path` is None if another process may hold the lock, whose file then stays."""
+    if path:
         # filelock opens the file anew if it was removed before the lock on it was acquired.
         with contextlib.suppress(OSError):
             path.unlink()
-        lock.release()
-        _remove_empty(made)
-
-
-def _remove_empty(folders: Sequence[Path]) -> None:
-    """Remove folders up to the first that holds something."""
+    lock.release()
     with contextlib.suppress(OSError):
-        for folder in folders:
+        for folder in made:
             folder.rmdir()
 
 
