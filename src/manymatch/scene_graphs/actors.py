@@ -1,7 +1,5 @@
 """Repairs of phrases that the parser attaches to a thing, not to the person who acts or wears."""
 
-from __future__ import annotations
-
 from manymatch.scene_graphs.clauses import CLAUSES, SUBJECTS
 from manymatch.scene_graphs.lexicon import (
     BODILY,

@@ -1,7 +1,5 @@
 """Repairs of words that the parser attaches to the wrong head, one function per kind of error."""
 
-from __future__ import annotations
-
 from manymatch.scene_graphs.lexicon import (
     COMPLEMENTED,
     LOCATING,

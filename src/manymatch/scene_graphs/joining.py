@@ -1,7 +1,5 @@
 """Joins hyphenated words and spatial phrases to one word each."""
 
-from __future__ import annotations
-
 from manymatch.scene_graphs.lexicon import (
     PICTURES,
     SPATIAL,

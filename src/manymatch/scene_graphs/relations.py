@@ -1,7 +1,5 @@
 """Relations between the objects of a caption: verbs, prepositions and possession."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator
 
 from manymatch.batch.scene_graph import Relation

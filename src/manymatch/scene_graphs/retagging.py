@@ -1,7 +1,5 @@
 """Repairs of wrong tags, one function per kind of error."""
 
-from __future__ import annotations
-
 from manymatch.scene_graphs.lexicon import (
     ACTIONS,
     ANIMALS,

@@ -1,7 +1,5 @@
 """Repairs of words that the tagger takes for verbs though they are nouns, or the other way."""
 
-from __future__ import annotations
-
 from manymatch.scene_graphs.lexicon import (
     ACTIONS,
     BODY,

@@ -1,7 +1,5 @@
 """Animals: dogs, cats, horses, cows, birds, ducks and fish."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from manymatch.scenes.drawing.pen import Pen, Point, placed

@@ -1,7 +1,5 @@
 """Draw a scene as an image file, supersampled and from back to front."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from random import Random

@@ -1,7 +1,5 @@
 """Plants, buildings, furniture, toys and small things."""
 
-from __future__ import annotations
-
 from manymatch.scenes.drawing.pen import Pen, placed
 
 

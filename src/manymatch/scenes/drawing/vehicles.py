@@ -1,7 +1,5 @@
 """Cars, buses, trucks, bicycles, wagons, boats and planes, looking right."""
 
-from __future__ import annotations
-
 import math
 
 from manymatch.scenes.drawing.pen import Pen
