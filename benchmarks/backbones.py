@@ -7,8 +7,6 @@ backward on stored pixels, in float32 and in bfloat16. Run on one core
     OMP_NUM_THREADS=1 taskset -c 0 python benchmarks/backbones.py
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable

@@ -10,8 +10,6 @@ the bytes of the source, and at most 2 GiB of memory. At full size, 49 GB of sou
 GB of store are on the disk for the time of the run.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import multiprocessing

@@ -13,8 +13,6 @@ the wall clock means little: run it on one thread (`OMP_NUM_THREADS=1`, so that 
 waiting for another) and read the processor time.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from typing import TypeVar

@@ -7,8 +7,6 @@ The results are made up: nine methods with random embeddings, the first 100 item
 and 5,000 images, a caption table with COCO's other splits, and 40,000 judged pairs.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time

@@ -10,8 +10,6 @@ The benchmark prints:
 - peak memory of the process, which does not grow with the store.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Callable

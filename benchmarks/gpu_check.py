@@ -18,8 +18,6 @@ after `--minutes`. All lines, the versions and the costliest kernels are written
 Without a GPU everything runs on the CPU, and what only a GPU has is left out.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import platform
 import tempfile

@@ -1,8 +1,6 @@
 """Whole epochs on made-up shards: training with the features in each place, validation, evaluation;
 the loader alone; features of pictures; several GPUs together."""
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """One training step on the GPU against the CPU's: numbers, waits, time, kernels, memory."""
 
-from __future__ import annotations
-
 import copy
 import json
 import warnings

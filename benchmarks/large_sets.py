@@ -8,8 +8,6 @@ with one caption each). The prices are assumptions in dollars: give your own. Th
 table of docs/scaling.md, and the page says where each rate is from.
 """
 
-from __future__ import annotations
-
 from measuring import arguments
 
 INDEX_BYTES = 4096 + 1072 + 200

@@ -8,8 +8,6 @@ over epochs of the worker's milliseconds for a batch, without the first epoch, a
 second of eight workers.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import random
 import tempfile

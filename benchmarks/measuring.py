@@ -4,8 +4,6 @@ Machines differ and are busy, so a benchmark compares: each candidate does the s
 in one process, and the ratio is the median over the rounds.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import resource

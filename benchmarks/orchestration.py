@@ -11,8 +11,6 @@ by `dvc repro`; in the other the service is started and a run asked for as a per
   of the run, its artifacts included (wanted: under 5), for stages that run and for unchanged ones.
 """
 
-from __future__ import annotations
-
 import shutil
 import statistics
 import sys

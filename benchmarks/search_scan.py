@@ -19,8 +19,6 @@ come to rest. A search includes the exact scores of its candidates. `--cases` se
 - a whole query: at most 20 ms.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import statistics

@@ -6,8 +6,6 @@ Each client sends the next query as soon as it has an answer, over one connectio
 request is a thumbnail. Clients and service share the processor.
 """
 
-from __future__ import annotations
-
 import http.client
 import itertools
 import json

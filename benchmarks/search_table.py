@@ -18,8 +18,6 @@ vectors of `crowded` items lie around 2,000 centres, and their queries are items
 of `random` items and queries are independent.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace

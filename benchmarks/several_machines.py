@@ -9,8 +9,6 @@ how long each step took, and who ran which stages. It fails if a stage was run t
 pulled, or if the report's numbers are not those of the workers.
 """
 
-from __future__ import annotations
-
 import contextlib
 import secrets
 import shutil

@@ -9,8 +9,6 @@ the median milliseconds of both, the median ratio, and the largest relative diff
 of the first three steps.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

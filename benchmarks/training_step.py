@@ -13,8 +13,6 @@ that a bi-GRU is made of on a CPU, forward and backward, counts as one operation
 that takes over 30% and is neither a matrix product nor the GRU.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ hold secrets. The server keeps the address in its database. The message is JSON:
 services expect it, and `run`, `state` and `reason`.
 """
 
-from __future__ import annotations
-
 import os
 from datetime import timedelta
 

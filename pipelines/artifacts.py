@@ -1,8 +1,6 @@
 """The artifacts on the page of a run: the epochs of a training; at the end metrics, curves, changes
 of metrics, a link to a report."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Sequence

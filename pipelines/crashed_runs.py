@@ -5,8 +5,6 @@ After a power cut no process is left to report how a run ended: the server count
 running, and the run would block its queue for ever.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -5,8 +5,6 @@ each method that has a preset for the data set `scenes`, and `train-PRESET` for 
 `params.yaml`.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

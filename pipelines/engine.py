@@ -7,8 +7,6 @@ Crashed. Signals are passed on to the engine. This module imports only the stand
 it must start at once.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -8,8 +8,6 @@ The worktree lies in `.dvc/tmp/service`. A lock file beside it is held while its
 `kill -9` the next run or `make serve` removes the worktree.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

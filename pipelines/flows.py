@@ -4,8 +4,6 @@
 the run as Failed with one line. A run with overrides works in a worktree (`experiment.py`).
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import re

@@ -1,8 +1,6 @@
 """The GPUs of a run: none in the queue `cpu`, else one or as many as the worker's environment says.
 No GPU is shared with another run."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """DVC's stages: their names, their order, their needs and outputs."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass

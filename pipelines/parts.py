@@ -6,8 +6,6 @@ folder `data/parts`. Parts of shards at a URL (`src/manymatch/shards/remote_writ
 URL instead, and the last part joins them.
 """
 
-from __future__ import annotations
-
 import logging
 import shlex
 import socket

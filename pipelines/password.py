@@ -4,8 +4,6 @@ Every command of Prefect in this folder reads the profile: the server, the worke
 and what a person types. Only the user who started the service may read the file.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import tomllib

@@ -6,8 +6,6 @@ all children. So no orphaned command holds DVC's lock or writes at the same time
 This module imports little, because the guard must start at once.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

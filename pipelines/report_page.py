@@ -4,8 +4,6 @@ A page of another site whose name leads to 127.0.0.1 is of one origin with this 
 So requests with another name than this machine's are refused.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -9,8 +9,6 @@ server asks for a password (`password.py`), answers no other origin than its own
 against forged requests, and the pool takes no command, environment or folder from a request.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -5,8 +5,6 @@ and `params.yaml` (all other settings). Names are added to the `params.yaml` of 
 Overrides are written only into the worktree of an experiment (`experiment.py`).
 """
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import subprocess

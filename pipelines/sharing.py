@@ -5,8 +5,6 @@ the remote for a run of the stage with the same inputs and takes the outputs of 
 stage has run, its outputs and its run cache are pushed. Nobody has to commit or merge `dvc.lock`.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from functools import partial

@@ -4,8 +4,6 @@ Prefect logs a traceback for every error. For an error with its own message the 
 only how Prefect's functions call each other. A defect of this package keeps its traceback.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

@@ -1,7 +1,5 @@
 """Processes that outlive the command that started them; a note of each lets `stop` find it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -6,8 +6,6 @@ The public names are imported when they are first used, so that `import manymatc
 `similarities`.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

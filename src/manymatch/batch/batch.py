@@ -1,7 +1,5 @@
 """The batch: the output of the shards and the input of the networks, independent of both."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, replace
 
@@ -82,7 +80,7 @@ class Batch(OnDevice):
         """`(m, L)` bool, True = a real word."""
         return self.word_padding.mask
 
-    def to(self, device: torch.device | str, non_blocking: bool = True) -> Batch:
+    def to(self, device: torch.device | str, non_blocking: bool = True) -> "Batch":
         """The batch on `device`. Features become float32 there: until then they are float16, half
         the bytes to prepare and to copy."""
         moved: Batch = super().to(device, non_blocking)

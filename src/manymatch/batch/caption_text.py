@@ -1,7 +1,5 @@
 """Which texts are valid captions."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from html.entities import html5

@@ -1,7 +1,5 @@
 """From samples to one `Batch`: padding, masks, and all scene graphs in one."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

@@ -1,7 +1,5 @@
 """Captions and scene graphs as numbers. Text is converted once for each sample."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple

@@ -5,8 +5,6 @@ until the GPU has done all earlier work. Batches therefore carry such numbers fr
 makes them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate
@@ -103,7 +101,7 @@ class Sequences(OnDevice):
     ranks: Tensor  # (n,) int64 rank of each sequence by its length; the longest has 0
     steps: tuple[int, ...]  # number of sequences that have position 0, 1, ...; on the host
 
-    def longer(self, count: int) -> Sequences:
+    def longer(self, count: int) -> "Sequences":
         """The sequences with `count` more real rows in front of each."""
         (n, length), device = self.mask.shape, self.mask.device
         longest_first = self.rows[:n] // length * (length + count)
@@ -144,7 +142,7 @@ class PaddedSequences(Padding):
 
     sequences: Sequences
 
-    def longer(self, count: int) -> PaddedSequences:
+    def longer(self, count: int) -> "PaddedSequences":
         """The same with `count` more real rows in front of each sample's."""
         sequences = self.sequences.longer(count)
         return PaddedSequences(sequences.mask, self.size_row, self.sizes + count, sequences)

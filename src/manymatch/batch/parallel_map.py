@@ -1,7 +1,5 @@
 """Independent pieces of work on all cores, one core for each piece."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """The pieces of words that a text model reads: captions to ids, and the ids of each word."""
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata

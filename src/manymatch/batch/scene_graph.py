@@ -1,7 +1,5 @@
 """The scene graph of a caption: objects, their attributes, and labelled directed relations."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -42,7 +40,7 @@ class SceneGraph:
         return {**vars(self), "relations": tuple({**vars(relation)} for relation in self.relations)}
 
     @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> SceneGraph:
+    def from_dict(cls, value: Mapping[str, Any]) -> "SceneGraph":
         return cls(
             tuple(value["objects"]),
             tuple(value["names"]),

@@ -1,7 +1,5 @@
 """Work on the rows of a batch that the processes of a training share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

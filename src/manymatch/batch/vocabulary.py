@@ -1,7 +1,5 @@
 """Captions to words, and words to ids."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter
@@ -66,7 +64,7 @@ class Vocabulary:
         self._ids = {word: number for number, word in enumerate(self.words)}
 
     @classmethod
-    def from_captions(cls, captions: Iterable[str], minimum_count: int = 1) -> Vocabulary:
+    def from_captions(cls, captions: Iterable[str], minimum_count: int = 1) -> "Vocabulary":
         """Build the vocabulary of words that occur at least `minimum_count` times in `captions`."""
         counts = Counter(chain.from_iterable(map(tokenize, captions)))
         frequent = [item for item in counts.items() if item[1] >= minimum_count]
@@ -74,7 +72,7 @@ class Vocabulary:
         return cls([*cls.SPECIAL, *(word for word, _ in frequent)])
 
     @classmethod
-    def load(cls, path: Path) -> Vocabulary:
+    def load(cls, path: Path) -> "Vocabulary":
         """Read the file `{"words": [...]}`.
 
         Raises:
@@ -87,7 +85,7 @@ class Vocabulary:
             raise DataError(f"{error}. {_REMEDY}") from None
 
     @classmethod
-    def from_json(cls, value: dict[str, Any], path: Path, trained: bool = False) -> Vocabulary:
+    def from_json(cls, value: dict[str, Any], path: Path, trained: bool = False) -> "Vocabulary":
         """Build the vocabulary from the content `value` of the file `path`; see `load`."""
         words = value.get("words")
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
@@ -102,7 +100,7 @@ class Vocabulary:
         """Write the JSON file that `load` reads, completely or not at all."""
         write_json(path, {"words": list(self.words)})
 
-    def with_words_of(self, captions: Iterable[str]) -> Vocabulary:
+    def with_words_of(self, captions: Iterable[str]) -> "Vocabulary":
         """The vocabulary with the other words of `captions` behind its own, for word vectors that
         are not learned. Random words are not drawn from the other words."""
         others = set(chain.from_iterable(map(tokenize, captions))).difference(self.words)

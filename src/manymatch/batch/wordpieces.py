@@ -1,7 +1,5 @@
 """A BERT's wordpieces, and reading the vocabulary of any trained model."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,7 +52,7 @@ class WordPieces(Pieces):
         return validate(Special, {**named, "first": [first], "last": [last]}, "config.json")
 
     @classmethod
-    def from_folder(cls, folder: Path) -> WordPieces:
+    def from_folder(cls, folder: Path) -> "WordPieces":
         """Read the wordpieces of the BERT in `folder`.
 
         The folder has `config.json`, and `tokenizer.json` or `vocab.txt`.

@@ -1,7 +1,5 @@
 """The command `backbone`: a preset of a method with a backbone of today, fine-tuned or frozen."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any
 

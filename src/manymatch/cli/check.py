@@ -1,7 +1,5 @@
 """The command `check`: do the settings fit together? It runs before any stage."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path

@@ -3,8 +3,6 @@
 DVC runs a stage again when the stage's file changes, so no other stage depends on source files.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import typer

@@ -3,8 +3,6 @@
 A command imports its libraries when it runs, so `--help` and small stages start at once.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import os

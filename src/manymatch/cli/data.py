@@ -1,7 +1,5 @@
 """The stages that make the data, from a data set's own files to shards."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -178,7 +176,7 @@ def shards(
         remote_writing.upload(folder, to)
 
 
-def _shard_inputs(dataset: str, features: str) -> Inputs:
+def _shard_inputs(dataset: str, features: str) -> "Inputs":
     from manymatch.shards.write import Inputs
 
     sizes = project.params().shards

@@ -8,8 +8,6 @@ the command `prefect deployment run`, and nowhere else,
 - `--watch` shows the progress of the run.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import sys
@@ -147,7 +145,7 @@ _PAGE = 200
 
 async def watch_flow_run(
     flow_run_id: UUID, console: Console, timeout: float | None = None
-) -> FlowRun:
+) -> "FlowRun":
     """Show the progress of a run until it ends.
 
     Args:
@@ -171,7 +169,7 @@ async def watch_flow_run(
         raise FlowRunWaitTimeout(f"the run has not ended after {timeout} seconds") from None
 
 
-async def _watch(client: PrefectClient, run_id: UUID, console: Console) -> FlowRun:
+async def _watch(client: "PrefectClient", run_id: UUID, console: Console) -> "FlowRun":
     read: dict[UUID, Log] = {}
     patience: float = time.monotonic() + _PATIENCE
     while True:
@@ -193,7 +191,7 @@ async def _watch(client: PrefectClient, run_id: UUID, console: Console) -> FlowR
             _print(console, time.strftime("%H:%M:%S"), what, logging.INFO)
 
 
-def _waiting_for(state: State, run: FlowRun) -> str | None:
+def _waiting_for(state: "State", run: "FlowRun") -> str | None:
     """What a run that has not begun waits for."""
     if state.is_pending():
         return "A worker starts the run."
@@ -205,7 +203,7 @@ def _waiting_for(state: State, run: FlowRun) -> str | None:
     return None
 
 
-async def _new_logs(client: PrefectClient, run_id: UUID, read: dict[UUID, Log]) -> list[Log]:
+async def _new_logs(client: "PrefectClient", run_id: UUID, read: "dict[UUID, Log]") -> "list[Log]":
     """The lines of a run's log, and of its parts, that are not in `read` yet, where they are
     added."""
     from prefect.client.schemas import filters

@@ -1,7 +1,5 @@
 """Experiments and measurements beyond the pipeline's stages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

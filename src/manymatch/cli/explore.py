@@ -1,7 +1,5 @@
 """Exploring results in the browser, and exporting them for other programs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

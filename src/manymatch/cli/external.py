@@ -1,7 +1,5 @@
 """Ranking with embeddings or similarities that were made elsewhere."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated

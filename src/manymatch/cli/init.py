@@ -1,7 +1,5 @@
 """The command `init`: the settings of a data set of one's own, from pictures and captions."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -177,7 +175,7 @@ def _parser(language: str) -> str | None:
     return installed or WITHOUT
 
 
-def _sizes(collection: Collection) -> Counter[str]:
+def _sizes(collection: "Collection") -> Counter[str]:
     """Return the numbers of pictures and captions, of all and of each split."""
     sizes: Counter[str] = Counter()
     for picture in collection.pictures.values():
@@ -191,7 +189,7 @@ def _say_what_next(
     name: str,
     params: Params,
     presets: Sequence[str],
-    collection: Collection,
+    collection: "Collection",
     sizes: Counter[str],
     best: str | None,
 ) -> None:

@@ -1,7 +1,5 @@
 """What a `dvc` that was killed has left half written, with which every later `dvc` would end."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Training models, ranking with them, and the models that come with the package."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated

@@ -1,7 +1,5 @@
 """What the stages of params.yaml need and this machine lacks: images, features and weights."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path

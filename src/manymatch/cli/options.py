@@ -1,7 +1,5 @@
 """Options and arguments that several commands have, and the check of names."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any
 

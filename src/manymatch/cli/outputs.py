@@ -1,7 +1,5 @@
 """What a command writes: no other command writes the same files at the same time."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib

@@ -1,8 +1,6 @@
 """The presets of a data set of one's own, which `init` adapts from those of photographs, and their
 comparison (`init --compare`)."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """The project of a command: the settings and models in the current folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +69,7 @@ def trained_names(params: Params, dataset: str) -> list[str]:
     return [name for name in [*params.presets, *warm] if LAYOUT.model(dataset, name).is_dir()]
 
 
-def evaluation_options(dataset: str, split: str | None) -> EvaluationOptions:
+def evaluation_options(dataset: str, split: str | None) -> "EvaluationOptions":
     """The tables of a data set, and `evaluation` in params.yaml, with another split if given."""
     from manymatch.evaluation.split_results import EvaluationOptions
 

@@ -1,7 +1,5 @@
 """Indexing pictures or captions with a trained model, searching them, and the search service."""
 
-from __future__ import annotations
-
 import json
 import time
 from functools import partial
@@ -171,7 +169,7 @@ def index(
                     say(f"{shown}: not brought up to date: {fault}")
 
 
-def _states(source: Source) -> list[tuple[str, int, int]] | None:
+def _states(source: "Source") -> list[tuple[str, int, int]] | None:
     """The path, size and time of change of every item; None: the source cannot be listed."""
     try:
         return [(entry.path, entry.size, entry.mtime_ns) for entry in source.entries()]
@@ -242,7 +240,7 @@ def search(
         webbrowser.open(page.as_uri())
 
 
-def _show(answer: Answer) -> None:
+def _show(answer: "Answer") -> None:
     """Print the results as a table."""
     from manymatch.reporting.table import Cell, Column, Heading, Note, Table
     from manymatch.reporting.terminal import show

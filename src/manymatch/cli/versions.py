@@ -1,7 +1,5 @@
 """The commands `models list`, `show`, `promote` and `rollback`."""
 
-from __future__ import annotations
-
 import math
 from typing import TYPE_CHECKING, Annotated
 
@@ -148,6 +146,6 @@ def rollback(dataset: DatasetName) -> None:
     _say_production(*versions.roll_back(LAYOUT, dataset))
 
 
-def _say_production(new: Version, before: Version | None) -> None:
+def _say_production(new: "Version", before: "Version | None") -> None:
     was = f"; before: {before}" if before else ""
     say(f"production of {new.model.partition('/')[0]}: {new}{was}. Commit {LAYOUT.production}")

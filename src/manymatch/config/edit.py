@@ -1,7 +1,5 @@
 """Changes of a settings file that keep its comments, its order and the style of its lists."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The numbers of images of the papers' data sets, which distinguish a part from the whole."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 TEST = "test"

@@ -1,7 +1,5 @@
 """Where every file lies: one function for each kind of file, so that stages and dvc.yaml agree."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +20,7 @@ class ResultFiles:
     """What the stages used on this machine (`results.machine`), JSON; no stage's output."""
 
     @classmethod
-    def inside(cls, folder: Path) -> ResultFiles:
+    def inside(cls, folder: Path) -> "ResultFiles":
         """The files of a result that has a folder of its own."""
         names = ("results.json", "metrics.json", "provenance.json", "run", "machine.json")
         return cls(*(folder / name for name in names))

@@ -1,8 +1,6 @@
 """Names that become names of files: data sets, presets, features, models and experiments; and the
 files of the methods, which are read as data, because an import would load torch."""
 
-from __future__ import annotations
-
 import ast
 from functools import cache
 from importlib.util import find_spec

@@ -3,8 +3,6 @@
 What makes a trained model is not here but in its preset, `presets/DATASET/PRESET.yaml`.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections import Counter
@@ -86,7 +84,7 @@ class Extraction(Strict):
     size: Annotated[int, Field(ge=1, le=2048)] | None = None
     geometry: Literal["squash"] | None = None
     detector: Annotated[str, Field(min_length=1)] | None = None
-    backbone: Extraction | None = None
+    backbone: "Extraction | None" = None
     score: Share = 0.2
     nms: Share = 0.7
 

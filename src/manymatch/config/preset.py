@@ -4,8 +4,6 @@
 from another preset's model belongs to the stage `warm_train@DATASET-NAME`.
 """
 
-from __future__ import annotations
-
 import copy
 import operator
 import re

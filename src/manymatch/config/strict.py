@@ -1,7 +1,5 @@
 """Settings that refuse unknown keys and say which known one is nearest."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable

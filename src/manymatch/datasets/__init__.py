@@ -5,8 +5,6 @@ To add a data set, write a module or package `manymatch.datasets.NAME` with a su
 only when the data set is used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any

@@ -1,7 +1,5 @@
 """What every data set provides: files under `data/raw/NAME`, and the rows of its caption table."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -52,7 +50,7 @@ def caption_columns(*names: str) -> pa.Schema:
     return pa.schema([CAPTIONS.field(name) for name in names])
 
 
-def write_rows(rows: Iterable[Caption], path: Path, schema: pa.Schema) -> None:
+def write_rows(rows: "Iterable[Caption]", path: Path, schema: pa.Schema) -> None:
     """Write a table with the columns of `schema`. At most 10,000 rows are in memory."""
     with table_writer(path, schema) as writer:
         for batch in batches(rows):

@@ -1,7 +1,5 @@
 """The stage `captions`: write a data set's checked caption table, vocabulary and judged pairs."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath

@@ -6,8 +6,6 @@ WebDataset shards, which are read here. An image's id is its key in the shards, 
 KEY#0. A hash of the key draws the validation and test splits; no paper reports results on them.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -8,8 +8,6 @@ classes, are scored from this split: a test image belongs to an unseen class if 
 validation image has its label.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

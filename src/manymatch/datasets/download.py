@@ -1,7 +1,5 @@
 """The stage `download`: put a data set's files under `data/raw/NAME`, all of them or none."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -7,8 +7,6 @@ which is Karpathy's `imgid`, or by its split and number. Images are in the order
 which is also SCAN's order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

@@ -6,8 +6,6 @@ if at least half of the crowd workers said yes.
 An image's id is the stem of its file name. A caption's id is `FILE.jpg#k`, as in the judgments.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator

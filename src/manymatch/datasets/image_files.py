@@ -5,8 +5,6 @@ Without that record they are under the raw folder. The caption table's `file` is
 every case.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath

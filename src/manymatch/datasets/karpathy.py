@@ -4,8 +4,6 @@ A file has a list `images`; each image has a split and sentences. COCO's split `
 data, as in all later work.
 """
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath

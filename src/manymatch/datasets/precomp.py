@@ -5,8 +5,6 @@ the order of the features in the same folder. `*_ids.txt`, where present, hold a
 or once for each caption. `id_mapping.json`, in the folder or its parent, gives the file of an id.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 

@@ -1,7 +1,5 @@
 """The rows of published files, each with its position for messages: FILE:LINE or LIST[NUMBER]."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator, Sequence
 from itertools import chain

@@ -4,8 +4,6 @@
 files and reads the files back.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial

@@ -4,8 +4,6 @@ A clip takes the role of an image. There are no image files: features are publis
 each clip.
 """
 
-from __future__ import annotations
-
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A trained model with its embeddings of a split, and where its results come from."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -2,8 +2,6 @@
 a caption matches an image only if its least likely entity does (Pham et al., CORA, CVPR 2024,
 eq. 14)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -111,7 +109,7 @@ class Ensemble:
         split: str,
         device: torch.device,
         entities: bool = False,
-    ) -> Ensemble:
+    ) -> "Ensemble":
         """Embed `split` with each member: the folder of the model and the folder of its shards.
 
         Args:

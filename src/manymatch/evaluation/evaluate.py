@@ -1,7 +1,5 @@
 """The stage `evaluate`: rank a split with a trained model, and write down everything it shows."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Sampled queries for people to look at: what a model retrieved, and whether it is a positive."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -174,7 +172,7 @@ class Gallery:
         judgments: Judgments,
         stored: Stored,
         labels: Labels | None = None,
-    ) -> Gallery:
+    ) -> "Gallery":
         """Read the images at `rows`, tensors of any shape in which rows may repeat."""
         needed = torch.cat([part.flatten() for part in rows]).unique().tolist()
         images = dict(zip(needed, stored(needed), strict=True))

@@ -1,7 +1,5 @@
 """The metrics of a ranked split, and the files that hold them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

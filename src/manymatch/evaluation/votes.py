@@ -5,8 +5,6 @@ columns are the user's, and are kept. This module does not import torch, so that
 at once.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Mapping

@@ -8,8 +8,6 @@ messages of the run. KEY is the hash of everything that the run depends on excep
 that two experiments share a run that they have in common.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
@@ -35,7 +33,7 @@ Numbers = dict[str, Any]
 """What a run measured, as JSON values."""
 
 
-def perform(experiment: Experiment[Any, Any]) -> Path:
+def perform(experiment: "Experiment[Any, Any]") -> Path:
     """Do the runs of `experiment` that are not finished, and write the file of results.
 
     The numbers of finished runs are kept, so that an experiment that was killed or extended does
@@ -71,7 +69,7 @@ def perform(experiment: Experiment[Any, Any]) -> Path:
     return path
 
 
-def run_of(experiment: Experiment[Any, Any], point: Point, seed: int) -> Run:
+def run_of(experiment: "Experiment[Any, Any]", point: Point, seed: int) -> "Run":
     """The run of one point with one seed."""
     settings = experiment.settings(point, seed)
     key = key_of(settings=experiment.inputs(settings), seed=seed)
@@ -84,7 +82,9 @@ def run_of(experiment: Experiment[Any, Any], point: Point, seed: int) -> Run:
     )
 
 
-def _numbers_of_all(experiment: Experiment[Any, Any], runs: Sequence[Run]) -> dict[Path, Numbers]:
+def _numbers_of_all(
+    experiment: "Experiment[Any, Any]", runs: "Sequence[Run]"
+) -> dict[Path, Numbers]:
     """The numbers of all `runs` by folder. Equal runs have the same folder and are done once."""
     options = experiment.options
     different = {run.folder: run for run in runs}
@@ -111,7 +111,7 @@ def _numbers_of_all(experiment: Experiment[Any, Any], runs: Sequence[Run]) -> di
     return finished | {run.folder: numbers for run, numbers in done}
 
 
-def finish(run: Run, experiment: Experiment[Any, Any]) -> Numbers:
+def finish(run: "Run", experiment: "Experiment[Any, Any]") -> Numbers:
     """The numbers of `run`, which another process may have finished meanwhile."""
     return run.once(
         lambda: experiment.run(run.settings, run.seed, run.folder),
@@ -181,7 +181,7 @@ class Experiment(ABC, Generic[PlanOfKind, RunSettings]):
     def code(self, settings: RunSettings) -> str:
         """The hash of the code that a run executes."""
 
-    def recorded(self, runs: Sequence[Run]) -> list[tuple[Run, str, Numbers]]:
+    def recorded(self, runs: "Sequence[Run]") -> "list[tuple[Run, str, Numbers]]":
         """Those of `runs` that files of results hold, each with the hash of the code that made the
         numbers and the numbers. A kind whose files leave out numbers of a run returns none."""
         return []
@@ -200,10 +200,10 @@ class Experiment(ABC, Generic[PlanOfKind, RunSettings]):
         """The most important number of a run, for the line of progress."""
 
     @abstractmethod
-    def result(self, rows: Sequence[Row]) -> Result:
+    def result(self, rows: "Sequence[Row]") -> Result:
         """The content of the file of results."""
 
-    def publish(self, rows: Sequence[Row]) -> None:
+    def publish(self, rows: "Sequence[Row]") -> None:
         """Copy files of the runs into `reports/`, if the kind has such files."""
 
 
@@ -211,7 +211,7 @@ class Row(NamedTuple):
     """A point with the numbers of its runs, one run for each seed."""
 
     point: Point
-    runs: Sequence[tuple[Run, Numbers]]
+    runs: "Sequence[tuple[Run, Numbers]]"
 
     @property
     def settings(self) -> Any:

@@ -1,7 +1,5 @@
 """The training loop of the experiments that train small networks of their own."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterable
 

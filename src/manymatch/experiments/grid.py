@@ -3,8 +3,6 @@
 file or options -> plan -> points -> the experiment of one kind, which `engine.perform` runs
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import pkgutil
@@ -166,7 +164,7 @@ KINDS = {
 
 def experiment_of_file(
     path: Path, layout: Layout, options: Options = DEFAULTS
-) -> Experiment[Any, Any]:
+) -> "Experiment[Any, Any]":
     """The experiment in a YAML file. Its name is the file's name without the kind in front.
 
     Raises:
@@ -204,7 +202,7 @@ def experiment_of_file(
 
 def experiment_of_options(
     presets: Sequence[str], over: Sequence[str], layout: Layout, options: Options = DEFAULTS
-) -> Experiment[Any, Any]:
+) -> "Experiment[Any, Any]":
     """The experiment on presets that the options of the command line describe.
 
     Args:

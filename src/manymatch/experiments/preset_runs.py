@@ -1,7 +1,5 @@
 """Trainings of presets in experiments and searches: settings, inputs, one training, its test."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -134,7 +132,7 @@ def train_preset(
     layout: Layout,
     dataset: str,
     folder: Path,
-    end_of_epoch: Callable[[History], None] | None = None,
+    end_of_epoch: "Callable[[History], None] | None" = None,
 ) -> Path:
     """Train `preset` on `dataset` in the folder of a run, and return the folder of the model.
 
@@ -209,7 +207,7 @@ def train_and_evaluate(
     }
 
 
-def _hits(ranked: RankedSplit) -> dict[str, str]:
+def _hits(ranked: "RankedSplit") -> dict[str, str]:
     """Each query as a digit (`results.experiments.Hits`)."""
     i2t, t2i = (
         (way.ranks[:, None] <= torch.tensor(CUTS)).sum(1).tolist()

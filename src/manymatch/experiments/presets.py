@@ -1,7 +1,5 @@
 """Experiments on presets: a point is a preset with some settings changed, a run trains a model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Features of sketches and images, and the classes of both: the files, and what they hold."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -56,7 +54,7 @@ class Side(NamedTuple):
     vectors: Tensor
     labels: Tensor
 
-    def of(self, classes: Tensor) -> Side:
+    def of(self, classes: Tensor) -> "Side":
         """The rows of these classes."""
         rows = torch.isin(self.labels, classes)
         return Side(self.vectors[rows], self.labels[rows])

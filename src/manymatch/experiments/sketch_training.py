@@ -16,8 +16,6 @@ successors of Doodle to Search share. SwAMP's numbers are possible in this form 
 paper prints 51.9 beside a P@200 of 40.8, but `map_at_200_r` is never above P@200 if R >= 200.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Experiments on sketches (SwAMP, section 5.2): a run trains on some classes, tests on others."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from functools import lru_cache

@@ -4,8 +4,6 @@
 A sample belongs to the class of highest probability `p(y | x)`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path

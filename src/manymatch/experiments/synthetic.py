@@ -10,8 +10,6 @@ N(0, 3^2 I), so that classes hardly overlap; hidden units are ReLUs; weights are
 N(0, 1 / inputs) and biases from N(0, 1).
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -119,7 +117,7 @@ class Pairs(NamedTuple):
     b: Tensor
     label: Tensor
 
-    def rows(self, rows: slice | Tensor) -> Pairs:
+    def rows(self, rows: slice | Tensor) -> "Pairs":
         return Pairs(self.a[rows], self.b[rows], self.label[rows])
 
 

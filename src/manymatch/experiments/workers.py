@@ -1,7 +1,5 @@
 """Work side by side: each item in a process with its share of the cores, or with one GPU."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import time

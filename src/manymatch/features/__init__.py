@@ -6,8 +6,6 @@ its backbone is used, because it needs torch and transformers. The package `impo
 published features.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -56,13 +54,13 @@ def entry_point(name: str) -> str:
     return registered("features", name, own, "features")
 
 
-def entry_points(name: str, settings: Extraction) -> list[str]:
+def entry_points(name: str, settings: "Extraction") -> list[str]:
     """Return MODULE:FUNCTION of each backbone that the features `name` with `settings` need."""
     inner = [str(settings.backbone.kind)] if settings.backbone else []
     return [entry_point(kind) for kind in (settings.kind or name, *inner)]
 
 
-def build_backbone(name: str, sources: Sources) -> Backbone | Detector:
+def build_backbone(name: str, sources: "Sources") -> "Backbone | Detector":
     """Return the backbone called `name` with its weights."""
     module, function = entry_point(name).split(":")
     backbone: Backbone | Detector = getattr(import_module(module), function)(name, sources)

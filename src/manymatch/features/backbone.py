@@ -1,7 +1,5 @@
 """Backbones: a frozen network (or none), and the crops of an image that are its input."""
 
-from __future__ import annotations
-
 import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

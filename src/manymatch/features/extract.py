@@ -1,7 +1,5 @@
 """The stage `features`: images -> feature store. A run can be resumed at any image."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -8,8 +8,6 @@ On a GPU two threads run the network: one starts the next batch or image while t
 for its results.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os
@@ -58,7 +56,7 @@ class Extractor:
         network = backbone.network
         self._network = None if network is None else channels_last(network.to(device))
 
-    def run(self, images: Iterable[Picture]) -> Iterator[Extracted]:
+    def run(self, images: Iterable[Picture]) -> "Iterator[Extracted]":
         """Every image with its features and boxes, in the given order."""
         depth = max(2 * self._images_at_once, _CROP_THREADS)
         backbone = self.backbone
@@ -82,11 +80,11 @@ class Extractor:
         """Device and batch, which the features depend on as well."""
         return f"{self.device.type} {self.crops_at_once}"
 
-    def _decode(self, image: Picture) -> _Decoded:
+    def _decode(self, image: Picture) -> "_Decoded":
         """The image with its crops (c, S, S, 3) and the boxes of its regions."""
         return image, *self.backbone.read(image)
 
-    def _features(self, batch: Sequence[_Decoded]) -> list[Extracted]:
+    def _features(self, batch: "Sequence[_Decoded]") -> "list[Extracted]":
         crops = [pixels for _, pixels, _ in batch]
         cells = self._forward(np.concatenate(crops))
         ends = np.cumsum([len(pixels) for pixels in crops])
@@ -141,7 +139,7 @@ class Detection:
         if device.type != "cpu" and detector.slow_on_gpu:
             say(detector.slow_on_gpu)
 
-    def run(self, images: Iterable[Picture]) -> Iterator[Extracted]:
+    def run(self, images: Iterable[Picture]) -> "Iterator[Extracted]":
         """Every image with its features and boxes, in the given order."""
         threads = _IMAGE_THREADS if self.device.type == "cpu" else max(_IMAGE_THREADS, _CORES)
         decoded = map_ahead(self._decode, images, threads, threads)
@@ -165,7 +163,7 @@ class Detection:
         with single_core():  # the other cores decode other images
             return image, self.backbone.prepare(read_image(image.source)).pin_memory()
 
-    def _detect(self, decoded: tuple[Picture, Tensor]) -> Extracted:
+    def _detect(self, decoded: tuple[Picture, Tensor]) -> "Extracted":
         image, pixels = decoded
         with torch.inference_mode():
             return image, *self.backbone.detect(pixels.to(self.device, non_blocking=True))

@@ -3,8 +3,6 @@
 `networks.backbones.vision_model` says which regions a model has.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
@@ -28,7 +26,7 @@ _MOST_CELLS, _GRID = 100, 7
 """More cells are averaged to a grid of 7 x 7, unless the settings name a grid."""
 
 
-def build(name: str, sources: Sources) -> HubBackbone:
+def build(name: str, sources: Sources) -> "HubBackbone":
     """Return the backbone of the model and the output that `sources.settings` names."""
     if sources.settings.model is None:
         raise ConfigError("features of kind hf: no model. Set 'kind: hf' and 'model'")

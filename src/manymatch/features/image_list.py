@@ -1,7 +1,5 @@
 """The images that a caption table lists."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -13,8 +13,6 @@ HDF5's own structures have checksums, too, from version 1.10 of the format on. S
 seal.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

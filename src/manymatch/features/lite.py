@@ -5,8 +5,6 @@ confidence of lite0's classifier is 0.36, and 76% of mirrored images get the sam
 mean and deviation of ImageNet these numbers are 0.29 and 63% (lite2: 0.26 and 74%, 0.22 and 69%).
 """
 
-from __future__ import annotations
-
 import copy
 import pkgutil
 from pathlib import Path

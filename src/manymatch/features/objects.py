@@ -3,8 +3,6 @@
 Like the output of a detector, images have different numbers of regions, and regions have boxes.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +20,7 @@ SIZE = 128
 """Objects are small parts of an image. 128 px take a third of the time of 224 px."""
 
 
-def build(name: str, sources: Sources) -> ObjectBackbone:
+def build(name: str, sources: Sources) -> "ObjectBackbone":
     """Return the backbone for the boxes in `sources.raw`.
 
     Raises:

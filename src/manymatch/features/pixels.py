@@ -4,8 +4,6 @@ here.
 An image is a feature map of S * S cells of width 3: red, green and blue as bytes.
 """
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -23,7 +21,7 @@ _SQUASHED = {512}
 """The sides for which the whole picture is squashed to a square."""
 
 
-def build(name: str, sources: Sources) -> Pixels | ModelPixels:
+def build(name: str, sources: Sources) -> "Pixels | ModelPixels":
     """Return the backbone. `name` ends in the side of the square in pixels, or is `pixels` for
     those of the model that `sources.settings` name."""
     settings = sources.settings

@@ -5,8 +5,6 @@ one picture at a time, as a whole: pictures of different shapes in a batch would
 convolution would change the features at their edges. So boxes do not depend on other pictures.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +52,7 @@ _Prepared = tuple[Picture, Tensor, Tensor]
 """A picture, its pixels (1, 3, H, W) for the detector, and its width and height."""
 
 
-def build(name: str, sources: Sources) -> DetectedRegions:
+def build(name: str, sources: Sources) -> "DetectedRegions":
     """Return the detector and the backbone that `sources.settings` name."""
     settings = sources.settings
     if settings.detector is None or settings.backbone is None:
@@ -144,7 +142,7 @@ class HubDetector(Scaled):
     A softmax has a class for the background; without one, each class has a sigmoid.
     """
 
-    def __init__(self, model: HubModel, recipe: DetectorRecipe) -> None:
+    def __init__(self, model: HubModel, recipe: "DetectorRecipe") -> None:
         super().__init__(recipe)
         self.network: Any = model.network
         self._background = recipe.background

@@ -1,7 +1,5 @@
 """Frozen ResNets at 224 pixels and ResNeXt-101 at 512: a grid of cells with 2048 features."""
 
-from __future__ import annotations
-
 from manymatch.features.backbone import GridBackbone, Sources
 from manymatch.networks.backbones import resnet, resnext
 

@@ -7,8 +7,6 @@ HDF5 compares the checksum of a row whenever it reads the row. The reader also r
 infinity and more than float16 can hold.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
@@ -64,7 +62,7 @@ class FeatureStore:
         """How the features were made: backbone, weights_sha256, preprocessing, ..."""
         self._finite = np.zeros(len(self), np.bool_)
 
-    def __enter__(self) -> FeatureStore:
+    def __enter__(self) -> "FeatureStore":
         return self
 
     def __exit__(self, *exception: object) -> None:

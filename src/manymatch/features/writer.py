@@ -9,8 +9,6 @@ the chunks without HDF5, each with its checksum. So a kill cannot damage HDF5's 
 the finished bytes do not depend on the order of the rows.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any
@@ -78,7 +76,7 @@ class FeatureWriter:
         self.done = self._counts > 0
         """(n,) True for the rows that are written."""
 
-    def __enter__(self) -> FeatureWriter:
+    def __enter__(self) -> "FeatureWriter":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:

@@ -13,8 +13,6 @@ draws images to their captions AND entities, and a specificity loss by which a c
 higher than each of its own entities.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 from typing import Literal
@@ -97,7 +95,7 @@ class CORASettings(GraphSettings, PixelNetworks):
     """Number of epochs over which the loss grows from zero to its full value."""
 
     @model_validator(mode="after")
-    def _sizes_and_weights_fit(self) -> CORASettings:
+    def _sizes_and_weights_fit(self) -> "CORASettings":
         if self.size % self.heads:
             raise ValueError(f"size {self.size} is not a multiple of {self.heads} heads")
         if self.concept_directions == "concatenate" and self.concept_size % 2:

@@ -14,8 +14,6 @@ diversity. The presets of `scenes` and `flickr8k` have InfoNCE (`contrastive_wei
 the triplet loss (`triplet_weight: 0`).
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from manymatch.batch.batch import Batch

@@ -12,8 +12,6 @@ diversity, and InfoNCE over the similarities (L_con) with a small weight.
 "PVSE + MaxMatch" is `sets: {module: pie_net}` with PVSE's encoders.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from manymatch.batch.batch import Batch

@@ -11,8 +11,6 @@ L_h. In retrieval the hypergraph is not used, or each candidate is a hypergraph 
 a score never depends on the rest of the batch or gallery.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self

@@ -9,8 +9,6 @@ contrastive loss classifies each pair of a batch by itself. A weak pull towards 
 keeps variances from collapsing. On CUB a uniformity loss also spreads the samples over the space.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Literal
 

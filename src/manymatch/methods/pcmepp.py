@@ -11,8 +11,6 @@ images of a batch is mixed with another image; the labels of a mixed image are t
 images. The uncertainty of an image or caption is the sum of its variances.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any

@@ -7,8 +7,6 @@ is the vector that the text tower of the same model gives, with or without a pro
 caption. Both vectors are L2-normalised and compared by their cosine. Nothing is trained.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Annotated
 

@@ -11,8 +11,6 @@ The loss is the sum of the triplet loss with hardest negatives, the maximum mean
 the two modalities' elements, and a diversity term that makes the residuals of a sample orthogonal.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from manymatch.batch.batch import Batch

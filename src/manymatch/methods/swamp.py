@@ -13,8 +13,6 @@ that all classes are used equally. Each sample learns to predict the classes of 
 other modality. The loss is `L_c + lambda L_s`, where L_c is a sum over the pairs of the batch.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

@@ -9,8 +9,6 @@ embedding unit turns either into the embedding. Scores are cosines. The contrast
 every pair with all other pairs of the batch. The second loss is SwAMP's, as in `swamp.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, Literal
 

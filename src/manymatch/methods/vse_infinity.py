@@ -11,8 +11,6 @@ Random-size augmentation, by which GPO sees sets of all sizes, is set by the pre
 (`augmentation`: regions and words are dropped with probability 0.2).
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

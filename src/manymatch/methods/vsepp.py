@@ -10,8 +10,6 @@ negatives, because the hardest negatives alone make fresh weights collapse.
 The settings also allow another objective (InfoNCE), other poolings and dropout.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

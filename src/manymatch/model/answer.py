@@ -3,8 +3,6 @@
 This module does not import torch, so that the service starts at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -55,7 +53,7 @@ class Right(Record):
     images: int | None = None
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> Right | None:
+    def of(cls, facts: Mapping[str, Any]) -> "Right | None":
         """What the facts of a model say; None: the model knows no shares, or its validation split
         has too few images to know them."""
         if facts.get("precision") is None:

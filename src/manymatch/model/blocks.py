@@ -1,8 +1,6 @@
 """Blocks of a gallery: which rows of images and captions are scored at once; and whole rows, for
 metrics that sort or count all items."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import torch
@@ -20,7 +18,7 @@ IMAGES_PER_BLOCK, CAPTIONS_PER_BLOCK = 1024, 5120
 computation."""
 
 
-def blocks_by_image(image_index: Tensor, n_images: int) -> list[Block]:
+def blocks_by_image(image_index: Tensor, n_images: int) -> "list[Block]":
     """Runs of at most `IMAGES_PER_BLOCK` images with their captions.
 
     A run has at most `CAPTIONS_PER_BLOCK` captions, unless a single image has more. `image_index

@@ -9,8 +9,6 @@ README.md          the model card, which may be edited
 SEAL.json          the seal of all files but the card
 """
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Why a picture and a text have their score: elements, attention, entities, variances."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import numpy as np

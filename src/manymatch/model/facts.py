@@ -1,7 +1,5 @@
 """`model.json`: what a trained model says about itself. Its author may be anybody."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self

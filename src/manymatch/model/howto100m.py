@@ -4,8 +4,6 @@ The published model contains no word vectors, because the authors used word2vec.
 contains only the special words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -4,8 +4,6 @@
 sooner without it.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

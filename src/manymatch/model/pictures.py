@@ -1,7 +1,5 @@
 """Pictures of any kind, with the image features that a trained model expects."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set

@@ -1,7 +1,5 @@
 """Where a trained model is: a folder, in this package, or on the Hugging Face hub."""
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
 from pathlib import Path

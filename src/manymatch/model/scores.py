@@ -1,8 +1,6 @@
 """Scores of all pairs, and which embeddings a model may score: its own, and arrays from elsewhere,
 which have no origin."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

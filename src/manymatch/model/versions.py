@@ -5,8 +5,6 @@ remotes keep the weights, git keeps the metrics. `production.json` in the projec
 to commit, names for each data set the versions that were promoted, the present one last.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

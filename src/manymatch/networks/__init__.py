@@ -3,8 +3,6 @@
 The packages are imported when they are first used.
 """
 
-from __future__ import annotations
-
 import importlib
 from types import ModuleType
 

@@ -1,7 +1,5 @@
 """The device that networks run on, and what a CPU can do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock

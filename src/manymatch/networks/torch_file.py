@@ -1,7 +1,5 @@
 """Reading files of `torch.save` as data, without running code."""
 
-from __future__ import annotations
-
 import io
 import pickletools
 import re

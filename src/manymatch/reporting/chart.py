@@ -1,7 +1,5 @@
 """Charts as plain geometry. The page draws a chart as an SVG that stretches while text does not."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -117,7 +115,7 @@ class Series:
         points: Sequence[tuple[float, Estimate]],
         labels: Sequence[str],
         summary: str,
-    ) -> Series:
+    ) -> "Series":
         """A line through means, with the deviations as ranges."""
         means = [(x, value.mean) for x, value in points]
         return cls(name, style, means, summary, labels, [v.deviation or 0.0 for _, v in points])

@@ -1,7 +1,5 @@
 """What `dvc plots show` draws without a network: a chart of each logged value, with all presets."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from manymatch.reporting.page import TEMPLATES

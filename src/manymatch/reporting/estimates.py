@@ -1,7 +1,5 @@
 """Values over several seeds: means, spreads, and which of two sides is better."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -27,10 +25,10 @@ class Estimate:
     deviation: float | None
     error: float | None
     seeds: int = 1
-    sound: Estimate | None = None
+    sound: "Estimate | None" = None
 
     @classmethod
-    def of(cls, values: Collection[float]) -> Estimate:
+    def of(cls, values: Collection[float]) -> "Estimate":
         """The estimate of at least one value."""
         mean, seeds = statistics.fmean(values), len(values)
         if seeds == 1:
@@ -39,7 +37,7 @@ class Estimate:
         return cls(mean, deviation, deviation / seeds**0.5, seeds)
 
     @classmethod
-    def score_estimate(cls, values: Collection[float]) -> Estimate:
+    def score_estimate(cls, values: Collection[float]) -> "Estimate":
         """The estimate of scores over seeds, where more is better. A seed whose score is below half
         of the best seed's has collapsed. Values below 0 are not scores. They never count as
         collapsed."""
@@ -99,14 +97,14 @@ class Queries:
     counts: Array
 
     @classmethod
-    def rsum_queries(cls, hits: Hits) -> Queries:
+    def rsum_queries(cls, hits: Hits) -> "Queries":
         """What each query of a run adds to rsum, in both directions."""
         words = hits.t2i.split()
         sums = [list(map(int, hits.i2t)), [sum(map(int, word)) for word in words]]
         counts = [[1] * len(words), [len(word) for word in words]]
         return cls(100 * np.array(sums, float), np.array(counts, float))
 
-    def less(self, other: Queries) -> Queries:
+    def less(self, other: "Queries") -> "Queries":
         """What each query adds to the difference of two runs on the same queries."""
         return replace(self, sums=self.sums - other.sums)
 
@@ -133,7 +131,7 @@ class Difference:
         side: Mapping[int, float],
         other: Mapping[int, float],
         queries: tuple[Mapping[int, Queries], Mapping[int, Queries]] | None = None,
-    ) -> Difference:
+    ) -> "Difference":
         """The difference of two sides, each the values by seed.
 
         If both sides have the same seeds, the differences of each seed count; else the two means,

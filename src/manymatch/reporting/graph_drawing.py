@@ -6,8 +6,6 @@ labels stand only in gaps between boxes, one label for each lane. The gaps are a
 labels. Therefore no text overlaps another text or a line, in any graph.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence

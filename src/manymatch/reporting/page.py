@@ -1,7 +1,5 @@
 """The pages of the report: which sections stand on which page, and the HTML of a page."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Callable, Iterable, Sequence

@@ -15,8 +15,6 @@ none.
 own. All values are as printed.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass

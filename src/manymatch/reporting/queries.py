@@ -1,8 +1,6 @@
 """Queries with their answers, as blocks of the page: a picker, and for each query what was asked
 and what each method retrieved."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A table stands between two markers, `<!-- results DATASET/EXPERIMENT -->` and `<
 page that names the picture `images/results/DATASET/EXPERIMENT.svg` gets the picture, too.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The stage `report`: all results on pages, and the leaderboard as CSV, Markdown and LaTeX."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import date

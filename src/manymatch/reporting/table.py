@@ -1,7 +1,5 @@
 """The table of every section, as the page, Markdown and LaTeX show it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +38,7 @@ class Prose(Block):
     """Paragraphs, each of cells that stand one after the other; a cell with an address is a link.
     With `large` they are what a page found."""
 
-    paragraphs: Sequence[Sequence[Cell]]
+    paragraphs: "Sequence[Sequence[Cell]]"
     large: bool = False
 
 
@@ -49,7 +47,7 @@ class Card:
     """What a page shows of one method: its score, a few lines, and the path of a curve in a square
     of 1000 x 1000."""
 
-    name: Cell
+    name: "Cell"
     score: str
     lines: Sequence[str]
     curve: str = ""
@@ -109,7 +107,7 @@ class Cell:
     thumbnail: str | None = None
 
     @classmethod
-    def number(cls, value: float | None, digits: int = 1) -> Cell:
+    def number(cls, value: float | None, digits: int = 1) -> "Cell":
         """A number with `digits` decimals; an empty cell for None."""
         return cls() if value is None else cls(f"{value:.{digits}f}", value)
 
@@ -162,7 +160,7 @@ class Table(Block):
         groups = groupby(self.columns, key=lambda column: column.group)
         return [(group, len(list(columns))) for group, columns in groups]
 
-    def filled_columns(self) -> Table:
+    def filled_columns(self) -> "Table":
         """The table with the columns that have a text in at least one row."""
         return self._select(
             index
@@ -170,13 +168,13 @@ class Table(Block):
             if any(row[index].plain != "-" for row in self.rows)
         )
 
-    def without(self, *titles: str) -> Table:
+    def without(self, *titles: str) -> "Table":
         """The table without the columns of these titles."""
         return self._select(
             index for index, column in enumerate(self.columns) if column.title not in titles
         )
 
-    def _select(self, positions: Iterable[int]) -> Table:
+    def _select(self, positions: Iterable[int]) -> "Table":
         kept = list(positions)
         return replace(
             self,
@@ -184,7 +182,7 @@ class Table(Block):
             rows=[[row[index] for index in kept] for row in self.rows],
         )
 
-    def divided(self, *starts: str) -> list[Table]:
+    def divided(self, *starts: str) -> "list[Table]":
         """The table without the columns whose group or title begins with one of `starts`; then
         these columns, with the rows that have a value there. Each has the first column."""
         heads = [column.group or column.title for column in self.columns]

@@ -1,7 +1,5 @@
 """Results on a terminal: the blocks of the report that are text or tables."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """All results below the folder `reports`, read and checked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -34,7 +32,7 @@ class AllResults:
     """The presets with the settings of papers, by their files."""
 
     @classmethod
-    def read(cls, reports: Path, plans: Path, kinds: Iterable[type[Result]] = ()) -> AllResults:
+    def read(cls, reports: Path, plans: Path, kinds: Iterable[type[Result]] = ()) -> "AllResults":
         """Read every result file of `kinds`, and the claims in the folder `plans` of experiments.
 
         Raises:
@@ -87,7 +85,7 @@ class AllResults:
         results = chain(self.runs, *others)
         return list(dict.fromkeys(getattr(result, "dataset", "") for result in results))
 
-    def on_dataset(self, dataset: str) -> AllResults:
+    def on_dataset(self, dataset: str) -> "AllResults":
         """The results on one data set, with all results that belong to no data set."""
         kinds = {
             kind: [one for one in results if getattr(one, "dataset", "") == dataset]

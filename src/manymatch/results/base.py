@@ -1,7 +1,5 @@
 """The base of all result files: reading with checks, writing, and where each kind of file lies."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What trained models cost: to train, to test, and to answer a query."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field

@@ -5,8 +5,6 @@ claims:
   MSRM over PCME: {better: msrm, other: pcme}
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ These facts differ from run to run, so they are kept in `reports/machine/`, outs
 every stage's dependencies and outputs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import platform
 import resource
@@ -44,7 +42,7 @@ class MachineRecord(RootModel[dict[str, Usage]]):
     stage's name (`train`, `evaluate`, `ensemble`, `rerank`, `score`)."""
 
     @classmethod
-    def read(cls, path: Path) -> MachineRecord:
+    def read(cls, path: Path) -> "MachineRecord":
         """The record in `path`; an empty one if there is no file, or no usable one."""
         try:
             with open_regular(path) as file:

@@ -1,7 +1,5 @@
 """The metrics of an evaluated model, and where they come from."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -37,7 +35,7 @@ class Headline(Result):
     t2i_map_at_r: float | None = None
 
     @classmethod
-    def of(cls, metrics: Metrics) -> Headline:
+    def of(cls, metrics: Metrics) -> "Headline":
         numbers = {"rsum": metrics.rsum, "i2t_r1": metrics.i2t.r1, "t2i_r1": metrics.t2i.r1}
         if metrics.multi is not None:
             numbers["i2t_map_at_r"] = metrics.multi.i2t.map_at_r

@@ -1,8 +1,6 @@
 """Probes of a trained model: tables, and a few samples to look at; the classes of a trained SwAMP:
 keywords, captions and pictures of each class."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import Field, model_validator
@@ -22,7 +20,7 @@ class ProbeTable(Record):
     rows: list[list[Cell]]
 
     @model_validator(mode="after")
-    def _check_cells(self) -> ProbeTable:
+    def _check_cells(self) -> "ProbeTable":
         if any(len(row) != len(self.columns) for row in self.rows):
             raise ValueError(f"table '{self.title}': a row has not a cell for each column")
         return self

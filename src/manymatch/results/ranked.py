@@ -3,8 +3,6 @@
 The explorer and `manymatch export` read these tables, so this module does not import torch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Groups of values that several kinds of result files share: recalls, retrieved items, graphs."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 from typing import Annotated, ClassVar, Generic, Literal, NamedTuple, TypeVar
@@ -88,7 +86,7 @@ class Ambiguity(Record):
     map_at_r: list[float]
 
     @model_validator(mode="after")
-    def _check_lengths(self) -> Ambiguity:
+    def _check_lengths(self) -> "Ambiguity":
         if len({len(self.least), len(self.queries), len(self.map_at_r)}) > 1:
             raise ValueError("least, queries and map_at_r differ in length")
         return self
@@ -184,7 +182,7 @@ class Graph(Record):
     relations: tuple[Relation, ...]
 
     @model_validator(mode="after")
-    def _check_objects(self) -> Graph:
+    def _check_objects(self) -> "Graph":
         count = len(self.objects)
         ends = {end for edge in self.relations for end in (edge.subject, edge.object)}
         if len(self.attributes) != count or not ends <= set(range(count)):

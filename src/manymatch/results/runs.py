@@ -1,7 +1,5 @@
 """All result files of one evaluated model, with its curves and the ranks of its queries."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

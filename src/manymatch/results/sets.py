@@ -1,8 +1,6 @@
 """Sets of embeddings: the metrics and drawings of methods that embed a sample as several
 elements."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -93,7 +91,7 @@ class ElementPairs(Record):
     cosine: Matrix
 
     @model_validator(mode="after")
-    def _check_shapes(self) -> ElementPairs:
+    def _check_shapes(self) -> "ElementPairs":
         if (len(self.share), len(self.share[0])) != (len(self.cosine), len(self.cosine[0])):
             raise ValueError("share and cosine differ in shape")
         return self
@@ -117,7 +115,7 @@ class ImageMap(OfImage):
     boxes: list[Box] | None
 
     @model_validator(mode="after")
-    def _check_regions(self) -> ImageMap:
+    def _check_regions(self) -> "ImageMap":
         regions = self.grid**2 if self.grid else len(self.boxes or [])
         for weights in (self.weights, *self.passes):
             if regions != len(weights[0]):
@@ -132,7 +130,7 @@ class CaptionMap(OfCaption):
     weights: ShareMatrix
 
     @model_validator(mode="after")
-    def _check_words(self) -> CaptionMap:
+    def _check_words(self) -> "CaptionMap":
         if len(self.words) != len(self.weights[0]):
             raise ValueError(f"{len(self.weights[0])} weights for {len(self.words)} words")
         return self

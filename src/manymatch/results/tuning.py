@@ -1,7 +1,5 @@
 """Tuning: the settings and the validation rsum of each trial of a preset."""
 
-from __future__ import annotations
-
 from itertools import accumulate
 from statistics import fmean
 from typing import Annotated, Any, ClassVar, Literal, Self

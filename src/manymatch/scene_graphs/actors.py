@@ -1,23 +1,10 @@
 """Repairs of phrases that the parser attaches to a thing, not to the person who acts or wears."""
 
-from __future__ import annotations
-
+from manymatch.scene_graphs import lexicon
 from manymatch.scene_graphs.clauses import CLAUSES, SUBJECTS
-from manymatch.scene_graphs.lexicon import (
-    BODILY,
-    BODY,
-    COLOURS,
-    COVERING,
-    LOCATING,
-    PARTS,
-    PLACES,
-    SETTINGS,
-    VEHICLES,
-    WORN,
-)
 from manymatch.scene_graphs.tree import Repair, Tree
 
-_WORN_OR_BODY = WORN | BODY
+_WORN_OR_BODY = lexicon.WORN | lexicon.BODY
 
 
 def _worn_by_nearest(tree: Tree, token: int) -> None:
@@ -33,9 +20,9 @@ def _worn_by_nearest(tree: Tree, token: int) -> None:
         return
     lemma = tree.lemmas[worn[0]]
     wearer = None
-    if lemma in WORN and tree.lemmas[nearest] in WORN:
+    if lemma in lexicon.WORN and tree.lemmas[nearest] in lexicon.WORN:
         wearer = _wearer(tree, nearest)
-    elif lemma in WORN or (lemma in BODY and tree.words[token] == "with"):
+    elif lemma in lexicon.WORN or (lemma in lexicon.BODY and tree.words[token] == "with"):
         wearer = nearest if tree.is_animate(nearest) else None
     if wearer is not None:
         tree.attach(token, wearer, "prep")
@@ -63,13 +50,13 @@ def _detach_with(tree: Tree, token: int) -> None:
     places = [t for link in after for t in tree.below(link, {"pobj"})]
     if any(tree.words[t] in {"it", "them"} for t in places) and tree.is_noun(token - 1):
         tree.attach(token, token - 1, "prep")
-    elif verb is not None and any(tree.lemmas[t] in SETTINGS for t in places):
+    elif verb is not None and any(tree.lemmas[t] in lexicon.SETTINGS for t in places):
         tree.attach(token, verb, "prep")
     elif tree.possessed(noun) and not tree.is_animate(noun):
         if verb is not None and tree.deps[tree.heads[token]] == "pobj":
             tree.attach(token, verb, "prep")
         for link in after:
-            if not any(tree.lemmas[t] in PLACES for t in places):
+            if not any(tree.lemmas[t] in lexicon.PLACES for t in places):
                 tree.attach(link, noun, "prep")
     elif any(tree.possessed(t) for t in places) and not tree.is_animate(noun):
         tree.attach(noun + 1, noun, "prep")
@@ -78,7 +65,7 @@ def _detach_with(tree: Tree, token: int) -> None:
 def _wearer_is_there(tree: Tree, token: int) -> None:
     """In "a child in a yellow shirt on a bed" the child is on the bed, not the shirt."""
     clothing = tree.heads[token]
-    if tree.lemmas[clothing] not in WORN:
+    if tree.lemmas[clothing] not in lexicon.WORN:
         return
     if any(tree.possessed(noun) for noun in tree.below(token, {"pobj"})):
         return  # "On his head".
@@ -97,7 +84,7 @@ def _person_joins_wearer(tree: Tree, token: int) -> None:
     worn = tree.heads[token]
     while tree.deps[worn] == "conj":
         worn = tree.heads[worn]
-    if tree.lemmas[worn] in _WORN_OR_BODY or tree.words[worn] in COLOURS:
+    if tree.lemmas[worn] in _WORN_OR_BODY or tree.words[worn] in lexicon.COLOURS:
         wearer = _wearer(tree, worn)
         if wearer is not None and tree.is_animate(wearer):
             tree.attach(token, wearer, "conj")
@@ -105,25 +92,29 @@ def _person_joins_wearer(tree: Tree, token: int) -> None:
 
 def _actor_acts(tree: Tree, token: int) -> None:
     """In "a man in a red shirt holding a ball" the man holds the ball, not the shirt."""
-    if tree.deps[token] not in CLAUSES or tree.lemmas[token] in COVERING:
+    if tree.deps[token] not in CLAUSES or tree.lemmas[token] in lexicon.COVERING:
         return
     own = any(tree.is_noun(t) for t in tree.below(token, SUBJECTS))
     if own and not tree.below(token, {"advmod"}):
         return  # "A toy a girl is holding".
     noun = tree.heads[token]
-    part = tree.lemmas[noun] in PARTS
+    part = tree.lemmas[noun] in lexicon.PARTS
     if tree.tags[token] not in ({"VBG", "VBN"} if part else {"VBG"}):
         return
-    if tree.lemmas[noun] in VEHICLES or tree.is_animate(noun):
+    if tree.lemmas[noun] in lexicon.VEHICLES or tree.is_animate(noun):
         return
     clothing = noun
-    while tree.deps[clothing] == "conj" and tree.lemmas[tree.heads[clothing]] in WORN:
+    while tree.deps[clothing] == "conj" and tree.lemmas[tree.heads[clothing]] in lexicon.WORN:
         clothing = tree.heads[clothing]
     link = tree.heads[noun] if tree.deps[noun] == "pobj" else noun
-    if tree.lemmas[noun] in BODY and tree.possessed(noun) and tree.words[token] in BODILY:
+    if (
+        tree.lemmas[noun] in lexicon.BODY
+        and tree.possessed(noun)
+        and tree.words[token] in lexicon.BODILY
+    ):
         return  # "With her hair blowing".
     absolute = tree.words[link] == "with" and tree.below(noun, {"det"})  # "With the sun shining".
-    actor = _wearer(tree, clothing) if tree.lemmas[clothing] in WORN else None
+    actor = _wearer(tree, clothing) if tree.lemmas[clothing] in lexicon.WORN else None
     if actor is None and (not absolute or tree.below(token, {"dobj"})):
         actor = next((t for t in tree.above(noun) if tree.is_animate(t)), None)
         if actor is None and tree.words[link] in {"in", "on", "at"}:
@@ -169,7 +160,7 @@ ACTORS: tuple[Repair, ...] = (
     Repair(_worn_by_nearest, {"in", "with"}),
     Repair(_detach_with, {"with"}),
     Repair(_person_joins_wearer),
-    Repair(_wearer_is_there, LOCATING),
+    Repair(_wearer_is_there, lexicon.LOCATING),
     Repair(_actor_acts, tags=frozenset({"VBG", "VBN"})),
     Repair(_actor_of_purpose, {"for"}),
 )

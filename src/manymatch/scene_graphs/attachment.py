@@ -1,29 +1,14 @@
 """Repairs of words that the parser attaches to the wrong head, one function per kind of error."""
 
-from __future__ import annotations
-
-from manymatch.scene_graphs.lexicon import (
-    COMPLEMENTED,
-    LOCATING,
-    MOMENTS,
-    MOVING,
-    PICTURES,
-    PLACES,
-    PREPOSITIONS,
-    RELATIVES,
-    RESTING,
-    SETTINGS,
-    TAKING,
-    WORN,
-)
+from manymatch.scene_graphs import lexicon
 from manymatch.scene_graphs.objects import measured
 from manymatch.scene_graphs.tree import AUXILIARIES, BARE, FINITE, VERBS, Repair, Tree
 
 _CLAUSE_ROLES = {"csubj": "nsubj", "pcomp": "pobj", "pobj": "pobj"}
 _FINITE_OR_PAST = FINITE | {"VBD"}
 _LISTED = frozenset({"pobj", "dobj", "conj"})
-_PICTURES = PICTURES | {"close up", "close-up", "closeup"}
-_SHOWING = LOCATING | PREPOSITIONS - {"by", "from", "through"}
+_PICTURES = lexicon.PICTURES | {"close up", "close-up", "closeup"}
+_SHOWING = lexicon.LOCATING | lexicon.PREPOSITIONS - {"by", "from", "through"}
 _COMPLEMENTS = BARE | {"VBG", "VBN"}
 _SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "expl"})
 
@@ -53,7 +38,7 @@ def _complement_describes(tree: Tree, token: int) -> None:
     if tag not in _COMPLEMENTS or tree.below(token, AUXILIARIES) or noun < 0:
         return
     verb = tree.heads[token] if tree.deps[token] == "ccomp" else tree.heads[noun]
-    if tree.lemmas[verb] not in COMPLEMENTED or not tree.is_verb(verb) or verb > noun:
+    if tree.lemmas[verb] not in lexicon.COMPLEMENTED or not tree.is_verb(verb) or verb > noun:
         return
     if tree.deps[token] == "ccomp":
         for subject in [t for t in tree.below(token, _SUBJECTS) if tree.is_noun(t)]:
@@ -82,7 +67,7 @@ def _subject_before_verb(tree: Tree, token: int) -> None:
     noun = start - 1
     if noun < 0 or tree.deps[noun] != "conj" or not tree.is_noun(noun):
         return
-    if tree.lemmas[noun] in WORN:
+    if tree.lemmas[noun] in lexicon.WORN:
         return
     first = next(t for t in tree.above(noun) if tree.deps[t] != "conj")
     if tree.tags[start] in _FINITE_OR_PAST and tree.deps[first] != "ROOT":
@@ -107,9 +92,11 @@ def _subjects_joined(tree: Tree, token: int) -> None:
 
 def _clothes_do_not_act(tree: Tree, token: int) -> None:
     """In "a man in shorts and a hat stands" the man stands, and not the hat."""
-    if tree.deps[token] != "nsubj" or tree.lemmas[token] not in WORN:
+    if tree.deps[token] != "nsubj" or tree.lemmas[token] not in lexicon.WORN:
         return
-    clothes = [t for t in range(token) if tree.deps[t] in _LISTED and tree.lemmas[t] in WORN]
+    clothes = [
+        t for t in range(token) if tree.deps[t] in _LISTED and tree.lemmas[t] in lexicon.WORN
+    ]
     if clothes and any(t < clothes[-1] for t in tree.below(tree.heads[token], {"nsubj"})):
         tree.attach(token, clothes[-1], "conj")
 
@@ -123,8 +110,8 @@ def _list_goes_on(tree: Tree, token: int) -> None:
     if dep == "appos":
         goes_on = bool(tree.below(token, {"conj"}))
     else:  # Nouns after a place are not joined to the place, nor clothes to their wearer.
-        worn = tree.lemmas[token] in WORN and tree.lemmas[head] not in WORN
-        goes_on = dep == "conj" and (worn or tree.lemmas[head] in PLACES)
+        worn = tree.lemmas[token] in lexicon.WORN and tree.lemmas[head] not in lexicon.WORN
+        goes_on = dep == "conj" and (worn or tree.lemmas[head] in lexicon.PLACES)
     if not goes_on:
         return
     before = next((t for t in range(token - 1, head, -1) if tree.deps[t] in _LISTED), head)
@@ -139,8 +126,8 @@ def _object_of_preposition(tree: Tree, token: int) -> None:
     verb = tree.heads[token]
     particle = tree.deps[token] == "prt"
     own = tree.below(token, {"pobj"})
-    placed = any(tree.lemmas[noun] in PLACES for noun in own)  # "Throwing in the park".
-    if particle and tree.lemmas[verb] in TAKING and not placed:
+    placed = any(tree.lemmas[noun] in lexicon.PLACES for noun in own)  # "Throwing in the park".
+    if particle and tree.lemmas[verb] in lexicon.TAKING and not placed:
         for noun in own:
             tree.attach(noun, verb, "dobj")
         return
@@ -174,7 +161,7 @@ def _object_taken_for_subject(tree: Tree, token: int) -> None:
         before = tree.start(noun) - 1
         if before == verb:
             tree.attach(noun, verb, "dobj")
-        elif before == verb + 1 and tree.words[before] in PREPOSITIONS:
+        elif before == verb + 1 and tree.words[before] in lexicon.PREPOSITIONS:
             tree.attach(before, verb, "prep")
             tree.attach(noun, before, "pobj")
         else:
@@ -188,7 +175,7 @@ def _adverbial_object(tree: Tree, token: int) -> None:
     if tree.deps[token] != "npadvmod" or not tree.is_verb(verb) or token < verb:
         return
     thing = tree.tags[token] == "NNP" or tree.below(token, {"det", "poss"})
-    if thing and tree.lemmas[token] not in MOMENTS and not tree.below(verb, {"dobj"}):
+    if thing and tree.lemmas[token] not in lexicon.MOMENTS and not tree.below(verb, {"dobj"}):
         tree.deps[token] = "dobj"
 
 
@@ -200,7 +187,7 @@ def _agent(tree: Tree, token: int) -> None:
     if token != verb + 1 or tree.tags[verb] not in {"VBD", "VBN"}:
         return
     reduced = not tree.below(verb, {"auxpass"})
-    if tree.lemmas[verb] in RESTING or (reduced and tree.lemmas[verb] in MOVING):
+    if tree.lemmas[verb] in lexicon.RESTING or (reduced and tree.lemmas[verb] in lexicon.MOVING):
         tree.deps[token] = "prep"
         return
     tree.tags[verb], tree.deps[token] = "VBN", "agent"
@@ -234,9 +221,9 @@ def _picture_shows(tree: Tree, token: int) -> None:
         if tree.deps[child] == "conj" and tree.is_noun(child):
             tree.attach(child, shown, "conj")
         elif tree.words[child] in _SHOWING and shown in (noun, *tree.above(noun)):
-            if any(tree.lemmas[time] in MOMENTS for time in tree.below(child, {"pobj"})):
+            if any(tree.lemmas[time] in lexicon.MOMENTS for time in tree.below(child, {"pobj"})):
                 continue
-            near = tree.is_noun(noun) and tree.lemmas[noun] not in SETTINGS
+            near = tree.is_noun(noun) and tree.lemmas[noun] not in lexicon.SETTINGS
             tree.attach(child, noun if near else shown, "prep")
 
 
@@ -259,8 +246,8 @@ ATTACHMENTS: tuple[Repair, ...] = (
     Repair(_subjects_joined),
     Repair(_clothes_do_not_act),
     Repair(_list_goes_on),
-    Repair(_object_of_preposition, PREPOSITIONS),
-    Repair(_relative_clause, RELATIVES),
+    Repair(_object_of_preposition, lexicon.PREPOSITIONS),
+    Repair(_relative_clause, lexicon.RELATIVES),
     Repair(_object_taken_for_subject),
     Repair(_adverbial_object),
     Repair(_agent, {"by"}),

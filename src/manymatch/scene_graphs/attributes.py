@@ -1,7 +1,5 @@
 """Attributes of objects: adjectives, numerals, participles and verbs of state."""
 
-from __future__ import annotations
-
 from collections.abc import Container
 
 from manymatch.scene_graphs.clauses import direct_objects, is_passive, subjects

@@ -4,8 +4,6 @@ Conjunctions, relative clauses, participles, infinitives and the passive move ar
 their verb. These functions find the arguments. Parameters and results are token indexes.
 """
 
-from __future__ import annotations
-
 from manymatch.scene_graphs.lexicon import INTRANSITIVES, MOMENTS, RELATIVES
 from manymatch.scene_graphs.tree import Tree
 

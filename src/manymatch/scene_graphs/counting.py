@@ -1,7 +1,5 @@
 """Repairs of numbers and counts: "one of the dogs", "half a dozen eggs", "a 6 foot tall man"."""
 
-from __future__ import annotations
-
 from manymatch.scene_graphs.lexicon import DIMENSIONS, UNITS
 from manymatch.scene_graphs.tree import Repair, Tree
 

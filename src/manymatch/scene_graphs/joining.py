@@ -1,15 +1,6 @@
 """Joins hyphenated words and spatial phrases to one word each."""
 
-from __future__ import annotations
-
-from manymatch.scene_graphs.lexicon import (
-    PICTURES,
-    SPATIAL,
-    SPATIAL_LENGTHS,
-    SPATIAL_STARTS,
-    SPORT_STARTS,
-    SPORTS,
-)
+from manymatch.scene_graphs import lexicon
 from manymatch.scene_graphs.tree import AUXILIARIES, MERGED, Tree
 from manymatch.scene_graphs.verbs import participle_base
 
@@ -51,7 +42,7 @@ def join_close_up(tree: Tree) -> None:
     """
     for first, word in enumerate(tree.words[:-2]):
         up, after = first + 1, first + 2
-        picture = tree.words[after] in PICTURES
+        picture = tree.words[after] in lexicon.PICTURES
         if word != "close" or tree.words[up] != "up" or not (picture or tree.words[after] == "of"):
             continue
         tree.words[up] = tree.lemmas[up] = "close up"
@@ -67,10 +58,10 @@ def join_close_up(tree: Tree) -> None:
 def join_sports(tree: Tree) -> None:
     """Join "kite surfing" to one verb, after a noun or "is", but not before a noun ("lesson")."""
     for first, word in enumerate(tree.words):
-        if word in SPORT_STARTS:
+        if word in lexicon.SPORT_STARTS:
             for length in (2, 3):
                 last = first + length - 1
-                if tuple(tree.words[first : last + 1]) not in SPORTS:
+                if tuple(tree.words[first : last + 1]) not in lexicon.SPORTS:
                     continue
                 if not "".join(tree.tags[last + 1 : last + 2]).startswith("NN"):
                     if first:
@@ -114,9 +105,9 @@ def _join_sport(tree: Tree, first: int, last: int) -> None:
 def join_spatial(tree: Tree) -> None:
     """Join "in front of", "next to" and other spatial phrases to one preposition each."""
     for first, word in enumerate(tree.words):
-        if word in SPATIAL_STARTS and tree.tags[first]:
-            longest_first = (tuple(tree.words[first : first + n]) for n in SPATIAL_LENGTHS)
-            phrase = next((words for words in longest_first if words in SPATIAL), ())
+        if word in lexicon.SPATIAL_STARTS and tree.tags[first]:
+            longest_first = (tuple(tree.words[first : first + n]) for n in lexicon.SPATIAL_LENGTHS)
+            phrase = next((words for words in longest_first if words in lexicon.SPATIAL), ())
             if phrase:
                 _join_preposition(tree, first, first + len(phrase) - 1)
 

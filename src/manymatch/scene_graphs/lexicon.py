@@ -1,7 +1,5 @@
 """Closed lists of words for the rules. All other information comes from the parse."""
 
-from __future__ import annotations
-
 
 def words(text: str) -> frozenset[str]:
     return frozenset(text.split())

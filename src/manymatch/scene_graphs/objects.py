@@ -1,7 +1,5 @@
 """The objects of a caption: heads of noun chunks with their compounds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from manymatch.scene_graphs.lexicon import MEASURES, MOMENTS, PRONOUNS, QUANTITIES

@@ -5,8 +5,6 @@ files keep the batches separate, so that the joined table is byte-identical to t
 process. Arrow files have no checksums, so a SHA-256 is at the end.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

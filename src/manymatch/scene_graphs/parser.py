@@ -5,8 +5,6 @@ are repaired first, each by one function, so that the rules can rely on the tree
 act as one word, then tags of single words, then attachments.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.metadata import entry_points

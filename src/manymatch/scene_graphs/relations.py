@@ -1,10 +1,9 @@
 """Relations between the objects of a caption: verbs, prepositions and possession."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator
 
 from manymatch.batch.scene_graph import Relation
+from manymatch.scene_graphs import lexicon
 from manymatch.scene_graphs.attributes import bearers
 from manymatch.scene_graphs.clauses import (
     complements,
@@ -13,21 +12,6 @@ from manymatch.scene_graphs.clauses import (
     is_passive,
     nouns,
     subjects,
-)
-from manymatch.scene_graphs.lexicon import (
-    BODY,
-    COLOURS,
-    DIRECTIONS,
-    LOCATING,
-    MAKING,
-    MARKING,
-    OBJECT_PREPOSITIONS,
-    PLACES,
-    PLACING,
-    PRONOUNS,
-    RELATIVES,
-    SETTINGS,
-    WORN,
 )
 from manymatch.scene_graphs.tree import Tree
 
@@ -72,7 +56,7 @@ def _edges(tree: Tree, token: int) -> Iterator[Edge]:
 
 
 def _is_preposition(tree: Tree, token: int) -> bool:
-    if tree.deps[token] == "prt" or tree.words[token] in RELATIVES:
+    if tree.deps[token] == "prt" or tree.words[token] in lexicon.RELATIVES:
         return False
     return tree.deps[token] in _LINKS or tree.tags[token] == "IN"
 
@@ -110,7 +94,8 @@ def _governor(tree: Tree, preposition: int) -> tuple[int, str]:
     for governor in tree.above(preposition):
         if tree.deps[governor] not in _LINKS or tree.is_noun(governor):
             break
-        named = tree.words[governor] in DIRECTIONS or not tree.tags[governor].startswith("RB")
+        is_adverb = tree.tags[governor].startswith("RB")
+        named = tree.words[governor] in lexicon.DIRECTIONS or not is_adverb
         if named and not tree.below(governor, {"pobj"}):
             words.insert(0, tree.words[governor])
     return governor, " ".join(words)
@@ -126,14 +111,14 @@ def _verb_preposition(tree: Tree, verb: int, preposition: str, targets: list[int
     acted_on = direct_objects(tree, verb) or _prepositional_objects(tree, verb, preposition)
     if acted_on and _brings(tree, verb, preposition, targets):
         return acted_on, preposition, targets
-    at_place = preposition in LOCATING or preposition in _AT
+    at_place = preposition in lexicon.LOCATING or preposition in _AT
     if acted_on and at_place and not _is_done_by_named(tree, verb):
         return acted_on, preposition, targets
-    touched = preposition == "on" and any(tree.lemmas[target] in BODY for target in targets)
+    touched = preposition == "on" and any(tree.lemmas[target] in lexicon.BODY for target in targets)
     if (
         acted_on
         and not touched
-        and (preposition in LOCATING or (preposition in _AT and _is_place(tree, targets)))
+        and (preposition in lexicon.LOCATING or (preposition in _AT and _is_place(tree, targets)))
     ):
         return subjects(tree, verb), preposition, targets
     return subjects(tree, verb), _label(tree, verb, tree.lemmas[verb], preposition), targets
@@ -142,12 +127,14 @@ def _verb_preposition(tree: Tree, verb: int, preposition: str, targets: list[int
 def _is_done_by_named(tree: Tree, verb: int) -> bool:
     """Return whether a noun names who acts. "Someone" and "we" are no objects of the graph, so that
     the place in "someone drives a cart near a plane" is that of the cart."""
-    return any(tree.is_noun(t) and tree.words[t] not in PRONOUNS for t in subjects(tree, verb))
+    return any(
+        tree.is_noun(t) and tree.words[t] not in lexicon.PRONOUNS for t in subjects(tree, verb)
+    )
 
 
 def _prepositional_objects(tree: Tree, verb: int, other: str) -> list[int]:
     """Return the objects of a verb such as "look at", for an `other` preposition than its own."""
-    preposition_of_verb = OBJECT_PREPOSITIONS.get(tree.lemmas[verb], other)
+    preposition_of_verb = lexicon.OBJECT_PREPOSITIONS.get(tree.lemmas[verb], other)
     links = [t for t in tree.below(verb, {"prep"}) if tree.words[t] == preposition_of_verb != other]
     return [noun for link in links for noun in complements(tree, link)]
 
@@ -159,7 +146,7 @@ def _noun_preposition(tree: Tree, noun: int, preposition: str, targets: list[int
     """
     link = tree.heads[noun]
     thing = tree.deps[noun] == "dobj" and not tree.is_animate(noun)
-    setting = thing and any(tree.lemmas[target] in SETTINGS for target in targets)
+    setting = thing and any(tree.lemmas[target] in lexicon.SETTINGS for target in targets)
     if preposition in _AT and (_is_place(tree, targets) or setting):
         if tree.deps[noun] == "dobj":
             return subjects(tree, link), preposition, targets
@@ -167,7 +154,7 @@ def _noun_preposition(tree: Tree, noun: int, preposition: str, targets: list[int
         if tree.deps[noun] == "pobj" and tree.is_verb(verb) and _completes(tree, link, noun):
             return _verb_preposition(tree, verb, preposition, targets)
     first = _first_of_list(tree, noun)
-    together = tree.deps[first] == "ROOT" and preposition in LOCATING
+    together = tree.deps[first] == "ROOT" and preposition in lexicon.LOCATING
     theirs = any(tree.words[t] == "their" for target in targets for t in tree.children[target])
     if theirs or (together and not any(_is_worn(tree, target) for target in targets)):
         noun = first
@@ -176,8 +163,8 @@ def _noun_preposition(tree: Tree, noun: int, preposition: str, targets: list[int
 
 
 def _is_worn(tree: Tree, noun: int) -> bool:
-    coloured = tree.words[noun] in COLOURS and tree.words[max(0, noun - 1)] == "in"
-    return coloured or tree.lemmas[noun] in WORN
+    coloured = tree.words[noun] in lexicon.COLOURS and tree.words[max(0, noun - 1)] == "in"
+    return coloured or tree.lemmas[noun] in lexicon.WORN
 
 
 def _first_of_list(tree: Tree, noun: int) -> int:
@@ -190,22 +177,22 @@ def _completes(tree: Tree, link: int, noun: int) -> bool:
     """Return whether the noun takes part in the verb's action: "looks at", "digs with a spade"."""
     if tree.words[link] in {"with", "for"}:
         return not tree.is_animate(noun)
-    return OBJECT_PREPOSITIONS.get(tree.lemmas[tree.heads[link]]) == tree.words[link]
+    return lexicon.OBJECT_PREPOSITIONS.get(tree.lemmas[tree.heads[link]]) == tree.words[link]
 
 
 def _brings(tree: Tree, verb: int, preposition: str, targets: list[int]) -> bool:
     """Return whether the verb's object is at the targets: "hold a ball in his hand", "put on"."""
-    if tree.lemmas[verb] in MARKING:
+    if tree.lemmas[verb] in lexicon.MARKING:
         return preposition == "on"
-    if tree.lemmas[verb] in MAKING:
+    if tree.lemmas[verb] in lexicon.MAKING:
         return preposition in {"out of", "from", "of"}
-    if tree.lemmas[verb] in PLACING:
-        return preposition in LOCATING
+    if tree.lemmas[verb] in lexicon.PLACING:
+        return preposition in lexicon.LOCATING
     return preposition in _AT and any(tree.possessed(target) for target in targets)
 
 
 def _is_place(tree: Tree, targets: list[int]) -> bool:
-    return any(tree.lemmas[target] in PLACES for target in targets)
+    return any(tree.lemmas[target] in lexicon.PLACES for target in targets)
 
 
 def _label(tree: Tree, verb: int, word: str, *prepositions: str) -> str:

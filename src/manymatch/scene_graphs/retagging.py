@@ -1,23 +1,6 @@
 """Repairs of wrong tags, one function per kind of error."""
 
-from __future__ import annotations
-
-from manymatch.scene_graphs.lexicon import (
-    ACTIONS,
-    ANIMALS,
-    COLOURED_THINGS,
-    COLOURS,
-    DENOMINAL,
-    GEAR,
-    NOMINAL_ADJECTIVES,
-    PLACES,
-    PLURALS,
-    PLURALS_IN_S,
-    SHADES,
-    STATES,
-    TRANSITIVES,
-    WORN,
-)
+from manymatch.scene_graphs import lexicon
 from manymatch.scene_graphs.objects import COMPOUND, measured
 from manymatch.scene_graphs.tree import FINITE, VERBS, Repair, Tree
 from manymatch.scene_graphs.verb_or_noun import BEFORE_HEAD, VERB_OR_NOUN, only_noun
@@ -29,14 +12,14 @@ _DETERMINERS = frozenset({"det", "nummod"})
 _OF_WORDS = frozenset({"advmod", "amod"})
 _BEFORE_PARTICIPLE = COMPOUND | {"npadvmod"}
 _ADVERBIAL = frozenset({"amod", "advmod", "npadvmod", "compound", "nmod"})
-_STATE_PARTICIPLES = frozenset(map(present_participle, STATES))
+_STATE_PARTICIPLES = frozenset(map(present_participle, lexicon.STATES))
 _WITH_SINGULAR = frozenset({"boxers", "braces", "briefs", "chaps", "clippers", "glasses", "trunks"})
-_MOVING_PARTICIPLES = frozenset(map(present_participle, ACTIONS))
+_MOVING_PARTICIPLES = frozenset(map(present_participle, lexicon.ACTIONS))
 
 
 def _state_describes(tree: Tree, token: int) -> None:
     """A "standing horse" is not a compound, but a "swimming pool" is."""
-    if tree.deps[token] in COMPOUND and tree.lemmas[tree.heads[token]] not in GEAR:
+    if tree.deps[token] in COMPOUND and tree.lemmas[tree.heads[token]] not in lexicon.GEAR:
         tree.tags[token], tree.deps[token] = "VBG", "amod"
 
 
@@ -45,8 +28,8 @@ def _adjective_describes(tree: Tree, token: int) -> None:
 
     Nor is a word with a hyphen, unless it is a garment ("t-shirt vendor").
     """
-    hyphenated = "-" in tree.words[token] and tree.lemmas[token] not in WORN
-    described = tree.words[token] in NOMINAL_ADJECTIVES or tree.kinds[token] == "JJ"
+    hyphenated = "-" in tree.words[token] and tree.lemmas[token] not in lexicon.WORN
+    described = tree.words[token] in lexicon.NOMINAL_ADJECTIVES or tree.kinds[token] == "JJ"
     adjective = tree.tags[token] in {"JJ", "JJR", "JJS", "VBG", "VBN"} or described or hyphenated
     if tree.deps[token] in COMPOUND and adjective:
         tree.deps[token] = "amod"
@@ -58,8 +41,8 @@ def _adjective_describes(tree: Tree, token: int) -> None:
 def _colour_describes(tree: Tree, token: int) -> None:
     """A colour before a noun or joined to an adjective is an adjective, whatever its tag."""
     word, dep, head = tree.words[token], tree.deps[token], tree.heads[token]
-    coloured = word in COLOURS or word.endswith(("color", "colour"))
-    coloured = coloured or (word in COLOURED_THINGS and tree.lemmas[head] in WORN)
+    coloured = word in lexicon.COLOURS or word.endswith(("color", "colour"))
+    coloured = coloured or (word in lexicon.COLOURED_THINGS and tree.lemmas[head] in lexicon.WORN)
     if not coloured or tree.tags[token].startswith("JJ"):
         return
     if dep in COMPOUND or (dep == "conj" and tree.tags[head].startswith("JJ")):
@@ -111,7 +94,7 @@ def _adjectives_in_row(tree: Tree, token: int) -> None:
 
 def _describes(tree: Tree, token: int) -> bool:
     """Return whether `token` is an adjective, whatever its tag: a colour or no noun."""
-    if tree.words[token] in COLOURS:
+    if tree.words[token] in lexicon.COLOURS:
         return True
     return tree.tags[token] == "JJ" or (tree.kinds[token] == "JJ" and tree.is_noun(token))
 
@@ -140,7 +123,7 @@ def _nouns_joined(tree: Tree, token: int) -> None:
         return
     inner = [t for t in tree.below(token, {"conj"}) if t < head]
     coloured = inner and tree.tags[inner[-1]] == "JJ"
-    if tree.lemmas[token] in WORN:
+    if tree.lemmas[token] in lexicon.WORN:
         tree.tags[token] = "NN"
     elif not coloured or not tree.is_noun(token):
         return
@@ -156,16 +139,20 @@ def _adjective_has_adverb(tree: Tree, token: int) -> None:
     if before < 0 or tree.deps[before] not in _ADVERBIAL or tree.deps[token] == "ROOT":
         return
     adverb, tag, head = tree.words[before], tree.tags[before], tree.heads[token]
-    if word in COLOURS:  # But a dark red house has no light.
-        joined = adverb in SHADES and not (adverb == "dark" and tree.lemmas[head] in PLACES)
+    if word in lexicon.COLOURS:  # But a dark red house has no light.
+        joined = adverb in lexicon.SHADES and not (
+            adverb == "dark" and tree.lemmas[head] in lexicon.PLACES
+        )
     elif tree.deps[token] not in BEFORE_HEAD or head < token:
         return
     elif word == "american":
-        joined = adverb == "native" or (adverb.endswith("an") and adverb not in COLOURS)
-    elif word.endswith(DENOMINAL):
+        joined = adverb == "native" or (adverb.endswith("an") and adverb not in lexicon.COLOURS)
+    elif word.endswith(lexicon.DENOMINAL):
         joined = tag in {"NN", "JJ"}
     else:
-        joined = tag == "NN" and adverb not in COLOURS and word.endswith("ed") and len(word) > 4
+        joined = (
+            tag == "NN" and adverb not in lexicon.COLOURS and word.endswith("ed") and len(word) > 4
+        )
         joined = joined and tree.deps[token] == "amod"
     if joined and tree.heads[before] >= token and before not in tree.above(token):
         tree.attach(before, token, "advmod")
@@ -186,11 +173,11 @@ def _participle_after_noun(tree: Tree, token: int) -> None:
         tree.attach(head, token, "dobj")
         return
     inside = noun in tree.below(token, _BEFORE_PARTICIPLE)
-    person = tree.is_animate(noun) and tree.lemmas[noun] not in ANIMALS
-    acting = person or tree.lemmas[noun] in WORN or word in TRANSITIVES
+    person = tree.is_animate(noun) and tree.lemmas[noun] not in lexicon.ANIMALS
+    acting = person or tree.lemmas[noun] in lexicon.WORN or word in lexicon.TRANSITIVES
     if role in BEFORE_HEAD and (inside or noun in tree.below(head, COMPOUND)):
         # "A beach chopping coconuts", but "a street vending machine".
-        there = tree.tags[head] == "NNS" or (role != "amod" and tree.lemmas[noun] in PLACES)
+        there = tree.tags[head] == "NNS" or (role != "amod" and tree.lemmas[noun] in lexicon.PLACES)
         last = head if acting or there else None
     else:
         moving = word in _MOVING_PARTICIPLES and "".join(tree.deps[token + 1 : token + 2]) == "prep"
@@ -209,7 +196,11 @@ def _participle_after_noun(tree: Tree, token: int) -> None:
 def _colour_ends_phrase(tree: Tree, token: int) -> None:
     """In "blonds in black and white walk" the blonds are in black and white, not in a walk."""
     first = next(iter(tree.below(token, {"amod"})), token)
-    if tree.deps[token] != "pobj" or not tree.is_verb(token) or tree.words[first] not in COLOURS:
+    if (
+        tree.deps[token] != "pobj"
+        or not tree.is_verb(token)
+        or tree.words[first] not in lexicon.COLOURS
+    ):
         return
     if tree.tags[token] in FINITE:
         tree.attach(first, tree.heads[token], "pobj")
@@ -249,6 +240,6 @@ RETAGGINGS: tuple[Repair, ...] = (
     Repair(_adjective_describes),
     Repair(_colour_describes),
     Repair(_determined_word_is_noun, tags=VERBS),
-    Repair(_plural_has_no_singular, PLURALS),
-    Repair(_singular, PLURALS_IN_S),
+    Repair(_plural_has_no_singular, lexicon.PLURALS),
+    Repair(_singular, lexicon.PLURALS_IN_S),
 )

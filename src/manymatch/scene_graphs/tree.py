@@ -4,8 +4,6 @@ spaCy's tokens are views of C structures. The rules read each attribute once and
 that they take much less time than the parse.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Iterator, Set
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -40,7 +38,7 @@ class Repair(NamedTuple):
     Without both the function is called for all tokens.
     """
 
-    mend: Callable[[Tree, int], None]
+    mend: "Callable[[Tree, int], None]"
     words: Set[str] | None = None
     tags: Set[str] | None = None
 
@@ -63,7 +61,7 @@ class Tree:
     children: list[list[int]]
 
     @classmethod
-    def of(cls, doc: Doc) -> Tree:
+    def of(cls, doc: Doc) -> "Tree":
         strings = doc.vocab.strings
         columns = doc.to_array(_COLUMNS).astype("int64").T.tolist()
         lower, lemmas, tags, deps = (

@@ -1,17 +1,6 @@
 """Repairs of words that the tagger takes for verbs though they are nouns, or the other way."""
 
-from __future__ import annotations
-
-from manymatch.scene_graphs.lexicon import (
-    ACTIONS,
-    BODY,
-    COLOURS,
-    COPULAS,
-    PRONOUNS,
-    QUANTITIES,
-    TRANSITIVES,
-    WORN,
-)
+from manymatch.scene_graphs import lexicon
 from manymatch.scene_graphs.objects import COMPOUND
 from manymatch.scene_graphs.tree import AUXILIARIES, BARE, FINITE, NOUNS, VERBS, Repair, Tree
 from manymatch.scene_graphs.verbs import is_participle, participle_base, verb_base
@@ -25,11 +14,11 @@ _CLAUSES = frozenset({"advcl", "ccomp", "dobj", "xcomp"})
 _OF_VERBS = frozenset({"dobj", "conj"})
 _ONE = frozenset({"a", "an", "each", "every", "this"})
 _SINGULAR = frozenset({"NN", "NNP"})
-_LINKING = COPULAS | {"do", "have"}
-_NO_NOUNS = COLOURS | {"upside"}
+_LINKING = lexicon.COPULAS | {"do", "have"}
+_NO_NOUNS = lexicon.COLOURS | {"upside"}
 _FORMS = ("ed", "ing")
-_WORN_OR_BODY = WORN | BODY
-_ACTS_ON = frozenset(participle_base(word) + "s" for word in TRANSITIVES)
+_WORN_OR_BODY = lexicon.WORN | lexicon.BODY
+_ACTS_ON = frozenset(participle_base(word) + "s" for word in lexicon.TRANSITIVES)
 
 
 def _verb_has_base(tree: Tree, token: int) -> None:
@@ -84,11 +73,15 @@ def _may_be_verb(tree: Tree, token: int) -> bool:
         return True
     if "VB" not in tree.kinds[token]:
         return False
-    acts = tree.lemmas[token] in ACTIONS or tree.is_animate(token - 1)
+    acts = tree.lemmas[token] in lexicon.ACTIONS or tree.is_animate(token - 1)
     if tag == "NNS" and _is_one(tree, token):
         return acts or tree.deps[token] == "ROOT"  # "A girl bikes": no plural follows "a".
     plural = tag == "NNS" or tree.tags[token - 1] == "NNS"
-    if plural and tree.lemmas[token - 1] in _WORN_OR_BODY and tree.lemmas[token] not in WORN:
+    if (
+        plural
+        and tree.lemmas[token - 1] in _WORN_OR_BODY
+        and tree.lemmas[token] not in lexicon.WORN
+    ):
         # "A girl with tears on her face cries": the caption has no verb before.
         return acts and not any(other in FINITE for other in tree.tags[:token])
     if tree.deps[token] != "ROOT" or tag not in {"NN", "NNS"}:
@@ -97,7 +90,7 @@ def _may_be_verb(tree: Tree, token: int) -> bool:
         acts = tree.is_animate(token - 1) and not tree.below(token, {"nummod"})
         return acts and not any(other in FINITE for other in tree.tags)
     # "Three dogs sleep", "a couple dance": no singular follows "three", and a group may act.
-    if tree.lemmas[token - 1] in QUANTITIES and tree.is_animate(token - 1):
+    if tree.lemmas[token - 1] in lexicon.QUANTITIES and tree.is_animate(token - 1):
         return True
     return tree.tags[token - 1] == "NNS" and bool(tree.below(token, {"nummod"}))
 
@@ -107,7 +100,7 @@ def _is_one(tree: Tree, token: int) -> bool:
     if any(tree.words[t] in _ONE for t in tree.below(token, {"det"})):
         return True
     first = token - 1
-    if tree.tags[first] == "NNS" or tree.lemmas[first] in QUANTITIES:
+    if tree.tags[first] == "NNS" or tree.lemmas[first] in lexicon.QUANTITIES:
         return False
     while first > 0 and (tree.is_noun(first) or tree.tags[first] == "JJ"):
         first -= 1
@@ -227,7 +220,7 @@ def _verb_is_noun(tree: Tree, token: int) -> None:
         return
     head, subject = tree.heads[token], tree.below(token, _SUBJECTS)
     if not subject:
-        bare = tag in BARE or tree.lemmas[token] not in ACTIONS
+        bare = tag in BARE or tree.lemmas[token] not in lexicon.ACTIONS
         if bare and tree.deps[token] == "conj" and tree.is_noun(head):
             _to_noun(tree, token)
     elif subject == [token - 1] and tree.tags[token - 1] in _SINGULAR and not _acts(tree, token):
@@ -237,7 +230,7 @@ def _verb_is_noun(tree: Tree, token: int) -> None:
 def _object_of_participle(tree: Tree, token: int) -> None:
     """In "a giraffe eating leaves" the giraffe does not leave."""
     verb = token - 1
-    if tree.tags[token] not in FINITE or verb < 1 or tree.words[verb] not in TRANSITIVES:
+    if tree.tags[token] not in FINITE or verb < 1 or tree.words[verb] not in lexicon.TRANSITIVES:
         return
     noun = "NN" in tree.kinds[token] and tree.lemmas[token] not in _LINKING
     if noun and tree.heads[verb] in tree.below(token, {"nsubj"}):
@@ -249,12 +242,14 @@ def _object_of_participle(tree: Tree, token: int) -> None:
 def _acts(tree: Tree, verb: int) -> bool:
     """Return whether the noun before `verb`, a singular, can be its subject."""
     noun = verb - 1
-    if tree.is_animate(noun) or tree.words[noun] in PRONOUNS or tree.below(verb, _OF_VERBS):
+    if tree.is_animate(noun) or tree.words[noun] in lexicon.PRONOUNS or tree.below(verb, _OF_VERBS):
         return True
     if tree.tags[verb] in BARE:
         return False
     single = any(tree.words[t] in {"a", "an"} for t in tree.below(noun, {"det"}))
-    return tree.lemmas[verb] in ACTIONS or (single and tree.tags[verb + 1 : verb + 2] != ["VBZ"])
+    return tree.lemmas[verb] in lexicon.ACTIONS or (
+        single and tree.tags[verb + 1 : verb + 2] != ["VBZ"]
+    )
 
 
 def _adjective_after_noun(tree: Tree, token: int) -> None:

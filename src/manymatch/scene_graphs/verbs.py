@@ -1,7 +1,5 @@
 """The verbs of relations as attributes of their subjects, as in the figures of CORA."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Repairs of verbs after clothes, colours and parts of the body: "a man in green climbs"."""
 
-from __future__ import annotations
-
 from manymatch.scene_graphs.clauses import CLAUSES, SUBJECTS
 from manymatch.scene_graphs.lexicon import ACTIONS, BODILY, BODY, COLOURS, WORN
 from manymatch.scene_graphs.tree import AUXILIARIES, FINITE, PRESENT, Repair, Tree

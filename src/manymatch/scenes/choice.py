@@ -1,8 +1,6 @@
 """What a caption mentions: relations, single objects, groups, clothes and the background. The
 objects in which twins differ are preferred."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from manymatch.scenes.kinds import (

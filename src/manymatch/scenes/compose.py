@@ -1,7 +1,5 @@
 """Draw random blueprints: a background, clusters of tied objects, objects behind and in the sky."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from random import Random
 

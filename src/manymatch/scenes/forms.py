@@ -11,8 +11,6 @@ relations, and enough objects of each description (cached for captions with the 
 The search for a mapping runs only on these images.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -46,7 +44,7 @@ class Form:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> Form:
+    def from_dict(cls, value: dict[str, Any]) -> "Form":
         return cls(
             value["background"],
             [FormObject(**item) for item in value["objects"]],

@@ -1,7 +1,5 @@
 """The kinds of objects, and the words for kinds, hypernyms, attributes and relations."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 COLOURS = {

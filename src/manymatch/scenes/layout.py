@@ -1,7 +1,5 @@
 """From a blueprint to a scene: clusters of tied objects are placed on the ground or in the sky."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 from manymatch.scenes.kinds import KINDS, PEOPLE, SIZES

@@ -6,8 +6,6 @@ caption of a scene and the same caption of its twin have the same words: "a smal
 guy", "a guy is chasing a small dog".
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ Each function takes a `Draft` and returns the sentence without its full stop. A 
 `Inapplicable` if the scene has nothing that this kind of sentence could say.
 """
 
-from __future__ import annotations
-
 from manymatch.batch.scene_graph import Relation
 from manymatch.scenes import choice
 from manymatch.scenes.choice import add_place, background, clothing, listed, subject_phrase

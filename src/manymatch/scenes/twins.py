@@ -5,8 +5,6 @@ objects themselves (so that the dog chases the man). Captions of both scenes the
 words with different bindings: "a red dog left of a blue car", "a blue dog left of a red car".
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -37,7 +35,7 @@ class Twins:
     """Two scenes, and for each scene the captions that are false of the other scene."""
 
     scenes: tuple[Scene, Scene]
-    contrasts: tuple[list[Sentence], list[Sentence]]
+    contrasts: "tuple[list[Sentence], list[Sentence]]"
 
 
 def compose_twins(rng: Random) -> Twins:
@@ -97,7 +95,7 @@ def _swaps(blueprint: Blueprint, rng: Random) -> list[tuple[int, int, str]]:
 
 def _contrasts(
     scenes: tuple[Scene, Scene], focus: Focus, rng: Random
-) -> list[tuple[Sentence, Sentence]]:
+) -> "list[tuple[Sentence, Sentence]]":
     """Return up to `CONTRASTS` pairs of captions with equal words, each true only of its scene."""
     pairs: dict[str, tuple[Sentence, Sentence]] = {}
     for _ in range(_TRIES):
@@ -113,13 +111,13 @@ def _contrasts(
     return list(pairs.values())
 
 
-def _bag(sentence: Sentence) -> Counter[str]:
+def _bag(sentence: "Sentence") -> Counter[str]:
     """Return the words of a caption; `an` counts as `a`."""
     words = sentence.text.lower().replace(",", " ").replace(".", " ").split()
     return Counter("a" if word == "an" else word for word in words)
 
 
-def holds(sentence: Sentence, scene: Scene) -> bool:
+def holds(sentence: "Sentence", scene: Scene) -> bool:
     """Return whether a caption is true of a scene."""
     graph = scene.graph()
     relations = frozenset(scene.relations)
@@ -135,7 +133,7 @@ class CaptionedScene:
     """A scene with its captions. `twin` is true for the second scene of a pair of twins."""
 
     scene: Scene
-    captions: tuple[Sentence, ...]
+    captions: "tuple[Sentence, ...]"
     twin: bool
 
 
@@ -157,7 +155,7 @@ def pair(seed: int, split: str, number: int, twins: float) -> tuple[CaptionedSce
     return first, second
 
 
-def _captioned(scene: Scene, contrasts: list[Sentence], rng: Random) -> tuple[Sentence, ...]:
+def _captioned(scene: Scene, contrasts: "list[Sentence]", rng: Random) -> "tuple[Sentence, ...]":
     """Return `contrasts` and further captions, `CAPTIONS` different ones in random order."""
     captions = {sentence.text: sentence for sentence in contrasts}
     while len(captions) < CAPTIONS:

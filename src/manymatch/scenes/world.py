@@ -1,7 +1,5 @@
 """The data of a scene: a blueprint, and the placed objects with their relations."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -29,15 +27,15 @@ class Box(NamedTuple):
     def cx(self) -> float:
         return (self.x1 + self.x2) / 2
 
-    def moved(self, dx: float, dy: float) -> Box:
+    def moved(self, dx: float, dy: float) -> "Box":
         return Box(self.x1 + dx, self.y1 + dy, self.x2 + dx, self.y2 + dy)
 
-    def overlap_x(self, other: Box) -> float:
+    def overlap_x(self, other: "Box") -> float:
         """Return the horizontal overlap as a share of the narrower box; negative if apart."""
         common = min(self.x2, other.x2) - max(self.x1, other.x1)
         return common / min(self.width, other.width)
 
-    def meets(self, other: Box) -> bool:
+    def meets(self, other: "Box") -> bool:
         apart_x = self.x1 >= other.x2 or other.x1 >= self.x2
         apart_y = self.y1 >= other.y2 or other.y1 >= self.y2
         return not (apart_x or apart_y)
@@ -92,7 +90,7 @@ class Blueprint:
     decor: int
     """Seed of details that captions never mention: hair, windows, blades of grass."""
 
-    def replace_spec(self, index: int, spec: Spec) -> Blueprint:
+    def replace_spec(self, index: int, spec: Spec) -> "Blueprint":
         specs = (*self.specs[:index], spec, *self.specs[index + 1 :])
         return replace(self, specs=specs)
 

@@ -6,8 +6,6 @@ streaming reader of `webdataset` cannot, and takes four times as long, because i
 headers in every epoch.
 """
 
-from __future__ import annotations
-
 import bisect
 import contextlib
 import itertools

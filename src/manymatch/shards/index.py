@@ -3,8 +3,6 @@
 The seal of the folder holds the hash of the index and of each shard.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal, Self
 

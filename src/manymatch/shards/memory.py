@@ -1,7 +1,5 @@
 """The images of a split in memory: read and decoded once instead of in every epoch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -5,8 +5,6 @@ So the order depends on (seed, epoch) and on the shards, not on the reader: ever
 worker knows the whole order and fetches only its own part.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import deque
 from random import Random

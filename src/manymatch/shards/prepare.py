@@ -1,7 +1,5 @@
 """Convert a stored image to an item of a batch: draw, number and augment its captions."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from functools import lru_cache

@@ -3,8 +3,6 @@
 The batches do not depend on the number of processes and workers that read.
 """
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
@@ -101,7 +99,7 @@ def batches(
     held: Sequence[RawSample] | None = None,
     graphs: GraphReader | None = as_parsed,
     fraction: float = 1.0,
-) -> Batches:
+) -> "Batches":
     """The batches of one epoch of a split.
 
     Args:
@@ -186,7 +184,7 @@ class Batches(IterableDataset[Batch]):
     def __len__(self) -> int:
         return len(self.plan)
 
-    def part(self, rank: int, world: int) -> Batches:
+    def part(self, rank: int, world: int) -> "Batches":
         """The batches of process `rank` of `world`, which divide them in order."""
         count = len(self)
         return replace(self, plan=self.plan[count * rank // world : count * (rank + 1) // world])

@@ -8,8 +8,6 @@ A shard is used only if its content has the sealed SHA-256. So neither a host no
 can change a batch.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

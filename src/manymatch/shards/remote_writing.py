@@ -8,8 +8,6 @@ records that are there, because its shards replace theirs. Whoever finds the rec
 writes the index and the seal. Two machines that do so at the same time write the same bytes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import shutil

@@ -1,7 +1,5 @@
 """One image of a shard with all its captions, and its conversion to and from bytes."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import operator

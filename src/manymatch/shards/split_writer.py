@@ -1,7 +1,5 @@
 """The shards of all splits, written by webdataset's own `TarWriter`."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import io

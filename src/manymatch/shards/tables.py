@@ -1,7 +1,5 @@
 """Reading the caption table and the scene graphs in parallel, image by image."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The stage `shards`: features, captions and scene graphs of every image in WebDataset files."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import os
@@ -92,7 +90,7 @@ class Shards:
     rows: dict[str, int]
 
     @functools.cached_property
-    def pictures(self) -> PictureFiles:
+    def pictures(self) -> "PictureFiles":
         return PictureFiles(self.inputs.raw)
 
     def identity(self) -> str:

@@ -1,7 +1,5 @@
 """AdamP that never waits for the device: every decision is a `torch.where`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import lru_cache

@@ -9,8 +9,6 @@ kept: if a file of the newer one is damaged, training resumes from the one befor
 seals its checkpoint. `util.seal` seals a folder or a file, but two checkpoints can share a file.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import io
@@ -224,7 +222,7 @@ class Writer:
         self._thread = ThreadPoolExecutor(1)
         self._writing: Future[None] | None = None
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> "Writer":
         return self
 
     def __exit__(self, *_: object) -> None:

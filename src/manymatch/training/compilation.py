@@ -1,7 +1,5 @@
 """The parts of a method that `torch.compile` compiles, by the setting `training.compile`."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from typing import Any, Literal

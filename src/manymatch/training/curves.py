@@ -5,8 +5,6 @@ dvclive a training writes no curves and is otherwise the same. Each other logger
 own, and must be installed if the preset names it.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import sqlite3
@@ -59,7 +57,7 @@ class Curves:
             return
         self._start()
 
-    def __enter__(self) -> Curves:
+    def __enter__(self) -> "Curves":
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:

@@ -1,7 +1,5 @@
 """The training batches of one process, epoch after epoch."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

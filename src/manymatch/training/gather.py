@@ -13,8 +13,6 @@ Data-parallel training then averages over processes. The result is the gradient 
 the whole batch, for encoders and for the loss's own parameters.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext

@@ -1,7 +1,5 @@
 """The GPU memory that a training needs, known before it begins."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -5,8 +5,6 @@ trains: it holds no lock, prints nothing, writes nothing, and ends with the firs
 `torchrun`, which starts all processes itself, there are no helpers.
 """
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

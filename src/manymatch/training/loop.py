@@ -3,8 +3,6 @@
 `train.py` builds the method before, and afterwards loads the best weights and saves the model.
 """
 
-from __future__ import annotations
-
 import functools
 import operator
 import random

@@ -1,7 +1,5 @@
 """The devices of a training, its precision, and how several devices share the work."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext

@@ -1,7 +1,5 @@
 """The optimiser of a preset, its learning rates over time, and the average of the weights."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Sequence

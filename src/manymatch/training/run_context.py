@@ -1,7 +1,5 @@
 """Contexts of a training: no output of Lightning, faults of memory, and deterministic numbers."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

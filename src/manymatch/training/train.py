@@ -1,7 +1,5 @@
 """The stage `train`: one preset makes one model."""
 
-from __future__ import annotations
-
 import copy
 from functools import partial
 from pathlib import Path

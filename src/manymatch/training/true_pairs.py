@@ -4,8 +4,6 @@ In a batch every caption of another image is a negative. Some of these captions 
 image. With `training.negatives: oracle` the losses know them from the data set's judgments.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Measures on the validation split: the recalls of a method, and its precision at each score."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ the other model does not know start as without a warm start. Optimiser and avera
 anew.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

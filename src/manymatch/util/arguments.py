@@ -1,7 +1,5 @@
 """Arguments of public functions: a wrong one is an error of one line that names the argument."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import math

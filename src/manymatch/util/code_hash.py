@@ -12,8 +12,6 @@ module that imports `import_module`. The package's version counts only as an ent
 these files count.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import hashlib
@@ -42,7 +40,7 @@ def code_hash(*entries: str) -> str:
 
 
 @functools.cache
-def installed() -> Code:
+def installed() -> "Code":
     """The code of the package that runs."""
     return Code(_PACKAGE)
 
@@ -156,7 +154,7 @@ class Code:
             f"{name} {_short_hash(path.read_bytes())}" for path, name in sorted(data_files.items())
         ]
 
-    def _module(self, name: str) -> _Module:
+    def _module(self, name: str) -> "_Module":
         if name not in self._modules:
             file = self._file(name)
             self._modules[name] = _parse(file.read_bytes()) if file else _Module()

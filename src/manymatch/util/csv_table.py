@@ -1,7 +1,5 @@
 """Small tables with named columns in CSV files: those of other programs, and those for people."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

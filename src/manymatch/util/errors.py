@@ -3,8 +3,6 @@
 Any other exception is a defect of ManyMatch and keeps its traceback.
 """
 
-from __future__ import annotations
-
 import contextlib
 import difflib
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Writing files completely or not at all: under a temporary name, then moved into place."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import hashlib

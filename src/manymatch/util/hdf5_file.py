@@ -1,7 +1,5 @@
 """HDF5 files of other programs. An HDF5 file can name bytes of other files: these are refused."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

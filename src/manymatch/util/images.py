@@ -1,7 +1,5 @@
 """Reading images safely: a file may be damaged or malicious."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import warnings

@@ -1,7 +1,5 @@
 """JSON files that fit in memory."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

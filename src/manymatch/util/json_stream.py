@@ -4,8 +4,6 @@ COCO's instances and Karpathy's JSON files have hundreds of megabytes, and take 
 much as Python objects. Such a file is one object that contains a few lists, or one list.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@ The lock is the operating system's, so that it ends with its process, even after
 holder of the lock writes a note about itself to the lock file, for processes that wait.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

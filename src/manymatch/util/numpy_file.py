@@ -1,7 +1,5 @@
 """Arrays in `.npy` files of other programs, which are not unpickled; the faults of zip files."""
 
-from __future__ import annotations
-
 import math
 import os
 import struct

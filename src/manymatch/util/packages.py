@@ -6,8 +6,6 @@ A package names what it adds as an entry point of the group `manymatch.methods`,
 elsewhere cannot choose what is imported.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Mapping
 from importlib.metadata import entry_points

@@ -1,7 +1,5 @@
 """A process that must not outlive its parent, even if `kill -9` ends the parent."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

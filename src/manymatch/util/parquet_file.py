@@ -5,8 +5,6 @@ gives another table. So a stage seals its tables (`util.seal`). Tables of other 
 seal and are read without one.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path

@@ -7,8 +7,6 @@ of everything that the content of a part depends on. So parts that were made fro
 settings or source code are never joined, and parts from other machines can be.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
@@ -38,7 +36,7 @@ class Part:
     count: int
 
     @classmethod
-    def read(cls, text: str) -> Part:
+    def read(cls, text: str) -> "Part":
         """The part that `text` names as K/N. Any other text is a `ConfigError`."""
         match = _GIVEN.fullmatch(text)
         number, count = map(int, match.groups()) if match else (0, 0)

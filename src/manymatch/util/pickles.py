@@ -5,8 +5,6 @@ lists, strings, numbers and NumPy arrays of numbers or text. Our own functions r
 functions that such pickles call, and check their arguments before they use memory.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Read-ahead: threads that prepare the next items while the caller works on the present one."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 from collections import deque

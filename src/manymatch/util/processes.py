@@ -1,7 +1,5 @@
 """Worker processes that end with their parent; a worker that dies is a one-line error."""
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Progress of long work: a bar on a terminal, else a line every ten seconds."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import threading

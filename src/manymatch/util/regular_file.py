@@ -4,8 +4,6 @@ opened.
 A pipe without a writer blocks for ever, and a device such as /dev/zero has no end.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable, Iterator

@@ -21,8 +21,6 @@ too. A seal contains no time and no code, so that equal content gives equal byte
 no later stage. `dvc.lock` contains the hashes of the code and the inputs of a stage.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Text files line by line, with line numbers for error messages."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import zlib

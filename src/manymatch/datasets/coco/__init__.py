@@ -8,8 +8,6 @@ IMAGE#k. Labels are the categories of the image's instances. Images are in the o
 file, so that consecutive thousands of the test split are the five folds of the 1K protocol.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath

@@ -1,8 +1,6 @@
 """COCO's own annotation files: captions, selected and ordered by arrays of caption ids, and the
 categories of an image's instances."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

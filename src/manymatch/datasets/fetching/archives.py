@@ -3,8 +3,6 @@
 `tarfile.data_filter` does not replace the checks: it allows links and any size.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import gzip

@@ -1,7 +1,5 @@
 """Free space on the disk, checked before it is used; and copies of the user's files."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

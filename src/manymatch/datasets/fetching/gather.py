@@ -6,8 +6,6 @@ downloads a file they have. If a setting names several files, only the missing o
 The published addresses are the defaults of the settings.
 """
 
-from __future__ import annotations
-
 import re
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -45,7 +43,7 @@ choice that exists counts. A file without a usual name has no choices."""
 class Gatherer:
     """Gets the files of a data set by the names of their settings. `raw`: the folder to fill."""
 
-    def __init__(self, dataset: PublishedDataset, settings: SourceSettings, raw: Path) -> None:
+    def __init__(self, dataset: "PublishedDataset", settings: "SourceSettings", raw: Path) -> None:
         self._dataset, self._folder = dataset, settings.folder
         # ConceptualCaptions -> conceptual_captions, as in params.yaml
         self._name = name = re.sub(r"\B(?=[A-Z])", "_", type(dataset).__name__).lower()

@@ -5,8 +5,6 @@ hold a download for ever. Therefore everything before the body has a deadline, a
 speed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import re
@@ -137,7 +135,7 @@ def _trusted() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _follow(client: Client, request: Request) -> Response:
+def _follow(client: "Client", request: "Request") -> "Response":
     """The answer after all redirects, whose bodies, which may be endless, are not read."""
     for _ in range(_REDIRECTS + 1):
         response = client.send(request, stream=True)
@@ -148,7 +146,7 @@ def _follow(client: Client, request: Request) -> Response:
     raise Final(f"more than {_REDIRECTS} redirects")
 
 
-def _blocks(response: Response, watch: _Watch) -> Iterator[bytes]:
+def _blocks(response: "Response", watch: _Watch) -> Iterator[bytes]:
     """The body. The watch sees bytes that belong to no block, such as the sizes of chunks."""
     stream, data = response.iter_raw(), b"first"
     while data:
@@ -177,7 +175,7 @@ def _faults(watch: _Watch) -> Iterator[None]:
         raise Final(f"the address, a redirect or a proxy is not valid ({reason})") from None
 
 
-def _answer(url: str, response: Response, start: int, validator: str | None) -> Answer:
+def _answer(url: str, response: "Response", start: int, validator: str | None) -> Answer:
     """What the answer says about the file, without the bytes.
 
     Successes that are no file are refused: nothing (204, 205), work for later (202), a changed file

@@ -1,7 +1,5 @@
 """The source of a file of a data set: a web address with mirrors, a `file:` address or a path."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
@@ -36,7 +34,7 @@ class Source(Strict):
         return {"url": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _addresses_make_sense(self) -> Source:
+    def _addresses_make_sense(self) -> "Source":
         for address in self.addresses:
             local_path(address)
         return self

@@ -4,8 +4,6 @@ For the file `NAME`, the bytes so far are in `NAME.partial`, and `NAME.json` say
 to. The file itself appears only when it is complete and has the expected size and checksum.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -3,8 +3,6 @@
 `sources.NAME` of params.yaml has `kind: own`; `manymatch init` writes it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

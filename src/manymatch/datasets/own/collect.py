@@ -1,7 +1,5 @@
 """From the records of a form to checked pictures in splits, and a list of what is left out."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ their median (Zauner 2010), and its colours on a grid. The hash finds candidates
 decide: pictures with little structure have equal hashes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

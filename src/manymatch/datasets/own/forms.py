@@ -1,7 +1,5 @@
 """The settings of one's own data set, and the forms of captions, recognised by looking."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path

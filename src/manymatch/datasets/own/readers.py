@@ -3,8 +3,6 @@
 Each reader yields a `Record` for each picture. `table.py` has the reader of tables.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

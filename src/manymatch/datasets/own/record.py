@@ -1,8 +1,6 @@
 """What every form of a data set gives: a picture's name, its captions and its split; and the list
 of what cannot be used."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

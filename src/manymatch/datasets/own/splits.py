@@ -1,7 +1,5 @@
 """Which pictures train, validate and test: as given, or drawn so that copies stay together."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Sequence

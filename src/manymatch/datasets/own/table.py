@@ -5,8 +5,6 @@ columns), and those that published tables of COCO, Flickr30K and CUB have. A col
 table may hold the pictures themselves.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import re

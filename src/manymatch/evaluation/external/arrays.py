@@ -3,8 +3,6 @@
 No pickle is executed: of files of `torch.save` only tensors are read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace

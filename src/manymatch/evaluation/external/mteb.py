@@ -1,7 +1,5 @@
 """The protocols as tasks of mteb, and a trained model as a model of mteb (the extra `mteb`)."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -48,7 +46,7 @@ Positives = dict[str, dict[str, int]]
 
 def tasks(
     dataset: str, protocols: Sequence[str] = (), *, root: str | Path = "", split: str = "test"
-) -> list[ProtocolTask]:
+) -> "list[ProtocolTask]":
     """The tasks of a data set for `mteb.evaluate`: `i2t` and `t2i` of each protocol.
 
     Args:

@@ -3,8 +3,6 @@
 The embeddings or matrices are read from files; everything else is as in `evaluate`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +44,7 @@ SETTING = "external"
 
 def score(
     dataset: str,
-    external: ExternalFiles,
+    external: "ExternalFiles",
     captions: Path,
     relevance: Path | None = None,
     *,
@@ -97,7 +95,7 @@ def score(
     return result
 
 
-def _origin(external: ExternalFiles, captions: Path, relevance: Path | None) -> dict[str, Any]:
+def _origin(external: "ExternalFiles", captions: Path, relevance: Path | None) -> dict[str, Any]:
     """The origin of the numbers; facts that only the model's author has are "not known".
 
     `data_sha256` is the hash of the caption table.

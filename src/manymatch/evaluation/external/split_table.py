@@ -1,7 +1,5 @@
 """The images and captions of a split, from a caption table, and their rows in other files."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

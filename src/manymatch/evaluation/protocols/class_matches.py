@@ -6,8 +6,6 @@ scored by this module.
 R is the number of a query's positives in the gallery.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import torch

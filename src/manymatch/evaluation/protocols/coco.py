@@ -1,7 +1,5 @@
 """COCO: galleries of 1,000 images, plausible matches, and judgments beyond the annotated pairs."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

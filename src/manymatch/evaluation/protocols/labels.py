@@ -1,7 +1,5 @@
 """The class labels of images, from the caption table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +25,7 @@ class Labels:
     image_labels: Sequence[tuple[int, ...]]
     seen: frozenset[int] = frozenset()
 
-    def part(self, images: slice) -> Labels:
+    def part(self, images: slice) -> "Labels":
         """The labels of a run of the images."""
         return Labels(self.image_labels[images], self.seen)
 

@@ -1,7 +1,5 @@
 """What an evaluation protocol measures: a split with its embeddings, scores and ranking."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple

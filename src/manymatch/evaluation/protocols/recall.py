@@ -1,7 +1,5 @@
 """Recall of the annotated pairs, and multi-match metrics against all positives."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

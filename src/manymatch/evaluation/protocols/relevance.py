@@ -1,7 +1,5 @@
 """Which images and captions match: the annotated pairs, and a data set's further judgments."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

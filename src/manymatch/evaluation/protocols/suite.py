@@ -1,7 +1,5 @@
 """The protocols of each data set, besides the ranks of the annotated pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import import_module

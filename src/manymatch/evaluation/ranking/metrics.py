@@ -1,7 +1,5 @@
 """Metrics from ranks: recall, median and mean rank, and the multi-match metrics of ECCV Caption."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

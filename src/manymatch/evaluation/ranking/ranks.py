@@ -3,8 +3,6 @@
 Memory grows with the gallery, not with queries times gallery.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass

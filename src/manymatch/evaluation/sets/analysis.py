@@ -2,8 +2,6 @@
 the report shows: how far the elements of a set are apart, which elements match (MaxMatch, figure
 4), whether an element stands for an object, and t-SNE."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from itertools import combinations

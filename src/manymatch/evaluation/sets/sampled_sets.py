@@ -1,8 +1,6 @@
 """Sets of sampled queries: where each element looks, what it reads, and what it retrieves (as in
 DivE's figures 4, A2, A3 and MaxMatch's figures 5 to 7; DivE, table 5)."""
 
-from __future__ import annotations
-
 import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence

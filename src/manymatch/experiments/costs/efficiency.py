@@ -4,8 +4,6 @@ Operations, a training step, a whole test, and a query of each model, and of SCA
 The times depend on the machine and its load, so this is not a stage of the pipeline.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence

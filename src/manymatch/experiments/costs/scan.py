@@ -1,7 +1,5 @@
 """SCAN on the same data, for comparison. The model is untrained: times do not depend on weights."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize

@@ -1,8 +1,6 @@
 """Wall-clock times of any work, of a training step and of a ranking, including the work that a GPU
 does asynchronously; the operations of a similarity; the hardware."""
 
-from __future__ import annotations
-
 import copy
 import math
 import platform

@@ -1,7 +1,5 @@
 """The command `probe`: probes of a trained model in one result file (`results.probes`)."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path

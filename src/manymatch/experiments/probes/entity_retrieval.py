@@ -3,8 +3,6 @@
 Pham et al., CORA, CVPR 2024.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -64,7 +62,7 @@ class EntityVocabulary:
     captions: list[CaptionEntry]
 
     @classmethod
-    def of(cls, graphs: Iterable[SceneGraph]) -> EntityVocabulary:
+    def of(cls, graphs: Iterable[SceneGraph]) -> "EntityVocabulary":
         """The entities of `graphs` in alphabetical order, each in its most frequent words."""
         words: dict[Entity, Counter[Words]] = defaultdict(Counter)
         for graph in graphs:

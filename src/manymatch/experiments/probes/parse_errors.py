@@ -5,8 +5,6 @@ An error puts one word, attribute or edge of a scene graph out of place.
 Pham et al., CORA, CVPR 2024, section 9 of the supplement.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random

@@ -1,7 +1,5 @@
 """What a probe measures: a trained model on a split, or the ranking of another model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,7 +40,7 @@ class ProbedModel:
     trained: EmbeddedModel
 
     @classmethod
-    def open(cls, model: Path, shards: Path, split: str) -> ProbedModel:
+    def open(cls, model: Path, shards: Path, split: str) -> "ProbedModel":
         device = pick_device()
         return cls(split, device, embed_split(model, shards, split, device))
 

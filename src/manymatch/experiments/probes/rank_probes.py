@@ -1,7 +1,5 @@
 """The probes that need only ranks: of a trained model, or of scores in another program's files."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

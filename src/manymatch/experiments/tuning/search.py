@@ -1,7 +1,5 @@
 """The search for the settings of one preset: its trials lie in a database that survives a kill."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -60,7 +58,7 @@ class Search:
     """The hashes of the data that a trial reads."""
 
     @classmethod
-    def of(cls, layout: Layout, dataset: str, name: str) -> Search:
+    def of(cls, layout: Layout, dataset: str, name: str) -> "Search":
         """The search that the space of the data set describes.
 
         Raises:

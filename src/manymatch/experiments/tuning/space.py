@@ -1,7 +1,5 @@
 """A search space: which settings of a data set's presets are searched, and in which domains."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import reduce
@@ -32,7 +30,7 @@ class Domain(Strict):
     log: bool = False
     """Whether the logarithm of the number is searched evenly."""
     values: Annotated[tuple[Scalar, ...], Field(min_length=2)] | None = None
-    options: Annotated[dict[str, dict[str, Domain | Scalar]], Field(min_length=2)] | None = None
+    options: "Annotated[dict[str, dict[str, Domain | Scalar]], Field(min_length=2)] | None" = None
 
     @model_validator(mode="after")
     def _check_form(self) -> Self:
@@ -49,7 +47,7 @@ class Domain(Strict):
             raise ValueError("an option has no options of its own. List all options side by side")
         return self
 
-    def _parts(self, name: str) -> dict[str, dict[str, Domain | Scalar]]:
+    def _parts(self, name: str) -> "dict[str, dict[str, Domain | Scalar]]":
         """The settings of each option. Without options, an option without a name has `name`."""
         return self.options or {"": {name: self}}
 

@@ -3,8 +3,6 @@
 space -> trials, of all presets in turn -> repeats of the best -> the file of results and the preset
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Sequence

@@ -7,8 +7,6 @@ its best score among the classes in which it survives. Features and boxes are th
 proposals.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -6,8 +6,6 @@ and max pooling starts at the edge. Stages 2 to 4 process the image (one cell pe
 Stage 5 processes the pooled regions, without stride and with dilation 2.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Suppression and pooling are torchvision's if it can be imported, else our equal 
 be imported beside the CPU build of torch.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator

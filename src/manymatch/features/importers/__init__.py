@@ -4,8 +4,6 @@ To add a format, write a function `open_FORMAT(path, images, max_regions) -> Pub
 `importing.py`), and add one line to `FORMATS`.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,7 +34,9 @@ def entry_point(name: str) -> str:
     return f"{__name__}.{FORMATS[name]}:open_{name}"
 
 
-def open_published(name: str, path: Path, images: ImageTable, max_regions: int | None) -> Published:
+def open_published(
+    name: str, path: Path, images: "ImageTable", max_regions: int | None
+) -> "Published":
     """Open the published features at `path`, in the format called `name`, for all `images`.
 
     Raises:

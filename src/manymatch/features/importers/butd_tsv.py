@@ -9,8 +9,6 @@ Lines of images that are not in the caption table are skipped, because COCO's fi
 of other splits.
 """
 
-from __future__ import annotations
-
 import binascii
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -12,8 +12,6 @@ of motion (`3d`, ResNeXt-101), each the maximum over time. As in HowTo100M's cod
 L2-normalised and concatenated. Vectors in one piece are used unchanged.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import zipfile

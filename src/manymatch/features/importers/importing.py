@@ -4,8 +4,6 @@ Reading and writing run in parallel with a few rows in memory. After an interrup
 continues, and the finished file is the same.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -15,8 +15,6 @@ numbers of another table, so that `scan` compares captions. VSE-infinity (Chen e
 has `id_mapping.json`, from ids to file names, beside SCAN's folder under the name `precomp`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ with a part of its own declares a subclass in its own file; no other file change
         word_caption: Tensor | None = field(default=None, metadata=flat("word_caption"))  # (W,)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache

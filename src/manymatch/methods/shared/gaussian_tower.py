@@ -1,7 +1,5 @@
 """The towers of PCME and MSRM: an encoder, and a head that predicts a Gaussian."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any
 

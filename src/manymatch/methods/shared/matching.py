@@ -1,8 +1,6 @@
 """What the losses of methods share: weighted terms, and the losses on scores of VSE++, SwAMP and
 SigLIP."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """The contract of a method: what training and evaluation call."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -57,7 +55,7 @@ class Method(nn.Module, ABC):
     precision: Precision = "auto"
     """The precision of the preset, in which the method embeds."""
 
-    def __init__(self, settings: Any, vocabulary: AnyVocabulary, feature_width: int) -> None:
+    def __init__(self, settings: Any, vocabulary: "AnyVocabulary", feature_width: int) -> None:
         super().__init__()
         self.read_graph = self.graph_reader(settings)
 
@@ -67,7 +65,9 @@ class Method(nn.Module, ABC):
         return as_parsed if cls.reads_graphs else None
 
     @classmethod
-    def vocabulary(cls, settings: Any, words: Vocabulary, captions: Iterable[str]) -> AnyVocabulary:
+    def vocabulary(
+        cls, settings: Any, words: "Vocabulary", captions: Iterable[str]
+    ) -> "AnyVocabulary":
         """The vocabulary that numbers captions: the `words` of the training captions, or the
         wordpieces of the BERT that `settings.text` names. Only a method whose word vectors are not
         learned may read the words of `captions`, the captions of all splits."""

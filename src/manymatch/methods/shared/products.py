@@ -5,8 +5,6 @@ when a product grows. From upper bounds of the products, the form makes an upper
 so that a search can leave out items without their exact scores.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

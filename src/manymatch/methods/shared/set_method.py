@@ -1,7 +1,5 @@
 """The common part of DivE, MaxMatch and PVSE: set encoders and a similarity of sets."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator

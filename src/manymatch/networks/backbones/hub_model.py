@@ -4,8 +4,6 @@ The files may come from anybody. Weights are read from safetensors alone, no cod
 runs, and a configuration that names code, kernels or quantisation is refused.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -70,7 +68,7 @@ class HubModel:
     name: str
     folder: Path
     weights_sha256: str
-    network: PreTrainedModel
+    network: "PreTrainedModel"
     missing: frozenset[str]
 
 

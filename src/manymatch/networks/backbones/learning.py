@@ -1,7 +1,5 @@
 """What of a pretrained network of transformers learns: nothing, the last layers, LoRA, or all."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import Field

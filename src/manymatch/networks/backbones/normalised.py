@@ -1,7 +1,5 @@
 """A network on stored pixels: bytes in, normalised numbers to the network."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

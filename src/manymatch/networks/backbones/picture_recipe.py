@@ -4,8 +4,6 @@ The pixels equal those of transformers' classes for Pillow bit for bit: the whol
 to a square, or to a shorter side. The middle square is then cut out without another resizing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
@@ -91,7 +89,7 @@ class Recipe(Scaling):
             )
 
     @classmethod
-    def described_by(cls, content: Any, where: str) -> Recipe:
+    def described_by(cls, content: Any, where: str) -> "Recipe":
         """The recipe by its `description`, or the JSON of it, in the file `where`.
 
         Raises:

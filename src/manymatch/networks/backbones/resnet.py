@@ -6,8 +6,6 @@ weights (IMAGENET1K_V1, the files `resnet50-0676ba61.pth` and `resnet152-394f9c4
 `microsoft/resnet-152` is another training of the same network.
 """
 
-from __future__ import annotations
-
 import re
 from collections import OrderedDict
 from collections.abc import Callable

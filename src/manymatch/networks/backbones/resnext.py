@@ -4,8 +4,6 @@ were trained on photographs with hashtags ("WSL"): a 16 x 16 x 2048 map at 512 p
 Parameters have torchvision's names, as in the published file `ig_resnext101_32x8-c38310e5.pth`.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from pathlib import Path
 

@@ -4,8 +4,6 @@ A trained model holds the weights, the configuration and the tokeniser, from whi
 built again.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

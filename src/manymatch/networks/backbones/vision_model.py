@@ -6,8 +6,6 @@ network are the cells of its last map. A probe refuses a model whose features ar
 on the other pictures of a batch.
 """
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 from collections.abc import Iterator

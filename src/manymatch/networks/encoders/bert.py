@@ -1,7 +1,5 @@
 """BERT over wordpieces: fine-tuned, tuned by learned prefixes, or frozen."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -91,7 +89,7 @@ class Prefixes(nn.Module):
     the attention asks by `update` for all keys and values.
     """
 
-    def __init__(self, config: BertConfig, length: int) -> None:
+    def __init__(self, config: "BertConfig", length: int) -> None:
         super().__init__()
         self.length = length
         heads, layers = config.num_attention_heads, config.num_hidden_layers

@@ -3,8 +3,6 @@
 `transformers` takes a second or two to import, so only a function that builds a BERT imports it.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,7 +56,7 @@ def bert_folder(weights: str) -> Path:
         ) from None
 
 
-def bert_network(pieces: WordPieces) -> BertModel:
+def bert_network(pieces: WordPieces) -> "BertModel":
     """The network that reads `pieces`: pretrained, or fresh if a trained model's weights follow.
 
     Raises:
@@ -86,7 +84,7 @@ def bert_network(pieces: WordPieces) -> BertModel:
     return network
 
 
-def _check_memory(config: BertConfig, path: Path) -> None:
+def _check_memory(config: "BertConfig", path: Path) -> None:
     """Refuse a network that is much larger than the file of its weights, before memory is used."""
     width, inner = config.hidden_size, config.intermediate_size
     rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
@@ -95,7 +93,7 @@ def _check_memory(config: BertConfig, path: Path) -> None:
         raise ValueError(f"{count:,} numbers, which {path} does not hold")
 
 
-def _load(network: BertModel, path: Path) -> None:
+def _load(network: "BertModel", path: Path) -> None:
     """Load the weights of `network` from a BERT's file; heads and pooler are left out."""
     expected, names = network.state_dict(), dict[str, str]()
     try:

@@ -4,8 +4,6 @@ The CNN computes from `features: pixels256` what a frozen CNN has stored as feat
 resnet152`), so that every method takes either.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from typing import Literal
 
@@ -35,7 +33,7 @@ class CNNSettings(PixelSettings):
     A crop as large as the image is the whole image."""
 
     @model_validator(mode="after")
-    def _norms_are_fixed(self) -> CNNSettings:
+    def _norms_are_fixed(self) -> "CNNSettings":
         if self.checkpointing and not self.fixed_statistics:
             raise ValueError(
                 "checkpointing needs fixed_statistics: batch norms would see each batch twice"

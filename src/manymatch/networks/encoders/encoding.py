@@ -1,7 +1,5 @@
 """The output of image and text encoders."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ The model comes from a folder or from the hub. A trained model holds its weights
 configuration, and needs neither.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -167,7 +165,7 @@ class HubImageEncoder(PixelNetwork):
             cells = self.network(pixels.permute(0, 3, 1, 2))
         return cells, all_real(len(cells), cells.shape[1], cells.device)
 
-    def train(self, mode: bool = True) -> HubImageEncoder:
+    def train(self, mode: bool = True) -> "HubImageEncoder":
         """A frozen network stays in evaluation mode."""
         super().train(mode)
         if self.frozen:

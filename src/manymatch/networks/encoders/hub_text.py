@@ -4,8 +4,6 @@ The model comes from a folder or from the hub. A trained model holds its weights
 and its tokeniser, and needs neither.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple
 
 import torch
@@ -71,7 +69,7 @@ class TokenEncoder(nn.Module):
         """The network of transformers."""
         return self.network
 
-    def train(self, mode: bool = True) -> TokenEncoder:
+    def train(self, mode: bool = True) -> "TokenEncoder":
         """A frozen network stays in evaluation mode, so that its states of a text never change."""
         super().train(mode)
         self.network.train(mode and not self.frozen)

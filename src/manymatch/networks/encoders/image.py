@@ -1,7 +1,5 @@
 """Image encoders: local features of regions, cells or pixels, and a global feature."""
 
-from __future__ import annotations
-
 from typing import Literal, Self
 
 from pydantic import model_validator

@@ -1,7 +1,5 @@
 """Networks in the training loop that read stored pixels: crops, augmentation, frozen statistics."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """CORA's encoder of scene graphs: concepts, then attributes to objects, then objects to objects."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """Text encoders: from word ids to local features and a global feature."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import model_validator
@@ -54,7 +52,7 @@ class TextSettings(Strict):
     """`hf`: the text model."""
 
     @model_validator(mode="after")
-    def _names_a_model(self) -> TextSettings:
+    def _names_a_model(self) -> "TextSettings":
         if (self.encoder == "hf") != (self.hf is not None):
             raise ValueError("encoder: hf and the group 'hf' with a model belong together")
         return self
@@ -68,7 +66,7 @@ class TextSettings(Strict):
 
 def text_encoder(
     settings: TextSettings, vocabulary: AnyVocabulary, size: int
-) -> TextEncoder | PieceTextEncoder:
+) -> "TextEncoder | PieceTextEncoder":
     """The encoder that `settings` describe, for captions numbered by `vocabulary`, D = `size`."""
     kind = TextEncoder if settings.encoder == "gru" else PieceTextEncoder
     return kind(settings, vocabulary, size)

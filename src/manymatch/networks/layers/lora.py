@@ -1,7 +1,5 @@
 """LoRA: each linear layer of a pretrained network learns a product of two narrow matrices."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Sine position codes of sequences and of grids."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 

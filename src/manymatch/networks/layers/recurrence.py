@@ -1,7 +1,5 @@
 """A GRU that is trained on a CPU: a few large calls instead of torch's thousands of small ones."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

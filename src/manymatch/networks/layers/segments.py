@@ -1,7 +1,5 @@
 """Operations on segments: sets of unequal size as one flat tensor, with the set of each row."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

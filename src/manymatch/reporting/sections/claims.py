@@ -1,7 +1,5 @@
 """What the papers claim of their methods, and whether the results confirm the claims."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -78,7 +76,7 @@ class Side:
     def estimate(self) -> Estimate:
         return Estimate.score_estimate(self.values.values())
 
-    def less(self, other: Side) -> Difference:
+    def less(self, other: "Side") -> Difference:
         """By how much this side exceeds the other. The queries count if both sides know them."""
         known = all(side.queries.keys() == side.values.keys() for side in (self, other))
         queries = (self.queries, other.queries) if known else None

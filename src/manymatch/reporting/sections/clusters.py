@@ -1,7 +1,5 @@
 """The classes of trained SwAMPs: keywords, captions and pictures of each class."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from manymatch.reporting.page import Section

@@ -1,8 +1,6 @@
 """What methods cost, as `manymatch efficiency` measured it, beside the papers' figures: a table,
 and the time of a text query over the size of the gallery."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from manymatch.reporting.chart import STYLES, Chart, LogAxis, Series, line_chart

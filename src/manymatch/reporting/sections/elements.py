@@ -1,7 +1,5 @@
 """Single elements of sampled queries: where they look, what they read, what they retrieve."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Experiments on presets: tables of means over seeds, charts, and which elements of sets match."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from statistics import fmean
 

@@ -5,8 +5,6 @@ gap of a method with one vector between `oracle` and `batch` is what false negat
 closes the share of the gap by which it is better than this method, both with `batch`.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,8 +1,6 @@
 """The first page: what was found on a data set in a few sentences, a card a method, one query under
 two methods, and the papers' claims folded."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The leaderboard: its columns, its best values, and its CSV, Markdown and LaTeX."""
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools

@@ -1,8 +1,6 @@
 """Every method of a data set: paper, preset, command, results, curves, a sample, and its settings
 against the paper's; and the training curves of all methods in one chart."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

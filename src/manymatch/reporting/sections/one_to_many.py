@@ -1,7 +1,5 @@
 """One query with many true items: true items of other pairs, ambiguity, and what elements mean."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from manymatch.reporting.chart import (

@@ -5,8 +5,6 @@ Synthetic pairs stand beside the paper's numbers of the same points. Sketches st
 that the papers print of the same data set.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import get_args

@@ -1,7 +1,5 @@
 """What helps to improve a data set of one's own: what chance gives, and near-duplicates."""
 
-from __future__ import annotations
-
 from math import prod
 
 from manymatch.reporting.chart import CategoryAxis, Series, line_chart

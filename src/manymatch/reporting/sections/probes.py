@@ -1,7 +1,5 @@
 """The probes of all models of a data set side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

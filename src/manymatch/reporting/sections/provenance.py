@@ -1,7 +1,5 @@
 """Model, data and settings behind the results."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from manymatch.reporting.chart import styles

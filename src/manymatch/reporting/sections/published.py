@@ -1,7 +1,5 @@
 """Our results beside the results that the papers print of the same data set and setting."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

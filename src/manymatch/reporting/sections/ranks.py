@@ -1,7 +1,5 @@
 """The ranks of the first positives: R@K over K, and the hardest of the sampled queries."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Sampled queries and what each method retrieved."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from manymatch.reporting.graph_drawing import draw

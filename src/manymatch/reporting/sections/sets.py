@@ -1,7 +1,5 @@
 """Methods that embed a sample as several elements: how the elements differ, and which match."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Tuning: the best validation rsum against the number of trials, for each preset."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from manymatch.reporting.chart import STYLES, Chart, Series, line_chart

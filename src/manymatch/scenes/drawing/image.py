@@ -1,21 +1,19 @@
 """Draw a scene as an image file, supersampled and from back to front."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from random import Random
 
 from PIL import Image, ImageDraw
 
-from manymatch.scenes.drawing import animals, people, things, vehicles
+from manymatch.scenes.drawing import animals, figures, people
 from manymatch.scenes.drawing.pen import RGB, Pen, placed
 from manymatch.scenes.kinds import CLOTHES, COLOURS, PEOPLE, VERBS
 from manymatch.scenes.world import Box, Scene
 
 _SUPERSAMPLING = 3
 _QUALITY = 92
-_DRAWINGS = {**animals.DRAWINGS, **vehicles.DRAWINGS, **things.DRAWINGS}
+_DRAWINGS = animals.DRAWINGS | figures.DRAWINGS
 _ACTIONS = ("hold", "ride", "pull", "push", "kick", "fly", "walk")
 _POSES = {name: VERBS[name][0].ing for name in _ACTIONS}
 

@@ -1,7 +1,5 @@
 """A pen that draws in the box of one object, with coordinates in the unit square."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Men, women, boys and girls in their poses and clothes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from manymatch.scenes.drawing.pen import RGB, Pen, Point, placed

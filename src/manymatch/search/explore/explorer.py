@@ -4,8 +4,6 @@ The queries of a direction are a table, so that filtering and sorting 25,000 que
 takes milliseconds. Files are read when they are first used.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

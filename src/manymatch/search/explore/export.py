@@ -1,7 +1,5 @@
 """All images and captions of a split as one table, for other programs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

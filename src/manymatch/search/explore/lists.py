@@ -3,8 +3,6 @@
 A list is a whole table with further facts; `Asked` takes the part of the table that is asked.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache, reduce
 from typing import Annotated, Any, Literal
 

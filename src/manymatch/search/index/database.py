@@ -1,7 +1,5 @@
 """LanceDB, the engine of tables: connections, versions, errors of one line, columns of arrays."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The sets of an index with the exact best items of queries, for people who tune other engines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

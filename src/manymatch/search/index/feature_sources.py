@@ -1,7 +1,5 @@
 """Items whose image features are extracted already: feature stores, and shards of this project."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -29,10 +27,10 @@ if TYPE_CHECKING:
 class _Features(Source):
     """A source of image features, which must be those of the model."""
 
-    def encode(self, model: Model, contents: Iterable[Any]) -> Embeddings:
+    def encode(self, model: "Model", contents: Iterable[Any]) -> "Embeddings":
         return model.encode_items(contents)
 
-    def _check(self, attributes: dict[str, str], model: Model) -> None:
+    def _check(self, attributes: dict[str, str], model: "Model") -> None:
         """Refuse features that were not extracted as the model's: a `DataError` for another
         backbone, other weights or another preprocessing."""
         for key, value in model.facts["extraction"].items():
@@ -64,7 +62,7 @@ class StoreFile(_Features):
     def sha256(self, entry: Entry) -> str:
         return _hash(self._item(entry))
 
-    def load(self, model: Model, entries: Iterable[Entry]) -> Iterator[Loaded]:
+    def load(self, model: "Model", entries: Iterable[Entry]) -> Iterator[Loaded]:
         self._check(self._store.attributes, model)
         for entry in entries:
             item = self._item(entry)
@@ -110,7 +108,7 @@ class ShardFolder(_Features):
                 self._rows[image_id] = row
                 yield Entry(image_id, sha256=sha256, facts=facts)
 
-    def load(self, model: Model, entries: Iterable[Entry]) -> Iterator[Loaded]:
+    def load(self, model: "Model", entries: Iterable[Entry]) -> Iterator[Loaded]:
         self._check(self._index.attributes, model)
         waiting = list(entries)
         for split in self._splits:

@@ -8,8 +8,6 @@ quotation marks, and a text in double quotes that is no column is a text. `date`
 (UTC) at which the file was changed, unless a table brought a column of this name.
 """
 
-from __future__ import annotations
-
 import re
 import sqlite3
 import threading

@@ -1,7 +1,5 @@
 """The results of a search as a page of pictures that needs no other file."""
 
-from __future__ import annotations
-
 import base64
 import tempfile
 from html import escape

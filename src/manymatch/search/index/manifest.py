@@ -3,8 +3,6 @@
 The folder of an index has one seal, which covers its codes, too.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,7 +51,7 @@ class Manifest(Record):
     broken: Annotated[int, Field(ge=0)]
 
     @classmethod
-    def read(cls, seal: Seal) -> Manifest:
+    def read(cls, seal: Seal) -> "Manifest":
         """The manifest of the index with this seal.
 
         Raises:
@@ -63,7 +61,7 @@ class Manifest(Record):
         with content_of(path, "a manifest of an index", REMEDY):
             return cls.model_validate(read_object(path))
 
-    def check_model(self, model: Model, folder: Path) -> None:
+    def check_model(self, model: "Model", folder: Path) -> None:
         """Refuse a model that did not make the embeddings of the index in `folder`: a
         `CheckpointError` for another method, other weights, image features or preprocessing."""
         identity = model_identity(model)
@@ -91,8 +89,8 @@ class Changes:
 
     @classmethod
     def between(
-        cls, former: Sequence[Entry], kept: Sequence[Entry], embedded: int, broken: int
-    ) -> Changes:
+        cls, former: "Sequence[Entry]", kept: "Sequence[Entry]", embedded: int, broken: int
+    ) -> "Changes":
         """How the items `kept` differ from the `former` ones."""
         hashes = {entry.path: entry.sha256 for entry in former}
         contents = set(hashes.values())
@@ -149,7 +147,7 @@ def relative(path: str, folder: Path | str) -> str:
     return os.path.relpath(os.path.realpath(path), os.path.realpath(folder))
 
 
-def model_identity(model: Model) -> dict[str, str]:
+def model_identity(model: "Model") -> dict[str, str]:
     """The facts of a model that decide its embeddings."""
     facts = model.facts
     return {

@@ -3,8 +3,6 @@
 This module imports torch, which takes a second.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
@@ -69,7 +67,7 @@ def pictures(model: Model, given: Sequence[Any]) -> Queries:
     return Queries(names, embeddings, "images", [([], True)] * len(names), encode=encode)
 
 
-def loaded(index: Index) -> tuple[Model, dict[Side, Scanner]]:
+def loaded(index: "Index") -> tuple[Model, dict[Side, Scanner]]:
     """The model of an index, and the scanner for queries of each kind. The author of an index
     chooses the name of the model in it, so nothing is downloaded by this name.
 

@@ -1,7 +1,5 @@
 """What is indexed: the items of a source, in a defined order."""
 
-from __future__ import annotations
-
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -94,11 +92,11 @@ class Source(ABC):
         return entry.sha256
 
     @abstractmethod
-    def load(self, model: Model, entries: Iterable[Entry]) -> Iterator[Loaded]:
+    def load(self, model: "Model", entries: Iterable[Entry]) -> Iterator[Loaded]:
         """The entries with their contents, in the given order."""
 
     @abstractmethod
-    def encode(self, model: Model, contents: Iterable[Any]) -> Embeddings:
+    def encode(self, model: "Model", contents: Iterable[Any]) -> "Embeddings":
         """The embeddings of contents that `load` gave."""
 
     def picture(self, item: dict[str, Any]) -> bytes:
@@ -162,7 +160,7 @@ class PictureFolder(Source):
         except OSError as error:
             raise DataError(str(storage_error(error))) from None
 
-    def load(self, model: Model, entries: Iterable[Entry]) -> Iterator[Loaded]:
+    def load(self, model: "Model", entries: Iterable[Entry]) -> Iterator[Loaded]:
         read = model.picture_reader()
 
         def loaded(entry: Entry) -> Loaded:
@@ -178,7 +176,7 @@ class PictureFolder(Source):
 
         yield from map_ahead(loaded, entries, _AHEAD, _THREADS)
 
-    def encode(self, model: Model, contents: Iterable[Any]) -> Embeddings:
+    def encode(self, model: "Model", contents: Iterable[Any]) -> "Embeddings":
         return model.encode_images(contents, progress=False)
 
     def picture(self, item: dict[str, Any]) -> bytes:
@@ -200,13 +198,13 @@ class CaptionFile(Source):
             content = hashlib.sha256(text.encode()).hexdigest()
             yield Entry(f"{self.path.name}:{number}", sha256=content, facts={"text": text})
 
-    def load(self, model: Model, entries: Iterable[Entry]) -> Iterator[Loaded]:
+    def load(self, model: "Model", entries: Iterable[Entry]) -> Iterator[Loaded]:
         for entry in entries:
             text = entry.facts["text"]
             fault = caption_fault(text)
             yield entry, DataError(f"{entry.path}: {fault}") if fault else text
 
-    def encode(self, model: Model, contents: Iterable[Any]) -> Embeddings:
+    def encode(self, model: "Model", contents: Iterable[Any]) -> "Embeddings":
         return model.encode_texts(contents)
 
 

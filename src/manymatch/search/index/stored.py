@@ -3,8 +3,6 @@
 The index itself, and the finished parts of an unfinished index, are such folders.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -64,7 +62,7 @@ class Stored:
     arrays: dict[str, NDArray[Any]]
 
     @classmethod
-    def open(cls, folder: Path) -> Stored:
+    def open(cls, folder: Path) -> "Stored":
         """The items in `folder`.
 
         Raises:
@@ -84,7 +82,7 @@ class Stored:
         columns = (self.items[name].to_pylist() for name in ("path", "size", "mtime_ns", "sha256"))
         return [Entry(*values) for values in zip(*columns, strict=True)]
 
-    def check(self, manifest: Manifest) -> None:
+    def check(self, manifest: "Manifest") -> None:
         """Refuse items that are not those of the manifest: a `DataError` for another number of
         items, or for captions without a column `text` of texts."""
         if manifest.items != len(self):
@@ -99,22 +97,22 @@ class Stored:
                 f"{_AGAIN}"
             )
 
-    def embeddings(self) -> Embeddings:
+    def embeddings(self) -> "Embeddings":
         """All embeddings; only the rows that are read are in memory."""
         return embeddings_of(self.arrays)
 
-    def taken(self, rows: NDArray[np.int64]) -> Embeddings:
+    def taken(self, rows: NDArray[np.int64]) -> "Embeddings":
         """The embeddings of the items with these row numbers, in this order."""
         return embeddings_of({name: array[rows] for name, array in self.arrays.items()})
 
-    def blocks(self) -> Iterator[Embeddings]:
+    def blocks(self) -> "Iterator[Embeddings]":
         """The embeddings, some rows at once."""
         whole = self.embeddings()
         for start in range(0, len(self), ROWS_AT_ONCE):
             yield whole.rows(slice(start, min(start + ROWS_AT_ONCE, len(self))))
 
 
-def embeddings_of(arrays: dict[str, NDArray[Any]]) -> Embeddings:
+def embeddings_of(arrays: dict[str, NDArray[Any]]) -> "Embeddings":
     """Embeddings that share the memory of the arrays of their parts."""
     import torch
 
@@ -259,7 +257,7 @@ class UnfinishedParts:
             say(f"{self._folder}: {sum(map(len, parts)):,} items are finished from an earlier run")
         return parts
 
-    def add(self, entries: list[Entry], embeddings: Embeddings) -> Stored:
+    def add(self, entries: list[Entry], embeddings: "Embeddings") -> Stored:
         """Write the next part."""
         folder = self._folder / f"{self._count:06d}"
         with replacing(folder) as partial:

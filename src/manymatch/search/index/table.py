@@ -7,8 +7,6 @@ mean of what is added to the products. The manifest is metadata of the column `i
 one commit, which makes a new version, and an open table stays at its version.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import json
@@ -52,7 +50,7 @@ _ALL = 8_192
 """Up to so many items that a filter selects, all are scored."""
 
 
-def opened(place: str | Path) -> tuple[Seal | Version, Manifest, Stored]:
+def opened(place: str | Path) -> "tuple[Seal | Version, Manifest, Stored]":
     """The index at `place`: its state, its manifest, its items.
 
     Raises:
@@ -68,7 +66,7 @@ def opened(place: str | Path) -> tuple[Seal | Version, Manifest, Stored]:
     return seal, manifest, Stored.open(Path(place))
 
 
-def state_of(place: str | Path) -> Seal | Version:
+def state_of(place: str | Path) -> "Seal | Version":
     """What differs when the index at `place` was replaced or changed: its seal, or the version of
     its table; raises the same as `opened`."""
     if is_table(place):
@@ -104,7 +102,7 @@ class Table(Stored):
     _table: Any = field(kw_only=True)
 
     @classmethod
-    def at(cls, place: str) -> tuple[Manifest, Table]:
+    def at(cls, place: str) -> "tuple[Manifest, Table]":
         """The newest version of the table at `place`, and its manifest.
 
         Raises:
@@ -146,11 +144,11 @@ class Table(Stored):
         """Whether the engine finds candidates, by the column `vector`."""
         return "vector" in self.schema.names
 
-    def embeddings(self) -> Embeddings:
+    def embeddings(self) -> "Embeddings":
         """All embeddings, read into memory."""
         return self.taken(np.arange(len(self)))
 
-    def taken(self, rows: NDArray[np.int64]) -> Embeddings:
+    def taken(self, rows: NDArray[np.int64]) -> "Embeddings":
         wanted = self.ids[rows]
         names = [name for name in PARTS if name in self.schema.names]
         with engine_faults(self.version.place):
@@ -164,7 +162,7 @@ class Table(Stored):
         check_arrays(arrays, len(rows), lambda name: f"{place}: column '{name}'")
         return embeddings_of(arrays)
 
-    def scanner(self, model: Model, side: Side, beta: float | None) -> Scanner:
+    def scanner(self, model: "Model", side: "Side", beta: float | None) -> "Scanner":
         """A search of the items, by the codes of the table or by candidates of the engine."""
         from manymatch.search.scan.scanner import Scanner
 
@@ -177,7 +175,7 @@ class Table(Stored):
         return Scanner(model, first, codes, side, beta, **of_table)
 
     def find(
-        self, vectors: Tensor, k: int, included: NDArray[np.bool_] | None
+        self, vectors: "Tensor", k: int, included: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.int64], bool]:
         """Candidates for a query with these vectors, and whether these are all items that may be in
         the result. The engine finds the items by the mean of all products. In a table with an index
@@ -197,7 +195,7 @@ class Table(Stored):
         return (rows if included is None else rows[included[rows]]), False
 
     @cached_property
-    def quantiser(self) -> tuple[int, Quantiser]:
+    def quantiser(self) -> "tuple[int, Quantiser]":
         """The vectors of an item in the codes, 0 without codes; and what made the codes.
 
         Raises:
@@ -221,7 +219,7 @@ class Table(Stored):
         parts = {name: checked_array(a, ARRAYS[name], place) for name, a in arrays.items()}
         return elements, Quantiser(**parts)
 
-    def _codes(self, method: str, side: Side) -> Codes:
+    def _codes(self, method: str, side: "Side") -> "Codes":
         """The codes, read into memory."""
         from manymatch.search.scan.codes import BLOCK, Codes, Sizes
 

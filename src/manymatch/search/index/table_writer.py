@@ -1,7 +1,5 @@
 """Writes an index to a table of LanceDB, or changes the rows that differ, by one commit."""
 
-from __future__ import annotations
-
 import base64
 import io
 import itertools

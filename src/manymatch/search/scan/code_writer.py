@@ -1,7 +1,5 @@
 """Writes the codes of a gallery, which `Codes` reads, in bounded memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 

@@ -6,8 +6,6 @@ offset for some methods. `codes.json` has the sizes, `basis.npy` and `means.npy`
 has. The seal of an index covers its codes: `search.index.manifest.check_codes` compares the hashes.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Sequence
@@ -89,7 +87,7 @@ class Codes:
         self._check_bounds(name)
 
     @classmethod
-    def open(cls, folder: Path) -> Codes:
+    def open(cls, folder: Path) -> "Codes":
         """The codes in a folder, mapped from the disk.
 
         Raises:

@@ -4,8 +4,6 @@ Products of int8 vectors are whole numbers. Products of float32 vectors are as p
 float64, without a copy of the vectors in float64.
 """
 
-from __future__ import annotations
-
 import threading
 import warnings
 from collections.abc import Iterator

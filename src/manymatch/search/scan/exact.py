@@ -11,8 +11,6 @@ vectors. Their products are the same.
 A gallery on a GPU is scored there as a whole, and the best items come to the CPU in one copy.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -118,7 +116,7 @@ class ExactScores:
 
     def best(
         self, query: Embeddings, k: int, least: np.float32, included: NDArray[np.bool_] | None
-    ) -> Hits:
+    ) -> "Hits":
         """The best k of the items, all of which are scored, of a resident gallery."""
         device = self._gallery.vectors.device
         query, parts = query.to(device), []

@@ -7,8 +7,6 @@ vectors that nearly lie in a space of fewer dimensions are projected to it. Thei
 at most the product of both norms.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,7 +51,7 @@ class Quantiser:
         self.basis, self.means = basis, means
 
     @staticmethod
-    def fit(vectors: Tensor) -> Quantiser:
+    def fit(vectors: Tensor) -> "Quantiser":
         """The quantiser for items such as `vectors (K, n, D)` float64."""
         means = vectors.mean(1, keepdim=True)
         crowded = means.square().sum() > _LITTLE * vectors.square().sum() / vectors.shape[1]

@@ -7,8 +7,6 @@ k-th best score excludes every item with a lower bound. The other items are scor
 their bounds, until no bound reaches the k-th best score.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np

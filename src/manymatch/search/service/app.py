@@ -1,7 +1,5 @@
 """The application: its routes, its page, its errors, its metrics, the state of its indexes."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -40,7 +38,7 @@ def application(
     host: str = "127.0.0.1",
     rate: float = 500,
     useless: Callable[[], object] = lambda: None,
-    explorer: Explorer | None = None,
+    explorer: "Explorer | None" = None,
 ) -> ASGIApp:
     """The application, which loads the indexes when it starts.
 

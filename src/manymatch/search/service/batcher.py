@@ -1,7 +1,5 @@
 """Requests that wait together are answered together."""
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """The requests of the explorer's page. Rows number images and captions; files leave by row."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response

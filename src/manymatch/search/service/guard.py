@@ -1,7 +1,5 @@
 """What every connection and request must fulfil, and what every answer carries."""
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import time

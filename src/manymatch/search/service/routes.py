@@ -3,8 +3,6 @@
 Files leave by the id of an item alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -239,7 +237,7 @@ async def _picture(request: Request, served: ServedIndex) -> Image.Image:
     return await run_in_threadpool(decoded, data, MOST_PIXELS)
 
 
-def csv_file(columns: pa.Table | Mapping[str, Sequence[object]], name: str) -> Response:
+def csv_file(columns: "pa.Table | Mapping[str, Sequence[object]]", name: str) -> Response:
     """A table as a file that the browser saves."""
     from manymatch.util.csv_table import csv_bytes  # which imports pyarrow
 

@@ -1,7 +1,5 @@
 """An index that is loaded in a thread and then answers requests, which are collected in batches."""
 
-from __future__ import annotations
-
 import asyncio
 import queue
 import threading
@@ -76,7 +74,7 @@ class ServedIndex:
         self._batcher = Batcher(self._answers, lambda size: self.batch_seen(size))
 
     @classmethod
-    def from_folder(cls, folder: str | Path, model: str | None = None) -> ServedIndex:
+    def from_folder(cls, folder: str | Path, model: str | None = None) -> "ServedIndex":
         """The index in `folder`, or the table at a URL, under its name without `.index`. Without a
         `model` (a folder or a name on the hub), the model is the one that the index names.
 
@@ -124,7 +122,7 @@ class ServedIndex:
             return index.picture(item)
 
     @contextmanager
-    def _known(self, item: str, fault: str) -> Iterator[Index]:
+    def _known(self, item: str, fault: str) -> "Iterator[Index]":
         """The index, which has the item. An error of the block, which may name a path of this
         machine, is answered with 404 and `fault`; the terminal has the error."""
         index = self.ready_index()
@@ -138,7 +136,7 @@ class ServedIndex:
                 404, f"item '{item}': {fault}; the terminal of the service says more"
             ) from None
 
-    def ready_index(self) -> Index:
+    def ready_index(self) -> "Index":
         """The index. The thread that loads the index may take it back at any time.
 
         Raises:
@@ -176,7 +174,7 @@ class ServedIndex:
             return [index.similar(item, kind.k, **settings) for item in requests]
         return index.search_all(list(requests), kind.k, **settings)
 
-    def _explained(self, index: Index, item: str, query: str | Image.Image) -> Any:
+    def _explained(self, index: "Index", item: str, query: str | Image.Image) -> Any:
         if index.manifest.side == "texts" and not isinstance(query, str):
             return index.model.explain(query, self.item(item).facts["text"])
         if index.manifest.side == "images" and isinstance(query, str):
@@ -205,7 +203,7 @@ class ServedIndex:
             say(f"error: index '{self.name}': {first_line(error)}")
         threading.Thread(target=self._follow, daemon=True).start()
 
-    def _seal(self) -> Seal | Version | None:
+    def _seal(self) -> "Seal | Version | None":
         """The state of the index; None: there is none that can be read."""
         from manymatch.search.index.table import state_of
 
@@ -213,7 +211,7 @@ class ServedIndex:
             return state_of(self.folder)
         return None
 
-    def _take(self, index: Index) -> None:
+    def _take(self, index: "Index") -> None:
         """Answer by `index` from now on."""
         # The first queries load model, parser and image features, so nobody waits for them.
         index.model.parse(["a photograph"])

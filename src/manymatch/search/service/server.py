@@ -1,7 +1,5 @@
 """Running the service until it is told to end."""
 
-from __future__ import annotations
-
 import errno
 import math
 import signal
@@ -34,7 +32,7 @@ def serve(
     rate: float = 500,
     model: str | None = None,
     show: bool = False,
-    explorer: Explorer | None = None,
+    explorer: "Explorer | None" = None,
 ) -> None:
     """Serve indexes on `http://host:port` until SIGINT or SIGTERM, or until none can be loaded.
 
