@@ -1,6 +1,8 @@
 """Objects of scenes: kinds, positions, drawings and relations."""
 
+import csv
 from collections import Counter
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -8,8 +10,8 @@ import pytest
 from PIL import Image, ImageDraw
 
 from manymatch.scenes.compose import compose
+from manymatch.scenes.drawing import figures, people
 from manymatch.scenes.drawing import image as drawing
-from manymatch.scenes.drawing import people
 from manymatch.scenes.drawing.pen import Pen
 from manymatch.scenes.kinds import BACKGROUNDS, CLOTHES, COLOURS, KINDS, PEOPLE, SIZES
 from manymatch.scenes.world import INVERSES, Box, Spec, Thing, Tie, all_relations
@@ -133,6 +135,28 @@ def test_built_relations_show_in_the_boxes(scenes):
 
 
 # --- drawing --------------------------------------------------------------------------------
+
+COLUMNS = ["kind", "state", "shape", "colour", "numbers", "size", "outline"]
+NUMBERS = {"rect": {4}, "oval": {4}, "arch": {4}, "disc": {3}, "eye": {3}}
+NUMBERS |= {"poly": range(6, 41, 2), "line": range(4, 41, 2), "limb": range(4, 41, 2)}
+
+
+def test_each_row_of_figures_is_drawn_as_it_says():
+    """A misspelt state or shape would leave a stroke out, and no command would say so."""
+    text = Path(figures.__file__).with_name("figures.csv").read_text()
+    header, *rows = csv.reader(text.splitlines())
+    pen = Pen(ImageDraw.Draw(Image.new("RGB", (8, 8))), Box(0, 0, 1, 1), 8)
+    assert header == COLUMNS and len(rows) > 200
+    for number, row in enumerate(rows, 2):
+        kind, state, shape, colour, numbers, size, outline = row
+        about, named = KINDS[kind], state.removeprefix("not ")
+        assert named in {"", *about.states, *about.extents}, number
+        assert len([float(one) for one in numbers.split()]) in NUMBERS[shape], number
+        rgb = pen.rgb(tuple(map(int, colour.split())) if " " in colour else colour)
+        assert len(rgb) == 3 and 0 <= min(rgb) <= max(rgb) <= 255, number
+        assert not size or (float(size) and shape in ("line", "limb", "oval")), number
+        assert outline in ("", "no"), number
+        assert not outline or shape in ("poly", "rect", "oval", "disc"), number
 
 
 def drawn(kind, state, colour="red", facing=1):

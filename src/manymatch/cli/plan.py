@@ -1,7 +1,5 @@
 """The command `plan`: what one row of a paper needs. Nothing runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import typer

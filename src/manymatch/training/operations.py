@@ -1,7 +1,5 @@
 """The floating point operations of a training, counted before it begins, and the hours of a GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace

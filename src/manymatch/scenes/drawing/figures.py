@@ -1,10 +1,16 @@
 """Birds, plants, buildings, furniture, toys, small things and vehicles, looking right.
 
-`figures.csv` lists their strokes from back to front. `state` is the state in which a stroke is
-drawn (`not lit`: in all other states; empty: in every state). `numbers` are points x y: the corners
-of a `rect`, centre and radii of an `oval` or `arch`, centre and radius of a `disc` or `eye`. `size`
-is the width of a `line` or `limb`, and the turn of an `oval`. What depends on the shape of the box
-is code.
+`figures.csv` lists their strokes from back to front, one a row:
+
+- `state`: the state in which the stroke is drawn; `not lit` means all other states, and an empty
+  cell means every state.
+- `colour`: a name that `Pen` knows, or red, green and blue from 0 to 255.
+- `numbers`: points x y. They are the corners of a `rect`, the centre and the radii of an `oval` or
+  `arch`, and the centre and the radius of a `disc` or `eye`.
+- `size`: the width of a `line` or `limb`, and the turn of an `oval`.
+- `outline`: `no` for a shape without an outline.
+
+Objects whose drawing depends on the proportions of their box are code.
 """
 
 import csv
