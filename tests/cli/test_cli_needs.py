@@ -245,4 +245,7 @@ def test_a_plan_lists_what_a_published_row_needs(ends: Ends) -> None:
     assert "no file is missing" in ends("plan scenes vsepp", 0).err
     assert "missing: params.yaml: sources.flickr8k" in ends("plan flickr8k pcme", 0).err
     assert "did you mean 'vsepp'" in ends("plan scenes vsep", 1).err
+    preset = Path("presets/scenes/vsepp.yaml").read_text()
+    Path("presets/scenes/imported.yaml").write_text(preset.replace("lite0", "own"))
+    assert "missing: params.yaml: no entry 'extraction.own'" in ends("plan scenes imported", 0).err
     assert Path("params.yaml").read_text() == before

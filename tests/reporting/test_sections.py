@@ -107,13 +107,19 @@ def test_an_experiment_of_options_has_its_command(reports):
     over = {"preset": ["vsepp", "cora"]}
     write_experiment(reports, "vsepp-cora", over, keys=["preset"])
     path = reports / "experiments" / "scenes" / "vsepp-cora.json"
-    for about, command in (
-        ("", "scenes vsepp cora --seeds 0,1,2 --set size=8"),
-        ("Two.", "experiments/vsepp-cora.yaml --dataset scenes"),
+    of_options = "scenes vsepp cora --seeds 0,1,2 --set size=8 --set &#39;scales=[1, 2]&#39;"
+    of_file = "experiments/{}.yaml --dataset scenes"
+    for name, about, command in (
+        ("vsepp-cora", "", of_options),
+        ("vsepp-cora-options", "", of_options),
+        ("vsepp-cora", "Two.", of_file),
+        ("vsepp-cora-wide", "", of_file),
     ):
-        edit(path, lambda stated, about=about: stated.update(about=about, set={"size": 8}))
+        stated = {"name": name, "about": about, "set": {"size": 8, "scales": [1, 2]}}
+        edit(path, lambda record, stated=stated: record.update(stated))
+        path = path.rename(path.with_stem(name))
         shown = section_of(pages_of(reports)["scenes-methods"], "methods")
-        assert f"manymatch experiment {command}</pre>" in shown
+        assert f"manymatch experiment {command.format(name)}</pre>" in shown
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,14 @@ def test_what_cannot_be_counted_has_a_reason(tmp_path: Path) -> None:
             assert training_operations(preset, 1_000, 5_000, None).total > 0
 
 
+def test_steps_are_those_of_the_batches_that_an_epoch_has() -> None:
+    preset = Preset(method="vsepp", features="x", model={"word_vectors": "learned"})
+    for images, fraction, steps in ((40, 1.0, 1), (199, 1.0, 3), (191, 0.67, 2), (64, 0.01, 1)):
+        training = preset.training.model_copy(update={"fraction": fraction})
+        part = preset.model_copy(update={"training": training})
+        assert training_operations(part, images, images, (4, 8)).steps == steps
+
+
 def test_hours_are_those_of_the_stated_rate() -> None:
     training = counted("flickr8k/vsepp")
     assert training.hours == pytest.approx(training.total / (0.2 * 312e12) / 3600)

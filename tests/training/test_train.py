@@ -11,6 +11,7 @@ from tiny_run import Run, preset
 
 from manymatch.config.preset import Training
 from manymatch.model.checkpoint import FILES, load_model
+from manymatch.training import loop
 from manymatch.training.data import Data, ValidationBatches
 from manymatch.training.run_context import deterministic, quiet
 from manymatch.training.validation import validate
@@ -176,6 +177,20 @@ def test_presets_that_cannot_work(new_run, settings, message):
     with pytest.raises((ConfigError, DivergenceError), match=message):
         run.train(preset(**settings))
     assert not run.model.exists()
+
+
+@pytest.mark.parametrize(
+    ("epoch", "step", "remedy"),
+    [(0, 0, "No weight has changed yet"), (0, 2, "Lower"), (3, 0, "Lower")],
+)
+def test_the_first_loss_that_is_not_finite_is_named(epoch, step, remedy):
+    values = torch.ones(4, 2)
+    loop._refuse_divergence(["match", "kl"], values, epoch)
+    values[step:, 1] = -torch.inf
+    place = f"the loss 'kl' is -inf in epoch {epoch + 1}, step {step + 1} of 4. {remedy}"
+    with pytest.raises(DivergenceError, match=place) as fault:
+        loop._refuse_divergence(["match", "kl"], values, epoch)
+    assert "\n" not in str(fault.value)
 
 
 def test_shards_of_other_features_or_too_few_images_are_refused(new_run, tmp_path):

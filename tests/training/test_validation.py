@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from forked import in_processes
 from sklearn.isotonic import IsotonicRegression
 
 from manymatch.datasets.base import RELEVANCE
@@ -58,3 +59,21 @@ def test_a_side_of_zeros_is_refused(side, named, measure, data, built):
     split = (ValidationBatches(data, 5, None), device)
     with pytest.raises(DivergenceError, match=named):
         measure(method, *(split if measure is validate else (data, 5, device)))
+
+
+@pytest.mark.parametrize("empty", [{0}, {1}, {0, 1}])
+def test_zeros_are_refused_if_all_processes_have_them(empty, data, built, tmp_path):
+    """The process with zeros alone would end, and the others would wait for ever."""
+
+    def work(rank):
+        method, device = built("vsepp"), torch.device("cpu")
+        if rank in empty:
+            for weights in method.image.parameters():
+                weights.data.zero_()
+        try:
+            return bool(validate(method, ValidationBatches(data, 3, None, rank, 2), device, rank))
+        except DivergenceError:
+            return "refused"
+
+    expected = ["refused"] * 2 if len(empty) == 2 else [True, False]
+    assert in_processes(2, work, tmp_path) == expected

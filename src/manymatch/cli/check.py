@@ -132,14 +132,14 @@ def warn_of_memory(path: Path, preset: Preset) -> None:
     """Say if a GPU of this machine (without one: any GPU) is too small for the preset."""
     import torch
 
-    from manymatch.training.gpu_memory import estimated_bytes, memory_text
+    from manymatch.training.gpu_memory import estimated_bytes, need_text
 
     gpus = torch.cuda.device_count()
     sizes = [torch.cuda.get_device_properties(number).total_memory for number in range(gpus)]
     size, needed = min(sizes, default=_LARGE_GPU), estimated_bytes(preset) // max(1, gpus)
     if needed > size:
         say(
-            f"{path}: {memory_text(preset, gpus)}, but "
+            f"{path}: {need_text(needed)}, but "
             f"{'this machine has' if gpus else 'a large GPU has'} {size / 1e9:.0f} GB. "
             "Set checkpointing: true under cnn or backbone, raise training.accumulate, or lower "
             "training.images_per_batch."

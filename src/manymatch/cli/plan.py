@@ -11,6 +11,7 @@ from manymatch.cli.project import LAYOUT
 from manymatch.config.galleries import IMAGES, TRAINING_CAPTIONS
 from manymatch.config.preset import Preset
 from manymatch.datasets.base import Need
+from manymatch.methods import method_class
 from manymatch.util.errors import ConfigError
 from manymatch.util.progress import say
 
@@ -43,8 +44,10 @@ def plan(dataset: DatasetName, preset: PresetName) -> None:
     memory = memory_text(settings)
     if memory:
         say(memory)
-    kind = params.extraction_of(settings.features).kind or settings.features
-    say(_hours(dataset, settings, kind, "" if memory else _SLOWER))
+    extraction = params.extraction.get(settings.features)  # None: imported features
+    kind = (extraction and extraction.kind) or settings.features
+    if method_class(settings.method).learns:
+        say(_hours(dataset, settings, kind, "" if memory else _SLOWER))
     made = {
         "images": LAYOUT.raw(dataset),
         "captions": LAYOUT.captions(dataset),

@@ -57,11 +57,16 @@ def estimated_bytes(preset: Preset) -> int:
     return images * image_bytes + count
 
 
-def memory_text(preset: Preset, gpus: int = 1) -> str:
-    """What a step needs of the memory of each of the `gpus`, or why this is not known; empty for a
-    step on stored features, which takes little."""
-    if needed := estimated_bytes(preset) // max(1, gpus):
-        return f"a step needs about {needed / 1e9:.0f} GB of a GPU's memory"
+def need_text(needed: int) -> str:
+    """The bytes that a step needs of a GPU, in words."""
+    return f"a step needs about {needed / 1e9:.0f} GB of a GPU's memory"
+
+
+def memory_text(preset: Preset) -> str:
+    """What a step needs of the memory of a GPU, or why this is not known; empty for a step on
+    stored features, which takes little."""
+    if needed := estimated_bytes(preset):
+        return need_text(needed)
     if backbone := _group_in(preset.model, "backbone"):
         return (
             f"the memory of a step is not known: {CONFIG} of {backbone['model']} is on the hub, "

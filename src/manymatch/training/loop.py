@@ -143,8 +143,9 @@ def fit(
                 average.update(step + 1)
             values.append(loss.detach())
 
-        _refuse_divergence(names, torch.stack(values), epoch)
-        totals = zip(names, functools.reduce(operator.add, values).tolist(), strict=True)
+        on_host = torch.stack(values).cpu()  # the only wait for the device
+        _refuse_divergence(names, on_host, epoch)
+        totals = zip(names, functools.reduce(operator.add, on_host).tolist(), strict=True)
         means = {name: total / steps for name, total in totals}
         means = {"loss": sum(means.values()), **means}
         if average:

@@ -82,7 +82,7 @@ def training_operations(
     the optimiser, the validation, and the padding of captions.
 
     Args:
-        preset: the settings.
+        preset: the settings, with a method that learns.
         images, captions: those of the training split.
         shape: R and F, the regions of an image and the size of a region; None if these are not
             known and a network reads pixels.
@@ -91,10 +91,9 @@ def training_operations(
         ConfigError: the operations cannot be counted; the message says why.
     """
     training = preset.training
-    steps = int(images * training.fraction) // training.images_per_batch
+    # As in `shards.read.batches`: an incomplete batch is left out, unless it is the only one.
+    steps = max(1, max(2, round(training.fraction * images)) // training.images_per_batch)
     per_image = training.captions_per_image or max(1, round(captions / images))
-    if not method_class(preset.method).learns:
-        raise ConfigError(f"the method '{preset.method}' does not learn")
     try:
         with _shapes_alone():
             phases = _phases(preset, per_image, shape)

@@ -115,14 +115,15 @@ def _embedded(
     """
     title = "" if process_rank else "validation (batches)"
     split = embed(method, track(batches, title, len(batches), passing=True), device)
+    if batches.shared:
+        index = split.image_index.to(device)
+        images, texts, index = gather(split.images.scored(), split.texts.scored(), index)
+        split = replace(split, images=images, texts=texts, image_index=index.cpu())
+    # All processes have the same embeddings here, so that all of them end.
     for side, embeddings in {"image": split.images, "caption": split.texts}.items():
         if not bool(embeddings.vectors.any()):
             raise DivergenceError(
                 f"validation: the embedding of every {side} is zero: training diverged, or all "
                 "features are zero. Lower training.optimizer.lr, or check the features."
             )
-    if not batches.shared:
-        return split
-    index = split.image_index.to(device)
-    images, texts, index = gather(split.images.scored(), split.texts.scored(), index)
-    return replace(split, images=images, texts=texts, image_index=index.cpu())
+    return split

@@ -1,6 +1,7 @@
 """Every method of a data set: paper, preset, command, results, curves, a sample, and its settings
 against the paper's; and the training curves of all methods in one chart."""
 
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -103,14 +104,16 @@ def _command(run: Run) -> str:
 
 
 def _experiment_command(one: Experiment) -> str:
-    """What made the experiment. An experiment of options alone has no file, and says nothing about
-    itself."""
-    stated = one.to_json()
-    if stated.get("about"):
+    """What made the experiment. An experiment of options alone has no file. It says nothing about
+    itself, and its name is the names of its presets."""
+    stated, presets = one.to_json(), [point.label for point in one.points]
+    if one.about or one.name.removesuffix("-options") != "-".join(presets):
         return f"manymatch experiment experiments/{one.name}.yaml --dataset {one.dataset}"
-    presets, seeds = " ".join(point.label for point in one.points), ",".join(map(str, one.seeds))
-    settings = [f" --set {key}={value_text(value)}" for key, value in stated.get("set", {}).items()]
-    return f"manymatch experiment {one.dataset} {presets} --seeds {seeds}{''.join(settings)}"
+    words = ["manymatch", "experiment", one.dataset, *presets]
+    words += ["--seeds", ",".join(map(str, one.seeds))]
+    for key, value in stated.get("set", {}).items():
+        words += ["--set", f"{key}={value_text(value)}"]
+    return shlex.join(words)
 
 
 def _sample(run: Run) -> list[Block]:
