@@ -55,7 +55,7 @@ def write_shards(folder: Path, images: int) -> None:
     layout.importing("scan", layout.write_precomp())()
     # The importer of this format has one file a split, so the splits are named afterwards.
     table = pq.read_table(layout.captions)
-    first = images - min(1000, int(VALIDATION * images))
+    first = images - min(1000, max(2, int(VALIDATION * images)))
     splits = [
         "train" if int(image) < first else "validation" for image in table["image_id"].to_pylist()
     ]

@@ -191,7 +191,7 @@ def _refuse_divergence(names: list[str], values: Tensor, epoch: int) -> None:
     step, term = faults[0]
     remedy = "Lower training.optimizer.lr, or raise training.schedule.warmup_epochs."
     if not epoch + step:
-        remedy = "No weight has changed yet: check the features, and the settings of the loss."
+        remedy = "No weight has changed yet: check the features, the loss and training.precision."
     raise DivergenceError(
         f"training diverged: the loss '{names[term]}' is {values[step, term]:g} in epoch "
         f"{epoch + 1}, step {step + 1} of {len(values)}. {remedy}"
