@@ -182,7 +182,9 @@ def _checked_index(preset: Preset, shards: Path) -> Index:
         )
     for split, reason in _TOO_FEW.items():
         if index.split(split).images < 2 and method_class(preset.method).learns:
-            raise DataError(f"{shards}: one image in the split '{split}'. {reason}")
+            raise DataError(
+                f"{shards}: one image in the split '{split}'. {reason}. Give the split more images."
+            )
     if index.dtype == "uint8" and preset.augmentation.region_drop:
         raise ConfigError(
             f"augmentation.region_drop: '{index.features}' are pixels without regions. Set it to 0."
