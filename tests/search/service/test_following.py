@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import shutil
 import signal
@@ -66,6 +67,7 @@ def test_clients_see_no_error_while_the_index_changes(
     photos: Path, client: TestClient, make_model: Make, updates: int, clients: int
 ) -> None:
     done, kept, process = Event(), photos / "0.png", psutil.Process()
+    before = indexes_in_memory()
     bytes_used = list[int]()
 
     def search() -> int:
@@ -92,8 +94,14 @@ def test_clients_see_no_error_while_the_index_changes(
         finally:
             done.set()
         assert all(one.result() for one in searches)
-    if updates == 100:
-        assert max(bytes_used[-20:]) < max(bytes_used[10:30]) + 32e6  # the former index is gone
+    assert 0 < indexes_in_memory() < before + 3  # a thread may hold the former index for a batch
+    if updates == 100:  # the heap of a process with other tests grows in steps of tens of megabytes
+        assert max(bytes_used[-20:]) < max(bytes_used[10:30]) + 100e6
+
+
+def indexes_in_memory() -> int:
+    gc.collect()
+    return sum(type(one) is manymatch.Index for one in gc.get_objects())
 
 
 def test_an_index_by_another_model_is_taken_over(
