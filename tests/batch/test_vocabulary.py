@@ -48,7 +48,7 @@ def test_minimum_count_drops_rare_words():
 
 def test_words_of_other_captions_come_behind_and_are_not_drawn():
     vocabulary = Vocabulary.from_captions(["a b"])
-    extended = vocabulary.with_words_of(["d b", "c d"])
+    extended = vocabulary.extended(["d b", "c d"])
     assert extended.words == (*vocabulary.words, "c", "d")
     assert extended.ids(["a", "d", "e"]) == [3, 6, Vocabulary.UNK]
     assert list(extended.ordinary) == list(vocabulary.ordinary) == [3, 4]

@@ -100,7 +100,7 @@ class Vocabulary:
         """Write the JSON file that `load` reads, completely or not at all."""
         write_json(path, {"words": list(self.words)})
 
-    def with_words_of(self, captions: Iterable[str]) -> "Vocabulary":
+    def extended(self, captions: Iterable[str]) -> "Vocabulary":
         """The vocabulary with the other words of `captions` behind its own, for word vectors that
         are not learned. Random words are not drawn from the other words."""
         others = set(chain.from_iterable(map(tokenize, captions))).difference(self.words)

@@ -83,7 +83,7 @@ class SwAMPVideo(Method):
     def vocabulary(
         cls, settings: SwAMPVideoSettings, words: Vocabulary, captions: Iterable[str]
     ) -> Vocabulary:
-        return words.with_words_of(captions) if settings.word_vectors == "word2vec" else words
+        return words.extended(captions) if settings.word_vectors == "word2vec" else words
 
     def encode_images(self, batch: Batch) -> Embeddings:
         clips = self.pool(batch.features, batch.region_padding)[:, 0]

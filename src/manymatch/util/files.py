@@ -37,16 +37,14 @@ _FAULTS = {
 """What each fault of the file system means for a user, and how to correct it."""
 
 
-_TOLD = re.compile(r"(?:errno = |os error )(\d+)|\d+ requested and \d+ written")
+_FAULT_IN_TEXT = re.compile(r"(?:errno = |os error )(\d+)|\d+ requested and \d+ written")
 """The number of a fault in the text of HDF5 or a Rust library, or NumPy's text of a full disk."""
 
 
 def fault_number(error: OSError) -> int | None:
-    """The number of a fault of the file system, which some libraries tell only in the text."""
-    told = _TOLD.search(str(error))
-    if error.errno or not told:
-        return error.errno
-    return int(told[1] or errno.ENOSPC)
+    """The number of a fault of the file system. Some libraries give the number in the text alone."""
+    match = None if error.errno else _FAULT_IN_TEXT.search(str(error))
+    return int(match[1] or errno.ENOSPC) if match else error.errno
 
 
 def storage_error(error: OSError, target: Path | None = None) -> StorageError:

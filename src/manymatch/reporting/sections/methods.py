@@ -106,12 +106,12 @@ def _command(run: Run) -> str:
 def _experiment_command(one: Experiment) -> str:
     """What made the experiment. An experiment of options alone has no file. It says nothing about
     itself, and its name is the names of its presets."""
-    stated, presets = one.to_json(), [point.label for point in one.points]
+    presets = [point.label for point in one.points]
     if one.about or one.name.removesuffix("-options") != "-".join(presets):
         return f"manymatch experiment experiments/{one.name}.yaml --dataset {one.dataset}"
     words = ["manymatch", "experiment", one.dataset, *presets]
     words += ["--seeds", ",".join(map(str, one.seeds))]
-    for key, value in stated.get("set", {}).items():
+    for key, value in getattr(one, "set", {}).items():
         words += ["--set", f"{key}={value_text(value)}"]
     return shlex.join(words)
 
