@@ -42,7 +42,7 @@ _FAULT_IN_TEXT = re.compile(r"(?:errno = |os error )(\d+)|\d+ requested and \d+ 
 
 
 def fault_number(error: OSError) -> int | None:
-    """The number of a fault of the file system. Some libraries give the number in the text alone."""
+    """The number of a fault of the file system, which some libraries write in the text alone."""
     match = None if error.errno else _FAULT_IN_TEXT.search(str(error))
     return int(match[1] or errno.ENOSPC) if match else error.errno
 
