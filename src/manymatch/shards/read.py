@@ -238,6 +238,7 @@ class Loader:
             self._epochs,
             batch_size=None,
             num_workers=workers,
+            multiprocessing_context="fork" if workers else None,
             pin_memory=pin_memory,
             prefetch_factor=2 if workers else None,
             persistent_workers=bool(workers),

@@ -180,7 +180,9 @@ class WeightAverage:
         self.method = copy.deepcopy(method).requires_grad_(False)
         self._trained, self._decay = method, decay
         queues = [name for name, part in method.named_modules() if isinstance(part, Queue)]
-        averages, weights = self.method.state_dict(), method.state_dict()
+        # The parameters themselves: on a GPU a GRU gives its parameters new memory whenever it is
+        # moved, as `Fabric.setup` does, and other tensors would keep the old memory.
+        averages, weights = (part.state_dict(keep_vars=True) for part in (self.method, method))
         self._copied = [
             key
             for key, value in averages.items()

@@ -204,6 +204,11 @@ def load_network(name: str, weights: str | None, sizes: Sizes | None = None) -> 
     with torch.device("meta"):
         network = Network(sizes)
     network.load_state_dict(_checked(Path(weights), network.state_dict()), assign=True)
+    return folded(network)
+
+
+def folded(network: Network) -> Network:
+    """Return `network` for inference, with each batch norm in the convolution before it."""
     network.eval().requires_grad_(False)
     for module in network.modules():
         if isinstance(module, Convolution):
