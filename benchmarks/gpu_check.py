@@ -11,13 +11,15 @@ after `--minutes`. All lines, the versions and the costliest kernels are written
    BERT, a CNN and AdamP (see `gpu_steps.py`): float32, TF32 and bfloat16 against the CPU, waits in
    three steps, milliseconds, kernels, the part of the time in which the GPU works, memory.
 2. Training and validation on made-up shards, with the features in each place and with batches in
-   parts (see `gpu_epochs.py`), the loader alone, search, evaluation, features of pictures.
+   parts (see `gpu_epochs.py`), the bits of two trainings, the loader alone; search, evaluation,
+   features of pictures (see `gpu_inference.py`).
 3. With two GPUs, three steps of two processes against those of one, and their waits.
 4. A step whose parts are compiled by `training.compile: true`.
 
 Without a GPU everything runs on the CPU, and what only a GPU has is left out.
 """
 
+import math
 import multiprocessing
 import platform
 import tempfile
@@ -28,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import gpu_epochs
+import gpu_inference
 import gpu_steps
 import torch
 from measuring import arguments
@@ -69,8 +72,9 @@ def main() -> None:
             code = writer.exitcode or 0
             line = ("exit code of the writer", code, "0", lambda code: code == 0)
             report.add("made-up shards", lambda: [line])
-            for subject, lines in gpu_epochs.checks(folder, options, device):
-                report.add(subject, lines)
+            for checks in (gpu_epochs.checks, gpu_inference.checks):
+                for subject, lines in checks(folder, options, device):
+                    report.add(subject, lines)
         for name in options.methods if gpus and "compiled" in options.parts else ():
             report.add(name, partial(gpu_steps.compiled, name, options.images, folder, device))
     bad = sum(line["verdict"] == "FAIL" for line in report.lines)
@@ -109,7 +113,8 @@ class Report:
         self, verdict: str, subject: str, measured: str, value: float | None, wanted: str
     ) -> None:
         line = {"verdict": verdict, "subject": subject, "measured": measured}
-        self.lines.append({**line, "value": value, "wanted": wanted})
+        number = value if value is None or math.isfinite(value) else str(value)
+        self.lines.append({**line, "value": number, "wanted": wanted})
         shown = "" if value is None else f"{value:.4g}"
         print(f"{verdict:8} {subject:28} {measured:44} {shown:>10}  {wanted}", flush=True)
 

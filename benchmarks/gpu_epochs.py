@@ -1,11 +1,11 @@
-"""Whole epochs on made-up shards: training with the features in each place, validation, evaluation;
-the loader alone; features of pictures; several GPUs together."""
+"""Whole epochs on made-up shards: training with the features in each place, validation; the loader
+alone; several GPUs together."""
 
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -13,25 +13,19 @@ from typing import Any
 from unittest import mock
 
 import gpu_steps
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from data_path import Place
 from gpu_steps import COMPARED, Lines, drop_nothing
-from search_scan import made_up, untrained
-from torch import distributed, multiprocessing, nn
+from safetensors.torch import load_file
+from torch import distributed, multiprocessing
 from torch.nn.parallel import DistributedDataParallel
 from training_step import METHODS_OF_IMAGES, built, made_up_words, published
 
-import manymatch
 from manymatch.batch.batch import Batch
 from manymatch.config.preset import Preset
-from manymatch.evaluation.ranking.ranks import rank
 from manymatch.experiments.costs.timing import seconds
-from manymatch.methods.shared.embeddings import Embeddings
-from manymatch.model.embed import inference
-from manymatch.search.scan.scanner import Scanner
 from manymatch.shards.read import batches
 from manymatch.training.data import Data, TrainingBatches, ValidationBatches
 from manymatch.training.loop import Losses
@@ -40,6 +34,8 @@ from manymatch.training.validation import validate
 
 METHODS = ("vse_infinity", "dive")
 """The methods of whole trainings: one whose step is short, one whose step is long."""
+CHANGES: dict[str, Any] = {"accumulate": 2, "precision": "16-mixed", "compile": True}
+"""Settings of `training` that whole trainings change, one at a time."""
 VALIDATION = 0.1
 """The share of the made-up images that validates, at most 1,000 images."""
 EPOCHS = 3
@@ -82,44 +78,61 @@ def checks(
         for place in options.places:
             work = partial(epochs, name, place, images, folder, device)
             yield f"{name}, features {place}", work
-    if device.type == "cuda" and known:
-        parts = partial(epochs, known[0], options.places[0], images, folder, device, accumulate=2)
-        yield f"{known[0]}, 2 parts a batch", parts
+    for key, value in CHANGES.items() if device.type == "cuda" and known else ():
+        settings = known[0], options.places[0], images, folder, device
+        yield f"{known[0]}, {key} {value}", partial(epochs, *settings, **{key: value})
+    for name in [name for name in METHODS if name in known] or known[:1]:
+        yield f"{name}, deterministic", partial(repeated, name, images, folder, device)
     for place in options.places:
         yield f"loader, features {place}", partial(loader_rate, shards, place, images, device)
     if options.processes > 1 and known:
         several = next((name for name in METHODS if name in known), known[0])
         work = partial(together, several, options.processes, shards, min(COMPARED, images))
         yield f"{options.processes} processes", work
-    yield "search", partial(search, folder, device, 20 * options.stored)
-    if device.type == "cuda":
-        yield "evaluation of 5,000 images", partial(evaluation, device)
-        yield "resnet152", partial(pictures, folder, device)
+
+
+def repeated(name: str, images: int, folder: Path, device: torch.device) -> Lines:
+    """Train twice with `training.deterministic`, once with an average of the weights that forgets
+    earlier weights at once, and compare the bits of the models."""
+    weights = []
+    for average in (0.0, 1e-30):
+        preset = short(name, images, epochs=1, deterministic=True, weight_average=average)
+        with training_of(preset, folder) as (work, model):
+            work()
+            weights.append(load_file(model / "model.safetensors"))
+    one, other = weights
+    bad = sum(not torch.equal(one[key], other[key]) for key in one)
+    yield "tensors that differ in two trainings", bad, "0", lambda count: count == 0
+
+
+def short(name: str, images: int, **changes: Any) -> Preset:
+    """The published preset with a caption an image, and with `changes` of its training."""
+    preset = published(name)
+    settings = {"epochs": EPOCHS, "images_per_batch": images, "captions_per_image": 1}
+    training = preset.training.model_copy(update={**settings, "logger": "csv", **changes})
+    return preset.model_copy(update={"training": training})
+
+
+@contextmanager
+def training_of(
+    preset: Preset, folder: Path, **options: Any
+) -> Iterator[tuple[Callable[[], object], Path]]:
+    """A training on the shards in `folder`, and the folder of its model, which is removed after."""
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        model, curves, state = (Path(place) / part for part in ("model", "curves", "state"))
+        inputs = preset, Place(folder, 0).shards, folder / "vocabulary.json"
+        yield partial(train, *inputs, model, curves, state, **options), model
 
 
 def epochs(
-    name: str, setting: str, images: int, folder: Path, device: torch.device, accumulate: int = 1
+    name: str, setting: str, images: int, folder: Path, device: torch.device, **changes: Any
 ) -> Lines:
-    """Train some epochs; the time of the last one, and its part in which the steps run. With parts,
-    which are embedded twice, that part is that of steps without parts."""
-    preset = published(name)
-    training = preset.training.model_copy(
-        update={
-            "epochs": EPOCHS,
-            "images_per_batch": images,
-            "captions_per_image": 1,
-            "features_in": setting,
-            "accumulate": accumulate,
-            "logger": "csv",
-        }
-    )
-    preset = preset.model_copy(update={"training": training})
+    """Train some epochs; the time of the last one, and its part in which the steps run. `changes`:
+    other settings of `training`, which the steps of that part do not have."""
+    preset = short(name, images, features_in=setting, **changes)
     ends: list[float] = []
-    shards, words = Place(folder, 0).shards, folder / "vocabulary.json"
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        model, curves, state = (Path(place) / part for part in ("model", "curves", "state"))
-        ended = lambda _: ends.append(time.perf_counter())  # noqa: E731
-        work = partial(train, preset, shards, words, model, curves, state, end_of_epoch=ended)
+    ended = lambda _: ends.append(time.perf_counter())  # noqa: E731
+    with training_of(preset, folder, end_of_epoch=ended) as (work, _):
         places: Counter[str] = Counter()
         if device.type == "cuda":
             with mock.patch("manymatch.training.train.quiet", nullcontext):
@@ -128,17 +141,17 @@ def epochs(
             work()
     last = ends[-1] - ends[-2]
     yield "epoch, s", last, "", None
-    stream = TrainingBatches(preset, Data(shards, made_up_words()), device=device)
+    data = Data(Place(folder, 0).shards, made_up_words())
+    stream = TrainingBatches(preset, data, device=device)
     batch = next(iter(stream))[0]
     method = built(preset, made_up_words()).to(device)
-    step = gpu_steps.step_seconds(method, training, [batch] * 8, device)
+    step = gpu_steps.step_seconds(method, preset.training, [batch] * 8, device)
     yield "steps", len(stream), "", None
     if device.type == "cuda":
         place, count = (places.most_common(1) or [("", 0)])[0]
         each = count / (EPOCHS * len(stream))
         yield "waits a step", each, f"less than 1 {place}", lambda value: value < 1
     yield "images/s", len(stream) * images / last, "", None
-    data = Data(shards, made_up_words())
     split = ValidationBatches(data, images, method.read_graph, preset=preset, device=device)
     list(split)  # the first epoch reads the shards
     yield "validation, s", seconds(lambda: validate(method, split, device), device), "", None
@@ -159,63 +172,6 @@ def loader_rate(shards: Path, setting: str, images: int, device: torch.device) -
         if device.type == "cuda":
             torch.cuda.synchronize()
     yield "batches/s", len(stream) / (time.perf_counter() - started), "", None
-
-
-def evaluation(device: torch.device, images: int = 5000) -> Lines:
-    """Rank DivE's random embeddings of as many images and five captions each, 100 results deep."""
-    method = built(published("dive"), made_up_words()).to(device).eval()
-    random = torch.Generator(device).manual_seed(0)
-
-    def embedded(count: int) -> Embeddings:
-        vectors = torch.randn(count, 4, 1024, generator=random, device=device)
-        return Embeddings(nn.functional.normalize(vectors, dim=2))
-
-    image_of = torch.arange(images).repeat_interleave(5)
-    gallery = embedded(images), embedded(5 * images), image_of
-    with inference(method, device):
-        work = partial(rank, method.score, *gallery, depth=100, t2i_score=method.t2i_score)
-        work()
-        yield "dive, s", seconds(work, device), "", None
-
-
-def pictures(folder: Path, device: torch.device, count: int = 512) -> Lines:
-    """Grid features of made-up pictures by a ResNet-152 of random weights."""
-    from PIL import Image
-
-    from manymatch.features.backbone import GridBackbone
-    from manymatch.features.extractors import Extractor
-    from manymatch.features.image_list import Picture
-    from manymatch.networks.backbones import resnet
-
-    random = np.random.default_rng(0)
-    places = []
-    for number in range(count):
-        path = folder / f"{number}.jpg"
-        small = random.integers(0, 256, (48, 64, 3), np.uint8)
-        Image.fromarray(small).resize((640, 480)).save(path)
-        places.append(Picture(str(number), path))
-    network = resnet.fresh("resnet152")
-    backbone = GridBackbone(
-        network, resnet.MEAN, resnet.STD, size=224, width=resnet.WIDTH, scaling=""
-    )
-    extractor = Extractor("resnet152", backbone, device, 64)
-    list(extractor.run(places[:64]))
-    yield "pictures/s", len(places) / seconds(lambda: list(extractor.run(places)), device), "", None
-
-
-def search(folder: Path, device: torch.device, items: int) -> Lines:
-    """Search a text among random sets of four elements, all scored on the device; the best items
-    against those of a scan on the CPU."""
-    model = untrained(folder / "model", "dive")
-    torch.manual_seed(0)
-    gallery, query = made_up(items, 4, 256, None), made_up(1, 4, 256, None)
-    (expected,) = Scanner(model, gallery).top(query, 10)
-    there = manymatch.load(folder / "model", device.type)
-    scanner = Scanner(there, gallery.to(device), resident=True)
-    (found,) = scanner.top(query, 10)
-    same = float((found.rows == expected.rows).mean())
-    yield "the same best items", same, "1", lambda share: share == 1
-    yield "a query, ms", 1e3 * seconds(lambda: scanner.top(query, 10), device), "", None
 
 
 def together(name: str, processes: int, shards: Path, images: int) -> Lines:

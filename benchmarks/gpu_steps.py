@@ -101,9 +101,11 @@ def comparisons(
     preset: Preset, batch: Batch, vocabulary: AnyVocabulary, device: torch.device
 ) -> Lines:
     """Loss and gradient of the first step against the CPU's in float32, without dropout."""
+    fresh = drop_nothing(method_of(preset, vocabulary).train(), batch)
 
     def first(where: torch.device, reduced: bool, half: bool) -> tuple[float, Tensor]:
-        method = drop_nothing(method_of(preset, vocabulary).train()).to(where)
+        method = copy.deepcopy(fresh).to(where)
+        torch.manual_seed(0)
         method.start_epoch(preset.training.epochs)
         method.start_step(preset.training.epochs)
         moved = batch.to(where)
@@ -185,18 +187,25 @@ class DrawnOnCPU(TorchFunctionMode):
         return function(*arguments, **options)
 
 
-def drop_nothing(method: Method) -> Method:
-    """`method` whose numbers a CPU and a GPU can share: nothing is dropped, and a CNN divides by no
-    statistics of a batch. Through its random weights differences of 1e-7 would grow to 1e-1."""
+def drop_nothing(method: Method, batch: Batch | None = None) -> Method:
+    """`method` whose numbers a CPU and a GPU can share: nothing is dropped, and a CNN has the fixed
+    statistics of `batch`. Through its random weights differences of 1e-7 would grow to 1e-1 if each
+    device took its own."""
+    norms = [module for module in method.modules() if isinstance(module, nn.BatchNorm2d)]
     for module in method.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
         elif isinstance(module, nn.RNNBase | nn.MultiheadAttention):
             module.dropout = 0.0
-        elif isinstance(module, nn.BatchNorm2d):
-            module.eval()
         if hasattr(module, "config"):  # the attention of a BERT has a number of its own
             module.config.attention_probs_dropout_prob = 0.0  # type: ignore[union-attr]
+    for norm in norms:
+        norm.momentum = 1.0
+    if norms and batch is not None:
+        with torch.no_grad():
+            method.encode_images(batch)
+    for norm in norms:
+        norm.eval()
     return method
 
 

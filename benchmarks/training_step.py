@@ -40,9 +40,8 @@ from manymatch.training.run_context import deterministic
 PRESETS = Path(__file__).parents[1] / "presets" / "flickr30k"
 REGIONS, FEATURES, CAPTIONS, WORDS = 36, 2048, 5, 8_000
 MATRIX_PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"}
-CLIP_METHODS = ("swamp_video",)
-"""Methods of one vector a clip and one a caption: they have no such step."""
-METHODS_OF_IMAGES = [name for name in METHODS if name not in CLIP_METHODS]
+METHODS_OF_IMAGES = [name for name in METHODS if name not in ("swamp_video", "pretrained")]
+"""The methods with such a step: not that of one vector a clip, nor the one that learns nothing."""
 GRU = "GRU"
 LIMIT = 0.3
 

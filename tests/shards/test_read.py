@@ -65,8 +65,10 @@ def test_without_shuffle_everything_in_table_order(read, tiny, vocabulary):
 @pytest.mark.parametrize("buffer", [1, 2**28])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_workers_change_nothing(read, workers, buffer, monkeypatch):
-    """And they live from epoch to epoch."""
+    """And they live from epoch to epoch, also in a process that was spawned, as here."""
     monkeypatch.setattr("manymatch.shards.read.BUFFER_BYTES", buffer)
+    spawned = multiprocessing.get_context("spawn")
+    monkeypatch.setattr(multiprocessing.context._default_context, "_actual_context", spawned)
 
     def plan(epoch):
         settings = {"augmentation": DROPS, "shuffle": (0, epoch)}
