@@ -17,7 +17,7 @@ from manymatch.util.progress import say
 
 commands = typer.Typer()
 
-_SLOWER = "; steps on stored features took 1.1 to 3.4 times as long where they were measured"
+_SLOWER = "; steps on stored features took .8 to 9 times as long where they were measured"
 """The end of the line on hours for a preset without a network of pixels (docs/published.md)."""
 
 
