@@ -266,17 +266,3 @@ def test_an_index_that_is_replaced_while_it_is_opened_is_not_mixed(album: Album)
     with pytest.raises(DataError, match="was replaced while"):
         opened.search("a dog")
     assert len(album.open().search("a dog").results) == 13
-
-
-def test_an_index_that_is_missing_or_damaged_is_one_line(album: Album) -> None:
-    with pytest.raises(DataError, match="not an index"):
-        Index.open(album.target)
-    album.index()
-    for name, content in {
-        "vectors.npy": b"no array",
-        "items.parquet": b"no table",
-        "manifest.json": b'{"side": "images"}',
-    }.items():
-        (album.target / name).write_bytes(content)
-        with pytest.raises(DataError, match=name.replace(".", r"\.")):
-            Index.open(album.target)

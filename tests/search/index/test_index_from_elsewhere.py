@@ -225,6 +225,7 @@ def test_a_check_compares_all_files(target: Path, vsepp: Model) -> None:
         ("SEAL.json: damaged", lambda target: flipped(target / NAME)),
         ("manifest.json: the content differs", lambda target: flipped(target / "manifest.json")),
         ("vectors.npy: damaged", lambda target: cut(target / "vectors.npy")),
+        ("items.parquet: damaged", lambda target: cut(target / "items.parquet")),
         ("codes.json: the content differs", lambda target: flipped(target / CODES)),
         ("codes.bin: the content differs", lambda target: zeroed(target / "codes" / "codes.bin")),
         ("codes.json: no such file", lambda target: (target / CODES).unlink()),
