@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from chromium import CHROMIUM
+from chromium import MARKS, opened, started
 from waiting import ready
 
 from manymatch.search.service.app import application
@@ -18,11 +18,7 @@ from manymatch.search.service.served_index import ServedIndex
 from .conftest import serving
 
 playwright = pytest.importorskip("playwright.sync_api")
-
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
-    pytest.mark.slow,
-]
+pytestmark = MARKS
 SHOWN = "li:not([hidden]) > .card"
 
 
@@ -37,26 +33,14 @@ def address(indexes: list[Path]) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
+    with started() as driven:
+        yield driven
 
 
 @pytest.fixture
 def page(browser: Any, address: str) -> Iterator[Any]:
-    """A tab that may say nothing and ask no other host."""
-    context = browser.new_context(viewport={"width": 1400, "height": 900}, base_url=address)
-    tab = context.new_page()
-    tab.set_default_timeout(30_000)
-    complaints, requests = list[str](), list[str]()
-    tab.on("console", lambda message: complaints.append(message.text))
-    tab.on("pageerror", lambda error: complaints.append(str(error)))
-    tab.on("request", lambda request: requests.append(request.url))
-    yield tab
-    context.close()
-    assert complaints == []
-    assert all(url.startswith((address, f"blob:{address}")) for url in requests)
+    with opened(browser, address, viewport={"width": 1400, "height": 900}) as tab:
+        yield tab
 
 
 def names(page: Any) -> list[str]:
