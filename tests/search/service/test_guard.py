@@ -84,7 +84,7 @@ HEAD = b"POST /body HTTP/1.1\r\nhost: 127.0.0.1\r\n"
         ("_HEAD_SECONDS", b"", b""),
         ("_HEAD_SECONDS", b"GET / HTTP/1.1\r\nhost: 12", b""),
         ("_HEAD_SECONDS", HEAD + b"content-length: 2\r\n\r\nabGET / HT", b"\r\n\r\n2"),
-        (None, HEAD + b"content-length: 99999999999\r\n\r\n", b" 413 "),
+        (None, HEAD + b"content-length: 99999999999\r\nconnection: close\r\n\r\n", b" 413 "),
     ],
 )
 def test_a_client_that_is_slow_or_silent_or_sends_too_much_is_left(
