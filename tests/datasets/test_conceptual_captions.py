@@ -3,7 +3,6 @@
 import io
 import json
 import tarfile
-from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -13,8 +12,6 @@ from PIL import Image
 from manymatch.datasets.captions import Ledger
 from manymatch.datasets.conceptual_captions import split_of as drawn
 from manymatch.util.errors import ConfigError, SourceError
-
-Members = Mapping[str, bytes]
 
 
 def picture(number=0, kind="JPEG"):

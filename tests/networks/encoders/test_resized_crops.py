@@ -1,7 +1,5 @@
 """Training crops of random size, shape and place, and erased parts, beside the rules by hand."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

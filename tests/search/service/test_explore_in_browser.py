@@ -1,11 +1,7 @@
 """The explorer in a real browser: all views, the keyboard, hostile captions, silence, no other
 host, 400 px."""
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from chromium import MARKS, opened, started
@@ -21,9 +17,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = MARKS
 
 
-def test_all_views_by_the_keyboard(
-    pictures: list[Path], make_model: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_all_views_by_the_keyboard(pictures, make_model, tmp_path):
     layout = make_explored(tmp_path, pictures)
     shutil.copytree(make_model("maxmatch"), layout.model(DATASET, "sets"))
     with (
