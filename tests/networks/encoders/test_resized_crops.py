@@ -9,7 +9,7 @@ from torch.nn import functional
 from manymatch.networks.encoders.cnn import CNN, CNNSettings
 from manymatch.networks.encoders.pixels import erased, resized_crops
 
-SIDE, COUNT = 32, 3000
+SIDE, COUNT = 32, 1500
 
 
 def places(count, whole):

@@ -89,7 +89,7 @@ def test_answers_do_not_depend_on_the_batch(client):
     texts = [f"{first} {second}" for first in ("red", "two") for second in ("dogs", "bird", "boat")]
     questions = [
         {"q": text, "k": k, "index": name}
-        for text in texts * 4
+        for text in texts * 2
         for k in (2, 4)
         for name in ("photos", "graphs")
     ]
