@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from own_forms import tar_of
 from PIL import Image
+from tars import tar_bytes
 
 FORMS = {}
 
@@ -37,7 +37,7 @@ def samples(birds):
 def tars(birds, members):
     folder = birds.root / "out"
     folder.mkdir()
-    tar_of(folder / "00000.tar", members)
+    (folder / "00000.tar").write_bytes(tar_bytes(members))
     return {"images": str(folder)}
 
 
@@ -127,7 +127,7 @@ def stray_files(birds):
     (birds.photos / "LICENSE.txt").write_bytes(b"caf\xe9")
     (birds.photos / "captions_info.json").write_text('{"info": 1}')
     (birds.photos / "empty.csv").write_text("")
-    tar_of(birds.photos / "pictures.tar", [("a.jpg", b"x")])
+    (birds.photos / "pictures.tar").write_bytes(tar_bytes([("a.jpg", b"x")]))
     return {}
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from own_forms import coco, pictures_in_parquet, tar_of, webdataset
+from own_forms import coco, pictures_in_parquet, webdataset
 from PIL import Image
+from tars import tar_bytes
 
 
 def text(content, name="metadata.csv"):
@@ -120,8 +121,7 @@ def two_forms(birds):
 def tar(content, cut=None):
     def damage(birds):
         path = birds.root / "x.tar"
-        tar_of(path, content)
-        path.write_bytes(path.read_bytes()[:cut])
+        path.write_bytes(tar_bytes(content)[:cut])
         return {"images": str(path)}
 
     return damage

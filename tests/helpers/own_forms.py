@@ -1,10 +1,8 @@
 """Sixty made-up pictures with two captions each, in every form."""
 
 import csv
-import io
 import json
 import shutil
-import tarfile
 import unicodedata
 from collections import Counter
 from pathlib import Path
@@ -13,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
+from tars import tar_bytes
 
 from manymatch.config.strict import validate
 from manymatch.datasets import captions, download
@@ -232,14 +231,6 @@ def coco(birds):
     return {}
 
 
-def tar_of(path, entries):
-    with tarfile.open(path, "w") as tar:
-        for name, content in entries:
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-
-
 @form
 def webdataset(birds):
     entries = []
@@ -252,6 +243,6 @@ def webdataset(birds):
         ]
     folder = birds.root / "shards"
     folder.mkdir()
-    tar_of(folder / "00000.tar", entries[:90])
-    tar_of(folder / "00001.tar", entries[90:])
+    (folder / "00000.tar").write_bytes(tar_bytes(entries[:90]))
+    (folder / "00001.tar").write_bytes(tar_bytes(entries[90:]))
     return {"images": str(folder)}

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from own_conventions import FORMS, stray_files
-from own_forms import counts, tar_of
+from own_forms import counts
 from PIL import Image
+from tars import tar_bytes
 
 from manymatch.datasets.own import record
 
@@ -186,7 +187,7 @@ def test_the_case_of_the_column_of_splits_does_not_count(column, ending, birds):
             text = json.dumps({"caption": row["caption"], column: row[column]})
             members += [(f"{number}.jpg", picture), (f"{number}.json", text.encode())]
         path = birds.root / "pictures.tar"
-        tar_of(path, members)
+        path.write_bytes(tar_bytes(members))
         settings = {"images": str(path)}
     assert counts(birds.collect(**settings)) == THIRDS
 
@@ -209,7 +210,7 @@ def folder_of_tars(birds, word, numbers, folder):
         row = birds.rows[number]
         members.append((f"{number}.jpg", (birds.photos / row["file_name"]).read_bytes()))
         members.append((f"{number}.txt", row["caption"][0].encode()))
-    tar_of(folder / "0.tar", members)
+    (folder / "0.tar").write_bytes(tar_bytes(members))
 
 
 @pytest.mark.parametrize("write", [folder_of_tables, folder_of_coco, folder_of_tars])
