@@ -1,14 +1,11 @@
 """Fixtures that several rooms share."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import multiprocessing.util
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import left_processes
@@ -27,7 +24,7 @@ typer.main.get_command = functools.cache(typer.main.get_command)  # most of a fa
 gc.disable()  # an import makes objects that stay; the search for others takes a sixth of its time
 
 
-def pytest_sessionstart() -> None:
+def pytest_sessionstart():
     # A shell lets commands in its background ignore interrupts, which some tests send to processes.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -35,18 +32,18 @@ def pytest_sessionstart() -> None:
     left_processes.end_with_this_process()
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish():
     """From now on, garbage is searched among what tests make, and not in all libraries."""
     gc.freeze()
     gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """Recorded tests are marked `long`. The longest files come first, so that no process of
     pytest-xdist is left with one of them."""
     long = set(long_tests.FILE.read_text().split())
-    ranks: dict[Path, int] = {}
+    ranks = {}
     for item in items:
         if long_tests.name_of(item) in long:
             item.add_marker("long")
@@ -58,7 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _no_waiting() -> Iterator[None]:
+def _no_waiting():
     """No test cuts the power, so written files need not be on the disk when a function returns.
     Processes of multiprocessing need not load their libraries."""
     with pytest.MonkeyPatch.context() as patch:
@@ -68,7 +65,7 @@ def _no_waiting() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def warm_path() -> Iterator[None]:
+def warm_path():
     """`dvc` and `manymatch` of this process's path, and of stages, have loaded their libraries."""
     from pipelines import process
 
@@ -79,7 +76,7 @@ def warm_path() -> Iterator[None]:
 
 
 @pytest.fixture
-def one_thread() -> Iterator[None]:
+def one_thread():
     """Sums depend on how many threads share them, and a forked process can have only one."""
     from manymatch.batch.parallel_map import single_core  # torch takes a second to load
 
@@ -88,13 +85,13 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def root() -> Path:
+def root():
     """The checkout."""
     return ROOT
 
 
 @pytest.fixture(scope="session")
-def real_data() -> Path:
+def real_data():
     """Folder with the real data sets; tests on it are skipped where it is not."""
     folder = Path(os.environ.get("MANYMATCH_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
@@ -103,17 +100,17 @@ def real_data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def new_workspace(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Workspace]:
+def new_workspace(root, tmp_path_factory):
     """Make fresh tiny workspaces."""
 
-    def make() -> Workspace:
+    def make():
         return make_workspace(root, tmp_path_factory.mktemp("workspace"))
 
     return make
 
 
 @pytest.fixture(scope="session")
-def finished(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+def finished(root, tmp_path_factory):
     """A workspace after one undisturbed `dvc repro`, committed.
 
     All processes of pytest-xdist share the run; each has a copy.

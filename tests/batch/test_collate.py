@@ -53,7 +53,6 @@ def test_dropped_regions_are_zero():
 
 def test_boxes_are_padded_like_features():
     batch = collate([item("a", 1, [LONE], boxes=True), item("b", 2, [LONE], boxes=True)])
-    assert batch.boxes is not None
     assert batch.boxes.shape == (2, 2, 4)
     assert batch.boxes[0, 1].tolist() == [0.0] * 4
 

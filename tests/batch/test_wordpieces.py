@@ -1,13 +1,9 @@
 """A BERT's wordpieces work in place of words, and are loaded from a model's folder."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from itertools import accumulate
-from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 from tiny_bert import SPECIAL, make_bert
@@ -25,16 +21,16 @@ from manymatch.util.files import write_json
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     return make_bert(tmp_path_factory.mktemp("bert"))
 
 
 @pytest.fixture(scope="module")
-def pieces(folder: Path) -> WordPieces:
+def pieces(folder):
     return WordPieces.from_folder(folder)
 
 
-def spelt(pieces: WordPieces, text: str) -> list[str]:
+def spelt(pieces, text):
     return [pieces.words[number] for number in pieces.encode(text)]
 
 
@@ -48,11 +44,11 @@ def spelt(pieces: WordPieces, text: str) -> list[str]:
         ("  ", []),
     ],
 )
-def test_text_becomes_the_berts_pieces(pieces: WordPieces, text: str, expected: list[str]) -> None:
+def test_text_becomes_the_berts_pieces(pieces, text, expected):
     assert spelt(pieces, text) == expected
 
 
-def test_ids_are_those_of_the_file(pieces: WordPieces, folder: Path) -> None:
+def test_ids_are_those_of_the_file(pieces, folder):
     listed = (folder / "vocab.txt").read_text().split()
     assert list(pieces.words) == listed
     named = pieces.special
@@ -62,7 +58,7 @@ def test_ids_are_those_of_the_file(pieces: WordPieces, folder: Path) -> None:
     )
 
 
-def test_random_words_are_never_special(pieces: WordPieces) -> None:
+def test_random_words_are_never_special(pieces):
     assert [pieces.words[number] for number in pieces.ordinary] == list(
         pieces.words[len(SPECIAL) :]
     )
@@ -75,7 +71,7 @@ def test_random_words_are_never_special(pieces: WordPieces) -> None:
     assert {pieces.words[word] for word in words} & set(SPECIAL) == {"[MASK]"}
 
 
-def test_whole_words_are_known_by_places_in_the_text(pieces: WordPieces) -> None:
+def test_whole_words_are_known_by_places_in_the_text(pieces):
     """In ASCII texts exactly the pieces with ## continue a word."""
     for text in ("Two  dogs", "a t-dog's boats.", "##s [SEP] dogg_ing", " bigs"):
         ids, sizes = pieces.encode_words(text)
@@ -88,12 +84,12 @@ def test_whole_words_are_known_by_places_in_the_text(pieces: WordPieces) -> None
     assert copy.encode("[MASK] dogs") == pieces.encode("[MASK] dogs")
 
 
-def test_the_most_and_the_least_of_a_text(pieces: WordPieces) -> None:
+def test_the_most_and_the_least_of_a_text(pieces):
     assert len(pieces.encode("dog " * 100)) == 40 - 2
     assert Numbering(pieces).words("") == (pieces.UNK,)
 
 
-def test_there_and_back(pieces: WordPieces, tmp_path: Path) -> None:
+def test_there_and_back(pieces, tmp_path):
     path = tmp_path / "vocabulary.json"
     pieces.save(path)
     result = load_vocabulary(path)
@@ -102,14 +98,14 @@ def test_there_and_back(pieces: WordPieces, tmp_path: Path) -> None:
     assert result.encode("two Dogs") == pieces.encode("two Dogs")
 
 
-def test_words_come_back_as_words(tmp_path: Path) -> None:
+def test_words_come_back_as_words(tmp_path):
     Vocabulary([*Vocabulary.SPECIAL, "dog"]).save(tmp_path / "v.json")
     result = load_vocabulary(tmp_path / "v.json")
     assert isinstance(result, Vocabulary)
     assert (result.words[3:], result.trained) == (("dog",), True)
 
 
-def test_a_whole_tokeniser_is_preferred_to_a_list(folder: Path, tmp_path: Path) -> None:
+def test_a_whole_tokeniser_is_preferred_to_a_list(folder, tmp_path):
     copy = make_bert(tmp_path / "bert")
     WordPieces.from_folder(copy).save(tmp_path / "saved.json")
     whole = json.loads((tmp_path / "saved.json").read_text())["wordpieces"]
@@ -118,7 +114,7 @@ def test_a_whole_tokeniser_is_preferred_to_a_list(folder: Path, tmp_path: Path) 
     assert spelt(WordPieces.from_folder(copy), "dog Dog") == ["dog", "[UNK]"]
 
 
-def test_an_older_folder_says_whether_it_is_lower_cased(tmp_path: Path) -> None:
+def test_an_older_folder_says_whether_it_is_lower_cased(tmp_path):
     folder = make_bert(tmp_path)
     (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
     assert spelt(WordPieces.from_folder(folder), "dog Dog") == ["dog", "[UNK]"]
@@ -136,9 +132,7 @@ def test_an_older_folder_says_whether_it_is_lower_cased(tmp_path: Path) -> None:
         ("tokenizer.json", "{}", "not a tokeniser"),
     ],
 )
-def test_an_unusable_folder_is_one_line(
-    tmp_path: Path, file: str, content: str | None, message: str
-) -> None:
+def test_an_unusable_folder_is_one_line(tmp_path, file, content, message):
     folder = make_bert(tmp_path)
     if content is None:
         (folder / file).unlink()
@@ -153,7 +147,7 @@ def test_an_unusable_folder_is_one_line(
     "value",
     [{"wordpieces": {}}, {"wordpieces": {}, "network": {}}, {"wordpieces": 1, "network": 2}],
 )
-def test_a_damaged_file_is_one_line(tmp_path: Path, value: dict) -> None:
+def test_a_damaged_file_is_one_line(tmp_path, value):
     path = tmp_path / "vocabulary.json"
     write_json(path, value)
     with pytest.raises(DataError, match="cannot be read as wordpieces") as caught:
@@ -174,12 +168,12 @@ DOUBLED = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
 SLOW = {"Regex": "(a+)+$"}
 
 
-def strange(model: dict[str, Any], **parts: Any) -> Pieces:
+def strange(model, **parts):
     """The pieces of a stranger's tokeniser."""
     return Pieces(json.dumps({"model": model, "added_tokens": [], **parts}), {}, None, Special())
 
 
-def test_a_tokeniser_with_dropout_gives_the_same_pieces_each_time() -> None:
+def test_a_tokeniser_with_dropout_gives_the_same_pieces_each_time():
     pieces = strange(BPE | {"dropout": 0.5})
     assert {tuple(pieces.encode("abab")) for _ in range(30)} == {(2, 2)}
 
@@ -194,15 +188,13 @@ def test_a_tokeniser_with_dropout_gives_the_same_pieces_each_time() -> None:
         (BPE, {"decoder": {"type": "Sequence", "decoders": [DOUBLED] * 20}}, "64 times"),
     ],
 )
-def test_a_tokeniser_that_fails_is_one_line(
-    model: dict[str, Any], parts: dict[str, Any], words: str
-) -> None:
+def test_a_tokeniser_that_fails_is_one_line(model, parts, words):
     with pytest.raises(ValueError, match=words) as caught:
         strange(model, **parts)
     assert "\n" not in str(caught.value)
 
 
-def test_a_text_on_which_a_tokeniser_fails_is_one_line() -> None:
+def test_a_text_on_which_a_tokeniser_fails_is_one_line():
     split = {"type": "Split", "pattern": SLOW, "behavior": "Isolated", "invert": False}
     with pytest.raises(DataError, match=r"cannot read the text 'aaa.*retry-limit"):
         strange(BPE, pre_tokenizer=split).encode("a" * 40 + "b")

@@ -1,7 +1,5 @@
 """The command line: a user's fault is one line and exit code 1, in any stage."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import io
@@ -11,15 +9,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from manymatch.cli import commands
 from manymatch.util import progress
-
-from .conftest import Ends, Fails
 
 STAGES = {
     "captions scenes": "download scenes",
@@ -72,7 +67,7 @@ FAULTS = STAGES | {
 
 @pytest.mark.usefixtures("checkout")
 @pytest.mark.parametrize("command", FAULTS)
-def test_a_missing_input_and_a_mistyped_name_are_one_line(command: str, fails: Fails) -> None:
+def test_a_missing_input_and_a_mistyped_name_are_one_line(command, fails):
     assert FAULTS[command] in fails(command)
 
 
@@ -96,40 +91,34 @@ def test_a_missing_input_and_a_mistyped_name_are_one_line(command: str, fails: F
         ("evaluation", {"elements": {"images": [[1, True]]}}, "expected a number"),
     ],
 )
-def test_check_finds_what_would_fail_later(
-    checkout: Path, key: str, value: list[str], hint: str, fails: Fails
-) -> None:
+def test_check_finds_what_would_fail_later(checkout, key, value, hint, fails):
     change(checkout / "params.yaml", {key: value})
     assert hint in fails("check")
 
 
-def change(path: Path, changes: dict[str, Any]) -> None:
+def change(path, changes):
     path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | changes))
 
 
-def test_check_shows_all_faults(checkout: Path, ends: Ends) -> None:
+def test_check_shows_all_faults(checkout, ends):
     names = {"datasets": ["scenez", "scenes"], "presets": ["corra", "swampp"], "features": ["x"]}
     change(checkout / "params.yaml", names)
     shown = ends("check", 1).err
     assert all(hint in shown for hint in ("'scenes'", "'cora'", "'swamp'", "extraction.x"))
 
 
-def test_a_mistyped_command_gets_the_nearest(ends: Ends) -> None:
+def test_a_mistyped_command_gets_the_nearest(ends):
     assert "Did you mean 'evaluate'?" in ends("evalute", 2).err
 
 
-def test_check_refuses_an_unknown_method_and_its_unknown_settings(
-    checkout: Path, fails: Fails
-) -> None:
+def test_check_refuses_an_unknown_method_and_its_unknown_settings(checkout, fails):
     path = checkout / "presets" / "scenes" / "cora.yaml"
     for changes, hint in (({"model": {"siz": 64}}, "'size'"), ({"method": "coral"}, "'cora'")):
         change(path, changes)
         assert f"did you mean {hint}?" in fails("check")
 
 
-def test_check_passes_what_is_committed(
-    root: Path, monkeypatch: pytest.MonkeyPatch, ends: Ends
-) -> None:
+def test_check_passes_what_is_committed(root, monkeypatch, ends):
     monkeypatch.chdir(root)
     assert "all known" in ends("check", 0).err
 
@@ -143,10 +132,8 @@ def test_check_passes_what_is_committed(
         (PermissionError(errno.EACCES, "Permission denied", "secret\x1b[2J.json"), 1, "permission"),
     ],
 )
-def test_a_fault_in_any_place_is_no_traceback(
-    fault: BaseException, code: int, message: str, monkeypatch: pytest.MonkeyPatch, ends: Ends
-) -> None:
-    def failing() -> None:
+def test_a_fault_in_any_place_is_no_traceback(fault, code, message, monkeypatch, ends):
+    def failing():
         raise fault
 
     monkeypatch.setattr(commands, "app", failing)
@@ -155,12 +142,10 @@ def test_a_fault_in_any_place_is_no_traceback(
 
 
 @pytest.mark.parametrize("name", ["stdin", "stdout", "stderr"])
-def test_a_closed_stream_reads_and_writes_nothing(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_closed_stream_reads_and_writes_nothing(name, monkeypatch):
     """Python has None in the place of a stream that is closed at its start."""
 
-    def uses_all() -> None:
+    def uses_all():
         sys.stdin.isatty()
         progress.say("epoch 1")
         print("a result")
@@ -174,7 +159,7 @@ def test_a_closed_stream_reads_and_writes_nothing(
         assert os.path.samestat(os.fstat(stream.fileno()), Path(os.devnull).stat())
 
 
-def test_a_full_disk_under_standard_output_is_one_line(checkout: Path) -> None:
+def test_a_full_disk_under_standard_output_is_one_line(checkout):
     command = [sys.executable, "-m", "manymatch", "backbone", "--help"]
     buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
     with Path("/dev/full").open("w") as full:
@@ -183,12 +168,10 @@ def test_a_full_disk_under_standard_output_is_one_line(checkout: Path) -> None:
     assert ended.stderr.startswith(b"error: no space left") and ended.stderr.count(b"\n") == 1
 
 
-def test_a_command_is_loading_until_it_prints_something(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_command_is_loading_until_it_prints_something(monkeypatch):
     thresholds = [gc.get_threshold()]
 
-    def loads_then_works() -> None:
+    def loads_then_works():
         thresholds.append(gc.get_threshold())
         while "\n" not in shown.getvalue():
             time.sleep(0.001)
@@ -215,7 +198,7 @@ def test_a_command_is_loading_until_it_prints_something(
         ("train scenes vsepp --set method=milnce", "error: method 'milnce' does not exist"),
     ],
 )
-def test_what_needs_no_heavy_library_loads_none(command: str, words: str, root: Path) -> None:
+def test_what_needs_no_heavy_library_loads_none(command, words, root):
     code = f"""
 import runpy, sys
 sys.argv = ["manymatch", *"{command}".split()]
@@ -231,15 +214,13 @@ finally:
 @pytest.mark.parametrize(
     "command", [*STAGES, "check", "code", "download scenes", "rerank scenes cora", "probe scenes a"]
 )
-def test_outside_a_project_every_command_says_so(
-    tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch, fails: Fails
-) -> None:
+def test_outside_a_project_every_command_says_so(tmp_path, command, monkeypatch, fails):
     monkeypatch.chdir(tmp_path)
     line = fails(command)
     assert "no project here" in line and "To start a project" in line
 
 
-def test_an_output_that_cannot_be_written_is_one_line(checkout: Path, fails: Fails) -> None:
+def test_an_output_that_cannot_be_written_is_one_line(checkout, fails):
     data = checkout / "data"
     for damage in (Path.touch, lambda path: path.symlink_to("nowhere"), lambda p: p.symlink_to(p)):
         damage(data)
@@ -248,7 +229,7 @@ def test_an_output_that_cannot_be_written_is_one_line(checkout: Path, fails: Fai
         data.unlink()
 
 
-def test_a_mount_point_as_output_is_one_line(checkout: Path, fails: Fails) -> None:
+def test_a_mount_point_as_output_is_one_line(checkout, fails):
     """The output of the stage `code` is a disk of its own of 4 KiB."""
     folder = checkout / "data" / "code"
     folder.mkdir(parents=True)

@@ -1,15 +1,9 @@
 """Every name on the command line is checked before it becomes a path."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 import typer
 
 from manymatch.cli import commands
-
-from .conftest import Fails
 
 HOSTILE = [
     *("", ".", "..", "../flickr8k/vsepp", "/tmp/x", "a/b", "-x", ".hidden", "x.partial"),
@@ -34,7 +28,7 @@ OTHERS = {
 }
 GOOD = {"dataset": "scenes", "preset": "vsepp", "features": "lite0", "presets": "vsepp"}
 GOOD |= {"source": "missing", "model": "missing", "to": "made", "indexes": "missing"}
-COMMANDS = typer.main.get_command(commands.app).commands  # type: ignore[attr-defined]
+COMMANDS = typer.main.get_command(commands.app).commands
 PLACES = [
     (command, parameter.name)
     for command in COMMANDS
@@ -45,13 +39,13 @@ FIRST = {name: command for command, name in reversed(PLACES)}
 """A command for each parameter. The other commands have the same check for the parameter."""
 
 
-def test_every_parameter_is_known_as_a_name_or_another_value() -> None:
+def test_every_parameter_is_known_as_a_name_or_another_value():
     known = NAMES | OTHERS
     assert {part.name for command in COMMANDS.values() for part in command.params} <= known
 
 
 @pytest.mark.parametrize(("command", "name"), PLACES)
-def test_no_name_is_a_path(checkout: Path, command: str, name: str, fails: Fails) -> None:
+def test_no_name_is_a_path(checkout, command, name, fails):
     before = sorted(checkout.rglob("*"))
     for value in HOSTILE if FIRST[name] == command else ("../flickr8k/vsepp",):
         options, arguments = [], []

@@ -1,36 +1,28 @@
 """`manymatch check` lists what is missing before anything runs, without a network."""
 
-from __future__ import annotations
-
 import re
 import socket
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-
-from .conftest import Ends
-
-Shown = Callable[[int], list[str]]
 
 KEYS = {"presets": [], "features": []}
 FORM = "params.yaml: sources.flickr30k: 'images': the images are given out after a form"
 
 
 @pytest.fixture(autouse=True)
-def offline(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def offline(checkout, monkeypatch):
     """No network and no cache of the hub."""
 
-    def no_network(*_: Any) -> None:
+    def no_network(*_):
         pytest.fail("asked the network")
 
     monkeypatch.setattr(socket.socket, "connect", no_network)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(checkout / "hub"))
 
 
-def settle(**changes: Any) -> None:
+def settle(**changes):
     """Write settings into params.yaml; `a__b` is the key b in a."""
     params = yaml.safe_load(Path("params.yaml").read_text()) | KEYS
     for key, value in changes.items():
@@ -43,16 +35,16 @@ def settle(**changes: Any) -> None:
 
 
 @pytest.fixture
-def shown(ends: Ends) -> Shown:
+def shown(ends):
     """The lines of `manymatch check`, which exits with a code."""
 
-    def lines(code: int) -> list[str]:
+    def lines(code):
         return [one for one in ends("check", code).err.splitlines() if "loading" not in one]
 
     return lines
 
 
-def runs(dataset: str, *features: str, preset: str | None = None, **more: Any) -> dict[str, Any]:
+def runs(dataset, *features, preset=None, **more):
     """The settings of a run."""
     return {
         "datasets": [dataset],
@@ -62,8 +54,8 @@ def runs(dataset: str, *features: str, preset: str | None = None, **more: Any) -
 
 
 LITE = {"kind": "lite0"}
-BOXES: dict[str, Any] = {"kind": "regions", "backbone": {"kind": "hf", "model": "./clip"}}
-MISSING: list[tuple[dict[str, Any], list[str]]] = [
+BOXES = {"kind": "regions", "backbone": {"kind": "hf", "model": "./clip"}}
+MISSING = [
     (runs("flickr30k"), [FORM]),
     (
         runs("flickr30k", sources__flickr30k__folder="."),
@@ -150,9 +142,7 @@ MISSING: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("changes", "expected"), MISSING)
-def test_what_the_user_must_get_is_an_error_with_key_and_remedy(
-    changes: dict[str, Any], expected: list[str], shown: Shown, ends: Ends
-) -> None:
+def test_what_the_user_must_get_is_an_error_with_key_and_remedy(changes, expected, shown, ends):
     settle(**changes)
     lines = [line for line in shown(1) if "will be downloaded" not in line]
     assert lines[-1].startswith("error: ")
@@ -164,7 +154,7 @@ def test_what_the_user_must_get_is_an_error_with_key_and_remedy(
     assert "all known" in settled and "downloaded" not in settled
 
 
-def test_a_method_without_a_file_of_word_vectors_has_those_of_the_package(shown: Shown) -> None:
+def test_a_method_without_a_file_of_word_vectors_has_those_of_the_package(shown):
     settle(datasets=["scenes"], features=["lite0"], presets=["vsepp"])
     path = Path("presets/scenes/vsepp.yaml")
     preset = yaml.safe_load(path.read_text())
@@ -173,7 +163,7 @@ def test_a_method_without_a_file_of_word_vectors_has_those_of_the_package(shown:
     assert "all known" in shown(0)[-1]
 
 
-def test_what_the_run_downloads_is_listed_with_sizes_and_is_no_error(shown: Shown) -> None:
+def test_what_the_run_downloads_is_listed_with_sizes_and_is_no_error(shown):
     features = ["resnet152", "pixels256"]
     settle(datasets=["coco"], features=features, presets=["vsepp_resnet152_gru"])
     path = Path("presets/coco/vsepp_resnet152_gru.yaml")
@@ -193,7 +183,7 @@ def test_what_the_run_downloads_is_listed_with_sizes_and_is_no_error(shown: Show
     assert end.endswith("all known")
 
 
-def test_a_backbone_is_fetched_and_reads_pixels(shown: Shown) -> None:
+def test_a_backbone_is_fetched_and_reads_pixels(shown):
     settle(datasets=["scenes"], features=["frozen"], presets=["x"], extraction__frozen=LITE)
     backbone = {"model": "google/siglip2-base-patch16-224"}
     preset = {"method": "vsepp", "features": "frozen", "model": {"backbone": backbone}}
@@ -213,7 +203,7 @@ def test_a_backbone_is_fetched_and_reads_pixels(shown: Shown) -> None:
     assert any("weights google/siglip2-base-patch16-224 from the hub" in line for line in lines)
 
 
-def test_what_is_there_is_not_missing(shown: Shown) -> None:
+def test_what_is_there_is_not_missing(shown):
     settle(datasets=["flickr30k"], features=["butd"], presets=["dive_butd_bigru"])
     for folder in ("raw/flickr30k", "raw/glove", "features/flickr30k"):
         Path("data", folder).mkdir(parents=True)
@@ -223,7 +213,7 @@ def test_what_is_there_is_not_missing(shown: Shown) -> None:
     assert line.endswith("all known")
 
 
-def test_a_plan_lists_what_a_published_row_needs(ends: Ends) -> None:
+def test_a_plan_lists_what_a_published_row_needs(ends):
     before = Path("params.yaml").read_text()
     told = ends("plan flickr30k dive_butd_bigru", 0)
     missing = [line for line in told.err.splitlines() if line.startswith("missing: ")]

@@ -1,7 +1,5 @@
 """What a killed `dvc` leaves half written, and that every later `dvc` works again."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -20,11 +18,11 @@ stages:
 """
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
+def run(*words):
     return subprocess.run(words, capture_output=True, text=True)
 
 
-def repro() -> str | None:
+def repro():
     """What `dvc repro` says; None if it ends with an error."""
     done = run("dvc", "repro")
     return done.stdout if done.returncode == 0 else None
@@ -32,9 +30,7 @@ def repro() -> str | None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("warm_path")
-def test_what_a_kill_cut_off_loses_no_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_kill_cut_off_loses_no_result(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("dvc.yaml").write_text(PIPELINE)
     Path("setting").write_text("quick")
@@ -62,9 +58,7 @@ def test_what_a_kill_cut_off_loses_no_result(
         assert lock.read_bytes() == whole
 
 
-def test_users_of_files_that_have_ended_leave_the_table(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_users_of_files_that_have_ended_leave_the_table(tmp_path, capsys):
     with subprocess.Popen(["true"]) as process:
         ended = {"pid": process.pid, "cmd": "dvc repro"}
     alive = {"pid": os.getpid(), "cmd": "dvc repro"}
@@ -81,9 +75,7 @@ def test_users_of_files_that_have_ended_leave_the_table(
         assert not table.exists()
 
 
-def test_a_conflict_of_a_merge_and_what_dvc_writes_are_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_conflict_of_a_merge_and_what_dvc_writes_are_left_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(killed_dvc, "_SECONDS", 0.1)
     lock, own = tmp_path / "dvc.lock", tmp_path / ".dvc" / "tmp"
     own.mkdir(parents=True)

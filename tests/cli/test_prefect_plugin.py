@@ -1,14 +1,11 @@
 """The plug-in that finds a deployment by its own name and shows the progress of a run."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import io
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import entry_points
 from types import SimpleNamespace
-from typing import Any
 from uuid import uuid4
 
 import httpx
@@ -16,14 +13,8 @@ import pytest
 from prefect.cli import deployment
 from prefect.client import orchestration
 from prefect.client.orchestration import PrefectClient
-from prefect.client.schemas.filters import (
-    DeploymentFilter,
-    FlowRunFilter,
-    FlowRunFilterParentFlowRunId,
-    LogFilter,
-    LogFilterFlowRunId,
-)
-from prefect.client.schemas.objects import FlowRun, Log, State
+from prefect.client.schemas.filters import FlowRunFilterParentFlowRunId, LogFilterFlowRunId
+from prefect.client.schemas.objects import FlowRun, Log
 from prefect.states import Completed, Failed, Pending, Running, Scheduled
 from rich.console import Console
 
@@ -38,49 +29,46 @@ class Client:
 
     api_url = "http://127.0.0.1:1/api"
 
-    async def read_deployment_by_name(self, name: str) -> str:
+    async def read_deployment_by_name(self, name):
         return name
 
-    async def read_flow(self, flow_id: int) -> Any:
+    async def read_flow(self, flow_id):
         return SimpleNamespace(name={1: "train", 2: "other"}[flow_id])
 
-    async def read_deployment(self, deployment_id: int) -> Any:
+    async def read_deployment(self, deployment_id):
         parameters = {"preset": "cora"}
         return SimpleNamespace(
             name="train-cora", parameters=parameters, parameter_openapi_schema=SCHEMA
         )
 
-    async def count_flow_runs(self, *, flow_run_filter: FlowRunFilter) -> int:
+    async def count_flow_runs(self, *, flow_run_filter):
         assert flow_run_filter.name and flow_run_filter.name.like_
         return len(flow_run_filter.name.like_.split())
 
-    async def create_flow_run_from_deployment(self, deployment_id: int, **options: Any) -> str:
+    async def create_flow_run_from_deployment(self, deployment_id, **options):
         return str(options["name"])
 
-    async def read_deployments(
-        self, *, deployment_filter: DeploymentFilter | None = None
-    ) -> list[Any]:
+    async def read_deployments(self, *, deployment_filter=None):
         flows = [("train-cora", 1), ("twice", 1), ("twice", 2)]
         known = [SimpleNamespace(name=name, flow_id=flow) for name, flow in flows]
         if deployment_filter is None:
             return known
-        assert deployment_filter.name is not None
         return [item for item in known if item.name in (deployment_filter.name.any_ or [])]
 
 
-def changed(**attributes: Any) -> Any:
+def changed(**attributes):
     """A client with the plug-in's functions."""
-    kind: Any = type("Changed", (Client,), attributes)
+    kind = type("Changed", (Client,), attributes)
     kind.read_deployment_by_name = resolving(kind.read_deployment_by_name)
     kind.create_flow_run_from_deployment = naming(kind.create_flow_run_from_deployment)
     return kind()
 
 
-def read(name: str, **attributes: Any) -> str:
+def read(name, **attributes):
     return asyncio.run(changed(**attributes).read_deployment_by_name(name))
 
 
-def test_a_bare_name_is_resolved_and_a_full_one_left_alone() -> None:
+def test_a_bare_name_is_resolved_and_a_full_one_left_alone():
     assert read("train-cora") == "train/train-cora"
     assert read("any/thing") == "any/thing"
 
@@ -106,11 +94,8 @@ OTHER = "127.0.0.1:1/api does not answer as Prefect's server does (odd): see PRE
         ("train-cora", ExceptionGroup("connecting", [OverflowError("odd")]), OTHER),
     ],
 )
-def test_a_name_without_one_answer_ends_with_one_line(
-    name: str, error: Exception | None, words: str
-) -> None:
-    async def failing(self: Client, **filters: Any) -> None:
-        assert error
+def test_a_name_without_one_answer_ends_with_one_line(name, error, words):
+    async def failing(self, **filters):
         raise error
 
     with pytest.raises(SystemExit) as end:
@@ -128,11 +113,11 @@ def test_a_name_without_one_answer_ends_with_one_line(
         ({"name": "mine"}, "mine"),
     ],
 )
-def test_a_new_run_is_named_after_what_it_runs(options: dict[str, Any], name: str) -> None:
+def test_a_new_run_is_named_after_what_it_runs(options, name):
     assert asyncio.run(changed().create_flow_run_from_deployment(1, **options)) == name
 
 
-def test_prefect_still_has_what_the_plug_in_needs() -> None:
+def test_prefect_still_has_what_the_plug_in_needs():
     """If this fails, `prefect deployment run` is Prefect's own again: adapt deployment_names.py."""
     for name in (READ, CREATE):
         assert inspect.iscoroutinefunction(getattr(PrefectClient, name))
@@ -158,7 +143,7 @@ BEGAN = datetime.now(UTC)
 RUN, PARTS = uuid4(), uuid4()
 
 
-def line(message: str, name: str = "task_runs.progress", level: int = 20, after: int = 0) -> Log:
+def line(message, name="task_runs.progress", level=20, after=0):
     moment = BEGAN + timedelta(seconds=after)
     name = f"prefect.{name}"
     return Log(name=name, level=level, message=message, timestamp=moment, flow_run_id=RUN)
@@ -167,35 +152,30 @@ def line(message: str, name: str = "task_runs.progress", level: int = 20, after:
 class Watched:
     """Enough of Prefect's client: states one after another, and with each the log so far."""
 
-    def __init__(self, *steps: tuple[State[Any], list[Log]]) -> None:
+    def __init__(self, *steps):
         self.steps, self.asked = steps, -1
 
-    async def __aenter__(self) -> Watched:
+    async def __aenter__(self):
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, *_):
         pass
 
-    async def read_flow_run(self, run: Any) -> FlowRun:
+    async def read_flow_run(self, run):
         self.asked = min(self.asked + 1, len(self.steps) - 1)
         state = self.steps[self.asked][0]
         return FlowRun(id=run, flow_id=uuid4(), state=state, work_queue_name="gpu")
 
-    async def read_flow_runs(self, *, flow_run_filter: FlowRunFilter) -> list[FlowRun]:
+    async def read_flow_runs(self, *, flow_run_filter):
         assert flow_run_filter.parent_flow_run_id == FlowRunFilterParentFlowRunId(any_=[RUN])
         return [FlowRun(id=PARTS, flow_id=uuid4())]
 
-    async def read_logs(self, log_filter: LogFilter, limit: int, offset: int) -> list[Log]:
+    async def read_logs(self, log_filter, limit, offset):
         assert log_filter.flow_run_id == LogFilterFlowRunId(any_=[RUN, PARTS])
         return self.steps[self.asked][1][offset : offset + limit]
 
 
-def watch(
-    monkeypatch: pytest.MonkeyPatch,
-    *steps: tuple[State[Any], list[Log]],
-    width: int = 80,
-    terminal: bool = True,
-) -> list[str]:
+def watch(monkeypatch, *steps, width=80, terminal=True):
     """The lines that a person sees."""
     monkeypatch.setattr(deployment_names, "_SECONDS_BETWEEN_LOOKS", 0.001)
     monkeypatch.setattr(orchestration, "get_client", lambda: Watched(*steps))
@@ -205,9 +185,7 @@ def watch(
     return [text.rstrip() for text in stream.getvalue().splitlines()]
 
 
-def test_lines_on_progress_are_shown_once_and_those_of_prefect_and_dvc_are_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_lines_on_progress_are_shown_once_and_those_of_prefect_and_dvc_are_not(monkeypatch):
     first = [line("1/2 code"), line("Updating lock file 'dvc.lock'", "task_runs")]
     later = line("epoch 1/8: loss 1.0, validation rsum 9.0", after=5)
     late = line("written before, received after", after=3)
@@ -225,9 +203,7 @@ def test_lines_on_progress_are_shown_once_and_those_of_prefect_and_dvc_are_not(
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_a_long_line_is_indented_on_a_terminal_and_whole_in_a_file(
-    monkeypatch: pytest.MonkeyPatch, width: int
-) -> None:
+def test_a_long_line_is_indented_on_a_terminal_and_whole_in_a_file(monkeypatch, width):
     long = " ".join(["word"] * 60)
     step = Completed(message="1 stages ran"), [line(long), line("a\x1b[2Jb [red]c")]
     shown = watch(monkeypatch, step, width=width)
@@ -240,9 +216,7 @@ def test_a_long_line_is_indented_on_a_terminal_and_whole_in_a_file(
 @pytest.mark.parametrize(
     ("state", "words"), [(Scheduled(), "'gpu' for another run"), (Pending(), "A worker starts")]
 )
-def test_a_run_that_does_not_begin_says_what_it_waits_for(
-    monkeypatch: pytest.MonkeyPatch, state: State[Any], words: str
-) -> None:
+def test_a_run_that_does_not_begin_says_what_it_waits_for(monkeypatch, state, words):
     monkeypatch.setattr(deployment_names, "_PATIENCE", 0.0)
     steps = [(one, list[Log]()) for one in (state, state, Completed())]
     shown = watch(monkeypatch, *steps, width=200)

@@ -1,7 +1,5 @@
 """Unknown keys, wrong values and missing files are one line that says where and what to do."""
 
-from __future__ import annotations
-
 import pytest
 
 from manymatch.config.galleries import is_papers_test, is_whole

@@ -1,7 +1,5 @@
 """A changed settings file keeps everything that was not changed."""
 
-from __future__ import annotations
-
 import pytest
 
 from manymatch.config.edit import edited

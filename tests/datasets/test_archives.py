@@ -7,25 +7,13 @@ import zipfile
 from functools import partial
 
 import pytest
+from tars import tar_bytes
 
 from manymatch.datasets.fetching import archives, disk
 from manymatch.datasets.fetching.archives import extract, is_archive, member_names, whole_archive
 from manymatch.util.errors import SourceError, StorageError
 
 FILES = {"a.txt": b"first", "folder/b.txt": b"second", "folder/deep/c.bin": bytes(70_000)}
-
-
-def tar_bytes(members, compression="", **fields):
-    """A tar file of `members` (name, bytes), each with the TarInfo `fields`."""
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w" + compression, format=tarfile.PAX_FORMAT) as tar:
-        for name, content in members:
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            for field, value in fields.items():
-                setattr(info, field, value)
-            tar.addfile(info, io.BytesIO(content))
-    return stream.getvalue()
 
 
 def zip_bytes(members, attributes=None):
@@ -221,10 +209,7 @@ def test_extended_headers_may_hold_any_letters(tmp_path):
     """The content of a header is not taken for a header."""
     for name in ("x" * 200, "g" * 240 + "/" + "x" * 200):
         for form in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):
-            stream = io.BytesIO()
-            with tarfile.open(fileobj=stream, mode="w", format=form) as tar:
-                tar.addfile(tarfile.TarInfo(name))
-            (tmp_path / "x").write_bytes(stream.getvalue())
+            (tmp_path / "x").write_bytes(tar_bytes([(name, b"")], form=form))
             assert member_names(tmp_path / "x") == [name]
 
 

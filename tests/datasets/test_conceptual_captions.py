@@ -2,19 +2,16 @@
 
 import io
 import json
-import tarfile
-from collections.abc import Mapping
 
 import numpy as np
 import pytest
 from dataset_stages import split_of
 from PIL import Image
+from tars import tar_bytes
 
 from manymatch.datasets.captions import Ledger
 from manymatch.datasets.conceptual_captions import split_of as drawn
 from manymatch.util.errors import ConfigError, SourceError
-
-Members = Mapping[str, bytes]
 
 
 def picture(number=0, kind="JPEG"):
@@ -34,11 +31,7 @@ def sample(number, **changed):
 
 
 def write_shard(path, members):
-    with tarfile.open(path, "w") as archive:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
+    path.write_bytes(tar_bytes(members.items()))
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Flickr8k in both of its forms, whole and spoilt, through the two stages."""
 
 import hashlib
-import io
 import json
 import os
 import tarfile
@@ -9,6 +8,7 @@ import zipfile
 
 import pytest
 from full_disk import error_on_full_disk
+from tars import tar_bytes
 
 from manymatch.datasets.fetching.archives import extract
 from manymatch.util.errors import ConfigError, DataError, SourceError, StorageError
@@ -108,10 +108,7 @@ def test_windows_line_ends_and_a_byte_order_mark_are_taken_and_judgments_may_be_
 def test_an_unsafe_archive_leaves_an_earlier_folder_whole(folder, stages, raw, tmp_path):
     stages({"folder": str(folder.path)})
     before = sorted(path.name for path in raw.rglob("*"))
-    with tarfile.open(tmp_path / "evil.tar", "w") as opened:
-        info = tarfile.TarInfo("../../../evil.jpg")
-        info.size = 1
-        opened.addfile(info, io.BytesIO(b"x"))
+    (tmp_path / "evil.tar").write_bytes(tar_bytes([("../../../evil.jpg", b"x")]))
     settings = {"folder": str(folder.path), "images": str(tmp_path / "evil.tar")}
     stages.refused(settings, SourceError, "member '../../../evil.jpg': its path leaves the folder")
     assert sorted(path.name for path in raw.rglob("*")) == before

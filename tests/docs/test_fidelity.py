@@ -4,7 +4,7 @@ import ast
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 import yaml
@@ -138,7 +138,7 @@ def defined(body):
 
 def has_key(file, key):
     """Whether a YAML file has the dotted key `key`."""
-    value: Any = content(file)
+    value = content(file)
     for part in key.split("."):
         if not isinstance(value, dict) or part not in value:
             return False

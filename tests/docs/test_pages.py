@@ -57,7 +57,7 @@ def blocks(page, language):
 def test_the_command_line_takes_it(page, text):
     name, *words = shlex.split(text)
     group = typer.main.get_command(app)
-    values = group.commands[name].make_context(name, words).params  # type: ignore[attr-defined]
+    values = group.commands[name].make_context(name, words).params
     assert not values.get("part") or Part.read(values["part"])
     if name != "experiment":
         return

@@ -18,17 +18,11 @@ import httpx
 import numpy as np
 import pytest
 import warm_commands
-from chromium import CHROMIUM
+from chromium import MARKS, started
 from PIL import Image
 from waiting import ready
 
-playwright = pytest.importorskip("playwright.sync_api")
-
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
-    pytest.mark.slow,
-]
-
+pytestmark = MARKS
 QUERY = "two dogs play in the snow"
 WINDOW = {"width": 1400, "height": 850}
 NEAR = 8.0
@@ -48,13 +42,10 @@ def photographs(real_data, tmp_path_factory):
 
 
 def _shot(address):
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with started() as browser:
         tab = browser.new_page(viewport=WINDOW)
         tab.goto(f"{address}/?q={QUERY.replace(' ', '+')}", wait_until="networkidle")
-        shot = tab.screenshot(type="jpeg", quality=80)
-        browser.close()
-    return shot
+        return tab.screenshot(type="jpeg", quality=80)
 
 
 def test_the_picture_of_the_readme_is_made_again(root, photographs):

@@ -3,12 +3,11 @@ name the rows. `REWRITE=1` writes the table again."""
 
 import os
 import re
-from pathlib import Path
 
 import yaml
 
 from manymatch.config.preset import read_preset
-from manymatch.reporting.published import PublishedResult, published_results
+from manymatch.reporting.published import published_results
 from manymatch.reporting.sections.published import PAPERS_NAME
 
 FEATURES = {"butd": "butd", "resnet152": "resnet152", "resnext101": "resnext101-wsl"}
@@ -25,7 +24,7 @@ FILES = {
 MEASURES = ("i2t.r1", "t2i.r1", "rsum")
 
 
-def printed(path: Path) -> tuple[str, list[PublishedResult]]:
+def printed(path):
     """The place that the head of a preset names, and the rows of the method there."""
     head = re.sub(r"\n# ?", " ", path.read_text("utf-8").split("\n#\n")[0])
     named = re.search(r"(\w+), tables? (\d+)(?: and \d+)?\)", head)
@@ -50,7 +49,7 @@ def printed(path: Path) -> tuple[str, list[PublishedResult]]:
     return f"{paper}, table {number}", rows
 
 
-def table(root: Path) -> str:
+def table(root):
     lines = [
         "| Preset | Printed in | R@1, image → text | R@1, text → image | rsum "
         "| Images or features, and files |",

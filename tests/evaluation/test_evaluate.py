@@ -1,7 +1,5 @@
 """The stage on shards of a few made-up images, with untrained models."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -13,7 +13,7 @@ from manymatch.util.errors import ManyMatchError
 @pytest.fixture
 def commands(checkout, monkeypatch):
     """The commands that run DVC, which all succeed."""
-    called: list[list[str]] = []
+    called = []
     monkeypatch.chdir(checkout.layout.root)
     monkeypatch.setattr(compare, "_FEWEST_EPOCHS", 1)
 

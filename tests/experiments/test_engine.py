@@ -89,8 +89,7 @@ def sums(root, name="what", code="code", **options):
     keys = {key: options.pop(key) for key in ("over", "points", "seeds") if key in options}
     experiment = Sums(name, validate(SumPlan, keys, "test"), Layout(root), Options(**options))
     experiment.code_now = code
-    value: dict[str, Any] = json.loads(perform(experiment).read_text())
-    return value
+    return json.loads(perform(experiment).read_text())
 
 
 values = st.lists(st.integers(0, 4), min_size=1, max_size=3, unique=True)
@@ -194,7 +193,7 @@ def test_what_other_code_left_in_a_folder_is_removed(tmp_path):
         (tmp_path / "checkpoint").touch()
         raise ManyMatchError("interrupted")
 
-    seen: list[bool] = []
+    seen = []
 
     def work():
         seen.append((tmp_path / "checkpoint").exists())

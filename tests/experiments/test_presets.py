@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,8 +27,7 @@ def record(checkout, **plan):
     options = {"keep": plan.pop("keep", False)}
     written = perform(checkout.experiment(checkout.plan(**plan), **options))
     assert written.parts[-2:] == ("tiny", "what.json")
-    value: dict[str, Any] = json.loads(written.read_text())
-    return value
+    return json.loads(written.read_text())
 
 
 def test_every_point_is_trained_and_evaluated_as_the_stages_do(checkout, worked):
@@ -129,7 +127,7 @@ KILLS = (
 
 
 def test_killed_and_run_again_it_ends_with_the_same_numbers(checkout, worked):
-    plan: dict[str, Any] = {"over": {"size": [4]}}
+    plan = {"over": {"size": [4]}}
     whole = record(checkout, **plan)["points"][0]["runs"][0]
     for moment in KILLS:
         shutil.rmtree(checkout.layout.experiment_runs("presets"))

@@ -1,7 +1,6 @@
 """Spaces of settings: every fault is one line before anything is trained."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -28,7 +27,7 @@ SHARED = {
     "features": ({"features": {"values": ["grid", "pixels"]}}, "features: a search has one"),
     "method": ({"method": {"values": ["vsepp", "dive"]}}, "method: .*dive"),
 }
-FAULTS: dict[str, tuple[dict[str, Any], str]] = {
+FAULTS = {
     **{name: ({"shared": shared}, words) for name, (shared, words) in SHARED.items()},
     "domains": ({"domains": ["dropout"]}, "domains: Input should be a valid dictionary"),
     "no domains": ({"domains": None}, "domains: Input should be a valid dictionary"),

@@ -1,9 +1,7 @@
 """Sketches: training on seen classes finds images of unseen ones; and every fault is one line."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -94,8 +92,7 @@ def nan_rows(rows):
     return np.where(np.arange(len(rows))[:, None] == 5, np.nan, rows)
 
 
-Change = Callable[[Any], Any]
-FAULTS: dict[str, tuple[str, str, Change, str]] = {
+FAULTS = {
     "not finite": ("sketches", "features", nan_rows, "row 5 holds NaN or infinity"),
     "rows": ("sketches", "features", lambda rows: rows[:-1], "480 classes for the 479 rows"),
     "shape": ("sketches", "features", lambda rows: rows[0], "not (rows, width)"),

@@ -91,7 +91,7 @@ def test_a_run_learns_and_equals_its_repetition():
 def test_the_best_epoch_is_kept_after_a_warm_start():
     training, validation, _ = make_pairs(0)
     few = training.rows(slice(256))
-    changes: list[dict] = [{"epochs": 1}, {"epochs": 3}, {"contrastive_epochs": 1}]
+    changes = [{"epochs": 1}, {"epochs": 3}, {"contrastive_epochs": 1}]
     short, long, warm = (
         train(SMALL.model_copy(update={"weight": 0.0, **change}), 0, few, validation)
         for change in changes
@@ -112,7 +112,6 @@ def test_the_assignment_told_is_that_of_the_queue():
     alone = SMALL.model_copy(update={"queue": 0})
     assert assignment(train(alone, 0, few, rare).labels) is None
     labels = train(SMALL, 0, few, rare).labels
-    assert labels is not None
     result, log_p = assignment(labels), queued_log_p(labels)
     assert result is not None and log_p.shape == (160, 30)
     shares = sinkhorn(log_p.detach(), SMALL.eta, rounds=3).double().sum(0)

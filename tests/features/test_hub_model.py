@@ -7,7 +7,7 @@ import shutil
 import hub_models
 import numpy as np
 import pytest
-from hub_models import PROCESSOR, built, edit, extracted, gated, only_bin, settings
+from hub_models import COMMIT, PROCESSOR, built, edit, extracted, gated, only_bin, settings
 from picture_place import Place
 
 from manymatch.networks.backbones import hub_model
@@ -83,25 +83,14 @@ def test_a_model_that_cannot_be_used_is_one_line(fault, tmp_path):
     assert not place.store.parent.exists()
 
 
-def cached(place, name, folder, commit):
-    """Put the model into a cache of the hub, as its commit and as `main`."""
-    home = place / f"models--{name.replace('/', '--')}"
-    shutil.copytree(folder, home / "snapshots" / commit)
-    (home / "refs").mkdir()
-    (home / "refs" / "main").write_text(commit)
-
-
 def test_models_of_the_hub(tmp_path, monkeypatch):
     """A copy on this machine needs no network; what is missing or gated is one line."""
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     folder, _ = hub_models.save(tmp_path / "model")
-    commit = "0123456789abcdef" * 2 + "01234567"
-    cached(tmp_path / "hub", "owner/vit", folder, commit)
+    hub_models.cached(tmp_path / "hub", "owner/vit", folder, monkeypatch)
     here = built(folder)
-    for name in ("owner/vit", f"owner/vit@{commit}", "owner/vit@main"):
+    for name in ("owner/vit", f"owner/vit@{COMMIT}", "owner/vit@main"):
         backbone = built(name)
-        assert backbone.facts["model"] == f"owner/vit@{commit}"
+        assert backbone.facts["model"] == f"owner/vit@{COMMIT}"
         assert backbone.weights_sha256 == here.weights_sha256
     with pytest.raises(ConfigError, match="'owner/other': neither a folder nor available"):
         built("owner/other")

@@ -4,17 +4,13 @@ The profile `quick` draws the same cases each time, about 200 in a file. MANYMAT
 draws about 10,000 at random.
 """
 
-from __future__ import annotations
-
 import contextlib
 import faulthandler
 import os
 import resource
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -37,14 +33,14 @@ settings.load_profile(os.environ.get("MANYMATCH_FUZZ", "quick"))
 
 
 @pytest.fixture(autouse=True)
-def limits() -> Iterator[Any]:
+def limits():
     """The limits of each case: 30 s. All cases of a test: 2 GiB more memory, 1 GiB of it used."""
 
-    def interrupt(*_: object) -> None:
+    def interrupt(*_):
         pytest.fail(f"still reading after {_SECONDS} s")  # no reader catches this
 
     @contextlib.contextmanager
-    def case() -> Iterator[None]:
+    def case():
         signal.alarm(_SECONDS)
         # For loops inside libraries.
         faulthandler.dump_traceback_later(2 * _SECONDS, exit=True, file=sys.__stderr__)

@@ -1,14 +1,10 @@
 """Damaged settings, and damaged JSON and CSV files of the stages: one line, in bounded time."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -56,7 +52,7 @@ VALUES = st.recursive(
 
 
 @st.composite
-def damaged(draw: st.DrawFn, text: str) -> bytes:
+def damaged(draw, text):
     """`text` with pieces replaced by fragments."""
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(text)))
@@ -66,7 +62,7 @@ def damaged(draw: st.DrawFn, text: str) -> bytes:
 
 
 @st.composite
-def changed(draw: st.DrawFn, stated: Any) -> Any:
+def changed(draw, stated):
     """`stated` with one value replaced, at any depth, or one key added."""
     if not isinstance(stated, dict | list) or not stated or draw(st.integers(0, 3)) == 0:
         return draw(VALUES)
@@ -77,7 +73,7 @@ def changed(draw: st.DrawFn, stated: Any) -> Any:
     return {**stated, key: draw(changed(stated.get(key)))}
 
 
-def texts(stated: dict[str, Any], write: Callable[[Any], str]) -> st.SearchStrategy[bytes]:
+def texts(stated, write):
     """Damaged files with the content `stated`."""
     return damaged(write(stated)) | changed(stated).map(
         lambda value: write(value).encode("utf-8", "surrogatepass")
@@ -105,12 +101,12 @@ EXPERIMENT = {
 }
 
 
-def to_yaml(value: Any) -> str:
+def to_yaml(value):
     return yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
 
 
 @pytest.fixture(scope="module")
-def checkout(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def checkout(root, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fuzz")
     for name in ("vsepp", "cora"):
         target = folder / "presets" / "scenes" / f"{name}.yaml"
@@ -132,7 +128,7 @@ FILES = {
 
 @pytest.mark.parametrize("name", FILES)
 @given(data=st.data())
-def test_damaged_settings(name: str, data: st.DataObject, checkout: Path, limits: Any) -> None:
+def test_damaged_settings(name, data, checkout, limits):
     content = data.draw(texts(FILES[name], to_yaml))
     path = checkout / name
     whole = path.read_bytes()
@@ -153,7 +149,7 @@ def test_damaged_settings(name: str, data: st.DataObject, checkout: Path, limits
 
 
 @given(text=damaged("training.optimizer.lr=1e-4") | damaged("model.a.b={c: [1, 2]}"))
-def test_damaged_overrides(text: bytes, checkout: Path, limits: Any) -> None:
+def test_damaged_overrides(text, checkout, limits):
     preset = checkout / "presets" / "scenes" / "cora.yaml"
     with limits():
         refused_or(
@@ -161,7 +157,7 @@ def test_damaged_overrides(text: bytes, checkout: Path, limits: Any) -> None:
         )
 
 
-def refused_or(read: Callable[[], object]) -> None:
+def refused_or(read):
     """Read a file, which may end in one line."""
     try:
         read()
@@ -169,18 +165,18 @@ def refused_or(read: Callable[[], object]) -> None:
         assert str(error).isprintable()
 
 
-def run_of(path: Path) -> Any:
+def run_of(path):
     return Run("a", {}, 0, "code", path.parent).numbers()
 
 
-def rows_of(path: Path) -> Any:
+def rows_of(path):
     return list(csv_rows(path, ["video_id", "sentence"]))
 
 
-def sealed_first(read: Callable[[Path], Any]) -> Callable[[Path], Any]:
+def sealed_first(read):
     """`read` for a file in a folder that its author has sealed."""
 
-    def run(path: Path) -> Any:
+    def run(path):
         with sealed(path.parent / "sealed") as partial:
             partial.mkdir()
             shutil.copy(path, partial)
@@ -236,9 +232,7 @@ DEEP = st.sampled_from([b"[" * 100_000, b'{"a":' * 100_000, b"1" * 5_000, b""])
 
 @pytest.mark.parametrize("name", [*JSON, *CSV])
 @given(data=st.data())
-def test_damaged_files(
-    name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory, limits: Any
-) -> None:
+def test_damaged_files(name, data, tmp_path_factory, limits):
     if name in JSON:
         read, whole = JSON[name]
         cases = texts(json.loads(whole), lambda value: json.dumps(value, default=str))

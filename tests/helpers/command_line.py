@@ -1,25 +1,18 @@
 """The command line in this process, in a folder that holds configuration and nothing else."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from _pytest.capture import CaptureResult
 from typer.testing import CliRunner
 
 from manymatch.cli import commands
 from manymatch.cli.project import LAYOUT
 
-if TYPE_CHECKING:
-    from tiny_data import TinyData
 
-
-def configured(root: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def configured(root, folder, monkeypatch):
     """`folder` with the configuration of the checkout `root`, as the current folder."""
     shutil.copy(root / "params.yaml", folder)
     shutil.copytree(root / "presets", folder / "presets")
@@ -27,13 +20,11 @@ def configured(root: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return folder
 
 
-def configured_with(
-    data: TinyData, root: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> dict[str, Any]:
+def configured_with(data, root, folder, monkeypatch):
     """`folder` as by `configured`, with shards of four images and the tables and features of `data`
     as the data set `scenes`. Returns the settings in params.yaml."""
     configured(root, folder, monkeypatch)
-    settings: dict[str, Any] = yaml.safe_load(Path("params.yaml").read_text())
+    settings = yaml.safe_load(Path("params.yaml").read_text())
     settings["shards"] = {"images_per_shard": 4, "thumbnail": 16}
     Path("params.yaml").write_text(yaml.safe_dump(settings))
     for source, target in {
@@ -47,7 +38,7 @@ def configured_with(
     return settings
 
 
-def run(command: str | list[str], monkeypatch: pytest.MonkeyPatch, code: int = 0) -> None:
+def run(command, monkeypatch, code=0):
     """Run the command, which must exit with `code`."""
     words = command.split() if isinstance(command, str) else command
     monkeypatch.setattr(sys, "argv", ["manymatch", *words])
@@ -56,22 +47,13 @@ def run(command: str | list[str], monkeypatch: pytest.MonkeyPatch, code: int = 0
     assert ended.value.code == code
 
 
-def ends(
-    command: str | list[str],
-    code: int,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> CaptureResult[str]:
+def ends(command, code, monkeypatch, capfd):
     """What the command prints that exits with `code`."""
     run(command, monkeypatch, code)
     return capfd.readouterr()
 
 
-def fails(
-    command: str | list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> str:
+def fails(command, monkeypatch, capfd):
     """The one line that the command ends with."""
     lines = ends(command, 1, monkeypatch, capfd).err.splitlines()
     assert len([line for line in lines if line.startswith("error: ")]) == 1
@@ -79,7 +61,7 @@ def fails(
     return lines[-1]
 
 
-def printed(*words: str) -> str:
+def printed(*words):
     """What the command prints on both streams, which must succeed."""
     outcome = CliRunner().invoke(commands.app, words, catch_exceptions=False)
     assert outcome.exit_code == 0, outcome.output

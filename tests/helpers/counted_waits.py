@@ -4,12 +4,8 @@ Two modes of torch look on: one at operations whose result or size depends on va
 that bring a tensor to the host. Both work on the CPU, where such a call waits for nothing.
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,14 +24,12 @@ class Values(TorchDispatchMode):
     A tensor made from Python's numbers is on the host; so are its views.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.waits: Counter[str] = Counter()
-        self._host: list[Any] = []
+        self.waits = Counter()
+        self._host = []
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         tensors = [part for part in tree_leaves((args, kwargs)) if isinstance(part, Tensor)]
         if func is torch.ops.aten.lift_fresh.default:
             self._host.append(args[0].untyped_storage())  # kept, so that its address stays its own
@@ -46,7 +40,7 @@ class Values(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def _depends_on_values(func: Any, args: tuple[Any, ...]) -> bool:
+def _depends_on_values(func, args):
     if func._schema.name in INDEXING:
         return any(part is not None and part.dtype == torch.bool for part in args[1])
     return not DYNAMIC.isdisjoint(func.tags)
@@ -55,28 +49,26 @@ def _depends_on_values(func: Any, args: tuple[Any, ...]) -> bool:
 class Calls(TorchFunctionMode):
     """Counts calls that bring a tensor to the host."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.waits: Counter[str] = Counter()
+        self.waits = Counter()
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func, types, args=(), kwargs=None):
         if func in TO_HOST:
             self.waits[func.__name__] += 1
         return func(*args, **(kwargs or {}))
 
 
 @contextmanager
-def counted_waits() -> Iterator[Counter[str]]:
+def counted_waits():
     """The waits of the block, known at its end."""
-    waits: Counter[str] = Counter()
+    waits = Counter()
     with Values() as values, Calls() as calls:
         yield waits
     waits += values.waits + calls.waits
 
 
-def waits(step: Any) -> Counter[str]:
+def waits(step):
     with counted_waits() as counted:
         step()
     return counted

@@ -5,8 +5,6 @@ who watches the run sees.
 A process of its own: what Prefect and Dask leave in one makes forks of it end with an error.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading
@@ -24,9 +22,9 @@ from pipelines import parts
 from pipelines.stage import StageFailed
 
 
-def main() -> None:
+def main():
     divided = parts.divided.with_options(task_runner=parts.runner("", 2))
-    hosts: set[str] = set()
+    hosts = set()
     threading.Thread(target=_note_hosts, args=(hosts,), daemon=True).start()
     with prefect_test_harness(server_startup_timeout=200):
 
@@ -45,7 +43,7 @@ def main() -> None:
     print(json.dumps({"made": made, "hosts": sorted(hosts), "message": message, "shown": shown}))
 
 
-async def _shown(run: UUID) -> list[str]:
+async def _shown(run):
     """The lines on progress of a run, as soon as there are two."""
     read = dict[UUID, Log]()
     async with get_client() as client:
@@ -58,7 +56,7 @@ async def _shown(run: UUID) -> list[str]:
     return sorted(lines)
 
 
-def _note_hosts(hosts: set[str]) -> None:
+def _note_hosts(hosts):
     """The addresses at which this process listens, as long as it runs."""
     while True:
         ports = psutil.Process().net_connections()

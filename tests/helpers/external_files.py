@@ -1,10 +1,7 @@
 """Files of another program for the command `score`: a small split and arrays of every kind."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -34,11 +31,11 @@ class Files:
     texts: np.ndarray
 
     @property
-    def captions(self) -> Path:
+    def captions(self):
         """The caption table of the split, with two training images."""
         return self.folder / "captions.parquet"
 
-    def made(self, name: str, array: np.ndarray) -> str:
+    def made(self, name, array):
         """The file with the array, of the kind that its name says."""
         path = self.folder / name
         if path.suffix == ".npy":
@@ -55,7 +52,7 @@ class Files:
         return str(path)
 
 
-def external_files(tmp_path: Path) -> Files:
+def external_files(tmp_path):
     """Scores and vectors of the split in `tmp_path`."""
     rows = [("tr", "tr0", "train", "x", "tr.jpg", [1]), ("tr2", "tr1", "train", "x", "b.jpg", [2])]
     rows += [
@@ -71,18 +68,18 @@ def external_files(tmp_path: Path) -> Files:
     )
 
 
-def score(*given: Any, **options: Any) -> dict[str, Any]:
+def score(*given, **options):
     """The metrics alone."""
     return scored(*given, **options).values
 
 
-def expected(table: np.ndarray) -> dict[str, Any]:
+def expected(table):
     """The metrics of a matrix of scores."""
     of = ranked_split(torch.from_numpy(table), torch.tensor(INDEX))
     return rounded(recall_of(of.ranking))
 
 
-def score_of(files: Files, dataset: str = "scenes", **made: Any) -> dict[str, Any]:
+def score_of(files, dataset="scenes", **made):
     """The metrics of the files `made`."""
     if "scores" in made:
         made["scores"] = (made["scores"],)

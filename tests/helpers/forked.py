@@ -1,17 +1,12 @@
 """Work in forked child processes, which end before the test is given up."""
 
-from __future__ import annotations
-
 import faulthandler
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import torch
 from torch import distributed
@@ -20,7 +15,7 @@ _PATIENCE = 300
 """Seconds after which a child is ended: a fork of a process with threads can hang."""
 
 
-def forked(work: Callable[[], Any]) -> int:
+def forked(work):
     """The id of a child process that does `work` on one core and exits with 0, or with 1 after an
     error."""
     child = os.fork()
@@ -40,7 +35,7 @@ def forked(work: Callable[[], Any]) -> int:
     return child
 
 
-def in_processes(world: int, work: Callable[[int], Any], folder: Path) -> list[Any]:
+def in_processes(world, work, folder):
     """What `work(rank)` returns in each of `world` processes that know each other."""
     children = [forked(partial(_work, rank, world, work, folder)) for rank in range(world)]
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
@@ -48,7 +43,7 @@ def in_processes(world: int, work: Callable[[int], Any], folder: Path) -> list[A
     return [torch.load(folder / f"{rank}.pt") for rank in range(world)]
 
 
-def _work(rank: int, world: int, work: Callable[[int], Any], folder: Path) -> None:
+def _work(rank, world, work, folder):
     meeting = f"file://{folder}/meeting"
     patience = timedelta(seconds=60)  # if the other process failed
     distributed.init_process_group("gloo", meeting, patience, rank=rank, world_size=world)

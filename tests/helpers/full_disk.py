@@ -1,21 +1,17 @@
 """A disk that is full: files of a child process may not grow beyond so many bytes."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal
-from collections.abc import Callable
-from typing import Any
 
 from forked import forked
 
 
-def error_on_full_disk(work: Callable[[], Any], room: int) -> str:
+def error_on_full_disk(work, room):
     """The name and text of what `work` raises in a child whose files end after `room` bytes."""
     reading, writing = os.pipe()
 
-    def limited() -> None:
+    def limited():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
         try:

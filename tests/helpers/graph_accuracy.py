@@ -1,20 +1,12 @@
 """Agreement of parsed graphs with true graphs: exact matches of lemmatised parts."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from spacy.language import Language
 from spacy.tokens import Doc
 
-from manymatch.batch.scene_graph import SceneGraph
 from manymatch.scene_graphs.verbs import verb_base
-
-Lemmatise = Callable[[str], str]
-Parts = dict[str, Counter[tuple[str, ...]]]
 
 
 @dataclass(frozen=True)
@@ -26,28 +18,26 @@ class Accuracy:
     true: int
 
     @property
-    def precision(self) -> float:
+    def precision(self):
         return self.matched / self.parsed if self.parsed else 1.0
 
     @property
-    def recall(self) -> float:
+    def recall(self):
         return self.matched / self.true if self.true else 1.0
 
     @property
-    def f1(self) -> float:
+    def f1(self):
         total = self.parsed + self.true
         return 2 * self.matched / total if total else 1.0
 
 
-def accuracy(
-    pairs: Iterable[tuple[SceneGraph, SceneGraph]], lemmatise: Lemmatise
-) -> dict[str, Accuracy]:
+def accuracy(pairs, lemmatise):
     """Return the accuracy of objects, attributes and relations over (parsed, true) pairs of graphs.
 
     Attributes are (object, attribute) pairs, and relations (subject, label, object) triples. The
     parts of a graph are compared as multisets.
     """
-    counts: dict[str, Counter[str]] = {}
+    counts = {}
     for parsed, true in pairs:
         parsed_parts, true_parts = parts(parsed, lemmatise), parts(true, lemmatise)
         for kind, part in parsed_parts.items():
@@ -58,7 +48,7 @@ def accuracy(
     return {kind: Accuracy(**count) for kind, count in counts.items()}
 
 
-def parts(graph: SceneGraph, lemmatise: Lemmatise) -> Parts:
+def parts(graph, lemmatise):
     """Return a graph's objects, (object, attribute) pairs and (subject, label, object) triples."""
     names = [lemmatise(name) for name in graph.names]
     described = zip(names, graph.attributes, strict=True)
@@ -72,22 +62,22 @@ def parts(graph: SceneGraph, lemmatise: Lemmatise) -> Parts:
     }
 
 
-def lemmatiser(model: Language) -> Lemmatise:
+def lemmatiser(model):
     """Return a function that lemmatises each word of a phrase, as a verb, else as a noun.
 
     Without context it makes errors ("leaves" becomes "leave"), but the same errors on both sides of
     a comparison.
     """
     rules = model.get_pipe("lemmatizer")
-    bases = rules.lookups.get_table("lemma_index")  # type: ignore[attr-defined]
+    bases = rules.lookups.get_table("lemma_index")
 
     @cache
-    def lemma(word: str) -> str:
+    def lemma(word):
         for kind in ("VERB", "NOUN"):
             if word in bases[kind.lower()]:
                 return word
             token = Doc(model.vocab, words=[word], pos=[kind])[0]
-            if (base := rules.lemmatize(token)[0].lower()) != word:  # type: ignore[attr-defined]
+            if (base := rules.lemmatize(token)[0].lower()) != word:
                 return verb_base(word, base) if kind == "VERB" else base
         return word
 

@@ -1,24 +1,19 @@
 """Sealed files: changing them as their writer would, and damaging them."""
 
-from __future__ import annotations
-
 import random
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 from manymatch.util.files import write_json
 from manymatch.util.json_file import read_object
 from manymatch.util.seal import NAME, sealed
 
 
-def edit(path: Path, **change: Any) -> None:
+def edit(path, **change):
     """Change keys of the object in a JSON file, and the seal of the folder that holds the file."""
     write_json(path, read_object(path) | change)
     reseal(next(folder for folder in path.parents if (folder / NAME).is_file()))
 
 
-def reseal(folder: Path) -> None:
+def reseal(folder):
     """Seal the present content of a folder."""
     content = folder.rename(folder.with_name("unsealed"))
     (content / NAME).unlink()
@@ -26,7 +21,7 @@ def reseal(folder: Path) -> None:
         content.rename(partial)
 
 
-def flipped_bits(path: Path, count: int, seed: int = 0) -> Iterator[int]:
+def flipped_bits(path, count, seed=0):
     """Flip one bit of the file at a time, at positions spread over the file and at its ends, and
     restore the file at last; yield the position."""
     whole, rng = path.read_bytes(), random.Random(seed)

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import safetensors.torch
 import torch
 from PIL import Image
+from tars import tar_bytes
 
 from manymatch.evaluation.protocols.relevance import RELEVANCE
 from manymatch.features.layout import Layout
@@ -42,14 +43,7 @@ def streamed(write):
 
 
 def tar(form, name="long" * 60):
-    def write(stream):
-        with tarfile.open(fileobj=stream, mode="w", format=form) as opened:
-            for member, content in {**FILES, name: b"x"}.items():
-                info = tarfile.TarInfo(member)
-                info.size = len(content)
-                opened.addfile(info, io.BytesIO(content))
-
-    return streamed(write)
+    return tar_bytes({**FILES, name: b"x"}.items(), form=form)
 
 
 def tars():

@@ -1,6 +1,7 @@
 """Tiny vision models of transformers with random weights, saved into folders."""
 
 import json
+import shutil
 from pathlib import Path
 
 import httpx2
@@ -113,6 +114,19 @@ def pixel_values(recipe, pictures=PICTURES):
     processor = getattr(transformers, f"{name}Pil")(**own)
     images = [image.source for image in pictures]
     return torch.from_numpy(np.stack(processor(images)["pixel_values"]))
+
+
+COMMIT = "0123456789abcdef" * 2 + "01234567"
+
+
+def cached(hub, name, folder, monkeypatch):
+    """Put a model into the cache `hub`, as `COMMIT` and as `main`, and take the network away."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(hub))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    home = hub / f"models--{name.replace('/', '--')}"
+    shutil.copytree(folder, home / "snapshots" / COMMIT)
+    (home / "refs").mkdir()
+    (home / "refs" / "main").write_text(COMMIT)
 
 
 def gated(name, local_files_only, **_):

@@ -1,11 +1,7 @@
 """Tiny text models and two-tower models of transformers with random weights and tokenisers of their
 own, saved into folders."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import hub_models
 import torch
@@ -47,7 +43,7 @@ _KINDS = {
 """Tokeniser -> its model, and the pieces before and behind a text, of padding, unknown, masked."""
 
 
-def tokenizer(kind: str) -> transformers.PreTrainedTokenizerFast:
+def tokenizer(kind):
     """A tokeniser that has learnt `TEXTS`."""
     model, named = _KINDS[kind]
     first, last, pad, unknown, mask = [*named, *[None] * (5 - len(named))]
@@ -95,7 +91,7 @@ def tokenizer(kind: str) -> transformers.PreTrainedTokenizerFast:
     )
 
 
-FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
+FAMILIES = {
     "bert": ("Bert", "bert", _SIZES),
     "roberta": ("Roberta", "bytes", _SIZES),
     "distilbert": (
@@ -126,7 +122,7 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "mt5": ("MT5", "t5", {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 3, "num_heads": 2}),
 }
 """Model type -> name of its classes, its tokeniser, and its settings."""
-TOWERS: dict[str, tuple[str, str, dict[str, Any]]] = {
+TOWERS = {
     "clip": ("CLIP", "clip", {"projection_dim": 12}),
     "siglip": ("Siglip", "t5", {}),
     "chinese_clip": ("ChineseCLIP", "bert", {"projection_dim": 12}),
@@ -136,7 +132,7 @@ TOWERS: dict[str, tuple[str, str, dict[str, Any]]] = {
 """The same for two-tower models."""
 
 
-def save(folder: Path, family: str, recipe: dict[str, Any] = hub_models.CROP) -> Path:
+def save(folder, family, recipe=hub_models.CROP):
     """Save a model with its tokeniser; return the folder."""
     name, kind, sizes = (FAMILIES | TOWERS)[family]
     words = tokenizer(kind)
@@ -153,7 +149,7 @@ def save(folder: Path, family: str, recipe: dict[str, Any] = hub_models.CROP) ->
             text |= {"max_position_embeddings": 30, "projection_size": 16}
         if family == "altclip":
             text |= {"project_dim": 16}
-        vision: dict[str, Any] = dict(hub_models._VIT)
+        vision = dict(hub_models._VIT)
         if family == "align":
             vision = {
                 "width_coefficient": 0.05,
@@ -177,7 +173,7 @@ def save(folder: Path, family: str, recipe: dict[str, Any] = hub_models.CROP) ->
     return folder
 
 
-def built(folder: Path | str, train: str = "none", **given: Any) -> HubTextEncoder:
+def built(folder, train="none", **given):
     """The encoder of the text model in `folder`, in evaluation mode."""
     torch.manual_seed(0)
     settings = HubTextSettings(model=str(folder), train=train, **given)

@@ -1,21 +1,18 @@
 """Work in a child process that is killed (with -9) at a chosen moment."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import signal
-from collections.abc import Callable
 from typing import Any
 
 from forked import forked
 
 
-def kill_during(work: Callable[[], Any], target: str, call: int) -> None:
+def kill_during(work, target, call):
     """Do `work` in a child process that dies at the `call`-th call of the function `target`; the
     test fails if it lives."""
 
-    def killed() -> None:
+    def killed():
         _kill_at(target, call)
         work()
 
@@ -24,7 +21,7 @@ def kill_during(work: Callable[[], Any], target: str, call: int) -> None:
     assert os.WTERMSIG(status) == signal.SIGKILL
 
 
-def _kill_at(target: str, call: int) -> None:
+def _kill_at(target, call):
     path, name = target.rsplit(".", 1)
     owner: Any
     try:
@@ -34,7 +31,7 @@ def _kill_at(target: str, call: int) -> None:
         owner = getattr(importlib.import_module(module), kind)
     inner, calls = getattr(owner, name), []
 
-    def counted(*args: Any, **kwargs: Any) -> Any:
+    def counted(*args, **kwargs):
         calls.append(1)
         if len(calls) == call:
             os.kill(os.getpid(), signal.SIGKILL)

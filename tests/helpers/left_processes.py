@@ -6,8 +6,6 @@ environment, which their children inherit, and starts this file as a guard. The 
 end of the tests and then ends every process that has the mark.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select
@@ -16,7 +14,6 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
 
 import psutil
 
@@ -27,7 +24,7 @@ _PATIENCE = 120.0
 """Seconds after which the guard gives up."""
 
 
-def end_with_this_process() -> None:
+def end_with_this_process():
     """Mark all processes that start from now on, and start their guard."""
     mark = uuid.uuid4().hex
     os.environ[MARK] = mark
@@ -41,7 +38,7 @@ def end_with_this_process() -> None:
     )
 
 
-def _guard(tests: int, mark: str) -> None:
+def _guard(tests, mark):
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     with contextlib.suppress(ProcessLookupError):
@@ -55,7 +52,7 @@ def _guard(tests: int, mark: str) -> None:
         send = psutil.Process.kill
 
 
-def _marked(mark: str) -> Iterator[psutil.Process]:
+def _marked(mark):
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             ended = process.status() == psutil.STATUS_ZOMBIE

@@ -1,13 +1,9 @@
 """Made-up clips in the published forms: captions of a few verbs and things, features that follow
 them, and word vectors."""
 
-from __future__ import annotations
-
 import json
 import pickle
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -29,7 +25,7 @@ class MadeClip:
     movement: np.ndarray
 
 
-def made_clips(count: int, first: int = 0, seed: int = 0) -> Iterator[MadeClip]:
+def made_clips(count, first=0, seed=0):
     """Clips VIDEO_k, three a video, the verb in their movement and the thing in their frames."""
     patterns = np.random.default_rng(99).random((2, 8, SIZE))
     for number in range(first, first + count):
@@ -44,7 +40,7 @@ def made_clips(count: int, first: int = 0, seed: int = 0) -> Iterator[MadeClip]:
         )
 
 
-def write_youcook2(folder: Path, train: int, test: int) -> None:
+def write_youcook2(folder, train, test):
     """HowTo100M's two pickles."""
     for name, clips in (("train", made_clips(train)), ("val", made_clips(test, first=3 * train))):
         entries = [
@@ -54,9 +50,9 @@ def write_youcook2(folder: Path, train: int, test: int) -> None:
         (folder / f"youcook_{name}.pkl").write_bytes(pickle.dumps(entries, protocol=4))
 
 
-def write_annotations(folder: Path, train: int, test: int) -> None:
+def write_annotations(folder, train, test):
     """YouCook2's own file."""
-    database: dict[str, dict] = {}
+    database = {}
     parts = (("training", made_clips(train)), ("validation", made_clips(test, first=3 * train)))
     for subset, clips in parts:
         for clip in clips:
@@ -67,7 +63,7 @@ def write_annotations(folder: Path, train: int, test: int) -> None:
     target.write_text(json.dumps({"database": database}))
 
 
-def write_saved(path: Path, clips: Iterable[MadeClip], legacy: bool = False) -> None:
+def write_saved(path, clips, legacy=False):
     """HowTo100M's features of MSR-VTT and LSMDC, as torch saves them now or did then."""
     kept = list(clips)
     parts = {
@@ -77,7 +73,7 @@ def write_saved(path: Path, clips: Iterable[MadeClip], legacy: bool = False) -> 
     torch.save(parts, path, _use_new_zipfile_serialization=not legacy)
 
 
-def write_word2vec(path: Path, words: Iterable[str], size: int = WORD_SIZE) -> None:
+def write_word2vec(path, words, size=WORD_SIZE):
     """A binary file of word2vec's, with a line break after every word as some tools write it."""
     kept = list(words)
     rng = np.random.default_rng(5)

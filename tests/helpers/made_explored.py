@@ -1,12 +1,8 @@
 """A project with the results of two methods on a made-up data set, as `manymatch evaluate` writes
 them."""
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +14,7 @@ from made_scores import consecutive_index, ranked_split
 from manymatch.config.layout import Layout
 from manymatch.datasets.base import CAPTIONS, JUDGED
 from manymatch.evaluation.protocols.ranked_split import RankedSplit
-from manymatch.evaluation.protocols.relevance import Judgments, judged_besides, read_judgments
+from manymatch.evaluation.protocols.relevance import judged_besides, read_judgments
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.evaluation.split_results import SplitResults, pair_metrics, write
 from manymatch.evaluation.votes import majority, read_votes
@@ -33,7 +29,7 @@ TEXTS = [EVIL if row == 0 else f"Two dogs, {'a red' if row % 2 else 'one'} bird 
 TRUE, FALSE = ("image 1", "image 0#1"), ("image 2", "image 0#2")
 
 
-def make_explored(root: Path, pictures: Sequence[Path]) -> Layout:
+def make_explored(root, pictures):
     """Captions, judged pairs, pictures, and results of the methods `sets` and `table` in `root`;
     scores of `table` are tied."""
     layout = Layout(root)
@@ -63,14 +59,14 @@ def make_explored(root: Path, pictures: Sequence[Path]) -> Layout:
     return layout
 
 
-def judgments(layout: Layout) -> Judgments:
+def judgments(layout):
     """What an evaluation counts as judged."""
     ids = IMAGE_IDS, CAPTION_IDS, INDEX
     voted = majority(read_votes(layout.votes(DATASET)))
     return judged_besides(read_judgments(layout.relevance(DATASET), *ids), voted, *ids)
 
 
-def splits() -> dict[str, RankedSplit]:
+def splits():
     """The ranked split of each method."""
     torch.manual_seed(0)
     table = torch.randint(0, 12, (IMAGES, len(CAPTION_IDS))).float()
@@ -78,7 +74,7 @@ def splits() -> dict[str, RankedSplit]:
     tied = ranked_split(table, INDEX, depth=DEPTH, **ids)
     vectors = [Embeddings(torch.randn(count, 2, 4)) for count in table.shape]
 
-    def score(images: Embeddings, texts: Embeddings) -> torch.Tensor:
+    def score(images, texts):
         return torch.einsum("ikd,tld->it", images.vectors, texts.vectors)
 
     embedded = replace(tied.embedded, images=vectors[0], texts=vectors[1])
@@ -86,7 +82,7 @@ def splits() -> dict[str, RankedSplit]:
     return {"sets": sets, "table": tied}
 
 
-def evaluate(layout: Layout) -> None:
+def evaluate(layout):
     """Write the results of both methods."""
     for name, split in splits().items():
         judged = judgments(layout)

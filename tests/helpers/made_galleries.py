@@ -1,23 +1,12 @@
 """Scores by which methods rank, and made-up galleries of all kinds."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import torch
-from torch import Tensor
 from torch.nn.functional import normalize
 
-from manymatch import Model
 from manymatch.evaluation.ensemble import reranked
 from manymatch.methods.shared.embeddings import Embeddings
-from manymatch.model.answer import Side
-from manymatch.search.scan.exact import Hits, double
-from manymatch.search.scan.scanner import Scanner
-
-MakeModel = Callable[[str], Model]
+from manymatch.search.scan.exact import double
 
 _OF_SETS = {
     f"dive {name}": ("dive", {"similarity": {"name": name}})
@@ -28,7 +17,7 @@ _RULES = {
     for rule in ("matching", "topk", "max", "smooth_chamfer")
 }
 SETS = [*_OF_SETS, *_RULES, "pvse"]
-SCORES: dict[str, tuple[str, dict[str, Any]]] = {
+SCORES = {
     **_OF_SETS,
     **_RULES,
     **{name: (name, {}) for name in ("vsepp", "vse_infinity", "swamp", "swamp_video")},
@@ -42,9 +31,7 @@ SCORES: dict[str, tuple[str, dict[str, Any]]] = {
 KINDS = ["random", "collapsed", "equal", "duplicated", "zero", "near", "long"]
 
 
-def made_up(
-    kind: str, n: int, elements: int, size: int, seed: int, *, unequal: bool = False
-) -> Embeddings:
+def made_up(kind, n, elements, size, seed, *, unequal=False):
     """`n` items with a Gaussian's variances, and a candidate's vector that is not the query's;
     `unequal` sets have 1 to `elements` elements."""
     torch.manual_seed(seed)
@@ -73,10 +60,10 @@ def made_up(
     )
 
 
-def with_entities(texts: Embeddings) -> Embeddings:
+def with_entities(texts):
     """The texts with one to three entities each."""
     counts = torch.randint(1, 4, (len(texts),))
-    owners: Tensor = torch.arange(len(texts)).repeat_interleave(counts)
+    owners = torch.arange(len(texts)).repeat_interleave(counts)
     entities = normalize(torch.randn(len(owners), texts.vectors.shape[2]), dim=1)
     return Embeddings(texts.vectors, entities=entities, entity_caption=owners)
 
@@ -86,9 +73,7 @@ TOLERANCE = {"msrm": 1e-4, "pcmepp": 1e-4, "pcme samples": 0.02}
 loses digits where a distance is small."""
 
 
-def all_scores(
-    model: Model, gallery: Embeddings, queries: Embeddings, side: Side, beta: float | None = None
-) -> np.ndarray:
+def all_scores(model, gallery, queries, side, beta=None):
     """`(q, n)`."""
     sides = (gallery, queries) if side == "images" else (queries, gallery)
     with torch.inference_mode():
@@ -100,17 +85,17 @@ def all_scores(
 
 
 def compare(
-    scanner: Scanner,
-    gallery: Embeddings,
-    queries: Embeddings,
-    model: Model,
-    k: int,
-    side: Side = "images",
-    beta: float | None = None,
-    included: np.ndarray | None = None,
-    below: bool = False,
-    tolerance: float = 1e-6,
-) -> list[Hits]:
+    scanner,
+    gallery,
+    queries,
+    model,
+    k,
+    side="images",
+    beta=None,
+    included=None,
+    below=False,
+    tolerance=1e-6,
+):
     """Compare a search with the scores of all items, in float32 and rounded from float64.
 
     Args:

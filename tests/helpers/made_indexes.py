@@ -1,10 +1,5 @@
 """Indexes by small models."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import manymatch
 from manymatch import Index
 from manymatch.search.index.build import build
@@ -12,9 +7,7 @@ from manymatch.search.index.sources import source_of
 from manymatch.util.parts import Parts
 
 
-def made_index(
-    source: Path, model_folder: Path, target: Path, table: Path | None = None, **options: Any
-) -> Index:
+def made_index(source, model_folder, target, table=None, **options):
     """The index of `source` in the new folder `target`, by the model in `model_folder`."""
     model = manymatch.load(model_folder, "cpu")
     parts = Parts(target.with_suffix(".parts"))

@@ -1,10 +1,8 @@
 """Made-up probes of two models, in the form in which `manymatch probe` writes them."""
 
-from typing import Any
-
 from made_results import CHECKPOINT, written
 
-GRAPH: dict[str, Any] = {
+GRAPH = {
     "objects": ["dog", "red ball"],
     "names": ["dog", "red ball"],
     "attributes": [["brown"], []],

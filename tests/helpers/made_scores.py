@@ -1,30 +1,16 @@
 """Ranked splits from a table of scores, and naive loops over the same table."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 import torch
-from torch import Tensor
 
-from manymatch.evaluation.protocols.labels import Labels
 from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.methods.shared.method import Embeddings
-from manymatch.model.blocks import Score
 from manymatch.model.embed import Embedded
 
 
 def ranked_split(
-    table: Tensor,
-    image_index: Tensor,
-    labels: Labels | None = None,
-    *,
-    back: Tensor | None = None,
-    image_ids: Sequence[str] | None = None,
-    caption_ids: Sequence[str] | None = None,
-    depth: int = 10,
-) -> RankedSplit:
+    table, image_index, labels=None, *, back=None, image_ids=None, caption_ids=None, depth=10
+):
     """A split whose images score captions by `table (n, m)`, and captions images by `back`."""
     score, images, texts = looked_up(table)
     split = Embedded(
@@ -39,39 +25,39 @@ def ranked_split(
     return RankedSplit(split, score, t2i_score, ranking, labels)
 
 
-def looked_up(table: Tensor) -> tuple[Score, Embeddings, Embeddings]:
+def looked_up(table):
     """A score that reads `table` by the rows of the block, and embeddings that carry them."""
     images, texts = (Embeddings(torch.arange(count).view(-1, 1, 1)) for count in table.shape)
 
-    def score(images: Embeddings, texts: Embeddings) -> Tensor:
+    def score(images, texts):
         return table[_run(images), _run(texts)]
 
     return score, images, texts
 
 
-def _run(numbered: Embeddings) -> slice:
+def _run(numbered):
     first = int(numbered.vectors[0])
     return slice(first, first + len(numbered))
 
 
-def consecutive_index(n: int, captions: int) -> Tensor:
+def consecutive_index(n, captions):
     """`captions` of each of n images."""
     return torch.arange(n).repeat_interleave(captions)
 
 
-def distinct(n: int, m: int, seed: int) -> Tensor:
+def distinct(n, m, seed):
     """Random scores `(n, m)` of which no two are equal."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randperm(n * m, generator=generator).view(n, m).float()
 
 
-def ranked(scores: Sequence[float], right: Sequence[bool]) -> list[bool]:
+def ranked(scores, right):
     """Which items are right, best first; of equal scores the wrong ones first."""
     order = sorted(range(len(scores)), key=lambda item: (-scores[item], right[item]))
     return [right[item] for item in order]
 
 
-def precision_at_r(scores: Sequence[float], right: Sequence[bool]) -> float:
+def precision_at_r(scores, right):
     """The part of the first R items that is right."""
     count = sum(right)
     return sum(ranked(scores, right)[:count]) / count
@@ -89,12 +75,10 @@ def naive_ranks(table, index):
     return i2t, t2i
 
 
-def naive_nearest(
-    queries: Tensor, gallery: Tensor, depth: int
-) -> list[list[list[tuple[float, int, int]]]]:
+def naive_nearest(queries, gallery, depth):
     """Of each element of each query the items by their best cosine: (cosine, item, element)."""
 
-    def cosine(x: Tensor, y: Tensor) -> float:
+    def cosine(x, y):
         return (x @ y / x.norm() / y.norm()).item()
 
     return [

@@ -1,7 +1,6 @@
 """A space of settings, and trainings that are made up: the rsum is a function of the settings."""
 
 import json
-from typing import Any
 
 import yaml
 
@@ -10,7 +9,7 @@ from manymatch.training.checkpoints import RSUM, History
 from manymatch.util.errors import DeviceMemoryError, DivergenceError
 
 LR, EPOCHS = "training.optimizer.lr", "training.epochs"
-SPACE: dict[str, Any] = {
+SPACE = {
     "set": {EPOCHS: 3},
     "pruning": {"after_trials": 2, "after_full_epochs": 1},
     "domains": {"dropout": {"low": 0.0, "high": 0.5}},

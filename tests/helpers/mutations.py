@@ -1,9 +1,5 @@
 """Damaged copies of valid files: what a bad disk, a cut connection or an attacker makes of them."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 from hypothesis import strategies as st
 
 EXTREMES = [
@@ -19,7 +15,7 @@ CHANGES = ("flip", "set", "truncate", "remove", "zero", "repeat", "splice")
 
 
 @st.composite
-def mutated(draw: st.DrawFn, seeds: Sequence[bytes], most: int = 6) -> bytes:
+def mutated(draw, seeds, most=6):
     """One of `seeds` after up to `most` changes."""
     content = bytearray(draw(st.sampled_from(seeds)))
     for change in draw(st.lists(st.sampled_from(CHANGES), max_size=most)):
@@ -48,7 +44,7 @@ def mutated(draw: st.DrawFn, seeds: Sequence[bytes], most: int = 6) -> bytes:
     return bytes(content)
 
 
-def _position(draw: st.DrawFn, content: bytearray) -> int:
+def _position(draw, content):
     """Any position, but half of the time near one of the ends, where headers are."""
     last = len(content) - 1
     near = draw(st.sampled_from([last, min(last, 512), min(last, 64)]))

@@ -1,7 +1,5 @@
 """Set modules as loops over samples, slots, heads and inputs, written from the papers."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -9,7 +9,7 @@ def run_one_by_one(monkeypatch):
     Returns:
         A list to which the label of each run is added when the run starts.
     """
-    labels: list[str] = []
+    labels = []
 
     def one_by_one(work, runs, *_):
         for run in runs:

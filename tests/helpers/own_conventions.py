@@ -1,34 +1,29 @@
 """Forms that other programs and people really write, each of which gives the usual table."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from own_forms import Birds, Settings, tar_of
 from PIL import Image
+from tars import tar_bytes
 
-Write = Callable[[Birds], Settings]
-FORMS: dict[str, Write] = {}
+FORMS = {}
 
 
-def form(write: Write) -> Write:
+def form(write):
     FORMS[write.__name__] = write
     return write
 
 
-def stats(folder: Path) -> None:
+def stats(folder):
     """The files that img2dataset writes beside each shard."""
     (folder / "00000_stats.json").write_text('{"count": 60, "successes": 60}')
     rows = {"url": ["http://a"], "caption": ["a bird"], "key": ["0"], "status": ["success"]}
     pq.write_table(pa.table(rows), folder / "00000.parquet")
 
 
-def samples(birds: Birds) -> list[tuple[str, bytes]]:
+def samples(birds):
     members = []
     for n, (file, texts) in enumerate(birds.captions.items()):
         members += [
@@ -39,22 +34,22 @@ def samples(birds: Birds) -> list[tuple[str, bytes]]:
     return members
 
 
-def tars(birds: Birds, members: list[tuple[str, bytes]]) -> Settings:
+def tars(birds, members):
     folder = birds.root / "out"
     folder.mkdir()
-    tar_of(folder / "00000.tar", members)
+    (folder / "00000.tar").write_bytes(tar_bytes(members))
     return {"images": str(folder)}
 
 
 @form
-def img2dataset_webdataset(birds: Birds) -> Settings:
+def img2dataset_webdataset(birds):
     settings = tars(birds, samples(birds))
     stats(birds.root / "out")
     return settings
 
 
 @form
-def img2dataset_files(birds: Birds) -> Settings:
+def img2dataset_files(birds):
     folder = birds.root / "out" / "00000"
     folder.mkdir(parents=True)
     for name, content in samples(birds):
@@ -64,12 +59,12 @@ def img2dataset_files(birds: Birds) -> Settings:
 
 
 @form
-def img2dataset_parquet(birds: Birds) -> Settings:
+def img2dataset_parquet(birds):
     """Failed addresses have a row without a picture."""
     folder = birds.root / "out"
     folder.mkdir()
     (folder / "00000_stats.json").write_text("{}")
-    rows: list[dict[str, Any]] = [
+    rows = [
         {"key": f"{n:09}", "caption": texts, "status": "success", "url": "http://a"}
         | {"jpg": (birds.photos / file).read_bytes()}
         for n, (file, texts) in enumerate(birds.captions.items())
@@ -80,7 +75,7 @@ def img2dataset_parquet(birds: Birds) -> Settings:
 
 
 @form
-def tar_of_macos(birds: Birds) -> Settings:
+def tar_of_macos(birds):
     members = []
     for name, content in samples(birds):
         members += [(f"./._{name}", b"\0\5\x16\7"), (f"./{name}", content)]
@@ -88,13 +83,13 @@ def tar_of_macos(birds: Birds) -> Settings:
 
 
 @form
-def tar_by_ending(birds: Birds) -> Settings:
+def tar_by_ending(birds):
     """All pictures, then all texts."""
     return tars(birds, sorted(samples(birds), key=lambda member: member[0][-3:] != "jpg"))
 
 
 @form
-def folder_of_macos(birds: Birds) -> Settings:
+def folder_of_macos(birds):
     for file, texts in birds.captions.items():
         path = birds.photos / file
         path.with_suffix(".txt").write_text("\n".join(texts))
@@ -104,7 +99,7 @@ def folder_of_macos(birds: Birds) -> Settings:
 
 
 @form
-def upper_case(birds: Birds) -> Settings:
+def upper_case(birds):
     for n, (file, texts) in enumerate(birds.captions.items()):
         path = birds.photos / file
         path.with_suffix(".TXT" if n % 2 else ".txt").write_text("\n".join(texts))
@@ -113,7 +108,7 @@ def upper_case(birds: Birds) -> Settings:
 
 
 @form
-def json_list(birds: Birds) -> Settings:
+def json_list(birds):
     """As BLIP and ALBEF have it."""
     rows = [
         {"image": file, "caption": texts, "image_id": f"coco_{n}"}
@@ -125,25 +120,25 @@ def json_list(birds: Birds) -> Settings:
 
 
 @form
-def stray_files(birds: Birds) -> Settings:
+def stray_files(birds):
     birds.table(birds.photos / "captions.csv")
     (birds.photos / "licenses.csv").write_text("picture_id,license\n1,CC-BY\n")
     (birds.photos / "requirements.txt").write_text("pillow, numpy\n")
     (birds.photos / "LICENSE.txt").write_bytes(b"caf\xe9")
     (birds.photos / "captions_info.json").write_text('{"info": 1}')
     (birds.photos / "empty.csv").write_text("")
-    tar_of(birds.photos / "pictures.tar", [("a.jpg", b"x")])
+    (birds.photos / "pictures.tar").write_bytes(tar_bytes([("a.jpg", b"x")]))
     return {}
 
 
 @form
-def kaggle_captions_txt(birds: Birds) -> Settings:
+def kaggle_captions_txt(birds):
     birds.table(birds.photos / "table.csv").rename(birds.photos / "captions.txt")
     return {}
 
 
 @form
-def restarting_annotation_ids(birds: Birds) -> Settings:
+def restarting_annotation_ids(birds):
     images = [{"id": n, "file_name": file} for n, file in enumerate(birds.captions)]
     annotations = [
         {"id": k, "image_id": n, "caption": text}
@@ -156,7 +151,7 @@ def restarting_annotation_ids(birds: Birds) -> Settings:
 
 
 @form
-def karpathy_with_an_empty_image(birds: Birds) -> Settings:
+def karpathy_with_an_empty_image(birds):
     """Pictures of one name in two folders, and a picture without sentences."""
     for folder in ("cats", "dogs"):
         (birds.photos / folder).mkdir()
@@ -172,7 +167,7 @@ def karpathy_with_an_empty_image(birds: Birds) -> Settings:
 
 
 @form
-def german_headings(birds: Birds) -> Settings:
+def german_headings(birds):
     path = birds.table(birds.root / "bilder.csv", ";", "utf-8-sig")
     text = path.read_text("utf-8-sig").replace("file_name;caption", "Foto;Beschreibung")
     path.write_text(text, "utf-8")
@@ -180,14 +175,14 @@ def german_headings(birds: Birds) -> Settings:
 
 
 @form
-def named_columns(birds: Birds) -> Settings:
+def named_columns(birds):
     path = birds.table(birds.root / "x.csv", ";")
     path.write_text(path.read_text().replace("file_name;caption", "Nr, Ablage;Was ist da"))
     return {"captions": str(path), "file": "Nr, Ablage", "text": ["Was ist da"]}
 
 
 @form
-def absolute_paths(birds: Birds) -> Settings:
+def absolute_paths(birds):
     rows = (row | {"file_name": str(birds.photos / row["file_name"])} for row in birds.rows)
     (birds.photos / "metadata.jsonl").write_text("\n".join(map(json.dumps, rows)))
     (birds.root / "link").symlink_to(birds.photos)
@@ -195,7 +190,7 @@ def absolute_paths(birds: Birds) -> Settings:
 
 
 @form
-def rare_endings(birds: Birds) -> Settings:
+def rare_endings(birds):
     captions = {}
     for n, (file, texts) in enumerate(birds.captions.items()):
         name = Path(file).with_suffix((".jfif", ".jpe", ".JPG")[n % 3]).as_posix()
@@ -207,19 +202,19 @@ def rare_endings(birds: Birds) -> Settings:
 
 
 @form
-def excel_unicode_text(birds: Birds) -> Settings:
+def excel_unicode_text(birds):
     birds.table(birds.photos / "captions.txt", delimiter="\t", encoding="utf-16")
     return {}
 
 
 @form
-def old_windows_table(birds: Birds) -> Settings:
+def old_windows_table(birds):
     birds.table(birds.photos / "captions.csv", delimiter=";", encoding="cp1252")
     return {"encoding": "cp1252"}
 
 
 @form
-def modern_pictures(birds: Birds) -> Settings:
+def modern_pictures(birds):
     birds.table(birds.photos / "captions.csv")
     path = birds.photos / "bird7.jpg"
     Image.open(path).save(path.with_suffix(".avif"))

@@ -1,66 +1,61 @@
 """Damage to one's own pictures and captions, for tests of the messages."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from own_forms import Birds, Settings, coco, pictures_in_parquet, tar_of, webdataset
+from own_forms import coco, pictures_in_parquet, webdataset
 from PIL import Image
+from tars import tar_bytes
 
-Damage = Callable[[Birds], Settings | None]
 
-
-def text(content: str | bytes, name: str = "metadata.csv") -> Damage:
+def text(content, name="metadata.csv"):
     """The whole content of the table."""
 
-    def damage(birds: Birds) -> None:
+    def damage(birds):
         data = content if isinstance(content, bytes) else content.encode()
         (birds.photos / name).write_bytes(data)
 
     return damage
 
 
-def table(change: Callable[[str], str | bytes]) -> Damage:
+def table(change):
     """A change of the text of the table `metadata.csv`."""
 
-    def damage(birds: Birds) -> None:
+    def damage(birds):
         path = birds.table(birds.photos / "metadata.csv")
         text(change(path.read_text()))(birds)
 
     return damage
 
 
-def caption(value: str) -> Damage:
+def caption(value):
     """Another caption of two pictures, which are more than 1% of 120 captions."""
     return table(lambda rows: re.sub('"a bird, number [78]"', lambda _: f'"{value}"', rows))
 
 
-def named(value: str) -> Damage:
+def named(value):
     """Another name of the picture bird7.jpg in the table."""
     return table(lambda rows: rows.replace("bird7.jpg", value))
 
 
-def picture(change: Callable[[Path], object]) -> Damage:
+def picture(change):
     """A change of the file bird7.jpg."""
 
-    def damage(birds: Birds) -> None:
+    def damage(birds):
         birds.table(birds.photos / "metadata.csv")
         change(birds.photos / "bird7.jpg")
 
     return damage
 
 
-def split(word: Callable[[int], str], **settings: Any) -> Damage:
+def split(word, **settings):
     """The splits of the pictures by number."""
 
-    def damage(birds: Birds) -> Settings:
+    def damage(birds):
         rows = [row | {"split": word(n)} for n, row in enumerate(birds.rows)]
         text("\n".join(map(json.dumps, rows)), "metadata.jsonl")(birds)
         return settings
@@ -68,14 +63,14 @@ def split(word: Callable[[int], str], **settings: Any) -> Damage:
     return damage
 
 
-def one_of_two(birds: Birds) -> Settings:
+def one_of_two(birds):
     """A split of two pictures, one of which cannot be decoded."""
     (birds.photos / "bird1.jpg").write_bytes(b"")
     return split(lambda n: "test" if n < 2 else "train", allow=0.05)(birds) or {}
 
 
-def lists(**content: str) -> Damage:
-    def damage(birds: Birds) -> Settings:
+def lists(**content):
+    def damage(birds):
         birds.table(birds.photos / "metadata.csv")
         paths = [birds.root / f"{name}.txt" for name in content]
         for path in paths:
@@ -85,15 +80,15 @@ def lists(**content: str) -> Damage:
     return damage
 
 
-def link(target: str) -> Callable[[Path], None]:
-    def change(path: Path) -> None:
+def link(target):
+    def change(path):
         path.unlink()
         path.symlink_to(target)
 
     return change
 
 
-def same_in_folders(birds: Birds) -> None:
+def same_in_folders(birds):
     (birds.photos / "more" / "bird7.jpg").write_bytes((birds.photos / "bird8.jpg").read_bytes())
     (birds.photos / "bird7.jpg").rename(birds.photos / "more" / "x.jpg")
     (birds.photos / "other").mkdir()
@@ -101,49 +96,48 @@ def same_in_folders(birds: Birds) -> None:
     birds.table(birds.photos / "metadata.csv")
 
 
-def other_case(birds: Birds) -> None:
+def other_case(birds):
     (birds.photos / "BIRD8.jpg").write_bytes((birds.photos / "bird7.jpg").read_bytes())
     birds.captions["BIRD8.jpg"] = ["a bird"]
     birds.table(birds.photos / "metadata.csv")
 
 
-def few(birds: Birds) -> None:
+def few(birds):
     birds.captions = dict(list(birds.captions.items())[:4])
     birds.table(birds.photos / "metadata.csv")
 
 
-def all_alike(birds: Birds) -> None:
+def all_alike(birds):
     for path in birds.photos.rglob("*.jpg"):
         Image.new("RGB", (40, 40)).save(path)
     birds.table(birds.photos / "metadata.csv")
 
 
-def two_forms(birds: Birds) -> None:
+def two_forms(birds):
     coco(birds)
     birds.table(birds.photos / "metadata.csv")
 
 
-def tar(content: list[tuple[str, bytes]], cut: int | None = None) -> Damage:
-    def damage(birds: Birds) -> Settings:
+def tar(content, cut=None):
+    def damage(birds):
         path = birds.root / "x.tar"
-        tar_of(path, content)
-        path.write_bytes(path.read_bytes()[:cut])
+        path.write_bytes(tar_bytes(content)[:cut])
         return {"images": str(path)}
 
     return damage
 
 
-def cut_parquet(birds: Birds) -> Settings:
+def cut_parquet(birds):
     settings = pictures_in_parquet(birds)
     path = next(Path(settings["images"]).iterdir())
     path.write_bytes(path.read_bytes()[:-40])
     return settings
 
 
-def no_utf8(kind: pa.DataType) -> Damage:
+def no_utf8(kind):
     """A Parquet table whose captions, of the type `kind`, are not UTF-8."""
 
-    def damage(birds: Birds) -> Settings:
+    def damage(birds):
         settings = pictures_in_parquet(birds)
         path = next(Path(settings["images"]).iterdir())
         rows = pq.read_table(path)
@@ -154,20 +148,20 @@ def no_utf8(kind: pa.DataType) -> Damage:
     return damage
 
 
-def damaged_in_tar(birds: Birds) -> Settings:
+def damaged_in_tar(birds):
     path = birds.photos / "bird7.jpg"
     path.write_bytes(path.read_bytes()[:300])
     return webdataset(birds)
 
 
-def coco_of(images: list[dict[str, Any]], annotations: list[dict[str, Any]]) -> Damage:
+def coco_of(images, annotations):
     return text(json.dumps({"images": images, "annotations": annotations}), "captions_train.json")
 
 
-def renamed(ending: str) -> Damage:
+def renamed(ending):
     """Two pictures, which are more than 1%, with another ending, also in the table."""
 
-    def damage(birds: Birds) -> None:
+    def damage(birds):
         for file in ("bird7.jpg", "bird8.jpg"):
             name = Path(file).with_suffix(ending).name
             (birds.photos / file).rename(birds.photos / name)
@@ -177,11 +171,11 @@ def renamed(ending: str) -> Damage:
     return damage
 
 
-def picture_bytes() -> bytes:
+def picture_bytes():
     file = io.BytesIO()
     Image.new("RGB", (40, 40)).save(file, "JPEG")
     return file.getvalue()
 
 
-def in_lists(*numbers: int) -> str:
+def in_lists(*numbers):
     return "".join(f"bird{n}.jpg\n" for n in numbers)

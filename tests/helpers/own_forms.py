@@ -1,36 +1,31 @@
 """Sixty made-up pictures with two captions each, in every form."""
 
-from __future__ import annotations
-
 import csv
-import io
 import json
 import shutil
-import tarfile
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
+from tars import tar_bytes
 
 from manymatch.config.strict import validate
 from manymatch.datasets import captions, download
-from manymatch.datasets.own.collect import Collection, collect
+from manymatch.datasets.own.collect import collect
 from manymatch.datasets.own.forms import OwnSettings
 
 
 class Birds:
     """A folder of pictures, two of them in a subfolder, and the captions of each file."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root):
         self.root, self.photos = root, root / "photos"
         rng = np.random.default_rng(0)
-        self.captions: dict[str, list[str]] = {}
+        self.captions = {}
         for number in range(60):
             file = f"{'more/' if number > 57 else ''}bird{number}.jpg"
             path = self.photos / file
@@ -40,17 +35,17 @@ class Birds:
             self.captions[file] = [f"a bird, number {number}", f"Él ve {number} pájaros"]
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self):
         return [{"file_name": file, "caption": texts} for file, texts in self.captions.items()]
 
     @property
-    def numbered(self) -> list[tuple[str, int, str]]:
+    def numbered(self):
         """A row for each caption: the file, the caption's number, the caption."""
         return [
             (file, n, text) for file, texts in self.captions.items() for n, text in enumerate(texts)
         ]
 
-    def table(self, path: Path, delimiter: str = ",", encoding: str = "utf-8") -> Path:
+    def table(self, path, delimiter=",", encoding="utf-8"):
         """A table with a row for each caption."""
         with path.open("w", newline="", encoding=encoding) as stream:
             writer = csv.writer(stream, delimiter=delimiter)
@@ -58,7 +53,7 @@ class Birds:
             writer.writerows([file, text] for file, _, text in self.numbered)
         return path
 
-    def read(self, raw: Path, **settings: Any) -> bytes:
+    def read(self, raw, **settings):
         """The caption table that the stages `download` and `captions` write."""
         source = {"kind": "own", "images": str(self.photos), **settings}
         shutil.rmtree(raw, ignore_errors=True)
@@ -67,40 +62,39 @@ class Birds:
         captions.write_captions("birds", raw, *outputs, minimum_count=1, kind="own")
         return outputs[0].read_bytes()
 
-    def collect(self, **settings: Any) -> Collection:
+    def collect(self, **settings):
         """The pictures of the source before the stages; those of tars and tables are copied."""
         source = {"kind": "own", "images": str(self.photos), **settings}
         listed = self.root / "left_out.tsv"
         return collect(validate(OwnSettings, source, "test"), self.root / "copied", listed)
 
 
-def counts(collection: Collection) -> dict[str, int]:
+def counts(collection):
     """The pictures in each split."""
     return dict(Counter(str(one.split) for one in collection.pictures.values()))
 
 
-Settings = dict[str, Any]
-FORMS: dict[str, Callable[[Birds], Settings]] = {}
+FORMS = {}
 
 
-def form(write: Callable[[Birds], Settings]) -> Callable[[Birds], Settings]:
+def form(write):
     FORMS[write.__name__] = write
     return write
 
 
 @form
-def metadata_csv(birds: Birds) -> Settings:
+def metadata_csv(birds):
     birds.table(birds.photos / "metadata.csv")
     return {}
 
 
 @form
-def excel(birds: Birds) -> Settings:
+def excel(birds):
     return {"captions": str(birds.table(birds.root / "sheet.csv", ";", "utf-8-sig"))}
 
 
 @form
-def decomposed(birds: Birds) -> Settings:
+def decomposed(birds):
     """Letters and their accents apart, as some systems write them."""
     path = birds.table(birds.photos / "metadata.csv")
     path.write_text(unicodedata.normalize("NFD", path.read_text(encoding="utf-8")), "utf-8")
@@ -108,12 +102,12 @@ def decomposed(birds: Birds) -> Settings:
 
 
 @form
-def tab_separated(birds: Birds) -> Settings:
+def tab_separated(birds):
     return {"captions": str(birds.table(birds.root / "captions.tsv", "\t"))}
 
 
 @form
-def flickr30k_results(birds: Birds) -> Settings:
+def flickr30k_results(birds):
     lines = [f"{Path(file).name}| {number}| {text}" for file, number, text in birds.numbered]
     path = birds.root / "results.csv"
     path.write_text("\n".join(["image_name| comment_number| comment", *lines]))
@@ -121,7 +115,7 @@ def flickr30k_results(birds: Birds) -> Settings:
 
 
 @form
-def flickr30k_annotations(birds: Birds) -> Settings:
+def flickr30k_annotations(birds):
     with (birds.photos / "flickr_annotations.csv").open("w", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(["raw", "sentids", "filename", "img_id"])
@@ -132,27 +126,27 @@ def flickr30k_annotations(birds: Birds) -> Settings:
 
 
 @form
-def tokens(birds: Birds) -> Settings:
+def tokens(birds):
     lines = [f"{file}#{number}\t{text}\n" for file, number, text in birds.numbered]
     (birds.root / "all.token.txt").write_text("".join(lines))
     return {"captions": str(birds.root / "all.token.txt")}
 
 
 @form
-def json_lines(birds: Birds) -> Settings:
+def json_lines(birds):
     lines = (json.dumps(row) for row in birds.rows)
     (birds.photos / "metadata.jsonl").write_text("\n".join(lines))
     return {}
 
 
 @form
-def parquet(birds: Birds) -> Settings:
+def parquet(birds):
     pq.write_table(pa.Table.from_pylist(birds.rows), birds.photos / "metadata.parquet")
     return {}
 
 
 @form
-def several_columns(birds: Birds) -> Settings:
+def several_columns(birds):
     names = ("file_name", "first", "second")
     rows = [dict(zip(names, (file, *texts), strict=True)) for file, texts in birds.captions.items()]
     pq.write_table(pa.Table.from_pylist(rows), birds.photos / "metadata.parquet")
@@ -160,7 +154,7 @@ def several_columns(birds: Birds) -> Settings:
 
 
 @form
-def fewer_captions(birds: Birds) -> Settings:
+def fewer_captions(birds):
     """A row with fewer captions than columns has an empty cell."""
     with (birds.photos / "metadata.csv").open("w", newline="") as stream:
         writer = csv.writer(stream)
@@ -170,7 +164,7 @@ def fewer_captions(birds: Birds) -> Settings:
 
 
 @form
-def bytes_in_parquet(birds: Birds) -> Settings:
+def bytes_in_parquet(birds):
     """UTF-8 with a blank line between the captions."""
     rows = [{"file_name": f, "caption": "\n\n".join(t).encode()} for f, t in birds.captions.items()]
     pq.write_table(pa.Table.from_pylist(rows), birds.photos / "metadata.parquet")
@@ -178,7 +172,7 @@ def bytes_in_parquet(birds: Birds) -> Settings:
 
 
 @form
-def pictures_in_parquet(birds: Birds) -> Settings:
+def pictures_in_parquet(birds):
     folder = birds.root / "data"
     folder.mkdir()
     rows = [
@@ -194,7 +188,7 @@ def pictures_in_parquet(birds: Birds) -> Settings:
 
 
 @form
-def parquet_of_addresses(birds: Birds) -> Settings:
+def parquet_of_addresses(birds):
     """Karpathy's columns in Parquet: `filepath` is a folder, and pictures are addresses."""
     rows = [
         {
@@ -211,14 +205,14 @@ def parquet_of_addresses(birds: Birds) -> Settings:
 
 
 @form
-def beside(birds: Birds) -> Settings:
+def beside(birds):
     for file, texts in birds.captions.items():
         (birds.photos / file).with_suffix(".txt").write_text("\n".join(texts))
     return {}
 
 
 @form
-def folder_of_captions(birds: Birds) -> Settings:
+def folder_of_captions(birds):
     for file, texts in birds.captions.items():
         path = (birds.root / "text" / file).with_suffix(".txt")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -227,7 +221,7 @@ def folder_of_captions(birds: Birds) -> Settings:
 
 
 @form
-def coco(birds: Birds) -> Settings:
+def coco(birds):
     images = [{"id": n, "file_name": file} for n, file in enumerate(birds.captions)]
     texts = [(n, text) for n, texts in enumerate(birds.captions.values()) for text in texts]
     annotations = [{"id": k, "image_id": n, "caption": text} for k, (n, text) in enumerate(texts)]
@@ -237,16 +231,8 @@ def coco(birds: Birds) -> Settings:
     return {}
 
 
-def tar_of(path: Path, entries: list[tuple[str, bytes]]) -> None:
-    with tarfile.open(path, "w") as tar:
-        for name, content in entries:
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-
-
 @form
-def webdataset(birds: Birds) -> Settings:
+def webdataset(birds):
     entries = []
     for file, texts in birds.captions.items():
         key = Path(file).with_suffix("").as_posix()
@@ -257,6 +243,6 @@ def webdataset(birds: Birds) -> Settings:
         ]
     folder = birds.root / "shards"
     folder.mkdir()
-    tar_of(folder / "00000.tar", entries[:90])
-    tar_of(folder / "00001.tar", entries[90:])
+    (folder / "00000.tar").write_bytes(tar_bytes(entries[:90]))
+    (folder / "00001.tar").write_bytes(tar_bytes(entries[90:]))
     return {"images": str(folder)}

@@ -1,12 +1,10 @@
 """A small PNG that says it has many pixels."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 
 
-def bomb(width: int, height: int) -> bytes:
+def bomb(width, height):
     """A PNG of `width x height` pixels, with data for a few of them."""
     chunks = [
         b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0),

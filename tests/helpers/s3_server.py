@@ -1,15 +1,12 @@
 """An S3 server on this machine, by moto. Without the package, tests are skipped."""
 
-from __future__ import annotations
-
 import contextlib
-from collections.abc import Iterator
 
 import pytest
 
 
 @contextlib.contextmanager
-def s3_bucket(monkeypatch: pytest.MonkeyPatch, bucket: str = "bucket") -> Iterator[str]:
+def s3_bucket(monkeypatch, bucket="bucket"):
     """The URL of a new bucket. Environment variables name the server and its credentials."""
     moto, boto3 = pytest.importorskip("moto.server"), pytest.importorskip("boto3")
     server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)

@@ -1,17 +1,11 @@
 """A value and its gradients against those of a naive loop."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from random import Random
 
 import torch
-from torch import Tensor
 
 
-def assert_same(
-    value: Tensor, expected: Tensor, inputs: Sequence[Tensor], atol: float = 1e-9
-) -> None:
+def assert_same(value, expected, inputs, atol=1e-9):
     """Equal values, and equal gradients of the `inputs` for random weights of the entries."""
     torch.testing.assert_close(value, expected, atol=atol, rtol=0)
     generator = torch.Generator().manual_seed(9)
@@ -22,19 +16,19 @@ def assert_same(
     torch.testing.assert_close(gradients, wanted, atol=atol, rtol=0)
 
 
-def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
+def normal(*shape, seed=0, dtype=torch.float64):
     """Standard normal numbers that need a gradient."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(*shape, generator=generator, dtype=dtype).requires_grad_()
 
 
-def left_out(positive: Tensor, share: float) -> Tensor:
+def left_out(positive, share):
     """About this share of the pairs that are not positive, drawn."""
     drawn = torch.rand(positive.shape, generator=torch.Generator().manual_seed(3))
     return (drawn < share) & ~positive
 
 
-def image_indices(count: int = 6) -> list[list[int]]:
+def image_indices(count=6):
     """The image of each caption, drawn: some images have several captions, or one image has all."""
     drawn = Random(0)
     cases = [[0], [0, 0, 0]]

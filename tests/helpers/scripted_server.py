@@ -1,8 +1,6 @@
 """A server on this machine that answers each connection as a script says, with any bytes in any
 time."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import itertools
@@ -11,36 +9,30 @@ import random
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-from typing import Any
 
 from manymatch.datasets.fetching import disk, http, transfer
 from manymatch.util.files import partial_path
-
-Answer = Callable[[str], Iterable[bytes | float]]
-"""From a request to the parts of an answer. A float is a pause in seconds."""
 
 
 class Server:
     """`answers`: of the next connections; the last answer is repeated. `asked`: the header `Range`
     of each request, or None."""
 
-    def __init__(self, *answers: Answer) -> None:
+    def __init__(self, *answers):
         self.answers = list(answers)
-        self.asked: list[str | None] = []
+        self.asked = []
         self.closed = threading.Event()
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=100)
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/file.bin"
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def _accept(self) -> None:
+    def _accept(self):
         with contextlib.suppress(OSError):
             while True:
                 connection, _ = self._socket.accept()
                 threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
-    def _serve(self, connection: socket.socket) -> None:
+    def _serve(self, connection):
         with contextlib.suppress(OSError), connection:
             request = connection.recv(2**16).decode("latin-1")
             answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
@@ -53,7 +45,7 @@ class Server:
                 else:
                     connection.sendall(part)
 
-    def close(self) -> None:
+    def close(self):
         self.closed.set()
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -61,7 +53,7 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(*answers: Answer) -> Iterator[Server]:
+def serving(*answers):
     """A running server."""
     server = Server(*answers)
     try:
@@ -70,26 +62,18 @@ def serving(*answers: Answer) -> Iterator[Server]:
         server.close()
 
 
-def header(request: str, name: str) -> str | None:
+def header(request, name):
     """A header of a request."""
     found = re.search(rf"^{name}: (.*?)\r$", request, re.MULTILINE | re.IGNORECASE)
     return found[1] if found else None
 
 
-def head(*lines: str, status: str = "200 OK") -> bytes:
+def head(*lines, status="200 OK"):
     """The status line and headers of an answer."""
     return "\r\n".join((f"HTTP/1.1 {status}", *lines, "", "")).encode("latin-1")
 
 
-def file(
-    content: bytes,
-    etag: str | None = '"one"',
-    ranges: bool = True,
-    heeds: bool = True,
-    length: bool = True,
-    cut: int | None = None,
-    wait: float = 0.0,
-) -> Answer:
+def file(content, etag='"one"', ranges=True, heeds=True, length=True, cut=None, wait=0.0):
     """A server of a file.
 
     Args:
@@ -100,7 +84,7 @@ def file(
         wait: seconds before the connection ends.
     """
 
-    def answer(request: str) -> Iterator[bytes | float]:
+    def answer(request):
         asked = header(request, "Range") if ranges else None
         if heeds and header(request, "If-Range") not in (None, etag):
             asked = None
@@ -121,19 +105,19 @@ def file(
     return answer
 
 
-def slowly(parts: Iterable[bytes], pause: float = 0.02) -> Iterator[bytes | float]:
+def slowly(parts, pause=0.02):
     """Parts with a pause before each."""
     for part in parts:
         yield pause
         yield part
 
 
-def endless(part: bytes) -> Iterator[bytes]:
+def endless(part):
     """`part` again and again, in blocks."""
     return itertools.repeat(part * max(1, 2**16 // len(part)))
 
 
-def shorten_waiting(monkeypatch: Any) -> None:
+def shorten_waiting(monkeypatch):
     """Short windows, deadlines and pauses, and a disk with room for two mebibytes."""
     monkeypatch.setattr(http, "WINDOW", 0.5)
     monkeypatch.setattr(http, "DEADLINE", 1.2)
@@ -141,7 +125,7 @@ def shorten_waiting(monkeypatch: Any) -> None:
     monkeypatch.setattr(transfer, "_PAUSES", (0.0,))
     usage = disk.shutil.disk_usage
 
-    def small(folder: Any) -> Any:
+    def small(folder):
         used = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
         return usage(folder)._replace(free=disk.RESERVE + 2 * 2**20 - used)
 
@@ -154,7 +138,7 @@ OTHER, PART = CONTENT[::-1], CONTENT[:40_000]
 RIGHT = file(CONTENT)
 
 
-def leave(target: Path, url: str, content: bytes = PART, version: str | None = '"one"') -> None:
+def leave(target, url, content=PART, version='"one"'):
     """Leave what a killed download leaves."""
     target.parent.mkdir(parents=True)
     partial_path(target).write_bytes(content)

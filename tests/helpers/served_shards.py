@@ -1,27 +1,21 @@
 """Tiny shards on a web server, and batches that are read from it."""
 
-from __future__ import annotations
-
 import contextlib
-from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import torch
-from scripted_server import Answer, Server, file, head, serving
-from tiny_data import TinyData
+from scripted_server import file, head, serving
 
-from manymatch.batch.batch import Batch
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.shards import remote
-from manymatch.shards.read import Batches, Loader, batches
+from manymatch.shards.read import Loader, batches
 
 CACHE = Path("data/cache")
 PLENTY = 10**9
 
 
-def served(folder: Path, *first: dict[str, Any] | str, **options: Any) -> Answer:
+def served(folder, *first, **options):
     """An answer of a plain web server with the files of `folder`.
 
     Args:
@@ -29,9 +23,9 @@ def served(folder: Path, *first: dict[str, Any] | str, **options: Any) -> Answer
             a status.
         options: those of later answers.
     """
-    waiting: dict[str, list[dict[str, Any] | str]] = {}
+    waiting = {}
 
-    def answer(request: str) -> Iterable[bytes | float]:
+    def answer(request):
         _, _, address = request.partition(" /grid/")  # a killed client sends an empty request
         path = folder / address.partition(" ")[0]
         if not path.is_file():
@@ -46,9 +40,7 @@ def served(folder: Path, *first: dict[str, Any] | str, **options: Any) -> Answer
 
 
 @contextlib.contextmanager
-def head_of(
-    folder: Path, answer: Answer, cache_bytes: int = PLENTY
-) -> Iterator[tuple[Server, Path]]:
+def head_of(folder, answer, cache_bytes=PLENTY):
     """The server, and a folder with the head of the shards that the server has."""
     with serving(answer) as server:
         local = Path("data/shards/tiny/grid")
@@ -57,23 +49,23 @@ def head_of(
         yield server, local
 
 
-def epochs(tiny: TinyData, folder: Path, workers: int = 0) -> list[Any]:
+def epochs(tiny, folder, workers=0):
     """The contents of all batches of two epochs."""
     words = Vocabulary.load(tiny.vocabulary)
 
-    def plan(epoch: int) -> Batches:
+    def plan(epoch):
         return batches(folder, "train", words, 5, captions_per_image=2, shuffle=(0, epoch))
 
     loader = Loader(plan, workers)
     return [contents(loader.epoch(epoch)) for epoch in (0, 1)]
 
 
-def contents(batches_: Iterable[Batch]) -> list[Any]:
+def contents(batches_):
     """The fields of batches as comparable values."""
     return [_parts(batch) for batch in batches_]
 
 
-def _parts(value: Any) -> list[Any]:
+def _parts(value):
     parts = (getattr(value, field.name) for field in fields(value))
     return [
         part.tolist() if isinstance(part, torch.Tensor) else _parts(part)

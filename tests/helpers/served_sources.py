@@ -3,20 +3,19 @@ file gives the file, those before it something else."""
 
 import hashlib
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from manymatch import datasets
 
 
-def served_sources(dataset: str, folder: Path, url: str, spoil: Any) -> Any:
+def served_sources(dataset, folder, url, spoil):
     """The default settings of `dataset`. What is served from `folder` at `url` is at `folder/good`,
     by the names of the last addresses; `spoil` makes of its bytes what the other addresses give."""
     model = datasets.dataset(dataset).settings_model()
     return _replaced(model.model_dump(mode="json", exclude_none=True), folder, url, spoil)
 
 
-def _replaced(value: Any, *served: Any) -> Any:
+def _replaced(value, *served):
     if isinstance(value, list):
         return [_replaced(entry, *served) for entry in value]
     if isinstance(value, dict) and "url" in value:
@@ -26,7 +25,7 @@ def _replaced(value: Any, *served: Any) -> Any:
     return _source({"url": value}, *served) if str(value).startswith("http") else value
 
 
-def _source(value: dict[str, Any], folder: Path, url: str, spoil: Any) -> dict[str, Any]:
+def _source(value, folder, url, spoil):
     *others, last = (_name(address) for address in (value["url"], *value.get("mirrors", ())))
     content = (folder / "good" / last).read_bytes()
     addresses = []
@@ -41,5 +40,5 @@ def _source(value: dict[str, Any], folder: Path, url: str, spoil: Any) -> dict[s
     return value | {"url": first, "mirrors": mirrors} | kept
 
 
-def _name(address: str) -> str:
+def _name(address):
     return Path(urlsplit(address).path).name

@@ -1,22 +1,13 @@
 """Every registered method, small enough for a test, and how a test builds, calls and trains it."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from manymatch.batch.batch import Batch
-from manymatch.batch.vocabulary import Vocabulary
 from manymatch.methods import METHODS, build_method, vocabulary_of
-from manymatch.methods.shared.method import Embeddings, Method
 
 WIDTH = 12
 """Of the features of `small_batches`."""
 
-Build = Callable[..., Method]
 
 UNTRAINED = {"pretrained"}
 """Methods that do not learn: `tests/pipeline/test_pretrained.py` has their tests."""
@@ -30,13 +21,13 @@ NAMES = sorted(
 CLIP_METHODS = ("swamp_video",)
 """Those that are of videos and text, not of images."""
 
-SMALL_SETS: dict[str, Any] = {
+SMALL_SETS = {
     "size": 16,
     "text": {"word_vectors": "learned", "word_size": 8},
     "sets": {"heads": 2, "attention_size": None},
 }
 
-SMALL: dict[str, dict[str, Any]] = {
+SMALL = {
     "vsepp": {"size": 16, "word_size": 8},
     "vse_infinity": {"size": 16, "text": {"word_vectors": "learned", "word_size": 8}},
     "pcme": {"size": 16, "text": {"word_vectors": "learned", "word_size": 8}},
@@ -63,7 +54,7 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 """Settings that make each method small; a new method has a line here."""
 
-VARIANTS: list[tuple[str, dict[str, Any]]] = [
+VARIANTS = [
     ("vsepp", {}),
     ("vsepp", {"image_pooling": "gpo", "text_pooling": "gpo"}),
     ("vsepp", {"image_pooling": "max", "text_pooling": "mean", "directions": "concatenate"}),
@@ -112,12 +103,12 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 """What every method's tests run through; a new method has at least one line here."""
 
 
-def small(name: str, settings: dict[str, Any] | None = None) -> dict[str, Any]:
+def small(name, settings=None):
     """The small settings of a method with `settings` on top; groups are merged."""
     return merged(SMALL[name], settings or {})
 
 
-def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+def merged(below, above):
     result = dict(below)
     for key, value in above.items():
         both = isinstance(value, dict) and isinstance(result.get(key), dict)
@@ -125,10 +116,10 @@ def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def builder(vocabulary: Vocabulary) -> Build:
+def builder(vocabulary):
     """`build(name, settings=None, seed=0)` gives a small method with fresh weights."""
 
-    def build(name: str, settings: dict[str, Any] | None = None, seed: int = 0) -> Method:
+    def build(name, settings=None, seed=0):
         torch.manual_seed(seed)
         settings_of = small(name, settings)
         words = vocabulary_of(name, settings_of, vocabulary)
@@ -137,15 +128,15 @@ def builder(vocabulary: Vocabulary) -> Build:
     return build
 
 
-def encode(method: Method, batch: Batch) -> tuple[Embeddings, Embeddings]:
+def encode(method, batch):
     return method.encode_images(batch), method.encode_texts(batch)
 
 
-def losses(method: Method, batch: Batch) -> dict[str, Tensor]:
+def losses(method, batch):
     return method.loss(*encode(method, batch), batch)
 
 
-def train(method: Method, batch: Batch, steps: int = 12) -> list[float]:
+def train(method, batch, steps=12):
     """Losses of a few full-batch steps, past every warm-up."""
     optimizer = torch.optim.AdamW(method.parameters(), lr=5e-3)
     method.start_epoch(1)
@@ -160,7 +151,7 @@ def train(method: Method, batch: Batch, steps: int = 12) -> list[float]:
     return history
 
 
-def settled(method: Method) -> Method:
+def settled(method):
     """`method` as in a late epoch, without dropout, so that its losses can be compared."""
     method.start_epoch(9)
     method.start_step(9.0)

@@ -1,10 +1,6 @@
 """A BERT of a few thousand random weights, in a folder as the hub has them."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
@@ -18,7 +14,7 @@ ENDINGS = ("##s", "##ing", "##o", "##g")
 PIECES = list(dict.fromkeys([*SPECIAL, *WORDS, *"abcdefghijklmnopqrstuvwxyz'-", *ENDINGS]))
 
 
-def make_bert(folder: Path, pieces: Sequence[str] = PIECES, **config: int) -> Path:
+def make_bert(folder, pieces=PIECES, **config):
     """Write `config.json`, `vocab.txt` and `model.safetensors` into `folder`, which it returns."""
     from transformers import BertConfig, BertModel  # takes half a second
 

@@ -2,7 +2,6 @@
 
 import shutil
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +14,7 @@ from manymatch.datasets.base import RELEVANCE
 from manymatch.experiments.grid import Options
 from manymatch.experiments.presets import PresetExperiment, PresetPlan
 
-PRESET: dict[str, Any] = {
+PRESET = {
     "method": "vsepp",
     "features": "grid",
     "model": {"size": 8, "word_size": 4, "feature_dropout": 0.1},

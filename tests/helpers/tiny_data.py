@@ -1,11 +1,5 @@
 """A dataset of a few made-up images that a method can learn: tables, features, and their shards."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +11,7 @@ from manymatch.datasets.base import CAPTIONS
 from manymatch.features.layout import Layout
 from manymatch.features.writer import FeatureWriter
 from manymatch.shards.write import Inputs, write_shards
-from manymatch.util.parts import Part, Parts
+from manymatch.util.parts import Parts
 
 OBJECTS = ("dog", "cat", "bird", "car", "boat", "tree", "ball", "chair", "girl", "boy")
 COLOURS = ("red", "blue", "green", "white", "black", "brown", "pink", "grey")
@@ -29,32 +23,21 @@ SIZES = {"train": 24, "validation": 8, "test": 8}
 class TinyData:
     """Where the inputs of the stage `shards` lie, and the shards made of them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder
         self.captions, self.graphs = folder / "tiny.parquet", folder / "graphs.parquet"
         self.store, self.raw = folder / "grid.h5", folder / "raw"
         self.vocabulary = folder / "vocabulary.json"
         self.shards, self.parts = folder / "grid", folder / "parts"
 
-    def write_shards(
-        self, images_per_shard: int = 10, thumbnail: int = 16, part: Part | None = None
-    ) -> Path:
+    def write_shards(self, images_per_shard=10, thumbnail=16, part=None):
         paths = self.captions, self.graphs, self.store, self.raw
         inputs = Inputs(*paths, images_per_shard, thumbnail)
         write_shards(inputs, self.shards, parts=Parts(self.parts, part))
         return self.shards
 
 
-def make_data(
-    folder: Path,
-    sizes: Mapping[str, int] = SIZES,
-    *,
-    width: int = 8,
-    regions: int = 4,
-    captions: int = 3,
-    boxes: bool = False,
-    variable: bool = False,
-) -> TinyData:
+def make_data(folder, sizes=SIZES, *, width=8, regions=4, captions=3, boxes=False, variable=False):
     """Write tables, store and pictures; `variable`: images have 1 to `regions` regions."""
     data = TinyData(folder)
     rng = np.random.default_rng(0)
@@ -80,7 +63,7 @@ def make_data(
     return data
 
 
-def paint(data: TinyData, side: int, attributes: Mapping[str, str] = MADE_BY) -> None:
+def paint(data, side, attributes=MADE_BY):
     """Replace the store by one of pixels: pictures whose colour tells their first object."""
     rng = np.random.default_rng(0)
     table = pq.read_table(data.captions, columns=["image_id", "labels"]).to_pylist()
@@ -93,11 +76,11 @@ def paint(data: TinyData, side: int, attributes: Mapping[str, str] = MADE_BY) ->
             writer.write(row, (colour + noise).astype(np.uint8))
 
 
-def write_table(path: Path, rows: list[dict[str, Any]], schema: pa.Schema) -> None:
+def write_table(path, rows, schema):
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
 
 
-def _scene(split: str, number: int, rng: np.random.Generator) -> dict[str, Any]:
+def _scene(split, number, rng):
     first, second = rng.choice(len(OBJECTS), 2, replace=False).tolist()
     colour, relation = int(rng.integers(len(COLOURS))), int(rng.integers(len(RELATIONS)))
     name = f"{split}.{number}"
@@ -105,9 +88,7 @@ def _scene(split: str, number: int, rng: np.random.Generator) -> dict[str, Any]:
     return {"split": split, "image_id": name, "file": f"images/{name}.jpg", "parts": parts}
 
 
-def _captions(
-    scene: dict[str, Any], count: int, rng: np.random.Generator
-) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def _captions(scene, count, rng):
     first, second, colour, relation = scene["parts"]
     subject, other = OBJECTS[first], OBJECTS[second]
     for number in range(count):
@@ -125,9 +106,7 @@ def _captions(
         yield {**row, "caption_id": caption_id, "caption": text, "labels": [first]}, graph
 
 
-def _features(
-    scenes: list[dict[str, Any]], counts: Any, width: int, rng: np.random.Generator
-) -> Iterator[np.ndarray]:
+def _features(scenes, counts, width, rng):
     """Regions that hold what the captions tell, with a little noise."""
     looks = rng.normal(size=(len(OBJECTS) + len(COLOURS), width))
     for scene, count in zip(scenes, counts, strict=True):

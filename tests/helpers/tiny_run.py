@@ -1,18 +1,13 @@
 """The tiny method and its trainings on the tiny data, here or in a process (`tiny_run.py`)."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
-from typing import Any
 
 import torch
 from tiny_data import TinyData
 from torch import Tensor, nn
 from torch.nn import functional
 
-from manymatch.batch.batch import Batch
-from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset, read_preset
 from manymatch.config.strict import Strict
 from manymatch.methods import METHODS
@@ -36,7 +31,7 @@ class TinyMethod(Method):
 
     Settings = TinySettings
 
-    def __init__(self, settings: TinySettings, vocabulary: Vocabulary, feature_width: int) -> None:
+    def __init__(self, settings, vocabulary, feature_width):
         super().__init__(settings, vocabulary, feature_width)
         self.image = nn.Linear(feature_width, settings.size)
         self.words = WordTable(len(vocabulary), settings.size, padding_idx=0)
@@ -45,12 +40,12 @@ class TinyMethod(Method):
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
         self.steps: Tensor
 
-    def encode_images(self, batch: Batch) -> Embeddings:
+    def encode_images(self, batch):
         weights = batch.region_mask / batch.region_mask.sum(1, keepdim=True)
         pooled = self.dropout(torch.einsum("nrf,nr->nf", batch.features, weights))
         return Embeddings(functional.normalize(self.image(pooled), dim=1)[:, None])
 
-    def encode_texts(self, batch: Batch) -> Embeddings:
+    def encode_texts(self, batch):
         """Each word is an entity too, so that flat parts are tried as well."""
         read = self.dropout(self.words(batch.words)) * batch.word_mask[..., None]
         vectors = functional.normalize(read.sum(1), dim=1)
@@ -60,10 +55,10 @@ class TinyMethod(Method):
             entity_caption=batch.word_mask.nonzero()[:, 0],
         )
 
-    def score(self, images: Embeddings, texts: Embeddings) -> Tensor:
+    def score(self, images, texts):
         return images.vectors[:, 0] @ texts.vectors[:, 0].T
 
-    def loss(self, images: Embeddings, texts: Embeddings, batch: Batch) -> dict[str, Tensor]:
+    def loss(self, images, texts, batch):
         if self.training:
             self.steps += 1
         scores = self.score(images, texts) * self.temperature.exp()
@@ -76,7 +71,7 @@ class TinyMethod(Method):
         }
 
 
-def preset(model: dict[str, Any] | None = None, **training: Any) -> Preset:
+def preset(model=None, **training):
     """Four epochs of six steps, with everything on that could spoil a resumed run."""
     settings = {
         "epochs": 4,
@@ -100,18 +95,18 @@ def preset(model: dict[str, Any] | None = None, **training: Any) -> Preset:
 class Run:
     """One training in a folder of its own."""
 
-    def __init__(self, folder: Path, data: TinyData) -> None:
+    def __init__(self, folder, data):
         self.folder, self.data = folder, data
         self.model, self.curves, self.checkpoints = (
             folder / name for name in ("model", "curves", "checkpoints")
         )
 
-    def train(self, preset: Preset, models: Path = Path("models")) -> None:
+    def train(self, preset, models=Path("models")):
         data = self.data
         places = (self.model, self.curves, self.checkpoints)
         train(preset, data.shards, data.vocabulary, *places, models)
 
-    def outputs(self) -> dict[str, bytes]:
+    def outputs(self):
         """Every file of the model and of the curves."""
         paths = [path for root in (self.model, self.curves) for path in root.rglob("*")]
         return {
@@ -121,6 +116,6 @@ class Run:
         }
 
 
-def main() -> None:
+def main():
     folder, data, preset = map(Path, sys.argv[1:])
     Run(folder, TinyData(data)).train(read_preset(preset))

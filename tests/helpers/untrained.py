@@ -1,13 +1,7 @@
 """A model's folder as training leaves it, but with fresh weights."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import torch
 from small_methods import small
-from tiny_data import TinyData
 
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.preset import Preset
@@ -16,9 +10,7 @@ from manymatch.model.checkpoint import save_model
 from manymatch.shards.read import read_index
 
 
-def save_untrained(
-    folder: Path, data: TinyData, name: str, settings: dict[str, Any] | None = None, seed: int = 0
-) -> Path:
+def save_untrained(folder, data, name, settings=None, seed=0):
     """Write the method `name`, small, for the data's shards into `folder`, which it returns."""
     index, model_settings = read_index(data.shards), small(name, settings)
     words = vocabulary_of(name, model_settings, Vocabulary.load(data.vocabulary))

@@ -1,13 +1,9 @@
 """Waiting for a search service in a test."""
 
-from __future__ import annotations
-
 import time
 
-import httpx
 
-
-def ready(client: httpx.Client) -> None:
+def ready(client):
     """Wait until no index loads."""
     while client.get("/health").json()["status"] == "loading":
         time.sleep(0.05)

@@ -7,8 +7,6 @@ the command ends. All processes of pytest-xdist share that process. Tests of the
 what a command loads, start the real commands.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import ctypes
@@ -29,7 +27,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -90,7 +87,7 @@ _ROOM = "-" * 4000
 
 
 @functools.cache
-def folder() -> Path:
+def folder():
     """A folder like that of an environment's programs: `python`, which takes the others of this
     folder for those of its environment, and the scripts."""
     # The system reuses process ids.
@@ -102,18 +99,18 @@ def folder() -> Path:
     return made / "bin"
 
 
-def spawn() -> Path:
+def spawn():
     """The script that works as `python -c CODE` does."""
     return folder() / _SPAWN
 
 
-def spawn_passing(path: str, arguments: list[str], passed: Sequence[int]) -> int:
+def spawn_passing(path, arguments, passed):
     """In place of multiprocessing's own function: the children are forks too."""
     child = "--multiprocessing-fork" in arguments
     return _PASSING(os.fsencode(spawn()) if child else path, arguments, passed)
 
 
-def _start(made: Path, tests: int) -> None:
+def _start(made, tests):
     """Start the process that loads; it ends with the process `tests` and removes the folder."""
     address = str(made / "socket")
     programs = made / "bin"
@@ -136,15 +133,15 @@ def _start(made: Path, tests: int) -> None:
     assert server.stdout is not None and server.stdout.readline() == b"ready\n"
 
 
-def _serve(address: str, tests: int) -> None:
+def _serve(address, tests):
     """Fork for each request, pass signals of its script on, and tell the script how its fork ended.
     Returns in the fork; ends with the process `tests`."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(address)
     listener.listen(64)
     gc.freeze()
-    scripts: dict[int, socket.socket] = {}  # by process id of the fork, until the script ends
-    forks: dict[int, int] = {}  # process ids, by a file descriptor that is readable at the end
+    scripts = {}  # by process id of the fork, until the script ends
+    forks = {}  # process ids, by a file descriptor that is readable at the end
     ended = os.pidfd_open(tests)
     print("ready", flush=True)
     while True:
@@ -188,7 +185,7 @@ def _serve(address: str, tests: int) -> None:
             forks[os.pidfd_open(fork)] = fork
 
 
-def _take_over(received: list[int], request: bytes) -> None:
+def _take_over(received, request):
     """Give this process what the script has: streams, arguments, folder, environment and parent."""
     sys.argv, where, environment, ignored, script, streams = json.loads(request)
     # Descriptors of both lists may be the same numbers.
@@ -206,14 +203,14 @@ def _take_over(received: list[int], request: bytes) -> None:
     os.environ.update(environment)
     tempfile.tempdir = None  # that of the environment
     own, parent = os.getpid(), psutil.Process.ppid
-    psutil.Process.ppid = lambda process: parent(  # type: ignore[method-assign]
+    psutil.Process.ppid = lambda process: parent(
         psutil.Process(script) if process.pid == own else process
     )
     os.getppid = lambda: psutil.Process(own).ppid()
     _show(["python", *sys.argv])
 
 
-def _show(command: list[str]) -> None:
+def _show(command):
     """Let the system show `command` as the arguments of this process, to which tests send signals.
     Those of a script have `-IS`."""
     facts = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
@@ -223,7 +220,7 @@ def _show(command: list[str]) -> None:
     ctypes.memmove(start, words, len(words))
 
 
-def _run(program: str) -> None:
+def _run(program):
     """Run the command and end the process, without the second in which Python would take all
     loaded modules apart."""
     name = Path(program).name
@@ -238,7 +235,7 @@ def _run(program: str) -> None:
         code = ended.code
     if isinstance(code, str):
         print(code, file=sys.stderr)
-    threading._shutdown()  # type: ignore[attr-defined]
+    threading._shutdown()
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(ValueError):  # closed

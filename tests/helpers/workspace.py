@@ -1,7 +1,5 @@
 """A checkout in a temporary folder, and how to run, kill and read it."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil
@@ -10,7 +8,6 @@ import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import psutil
 import warm_commands
@@ -39,7 +36,7 @@ class Workspace:
     own_sources: bool = False
 
     @property
-    def environment(self) -> dict[str, str]:
+    def environment(self):
         programs = Path(sys.executable).parent if self.own_sources else warm_commands.folder()
         path = (
             f"{programs}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -47,20 +44,20 @@ class Workspace:
         own = {"PYTHONPATH": str(self.folder / "src")} if self.own_sources else {}
         return {**os.environ, **own, "PATH": path, "PYTHONUNBUFFERED": "1"}
 
-    def with_own_sources(self) -> Workspace:
+    def with_own_sources(self):
         """The same, but commands run the copied `src`, so that a test may change it. They are not
         warm."""
         return replace(self, own_sources=True)
 
-    def clone(self, folder: Path) -> Workspace:
+    def clone(self, folder):
         """What git has of this workspace, in `folder`: no data and no models."""
         self.run("git", "clone", "-q", ".", str(folder))
         return Workspace(folder)
 
-    def copy_data_from(self, other: Workspace) -> None:
+    def copy_data_from(self, other):
         shutil.copytree(other.folder / "data", self.folder / "data")
 
-    def start(self, *command: str) -> subprocess.Popen[str]:
+    def start(self, *command):
         """The command in a process group of its own, output merged."""
         return subprocess.Popen(
             command,
@@ -73,21 +70,21 @@ class Workspace:
             start_new_session=True,
         )
 
-    def run(self, *command: str, code: int = 0) -> str:
+    def run(self, *command, code=0):
         """Everything the command printed; the test fails if it exits otherwise than expected."""
         process = self.start(*command)
         output, _ = process.communicate(timeout=900)
         assert process.returncode == code, f"{command} exited {process.returncode}:\n{output}"
         return output
 
-    def run_all(self, *commands: str) -> str:
+    def run_all(self, *commands):
         """The output of several commands, with a line `> COMMAND` before that of each command.
         Commands of own sources run in one process, which loads the libraries once."""
         if self.own_sources:
             return self.run("python", "-c", _IN_ONE_PROCESS, *commands)
         return "".join(f"> {line}\n{self.run(*shlex.split(line))}" for line in commands)
 
-    def processes(self, *words: str) -> list[psutil.Process]:
+    def processes(self, *words):
         """Those that work in this folder or below with all these words as arguments. The process
         that does the work of a warm command is one of them, and not its script."""
         found = []
@@ -98,7 +95,7 @@ class Workspace:
                 found.append(process)
         return found
 
-    def edit(self, file: str, changes: dict[str, Any]) -> None:
+    def edit(self, file, changes):
         """Set dotted keys of a YAML file."""
         path = self.folder / file
         value = yaml.safe_load(path.read_text())
@@ -110,17 +107,17 @@ class Workspace:
             group[last] = setting
         path.write_text(yaml.safe_dump(value, sort_keys=False))
 
-    def results(self) -> dict[str, str]:
+    def results(self):
         """Every metric file's text, by path."""
         files = sorted((self.folder / "reports" / "metrics").rglob("*.json"))
         return {str(path.relative_to(self.folder)): path.read_text() for path in files}
 
-    def commit(self, message: str) -> None:
+    def commit(self, message):
         self.run("git", "add", "-A")
         self.run("git", "-c", "user.name=T", "-c", "user.email=t@t", "commit", "-qm", message)
 
 
-def make_workspace(root: Path, folder: Path) -> Workspace:
+def make_workspace(root, folder):
     """A tiny pipeline in the empty `folder`, committed: the checkout `root` with small settings."""
     for name in _COPIED:
         source, target = root / name, folder / name
@@ -146,7 +143,7 @@ def make_workspace(root: Path, folder: Path) -> Workspace:
     return workspace
 
 
-def kill(process: subprocess.Popen[str], workspace: Workspace) -> None:
+def kill(process, workspace):
     """`kill -9` of the whole group, DVC, the stage and its workers, until none of it is left: on a
     busy machine a process may hold DVC's lock for a while yet."""
     os.killpg(process.pid, signal.SIGKILL)
@@ -154,7 +151,7 @@ def kill(process: subprocess.Popen[str], workspace: Workspace) -> None:
     psutil.wait_procs(workspace.processes(), timeout=60)
 
 
-def stages_run(output: str) -> list[str]:
+def stages_run(output):
     """The stages that `dvc repro` ran, in order."""
     marker = "Running stage '"
     lines = (line for line in output.splitlines() if line.startswith(marker))

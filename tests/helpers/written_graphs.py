@@ -1,20 +1,17 @@
 """Graphs as text: `man; hat [blue] | man wear hat`, objects with attributes, then relations."""
 
-from __future__ import annotations
-
 from itertools import permutations
-from pathlib import Path
 
 from manymatch.batch.scene_graph import Relation, SceneGraph
 
 
-def table(path: Path) -> dict[str, str]:
+def table(path):
     """Return the text before and the graph after the tab of each line of the file."""
     lines = path.read_text("utf-8").splitlines()
     return dict(line.split("\t") for line in lines if line and not line.startswith("#"))
 
 
-def written(graph: SceneGraph) -> str:
+def written(graph):
     objects = "; ".join(
         name + (f" [{', '.join(phrases)}]" if phrases else "")
         for name, phrases in zip(graph.names, graph.attributes, strict=True)
@@ -24,7 +21,7 @@ def written(graph: SceneGraph) -> str:
     return f"{objects} | {edges}" if edges else objects
 
 
-def read(text: str) -> SceneGraph:
+def read(text):
     """Return the graph that `text` describes; a relation is between the longest names that fit."""
     objects, _, edges = text.partition(" | ")
     parts = [part.rstrip("]").partition(" [") for part in objects.split("; ")]
@@ -34,7 +31,7 @@ def read(text: str) -> SceneGraph:
     return SceneGraph(names, names, described, relations)
 
 
-def _relation(edge: str, names: tuple[str, ...]) -> Relation:
+def _relation(edge, names):
     subject, target = max(
         (
             (a, b)

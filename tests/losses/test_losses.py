@@ -1,7 +1,5 @@
 """The losses on scores equal naive loops over their equations, values and gradients."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,8 +1,6 @@
 """The losses of PCME, PCME++ and MSRM equal naive loops, and are exact where probabilities are near
 0 or 1."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The losses on sets equal naive loops over their equations, values and gradients."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from same_gradients import assert_same, normal

@@ -1,7 +1,5 @@
 """Sinkhorn against a naive loop and POT, at its extremes, and to a tolerance."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """SwAMP's loss against a naive loop over its equations, and what its queues hold."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -1,17 +1,11 @@
 """A made-up batch: images whose features follow their captions, so that something can be learnt."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
-from small_methods import Build, builder
+from small_methods import builder
 from tiny_bert import make_bert
 
-from manymatch.batch.batch import Batch
-from manymatch.batch.collate import ImageItem, collate, whole_item
+from manymatch.batch.collate import collate, whole_item
 from manymatch.batch.numbering import CaptionEntry, Numbering
 from manymatch.batch.scene_graph import Relation, SceneGraph
 from manymatch.batch.vocabulary import Vocabulary
@@ -22,12 +16,12 @@ WIDTH = 12
 
 
 @pytest.fixture(scope="session")
-def vocabulary() -> Vocabulary:
+def vocabulary():
     return Vocabulary([*Vocabulary.SPECIAL, *KINDS, *COLOURS, "a", "beside", "two", "big"])
 
 
 @pytest.fixture(scope="session")
-def bert(vocabulary: Vocabulary, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bert(vocabulary, tmp_path_factory):
     """A tiny BERT whose wordpieces have the ids of the words, so that it can read every batch."""
     words = vocabulary.words[len(Vocabulary.SPECIAL) :]
     pieces = ["[PAD]", "[UNK]", "[MASK]", *words, "[CLS]", "[SEP]"]
@@ -35,23 +29,23 @@ def bert(vocabulary: Vocabulary, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 @pytest.fixture(autouse=True)
-def only_tiny_berts(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def only_tiny_berts(bert, monkeypatch):
     """Whichever BERT a preset names, it is the tiny one."""
     monkeypatch.setattr("manymatch.networks.encoders.bert.bert_folder", lambda weights: bert)
 
 
 @pytest.fixture(scope="session")
-def build(vocabulary: Vocabulary) -> Build:
+def build(vocabulary):
     return builder(vocabulary)
 
 
 @pytest.fixture(scope="session")
-def make_batch(vocabulary: Vocabulary) -> Callable[[list[int]], Batch]:
+def make_batch(vocabulary):
     """A batch of the numbered images; image i is the same in every batch."""
     numbering = Numbering(vocabulary)
     patterns = np.random.default_rng(0).normal(size=(len(KINDS), len(COLOURS), WIDTH))
 
-    def item(i: int) -> ImageItem:
+    def item(i):
         rng = np.random.default_rng((1, i))
         kind, colour, other = i % len(KINDS), i % len(COLOURS), (i + 1) % len(KINDS)
         noise = rng.normal(size=(2 + i % 4, WIDTH)) / 10
@@ -63,7 +57,7 @@ def make_batch(vocabulary: Vocabulary) -> Callable[[list[int]], Batch]:
     return lambda images: collate([item(i) for i in images]).to("cpu")
 
 
-def _captions(i: int, kind: int, colour: int, other: int) -> list[CaptionEntry]:
+def _captions(i, kind, colour, other):
     """Two or three captions; one of them has neither attribute nor relation."""
     first, second, shade = KINDS[kind], KINDS[other], COLOURS[colour]
     pair = SceneGraph(

@@ -1,8 +1,6 @@
 """The backbones of `presets/backbones.yaml` with every method: valid settings, and a training step
 with tiny models in their place."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """CORA's own terms."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The parts of embeddings are sliced, joined, moved and converted by `Embeddings` alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import pytest
@@ -20,7 +18,7 @@ class WithWords(Embeddings):
     word_caption: Tensor | None = field(default=None, metadata=flat("word_caption"))
 
 
-def whole() -> WithWords:
+def whole():
     """Four captions; caption 2 has neither an entity nor a word."""
     index = torch.tensor([0, 0, 1, 3])
     return WithWords(
@@ -36,7 +34,7 @@ def whole() -> WithWords:
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 1), (1, 3), (2, 4), (0, 4)])
-def test_rows_take_their_flat_parts_along(start: int, stop: int) -> None:
+def test_rows_take_their_flat_parts_along(start, stop):
     rows = whole().rows(slice(start, stop)).parts()
     samples = list(range(start, stop))
     inside = [row for row, sample in enumerate([0, 0, 1, 3]) if sample in samples]
@@ -48,7 +46,7 @@ def test_rows_take_their_flat_parts_along(start: int, stop: int) -> None:
         assert rows[name].tolist() == [[0, 0, 1, 3][row] - start for row in inside]
 
 
-def test_joining_rows_gives_the_whole_in_float32() -> None:
+def test_joining_rows_gives_the_whole_in_float32():
     runs = [slice(0, 1), slice(1, 3), slice(3, 4)]
     joined = Embeddings.join([whole().rows(run) for run in runs])
     assert isinstance(joined, WithWords)
@@ -57,7 +55,7 @@ def test_joining_rows_gives_the_whole_in_float32() -> None:
         assert joined.parts()[name].dtype in (torch.float32, torch.int64)
 
 
-def test_joining_pads_sets_and_counts_rows_on() -> None:
+def test_joining_pads_sets_and_counts_rows_on():
     one = Embeddings(
         torch.ones(2, 1, 3),
         entities=torch.ones(3, 3),
@@ -78,7 +76,7 @@ def test_joining_pads_sets_and_counts_rows_on() -> None:
     assert "globals" not in both
 
 
-def test_joining_pads_attention_over_unequally_many_inputs() -> None:
+def test_joining_pads_attention_over_unequally_many_inputs():
     parts = [torch.rand(2, 3, 5), torch.rand(1, 4, 2), torch.rand(2, 4, 5)]
     blocks = [Embeddings(torch.rand(len(part), 1, 2), attention=part) for part in parts]
     joined = Embeddings.join(blocks).parts()["attention"]
@@ -89,7 +87,7 @@ def test_joining_pads_attention_over_unequally_many_inputs() -> None:
     assert (joined[:2, 3:] == 0).all() and (joined[2, :, 2:] == 0).all()
 
 
-def test_elements_are_taken_of_every_part_that_has_them() -> None:
+def test_elements_are_taken_of_every_part_that_has_them():
     sets = Embeddings(
         torch.arange(6.0).view(1, 3, 2),
         globals=torch.ones(1, 5),
@@ -103,5 +101,5 @@ def test_elements_are_taken_of_every_part_that_has_them() -> None:
     assert taken.parts()["globals"].shape == (1, 5)
 
 
-def test_scored_parts_are_what_a_gallery_must_hold() -> None:
+def test_scored_parts_are_what_a_gallery_must_hold():
     assert list(whole().scored_parts()) == ["vectors", "areas"]

@@ -1,7 +1,5 @@
 """The contrastive loss of VSE++, VSE-infinity and SwAMP, and VSE-infinity's pooling."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from small_methods import encode

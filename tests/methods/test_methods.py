@@ -1,7 +1,5 @@
 """What every registered method keeps: contract, padding, learning, seeds, settings."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import os

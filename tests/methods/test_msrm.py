@@ -1,7 +1,5 @@
 """MSRM's own terms: a naive loop over the paper's equations, and scores of both directions."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

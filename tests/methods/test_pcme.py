@@ -1,7 +1,5 @@
 """PCME's own terms: match probabilities from samples, and scores that depend on nothing else."""
 
-from __future__ import annotations
-
 import torch
 from small_methods import encode, losses
 

@@ -1,7 +1,5 @@
 """PCME++'s own terms: labels of mixed images, the loss and its gradients, scores, uncertainty."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -101,7 +99,7 @@ def test_the_loss_and_its_gradients_are_those_of_a_loop_over_pairs(build, make_b
                 torch.testing.assert_close(gradient, other, atol=1e-6, rtol=1e-6)
 
 
-def test_mixed_features_are_those_of_two_images_by_the_share() -> None:
+def test_mixed_features_are_those_of_two_images_by_the_share():
     """Every row is the image's own, the partner's, or a mean of both by one weight."""
     torch.manual_seed(0)
     features = torch.rand(200, 5, 3)
@@ -130,7 +128,7 @@ def test_mixed_features_are_those_of_two_images_by_the_share() -> None:
     assert 90 < kinds["whole"] < 150 and kinds["mean"] > 30 and kinds["cut"] > 15, kinds
 
 
-def test_images_are_mixed_in_training_alone(build, make_batch) -> None:
+def test_images_are_mixed_in_training_alone(build, make_batch):
     method, batch = build("pcmepp", {"mixing": 0.9}), make_batch(range(6))
     first, second = losses(method, batch), losses(method, batch)
     assert first["match"] != second["match"]
@@ -141,7 +139,7 @@ def test_images_are_mixed_in_training_alone(build, make_batch) -> None:
     torch.testing.assert_close(images.vectors[1:2], alone.vectors)
 
 
-def test_partners_are_right_after_parts_of_a_batch_are_joined(build, make_batch) -> None:
+def test_partners_are_right_after_parts_of_a_batch_are_joined(build, make_batch):
     """As `training.gather` joins the parts that processes or steps of one batch encode."""
     method, parts = build("pcmepp", {"mixing": 0.9}), [make_batch([0, 1]), make_batch([2, 3, 4])]
     encoded = [encode(method, part) for part in parts]
@@ -159,7 +157,7 @@ def test_partners_are_right_after_parts_of_a_batch_are_joined(build, make_batch)
     torch.testing.assert_close(loss, 2 * match_entropy(logits, labels))
 
 
-def test_the_score_is_minus_the_distance(build, make_batch) -> None:
+def test_the_score_is_minus_the_distance(build, make_batch):
     method = build("pcmepp", {"log_variance": -3.0}).eval()
     images, texts = encode(method, make_batch([0, 1, 2]))
     expected = [
@@ -173,7 +171,7 @@ def test_the_score_is_minus_the_distance(build, make_batch) -> None:
     torch.testing.assert_close(method.score(images, texts), expected, atol=1e-5, rtol=0)
 
 
-def test_mixed_pixels_are_means_or_have_a_square_of_the_partner() -> None:
+def test_mixed_pixels_are_means_or_have_a_square_of_the_partner():
     torch.manual_seed(0)
     side, pixels = 6, torch.randint(0, 256, (200, 36, 3)).float()
     result, shares = mixed(pixels, torch.ones(200, 36, dtype=torch.bool), 0.8, 2.0, side)

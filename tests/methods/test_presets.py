@@ -1,7 +1,5 @@
 """Registry and presets against each other: every preset builds and learns, every method has one."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """The terms of DivE, MaxMatch and PVSE, their weights and what their settings mean."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """SwAMP's own terms."""
 
-from __future__ import annotations
-
 import copy
 
 import torch
@@ -9,7 +7,6 @@ from small_methods import WIDTH, encode
 from torch.nn.functional import normalize
 
 from manymatch.config.preset import Preset, WarmStart
-from manymatch.losses.pseudo_labels import SwappedLabels
 from manymatch.losses.triplets import triplet
 from manymatch.model.checkpoint import save_model
 from manymatch.training.warm_start import find_source
@@ -39,7 +36,7 @@ def test_an_embedding_is_what_all_queries_of_all_heads_read(build, make_batch):
 
 def test_every_caption_is_a_pair_with_its_image(build, make_batch):
     method, batch = build("swamp", {"weight": 0.5, "margin": 0.3}), make_batch([0, 1, 2])
-    labels: SwappedLabels = copy.deepcopy(method.labels)
+    labels = copy.deepcopy(method.labels)
     images, texts = encode(method, batch)
     result = method.loss(images, texts, batch)
     expected = {

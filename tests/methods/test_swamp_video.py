@@ -1,7 +1,5 @@
 """SwAMP's model of clips: its captions, its contrastive loss, and the start from HowTo100M's."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 
@@ -27,7 +25,7 @@ from manymatch.util.errors import DataError, ManyMatchError
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_caption_is_the_maximum_over_its_known_words() -> None:
+def test_a_caption_is_the_maximum_over_its_known_words():
     torch.manual_seed(0)
     table = WordTable(6, 3)
     table.weight.data[[0, 1, 4]] = 0.0
@@ -40,7 +38,7 @@ def test_a_caption_is_the_maximum_over_its_known_words() -> None:
     torch.testing.assert_close(result[2], layer[5])
 
 
-def naive(unit: GatedEmbedding, row: list[float]) -> list[float]:
+def naive(unit, row):
     """One vector, a number at a time."""
     weights = {name: value.tolist() for name, value in unit.state_dict().items()}
     project = zip(weights["project.weight"], weights["project.bias"], strict=True)
@@ -54,29 +52,27 @@ def naive(unit: GatedEmbedding, row: list[float]) -> list[float]:
 
 
 @pytest.fixture
-def unit() -> GatedEmbedding:
+def unit():
     torch.manual_seed(0)
     return GatedEmbedding(5, 4).double()
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_values_are_those_of_the_formula(unit: GatedEmbedding, count: int) -> None:
+def test_values_are_those_of_the_formula(unit, count):
     vectors = torch.randn(count, 5, dtype=torch.float64)
     expected = torch.tensor([naive(unit, row) for row in vectors.tolist()], dtype=torch.float64)
     torch.testing.assert_close(unit(vectors), expected, rtol=0, atol=1e-9)
     assert unit(vectors[:0]).shape == (0, 4)
 
 
-def test_gradients_are_those_of_differences(unit: GatedEmbedding) -> None:
+def test_gradients_are_those_of_differences(unit):
     vectors = torch.randn(2, 5, dtype=torch.float64, requires_grad=True)
     inputs = (vectors, *unit.parameters())
     assert torch.autograd.gradcheck(lambda x, *_: unit(x), inputs)
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
-def test_the_contrastive_loss_of_a_pair_is_the_mean_of_all_wrong_ones(
-    build, make_batch, reduction: str
-) -> None:
+def test_the_contrastive_loss_of_a_pair_is_the_mean_of_all_wrong_ones(build, make_batch, reduction):
     settings = {"weight": 0.0, "margin": 0.3, "contrastive": reduction}
     method, batch = build("swamp_video", settings), make_batch([0, 1, 2])
     images, texts = encode(method, batch)
@@ -96,7 +92,7 @@ def test_the_contrastive_loss_of_a_pair_is_the_mean_of_all_wrong_ones(
     assert float(result["triplet"].detach()) == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_mean_of_the_contrastive_loss_is_howto100ms() -> None:
+def test_the_mean_of_the_contrastive_loss_is_howto100ms():
     """Its released code, whose diagonal adds the margin twice."""
     scores = torch.randn(6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     ours = triplet(scores, torch.arange(6), 0.1, "mean")
@@ -105,7 +101,7 @@ def test_the_mean_of_the_contrastive_loss_is_howto100ms() -> None:
     torch.testing.assert_close(5 / 6 * ours + 2 * 0.1 / 6, released.mean())
 
 
-def test_the_swapped_labels_are_weighted_by_lambda_alone(build, make_batch) -> None:
+def test_the_swapped_labels_are_weighted_by_lambda_alone(build, make_batch):
     method, batch = build("swamp_video", {"weight": 0.4, "queue": 0}), make_batch([0, 1, 2])
     images, texts = encode(method, batch)
     result = method.loss(images, texts, batch)
@@ -113,7 +109,7 @@ def test_the_swapped_labels_are_weighted_by_lambda_alone(build, make_batch) -> N
     torch.testing.assert_close(result["swapped"], 0.4 * expected)
 
 
-def test_word_vectors_of_word2vec_are_not_trained(build, vocabulary, tmp_path: Path) -> None:
+def test_word_vectors_of_word2vec_are_not_trained(build, vocabulary, tmp_path):
     file = tmp_path / "words.bin"
     write_word2vec(file, vocabulary.words[3:], 8)
     method = build("swamp_video", {"word_vectors": "word2vec", "word2vec_file": str(file)})
@@ -121,7 +117,7 @@ def test_word_vectors_of_word2vec_are_not_trained(build, vocabulary, tmp_path: P
     assert "text.words.weight" not in trained and "text.linear.weight" in trained
 
 
-def test_words_outside_the_training_captions_keep_vectors_that_are_not_learned(tmp_path) -> None:
+def test_words_outside_the_training_captions_keep_vectors_that_are_not_learned(tmp_path):
     file, words = tmp_path / "words.bin", Vocabulary.from_captions(["a dog"])
     write_word2vec(file, ["dog", "wolf"], WORD_SIZE)
     settings = {"size": SIZE, "word_size": WORD_SIZE, "word2vec_file": str(file)}
@@ -137,7 +133,7 @@ def test_words_outside_the_training_captions_keep_vectors_that_are_not_learned(t
 SIZE, WORD_SIZE = 6, 4
 
 
-def released() -> dict[str, torch.Tensor]:
+def released():
     """Parameters as HowTo100M's model has them."""
     generator = torch.Generator().manual_seed(1)
     inputs = {
@@ -159,7 +155,7 @@ def released() -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.25])
-def test_training_starts_from_howto100m(tmp_path: Path, weight: float) -> None:
+def test_training_starts_from_howto100m(tmp_path, weight):
     torch.save(released(), tmp_path / "model.pth", _use_new_zipfile_serialization=False)
     import_howto100m(tmp_path / "model.pth", tmp_path / "howto100m" / "released")
     model = {
@@ -184,7 +180,7 @@ def test_training_starts_from_howto100m(tmp_path: Path, weight: float) -> None:
     assert torch.equal(method.text.words.weight[3:], before)
 
 
-def lacking(name: str) -> dict[str, torch.Tensor]:
+def lacking(name):
     return {key: value for key, value in released().items() if not key.startswith(name)}
 
 
@@ -200,14 +196,14 @@ def lacking(name: str) -> dict[str, torch.Tensor]:
     ],
     ids=["missing", "bias", "unknown", "shape", "kind", "list"],
 )
-def test_another_model_is_refused(tmp_path: Path, state: object, reason: str) -> None:
+def test_another_model_is_refused(tmp_path, state, reason):
     torch.save(state, tmp_path / "model.pth")
     with pytest.raises(ManyMatchError, match=reason):
         import_howto100m(tmp_path / "model.pth", tmp_path / "released")
     assert not (tmp_path / "released").exists()
 
 
-def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_something_else_is_refused(tmp_path):
     (tmp_path / "model.pth").write_bytes(b"<html>")
     with pytest.raises(DataError, match="not a file of torch") as fault:
         import_howto100m(tmp_path / "model.pth", tmp_path / "released")
@@ -216,7 +212,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dataset", ["youcook2", "msrvtt", "lsmdc"])
 @pytest.mark.parametrize("name", ["swamp-weight", "swamp-appendix"])
-def test_the_ablations_of_swamp_are_sound_for_clips(name: str, dataset: str) -> None:
+def test_the_ablations_of_swamp_are_sound_for_clips(name, dataset):
     plan = plan_of(ROOT / "experiments" / f"{name}.yaml", dataset=dataset)
     presets = [preset_of(Layout(ROOT), plan, point, 0) for point in points(plan)]
     assert {preset.method for preset in presets} == {"swamp_video"}

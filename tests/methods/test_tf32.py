@@ -6,7 +6,6 @@ from contextlib import ExitStack
 import pytest
 import torch
 from small_methods import NAMES, encode, settled
-from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from manymatch.model.embed import inference
@@ -26,7 +25,7 @@ class Rounded(TorchDispatchMode):
         return function(*arguments, **(options or {}))
 
 
-def rounded(factor: Tensor) -> Tensor:
+def rounded(factor):
     bits = factor.contiguous().view(torch.int32)
     return ((bits + 0xFFF + (bits >> 13 & 1)) & ~0x1FFF).view(torch.float32)
 
@@ -53,7 +52,7 @@ def test_rounded_products_in_a_loss_change_it_little(name, build, make_batch):
     assert torch.cosine_similarity(gradient, turned, 0) > 0.999
 
 
-def flags() -> tuple[bool, bool]:
+def flags():
     return torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
 
 

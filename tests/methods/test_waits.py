@@ -1,7 +1,5 @@
 """A training step never waits for a device: the host asks for no value and no size of a tensor."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from counted_waits import waits
@@ -28,7 +26,7 @@ def test_a_step_asks_the_device_for_nothing(build, make_batch, name, settings, m
     method.start_epoch(100)
     method.start_step(100.0)
 
-    def step() -> None:
+    def step():
         steps.zero_grad()
         torch.stack(list(losses(method, batch).values())).sum().backward()
         torch.nn.utils.clip_grad_norm_(method.parameters(), 2.0)

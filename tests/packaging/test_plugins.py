@@ -1,10 +1,7 @@
 """Methods, data sets and image features of another installed package, by its entry points."""
 
-from __future__ import annotations
-
 import re
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -35,7 +32,7 @@ class Pairs(Dataset):
 
 
 @pytest.fixture
-def package(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def package(root, tmp_path, monkeypatch):
     """A package with the method of the page, whose temperature is in a module of its own."""
     page = (root / "docs" / "adding-a-method.md").read_text("utf-8")
     found = re.search(r"```python\n(# src/manymatch/methods/bag.py\n.*?)```", page, re.S)
@@ -59,7 +56,7 @@ def package(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return folder
 
 
-def test_they_are_found_by_name(package: Path) -> None:
+def test_they_are_found_by_name(package):
     words = Vocabulary([*Vocabulary.SPECIAL, "dog"])
     method = methods.build_method("bag", {"size": 4}, vocabulary=words, feature_width=3)
     assert isinstance(method, torch.nn.Module) and method.temperature == 0.25
@@ -67,7 +64,7 @@ def test_they_are_found_by_name(package: Path) -> None:
     assert features.build_backbone("histogram", None) == "histogram"
 
 
-def test_unknown_and_faulty_ones_are_one_line(package: Path) -> None:
+def test_unknown_and_faulty_ones_are_one_line(package):
     with pytest.raises(ConfigError, match="'bagg' does not exist; did you mean 'bag'"):
         methods.entry_point("bagg")
     for name in ("other_package.bag", "os:system", "other_package.bag:Bag"):
@@ -83,8 +80,8 @@ def test_unknown_and_faulty_ones_are_one_line(package: Path) -> None:
         methods.entry_point("bag")
 
 
-def test_a_change_of_the_packages_code_changes_the_hash(package: Path) -> None:
-    def listing() -> str:
+def test_a_change_of_the_packages_code_changes_the_hash(package):
+    def listing():
         installed.cache_clear()
         return installed().listing(methods.entry_point("bag"))
 

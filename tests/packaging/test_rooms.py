@@ -1,14 +1,10 @@
 """The rooms of the package stand on floors: a room imports only rooms below it."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Any
 
 import networkx as nx
 import yaml
@@ -23,7 +19,7 @@ FLOOR = {room: int(floor) for floor, rooms in DRAWN_FLOORS for room in rooms.spl
 """Room -> floor. Rooms of one floor do not import each other."""
 
 
-def imports(path: Path) -> Iterator[str]:
+def imports(path):
     """Names of modules that a file imports, also inside functions."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -33,7 +29,7 @@ def imports(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def room_of(module: str) -> str | None:
+def room_of(module):
     package, _, rest = module.partition(".")
     room = rest.partition(".")[0]
     return room if package == "manymatch" and room in FLOOR else None
@@ -72,13 +68,13 @@ def test_the_drawn_way_of_the_data_is_that_of_the_stages():
     assert nx.transitive_closure(drawn).edges == nx.transitive_closure(needs).edges
 
 
-def _outputs(stage: dict[str, Any]) -> Iterator[str]:
+def _outputs(stage):
     for kind in ("outs", "plots", "metrics"):
         for out in stage.get(kind, []):
             yield out if isinstance(out, str) else next(iter(out))
 
 
-def _overlap(one: str, other: str) -> bool:
+def _overlap(one, other):
     return Path(one).is_relative_to(other) or Path(other).is_relative_to(one)
 
 

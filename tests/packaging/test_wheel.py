@@ -1,7 +1,5 @@
 """The package works from its wheel: without the checkout, in an environment of its own."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

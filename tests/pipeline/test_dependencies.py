@@ -1,12 +1,9 @@
 """An edit of the source code changes the hash files of exactly those stages that can run it."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,20 +33,18 @@ PROBED = {"probe/scenes/cora", "clusters/scenes/cora"}
 LEARNING = TRAIN | EVALUATE | ENSEMBLE | PROBED | {"experiment/dive-alpha"}
 
 
-def append(text: str) -> Callable[[str], str]:
+def append(text):
     return lambda source: source + text
 
 
-def replace(old: str, new: str) -> Callable[[str], str]:
-    def change(source: str) -> str:
+def replace(old, new):
+    def change(source):
         assert old in source
         return source.replace(old, new, 1)
 
     return change
 
 
-Change = Callable[[str], str]
-Listings = Callable[[dict[str, Change]], dict[str, str]]
 NEGATED = replace("return ", "return not ")
 DIVE = {f"{kind}/{dataset}/dive" for dataset in RUNS["datasets"] for kind in ("train", "evaluate")}
 EXPERIMENT = {"experiment/dive-alpha"}
@@ -108,23 +103,21 @@ OTHERS = {name: (change, set[str]()) for name, change in WITHOUT_EFFECT.items()}
 
 
 @pytest.fixture(scope="module")
-def params(root: Path) -> Params:
+def params(root):
     params = read_params(root / "params.yaml").model_dump() | RUNS
     params["extraction"]["butd"]["published"] = {"flickr30k": {"format": "scan", "path": "given"}}
     return Params.model_validate(params)
 
 
 @pytest.fixture(scope="module")
-def package(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def package(root, tmp_path_factory):
     copy = tmp_path_factory.mktemp("package") / "manymatch"
     ignored = shutil.ignore_patterns("__pycache__")
     return Path(shutil.copytree(root / "src" / "manymatch", copy, ignore=ignored))
 
 
 @pytest.fixture(scope="module")
-def stages(
-    root: Path, params: Params, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, list[str]]:
+def stages(root, params, tmp_path_factory):
     """The entries of every stage, with the same presets for both data sets."""
     folder = tmp_path_factory.mktemp("checkout")
     (folder / "params.yaml").touch()
@@ -137,10 +130,10 @@ def stages(
 
 
 @pytest.fixture(scope="module")
-def listings(package: Path, stages: dict[str, list[str]]) -> Listings:
+def listings(package, stages):
     """The content of every stage's file, from the copy of the package with some files changed."""
 
-    def make(changes: dict[str, Change]) -> dict[str, str]:
+    def make(changes):
         paths = {package / name: change for name, change in changes.items()}
         sources = {path: path.read_text() if path.exists() else None for path in paths}
         for path, change in paths.items():
@@ -157,14 +150,12 @@ def listings(package: Path, stages: dict[str, list[str]]) -> Listings:
 
 
 @pytest.fixture(scope="module")
-def before(listings: Listings) -> dict[str, str]:
+def before(listings):
     return listings({})
 
 
 @pytest.mark.parametrize("edits", [SOME, OTHERS], ids=["some", "others"])
-def test_an_edit_changes_the_files_of_the_stages_that_run_it(
-    listings: Listings, before: dict[str, str], edits: dict[str, tuple[Change, set[str]]]
-) -> None:
+def test_an_edit_changes_the_files_of_the_stages_that_run_it(listings, before, edits):
     """All edits at once: each one changes the line of its own file alone."""
     after = listings({name: change for name, (change, _) in edits.items()})
     changed = {
@@ -177,7 +168,7 @@ def test_an_edit_changes_the_files_of_the_stages_that_run_it(
     assert len(after) == len(before) > 20
 
 
-def line_of(file: str) -> str:
+def line_of(file):
     """What a listing calls a file of the package: a module, or a data file."""
     if not file.endswith(".py"):
         return file
@@ -185,9 +176,7 @@ def line_of(file: str) -> str:
     return f"manymatch.{module}".rstrip(".")
 
 
-def test_every_stage_depends_on_its_own_file_and_on_no_source(
-    root: Path, stages: dict[str, list[str]]
-) -> None:
+def test_every_stage_depends_on_its_own_file_and_on_no_source(root, stages):
     known = yaml.safe_load((root / "dvc.yaml").read_text())["stages"]
     warm = {"warm_train": "train", "warm_evaluate": "evaluate"}
     kinds = {stage.partition("/")[0] for stage in stages}
@@ -200,10 +189,10 @@ def test_every_stage_depends_on_its_own_file_and_on_no_source(
         assert own.startswith(f"data/code/{warm.get(name, name)}")
 
 
-def test_a_command_of_dvc_takes_names_alone(root: Path) -> None:
+def test_a_command_of_dvc_takes_names_alone(root):
     """DVC puts values into commands without quotes, and a shell runs the commands. Only names have
     a pattern without special characters (`config.names`)."""
-    values: set[str] = set()
+    values = set()
     for name, stage in yaml.safe_load((root / "dvc.yaml").read_text())["stages"].items():
         inner = stage.get("do", stage)
         found = set(re.findall(r"\$\{(.*?)\}", inner["cmd"]))

@@ -1,11 +1,6 @@
 """Features of models of transformers through the ordinary stages: two extractions of one kind,
 shards, a training, an index of new pictures, and a search."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import hub_detectors
 import hub_models
 import numpy as np
@@ -44,12 +39,12 @@ REGIONS = {
 
 
 @pytest.fixture
-def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def checkout(root, tmp_path, monkeypatch):
     """A folder with the committed settings, two tiny models of pictures, and small presets."""
     hub_models.save(tmp_path / "clip", "clip", hub_models.CROP)
     hub_models.save(tmp_path / "swin", "swin")
     hub_detectors.save(tmp_path / "detector")
-    settings: dict[str, Any] = yaml.safe_load((root / "params.yaml").read_text())
+    settings = yaml.safe_load((root / "params.yaml").read_text())
     settings["sources"]["scenes"] |= {"train": 8, "validation": 4, "test": 4}
     settings["extraction"] |= {
         "words": {"kind": "hf", "model": "clip", "output": "patches", "grid": 2, "layer": -2},
@@ -88,7 +83,7 @@ def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 @pytest.mark.slow
-def test_features_of_the_hub_go_the_whole_way(checkout: Path) -> None:
+def test_features_of_the_hub_go_the_whole_way(checkout):
     run("check")
     run("code")
     for stage in ("download", "captions", "scene-graphs"):
@@ -129,7 +124,7 @@ def test_features_of_the_hub_go_the_whole_way(checkout: Path) -> None:
     check_pixels(checkout)
 
 
-def check_regions(checkout: Path) -> None:
+def check_regions(checkout):
     """New pictures of an index are detected, too; an explanation shows the boxes."""
     run("index", "pictures", "--model", "models/scenes/third", "--to", "third.index")
     run("search", "third.index", "a red ball")
@@ -154,7 +149,7 @@ def check_regions(checkout: Path) -> None:
         )
 
 
-def check_pixels(checkout: Path) -> None:
+def check_pixels(checkout):
     """A backbone in the loop: the model needs the folder of the backbone never again."""
     (checkout / "swin").rename("moved_swin")
     run("evaluate", "scenes", "fourth")

@@ -1,15 +1,11 @@
 """The zero-shot line: a two-tower model through the ordinary stages gives the ranks that a short
 script with transformers gives, and the same results of a search."""
 
-from __future__ import annotations
-
 import json
 import re
 import tarfile
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import hub_models
 import hub_texts
@@ -30,13 +26,13 @@ PROMPT = "a photo of {}"
 
 
 @pytest.fixture
-def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+def checkout(root, tmp_path, monkeypatch):
     """A folder with the committed settings, a tiny two-tower model and a preset; after the stages
     up to the shards."""
 
-    def make(dataset: str, family: str, source: dict[str, Any]) -> Path:
+    def make(dataset, family, source):
         hub_texts.save(tmp_path / "towers", family)
-        settings: dict[str, Any] = yaml.safe_load((root / "params.yaml").read_text())
+        settings = yaml.safe_load((root / "params.yaml").read_text())
         settings["sources"][dataset] |= source
         settings["scene_graphs"]["model"] = "none"
         settings["extraction"]["zero"] = {"kind": "hf", "model": "towers", "output": "projected"}
@@ -44,7 +40,7 @@ def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
         settings |= {"experiments": {}, "warm_starts": {}, "ensembles": [], "indexes": {}}
         (tmp_path / "params.yaml").write_text(yaml.safe_dump(settings))
         preset = {"method": "pretrained", "features": "zero"}
-        preset["model"] = {"model": "towers", "prompt": PROMPT}  # type: ignore[assignment]
+        preset["model"] = {"model": "towers", "prompt": PROMPT}
         (tmp_path / "presets" / dataset).mkdir(parents=True)
         (tmp_path / "presets" / dataset / "zero.yaml").write_text(yaml.safe_dump(preset))
         monkeypatch.chdir(tmp_path)
@@ -58,7 +54,7 @@ def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
     return make
 
 
-def script(dataset: str) -> tuple[dict[str, dict[str, float]], torch.Tensor, list[str], list[str]]:
+def script(dataset):
     """R@K by transformers alone, the scores, the pictures and the captions of the test split."""
     captions = defaultdict(list)
     for row in pq.read_table(f"data/captions/{dataset}.parquet").to_pylist():
@@ -73,7 +69,7 @@ def script(dataset: str) -> tuple[dict[str, dict[str, float]], torch.Tensor, lis
     opened = [Image.open(path).convert("RGB") for path in captions]
     pixels = np.stack(CLIPImageProcessorPil(**recipe)(opened)["pixel_values"])
     prompts = [PROMPT.replace("{}", text) for text in texts]
-    padding: Any = True
+    padding = True
     if model.config.model_type == "siglip":  # of a fixed length, in lower case, without a mask
         prompts, padding = [text.lower() for text in prompts], "max_length"
         words.model_input_names = ["input_ids"]
@@ -99,7 +95,7 @@ def script(dataset: str) -> tuple[dict[str, dict[str, float]], torch.Tensor, lis
     return recalls, scores, [*captions], texts
 
 
-def flickr8k(folder: Path, real: Path) -> dict[str, Any]:
+def flickr8k(folder, real):
     """The 1,000 test images, and few images of the other splits."""
     few = {}
     for split, count in (("train", 12), ("dev", 12), ("test", 1000)):
@@ -124,14 +120,8 @@ def flickr8k(folder: Path, real: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("dataset", "family"), [("scenes", "clip"), ("scenes", "siglip"), ("flickr8k", "clip")]
 )
-def test_zero_shot_is_what_a_script_gives(
-    dataset: str,
-    family: str,
-    checkout: Callable[..., Path],
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-) -> None:
-    source: dict[str, Any] = {"train": 12, "validation": 12, "test": 30}
+def test_zero_shot_is_what_a_script_gives(dataset, family, checkout, request, tmp_path):
+    source = {"train": 12, "validation": 12, "test": 30}
     if dataset == "flickr8k":
         (tmp_path / "few").mkdir()
         source = flickr8k(tmp_path / "few", request.getfixturevalue("real_data") / "flickr8k")
@@ -178,7 +168,7 @@ def test_zero_shot_is_what_a_script_gives(
 
 
 @pytest.mark.slow
-def test_features_of_another_model_are_refused(checkout: Callable[..., Path]) -> None:
+def test_features_of_another_model_are_refused(checkout):
     folder = checkout("scenes", "clip", {"train": 4, "validation": 4, "test": 4})
     hub_texts.save(folder / "other", "altclip")
     path = folder / "presets/scenes/zero.yaml"

@@ -1,16 +1,11 @@
 """DVC's stages on the pieces of the papers' datasets at hand: every protocol that applies."""
 
-from __future__ import annotations
-
 import json
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command_line import printed
-from workspace import Workspace
 
 from pipelines.graph import read_graph
 
@@ -19,13 +14,11 @@ METHOD = "vsepp_trial"
 
 
 @pytest.fixture
-def results(
-    real_data: Path, new_workspace: Callable[[], Workspace], monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str, dict[str, Any]], tuple[dict[str, Any], str]]:
+def results(real_data, new_workspace, monkeypatch):
     """Run the stages of a dataset on its pieces, in this process: the metrics, and what was
     printed."""
 
-    def run(dataset: str, settings: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    def run(dataset, settings):
         workspace = new_workspace()
         workspace.edit("params.yaml", {"datasets": [dataset], "presets": [METHOD]})
         changes = {"only_present": True, **settings}
@@ -44,7 +37,7 @@ def results(
     return run
 
 
-def test_coco(real_data: Path, results: Callable[..., Any], tmp_path: Path) -> None:
+def test_coco(real_data, results, tmp_path):
     """159 images; their objects are made up, since no annotations of instances are at hand."""
     pieces = real_data / "coco"
     published = json.loads((pieces / "captions_val2017.json").read_text())
@@ -62,7 +55,7 @@ def test_coco(real_data: Path, results: Callable[..., Any], tmp_path: Path) -> N
         assert name not in metrics and f"coco: left out {name}: " in output
 
 
-def test_cub(real_data: Path, results: Callable[..., Any], tmp_path: Path) -> None:
+def test_cub(real_data, results, tmp_path):
     """A third of the images of six of the ten classes at hand; training sees three classes."""
     pieces, splits = tmp_path / "pieces.tar", real_data / "cub" / "splits"
     with (
@@ -93,7 +86,7 @@ def test_cub(real_data: Path, results: Callable[..., Any], tmp_path: Path) -> No
             assert 0 < entry["r1"] < 100
 
 
-def made_instances(images: list[dict[str, Any]]) -> dict[str, Any]:
+def made_instances(images):
     """COCO's form: every image has objects of two categories."""
     pairs = [(image["id"], category) for image in images for category in (1, 2 + image["id"] % 5)]
     annotations = [

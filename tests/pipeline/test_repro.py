@@ -1,17 +1,13 @@
 """The whole way of the data through `dvc repro`, on a tiny `scenes`."""
 
-from __future__ import annotations
-
 import json
 import random
-import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
-from workspace import Workspace, kill, stages_run
+from workspace import kill, stages_run
 
 from manymatch.model.checkpoint import WEIGHTS_HASH
 from pipelines.graph import read_graph
@@ -20,14 +16,14 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def committed(finished: Workspace) -> Iterator[Workspace]:
+def committed(finished):
     """The finished workspace, put back afterwards to what was committed."""
     yield finished
     finished.run("git", "checkout", "-q", ".")
     finished.run("dvc", "checkout", "-q")
 
 
-def test_a_run_leaves_every_result(finished: Workspace) -> None:
+def test_a_run_leaves_every_result(finished):
     reports = finished.folder / "reports"
     page = (reports / "index.html").read_text()
     assert "vsepp" in page and "cora" in page
@@ -40,7 +36,7 @@ def test_a_run_leaves_every_result(finished: Workspace) -> None:
     assert "scenes" in (reports / "leaderboard.md").read_text()
 
 
-def test_a_setting_reruns_what_it_changes_and_changed_back_nothing(committed: Workspace) -> None:
+def test_a_setting_reruns_what_it_changes_and_changed_back_nothing(committed):
     """As an experiment of DVC, whose metrics differ from those of the commit."""
     changed = "presets/scenes/cora.yaml:training.optimizer.lr=0.0007"
     ran = stages_run(committed.run("dvc", "exp", "run", "-S", changed))
@@ -53,7 +49,7 @@ def test_a_setting_reruns_what_it_changes_and_changed_back_nothing(committed: Wo
     assert committed.run("git", "status", "--porcelain") == ""
 
 
-def test_a_comment_reruns_the_hashes_and_a_template_the_report(finished: Workspace) -> None:
+def test_a_comment_reruns_the_hashes_and_a_template_the_report(finished):
     """`finished` hashes the sources of the checkout; this one its own."""
     own = finished.with_own_sources()
     for name, text in (
@@ -67,7 +63,7 @@ def test_a_comment_reruns_the_hashes_and_a_template_the_report(finished: Workspa
     own.run("dvc", "checkout", "-q")
 
 
-def test_another_clone_pulls_everything(finished: Workspace, tmp_path: Path) -> None:
+def test_another_clone_pulls_everything(finished, tmp_path):
     finished.run("dvc", "remote", "add", "-q", "-d", "shared", str(tmp_path / "remote"))
     finished.commit("A remote")
     finished.run("dvc", "push", "-q")
@@ -78,9 +74,7 @@ def test_another_clone_pulls_everything(finished: Workspace, tmp_path: Path) -> 
     assert "rsum" in shown and max(map(len, shown.splitlines())) <= 120
 
 
-def test_another_clone_makes_the_same_though_its_stages_are_killed(
-    finished: Workspace, tmp_path: Path
-) -> None:
+def test_another_clone_makes_the_same_though_its_stages_are_killed(finished, tmp_path):
     """Each stage is killed a random moment after it began; the last run is let through."""
     workspace = finished.clone(tmp_path / "clone")
     moment = random.Random(0)
@@ -108,10 +102,9 @@ def test_another_clone_makes_the_same_though_its_stages_are_killed(
     assert set(machine) == {"train", "evaluate"}
 
 
-def _first_begun(process: subprocess.Popen[str], rooms: list[str]) -> tuple[str | None, str]:
+def _first_begun(process, rooms):
     """The first of `rooms` of which `process` begins a stage (None if it begins none), and what it
     has said until then."""
-    assert process.stdout is not None
     message = ""
     for line in process.stdout:
         message += line
@@ -121,16 +114,14 @@ def _first_begun(process: subprocess.Popen[str], rooms: list[str]) -> tuple[str 
     return None, message
 
 
-def test_a_new_dataset_reruns_nothing_of_scenes(committed: Workspace) -> None:
+def test_a_new_dataset_reruns_nothing_of_scenes(committed):
     committed.edit("params.yaml", {"datasets": ["scenes", "flickr8k"]})
     committed.run("dvc", "repro", "code")
     changed = json.loads(committed.run("dvc", "status", "--json"))
     assert len(changed) == 9 and all("flickr8k" in stage for stage in changed)
 
 
-def test_ensembles_experiments_and_warm_starts_have_own_stages(
-    committed: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ensembles_experiments_and_warm_starts_have_own_stages(committed, monkeypatch):
     plan = {"preset": "vsepp", "over": {"size": [16]}, "set": {"training.epochs": 1}}
     (committed.folder / "experiments" / "width.yaml").write_text(yaml.safe_dump(plan))
     presets = committed.folder / "presets" / "scenes"

@@ -1,37 +1,33 @@
 """One service for all tests of runs; it starts once."""
 
-from __future__ import annotations
-
 import json
 import threading
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from queue import Queue
 
 import pytest
-from service import Service, make_service
+from service import make_service
 
-from pipelines.graph import Graph, read_graph
+from pipelines.graph import read_graph
 
 
 @pytest.fixture(scope="session")
-def graph(root: Path) -> Graph:
+def graph(root):
     return read_graph(root)
 
 
 @pytest.fixture(scope="session")
-def alerts() -> Iterator[Queue[dict[str, str]]]:
+def alerts():
     """What the service reports to the address in `MANYMATCH_WEBHOOK`."""
-    received: Queue[dict[str, str]] = Queue()
+    received = Queue()
 
     class Hook(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+        def do_POST(self):
             received.put(json.loads(self.rfile.read(int(self.headers["content-length"]))))
             self.send_response(204)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, *_):
             pass
 
     with (
@@ -45,9 +41,7 @@ def alerts() -> Iterator[Queue[dict[str, str]]]:
 
 
 @pytest.fixture(scope="session")
-def service(
-    root: Path, tmp_path_factory: pytest.TempPathFactory, alerts: Queue[dict[str, str]]
-) -> Iterator[Service]:
+def service(root, tmp_path_factory, alerts):
     """A tiny checkout that is served; nothing of it is run yet."""
     served = make_service(root, tmp_path_factory.mktemp("service"))
     try:

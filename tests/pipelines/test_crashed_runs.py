@@ -1,7 +1,5 @@
 """Runs that ended together with their worker are told from those that go on."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
@@ -9,12 +7,9 @@ import subprocess
 import sys
 import time
 from types import SimpleNamespace
-from typing import Any
 from uuid import uuid4
 
 import pytest
-from prefect.client.schemas.filters import FlowRunFilter
-from prefect.client.schemas.objects import State
 
 from pipelines import crashed_runs
 from pipelines.crashed_runs import ended_with_worker
@@ -24,8 +19,8 @@ from pipelines.engine import STARTER
 class Client:
     """Enough of Prefect's client: runs that have not ended, and what they are set to."""
 
-    def __init__(self, **workers: str | None) -> None:
-        self.states: dict[str, State[Any]] = {}
+    def __init__(self, **workers):
+        self.states = {}
         self.runs = [
             SimpleNamespace(
                 name=name, id=uuid4(), labels={"prefect.worker.name": worker} if worker else {}
@@ -33,20 +28,20 @@ class Client:
             for name, worker in workers.items()
         ]
 
-    async def read_flow_runs(self, *, flow_run_filter: FlowRunFilter) -> list[Any]:
+    async def read_flow_runs(self, *, flow_run_filter):
         assert flow_run_filter.state and flow_run_filter.state.type
         asked = {item.name for item in flow_run_filter.state.type.any_ or []}
         assert asked == {"PENDING", "RUNNING", "CANCELLING"}
         return self.runs
 
-    async def set_flow_run_state(self, run: Any, state: State[Any], force: bool) -> None:
+    async def set_flow_run_state(self, run, state, force):
         assert force  # a run may have been left while it was cancelled
         (name,) = (known.name for known in self.runs if known.id == run)
         self.states[name] = state
 
 
-def test_only_a_run_of_this_worker_that_nobody_works_on_is_crashed() -> None:
-    client: Any = Client(dead="mine", alive="mine", elsewhere="other", waiting=None)
+def test_only_a_run_of_this_worker_that_nobody_works_on_is_crashed():
+    client = Client(dead="mine", alive="mine", elsewhere="other", waiting=None)
     command = [sys.executable, "-c", "input()", "-m", "prefect.engine"]
     environment = os.environ | {"PREFECT__FLOW_RUN_ID": str(client.runs[1].id)}
     engine = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE)
@@ -61,14 +56,14 @@ def test_only_a_run_of_this_worker_that_nobody_works_on_is_crashed() -> None:
     assert asyncio.run(crashed_runs.end_crashed_runs(client, "mine")) == ["dead", "alive"]
 
 
-def test_a_run_without_its_starter_is_terminated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_its_starter_is_terminated(monkeypatch):
     """Even where the starter was gone before the flow began: importing takes its time."""
     gone = subprocess.Popen(["true"])
     gone.wait()
     monkeypatch.setenv(STARTER, str(gone.pid))
-    lines: list[str] = []
+    lines = []
 
-    def terminated(*_: object) -> None:
+    def terminated(*_):
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, terminated)

@@ -1,7 +1,5 @@
 """Experiments beside a workspace that nobody disturbs, in a repository with one stage."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil
@@ -14,7 +12,7 @@ import pytest
 
 from manymatch.util.errors import ConfigError
 from pipelines import experiment
-from pipelines.experiment import KEPT, Experiment
+from pipelines.experiment import KEPT
 
 PIPELINE = """
 stages:
@@ -34,14 +32,14 @@ with experiment.opened("key", print):
 """
 
 
-def call(*command: str) -> str:
+def call(*command):
     process = subprocess.run(command, capture_output=True, text=True)
     assert process.returncode == 0, process.stderr
     return process.stdout
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, warm_path: None) -> Path:
+def made(tmp_path_factory, warm_path):
     """A committed project, in which the stage has run."""
     folder = tmp_path_factory.mktemp("project")
     (folder / "dvc.yaml").write_text(PIPELINE)
@@ -54,21 +52,21 @@ def made(tmp_path_factory: pytest.TempPathFactory, warm_path: None) -> Path:
 
 
 @pytest.fixture
-def workspace(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(made, tmp_path, monkeypatch):
     """A copy of the project."""
     shutil.copytree(made, tmp_path, dirs_exist_ok=True, symlinks=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def double(made: Experiment, number: int) -> None:
+def double(made, number):
     (made.folder / "params.yaml").write_text(f"n: {number}\n")
     with contextlib.chdir(made.folder):
         call("dvc", "repro", "-q")
 
 
 @pytest.mark.slow
-def test_experiments_side_by_side_leave_the_workspace_alone(workspace: Path) -> None:
+def test_experiments_side_by_side_leave_the_workspace_alone(workspace):
     with experiment.opened("key", pytest.fail) as one, experiment.opened("key", pytest.fail) as two:
         assert one.folder != two.folder and Path.cwd() == two.folder
         two.checkout(["double"])
@@ -89,11 +87,11 @@ def test_experiments_side_by_side_leave_the_workspace_alone(workspace: Path) -> 
 
 
 @pytest.mark.slow
-def test_changes_that_are_not_committed_are_part_of_the_experiment(workspace: Path) -> None:
+def test_changes_that_are_not_committed_are_part_of_the_experiment(workspace):
     Path("params.yaml").write_text("n: 5\n")
     Path("new").touch()
     before = call("git", "status", "--porcelain")
-    lines: list[str] = []
+    lines = []
     with experiment.opened("key", lines.append) as made:
         assert Path("params.yaml").read_text() == "n: 5\n" and Path("new").is_file()
         assert made.save("a..b/dirty 1.lock") == "a-b-dirty-1-lock"
@@ -104,7 +102,7 @@ def test_changes_that_are_not_committed_are_part_of_the_experiment(workspace: Pa
 
 
 @pytest.mark.slow
-def test_a_change_in_the_second_of_the_checkout_is_seen(workspace: Path) -> None:
+def test_a_change_in_the_second_of_the_checkout_is_seen(workspace):
     files = Path("params.yaml"), Path(".git/index")
     call("git", "read-tree", "HEAD")  # forgets the times of the files
     files[0].write_text("n: 1\n")
@@ -119,9 +117,7 @@ def test_a_change_in_the_second_of_the_checkout_is_seen(workspace: Path) -> None
 
 
 @pytest.mark.slow
-def test_the_next_run_removes_what_a_killed_run_left_and_continues_its_work(
-    workspace: Path, root: Path
-) -> None:
+def test_the_next_run_removes_what_a_killed_run_left_and_continues_its_work(workspace, root):
     environment = os.environ | {"PYTHONPATH": str(root)}
     killed = subprocess.run([sys.executable, "-c", KILLED], env=environment)
     assert killed.returncode == -signal.SIGKILL
@@ -135,9 +131,7 @@ def test_the_next_run_removes_what_a_killed_run_left_and_continues_its_work(
 
 
 @pytest.mark.parametrize("commands", [[], ["git init -q"]])
-def test_without_a_commit_there_is_no_experiment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commands: list[str]
-) -> None:
+def test_without_a_commit_there_is_no_experiment(tmp_path, monkeypatch, commands):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     for command in commands:

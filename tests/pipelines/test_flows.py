@@ -1,14 +1,10 @@
 """Which stages each flow runs."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from manymatch.util.errors import ConfigError
@@ -20,20 +16,20 @@ METHODS = ("vsepp", "swamp", "maxmatch", "cora")
 
 
 @pytest.fixture(autouse=True)
-def names_only(root: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+def names_only(root, graph, monkeypatch):
     """A flow returns the names of its stages instead of running them."""
     monkeypatch.chdir(root)
     monkeypatch.setattr(flows, "_run", lambda choose, *_, **__: [s.name for s in choose(graph)])
 
 
-def test_train_ends_with_the_metrics_of_its_model() -> None:
+def test_train_ends_with_the_metrics_of_its_model():
     names = flows.train.fn("cora")
     assert names[:2] == ["code", "download@scenes"] and len(names) == 8
     assert names[-2:] == ["train@scenes-cora", "evaluate@scenes-cora"]
 
 
 @pytest.mark.parametrize("dataset", ["scenes", "all"])
-def test_prepare_ends_with_the_shards_and_evaluate_runs_every_model(dataset: str) -> None:
+def test_prepare_ends_with_the_shards_and_evaluate_runs_every_model(dataset):
     names = flows.prepare.fn(dataset)
     assert names[-1] == "shards@scenes-lite0" and len(names) == 6
     names = flows.evaluate.fn(dataset)
@@ -42,9 +38,7 @@ def test_prepare_ends_with_the_shards_and_evaluate_runs_every_model(dataset: str
     assert "report" not in names
 
 
-def test_index_ends_with_the_index_of_its_model(
-    tmp_path: Path, root: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_index_ends_with_the_index_of_its_model(tmp_path, root, graph, monkeypatch):
     with pytest.raises(ConfigError, match="no 'mine'"):
         flows.index.fn("mine")
     changed = yaml.safe_load((root / "params.yaml").read_text())
@@ -62,10 +56,10 @@ def test_index_ends_with_the_index_of_its_model(
         flows.index.fn("mime")
 
 
-def test_shards_at_a_url_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Any] = []
+def test_shards_at_a_url_are_divided(monkeypatch):
+    made = []
 
-    def dividing(count: int, cluster: str, chosen: Any) -> Any:
+    def dividing(count, cluster, chosen):
         return lambda stage, _: made.append((count, cluster, stage.command, chosen(stage)))
 
     monkeypatch.setattr(parts, "dividing", dividing)
@@ -74,12 +68,12 @@ def test_shards_at_a_url_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made == [(3, "tcp://head:1", "manymatch shards birds lite0 --to 's3://a b'", True)]
 
 
-def test_report_runs_nothing_else_and_reproduce_everything(graph: Graph) -> None:
+def test_report_runs_nothing_else_and_reproduce_everything(graph):
     assert flows.report.fn() == ["code", "report"]
     assert flows.reproduce.fn() == [stage.name for stage in graph.stages]
 
 
-def test_an_unknown_data_set_names_the_nearest() -> None:
+def test_an_unknown_data_set_names_the_nearest():
     for flow in (flows.prepare, flows.evaluate):
         with pytest.raises(ConfigError, match=r"no 'scens'; did you mean 'scenes'\?"):
             flow.fn("scens")
@@ -88,7 +82,7 @@ def test_an_unknown_data_set_names_the_nearest() -> None:
 @pytest.mark.parametrize(
     "given", [{"preset": "../cora"}, {"preset": "cora", "overrides": {"a": 1}}, {}]
 )
-def test_parameters_are_typed(given: dict[str, object]) -> None:
+def test_parameters_are_typed(given):
     with pytest.raises(Exception, match=r"preset|overrides"):
         flows.train.validate_parameters(given)
 
@@ -102,8 +96,8 @@ def test_parameters_are_typed(given: dict[str, object]) -> None:
     ],
 )
 def test_what_every_stage_needs_is_looked_at_before_anything_is_written(
-    monkeypatch: pytest.MonkeyPatch, share: str, cluster: str, overrides: str, message: str
-) -> None:
+    monkeypatch, share, cluster, overrides, message
+):
     monkeypatch.setenv(sharing.SHARE, share)
     monkeypatch.setattr(flows, "_run", RUN)
     monkeypatch.setattr(flows, "progress", logging.getLogger)
@@ -113,12 +107,10 @@ def test_what_every_stage_needs_is_looked_at_before_anything_is_written(
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_shared_stage_is_pulled_before_it_runs(
-    monkeypatch: pytest.MonkeyPatch, shared: bool
-) -> None:
-    called: list[str] = []
+def test_a_shared_stage_is_pulled_before_it_runs(monkeypatch, shared):
+    called = []
 
-    def run(name: str, environment: dict[str, str], pushed: bool, **_: Any) -> State:
+    def run(name, environment, pushed, **_):
         assert pushed is shared
         called.append(f"run {name}")
         return Completed()

@@ -1,10 +1,7 @@
 """Every run has its own GPUs."""
 
-from __future__ import annotations
-
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -13,22 +10,20 @@ from pipelines import gpus
 
 
 @pytest.fixture(autouse=True)
-def _two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _two_gpus(tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
     monkeypatch.delenv(gpus.WANTED, raising=False)
     monkeypatch.setattr(gpus.tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr(gpus, "_SECONDS_BETWEEN_LOOKS", 0.02)
 
 
-def claim(said: list[str], queue: str | None = gpus.QUEUE) -> str | None:
+def claim(said, queue=gpus.QUEUE):
     with gpus.claimed(queue, said.append) as environment:
         return environment.get("CUDA_VISIBLE_DEVICES")
 
 
-def test_runs_share_no_gpu_and_one_that_waits_for_several_holds_none(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    lines: list[str] = []
+def test_runs_share_no_gpu_and_one_that_waits_for_several_holds_none(monkeypatch):
+    lines = []
     with gpus.claimed(gpus.QUEUE, lines.append) as first:
         assert first == {"CUDA_VISIBLE_DEVICES": "4"}
         monkeypatch.setenv(gpus.WANTED, "2")
@@ -55,22 +50,20 @@ def test_runs_share_no_gpu_and_one_that_waits_for_several_holds_none(
         (None, "2", None),
     ],
 )
-def test_a_run_sees_as_many_as_its_queue_and_its_worker_say(
-    monkeypatch: pytest.MonkeyPatch, queue: str | None, wanted: str | None, seen: str | None
-) -> None:
+def test_a_run_sees_as_many_as_its_queue_and_its_worker_say(monkeypatch, queue, wanted, seen):
     if wanted is not None:
         monkeypatch.setenv(gpus.WANTED, wanted)
     assert claim([], queue) == seen
 
 
-def test_anything_but_a_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_anything_but_a_number_is_refused(monkeypatch):
     for text in ("two", "", "-1", "1.5"):
         monkeypatch.setenv(gpus.WANTED, text)
         with pytest.raises(ConfigError, match=f"^MANYMATCH_GPUS={text}: expected a number"):
             claim([])
 
 
-def test_the_list_is_read_as_cuda_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_list_is_read_as_cuda_does(monkeypatch):
     for visible, ids in {"-1": [], "0, 1": ["0", "1"], "2,-1,3": ["2"], "": []}.items():
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
         assert gpus.present() == ids

@@ -1,13 +1,9 @@
 """The flows' stages and their order are DVC's."""
 
-from __future__ import annotations
-
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
-from uuid import UUID
 
 import pytest
 import yaml
@@ -21,20 +17,18 @@ from manymatch.methods import METHODS
 from manymatch.util.errors import ConfigError, ManyMatchError
 from pipelines.deployments import deploy, deployments, keep_schedules
 from pipelines.gpus import QUEUE, WITHOUT
-from pipelines.graph import Graph, locked, read_graph
+from pipelines.graph import locked, read_graph
 from pipelines.stage import NETWORK
 
 
-def test_the_order_is_that_of_dvc_repro(root: Path, graph: Graph) -> None:
+def test_the_order_is_that_of_dvc_repro(root, graph):
     with Repo(str(root)) as repo:
         planned = [stage.addressing for stage in plan_repro(repo.index.graph)]
     assert [stage.name for stage in graph.stages] == planned
     assert {stage.kind for stage in graph.stages} >= NETWORK
 
 
-def test_a_fault_in_dvc_yaml_is_one_line_and_a_lock_file_is_not_read_while_dvc_writes_it(
-    tmp_path: Path,
-) -> None:
+def test_a_fault_in_dvc_yaml_is_one_line_and_a_lock_file_is_not_read_while_dvc_writes_it(tmp_path):
     (tmp_path / ".dvc").mkdir()
     (tmp_path / ".dvc" / "config").write_text("[core]\nno_scm = true\n")
     (tmp_path / "dvc.yaml").write_text("stages:\n  train:\n    cmdd: true\n")
@@ -51,7 +45,7 @@ def test_a_fault_in_dvc_yaml_is_one_line_and_a_lock_file_is_not_read_while_dvc_w
         assert [stage.command for stage in reading.result(timeout=60).stages] == ["true"]
 
 
-def test_a_preset_of_params_has_its_deployment_on_its_data_set(root: Path, tmp_path: Path) -> None:
+def test_a_preset_of_params_has_its_deployment_on_its_data_set(root, tmp_path):
     shutil.copy(root / "prefect.yaml", tmp_path)
     for preset in ("scenes/vsepp", "birds/vsepp", "birds/bag", "birds/pcme"):
         path = tmp_path / "presets" / f"{preset}.yaml"
@@ -70,7 +64,7 @@ def test_a_preset_of_params_has_its_deployment_on_its_data_set(root: Path, tmp_p
     assert trained == {"train-vsepp": {"preset": "vsepp"}, "train-bag": bag}
 
 
-def test_every_method_has_its_deployment(root: Path) -> None:
+def test_every_method_has_its_deployment(root):
     listed = deployments(root)["deployments"]
     named = {deployment["name"]: deployment for deployment in listed}
     assert len(named) == len(listed)
@@ -92,7 +86,7 @@ def test_every_method_has_its_deployment(root: Path) -> None:
     assert schedules and not any(schedule["active"] for schedule in schedules)
 
 
-def test_a_server_that_does_not_answer_is_one_line() -> None:
+def test_a_server_that_does_not_answer_is_one_line():
     with (
         temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}),
         pytest.raises(ManyMatchError, match="could not be deployed: no answer") as raised,
@@ -101,24 +95,24 @@ def test_a_server_that_does_not_answer_is_one_line() -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_what_somebody_has_scheduled_stays() -> None:
-    def schedule(cron: str, slug: str | None = None, active: bool = True) -> DeploymentSchedule:
+def test_what_somebody_has_scheduled_stays():
+    def schedule(cron, slug=None, active=True):
         return DeploymentSchedule(
             schedule=CronSchedule(cron=cron), slug=slug, active=active, parameters={"a": cron}
         )
 
     class Server:
-        def __init__(self) -> None:
+        def __init__(self):
             self.present = [schedule("0 3 * * *", "nightly", active=False), schedule("5 5 * * *")]
 
-        def read_deployment_schedules(self, deployment: str) -> list[DeploymentSchedule]:
+        def read_deployment_schedules(self, deployment):
             return self.present
 
-        def update_deployment_schedule(self, deployment: str, id: UUID, *, active: bool) -> None:
+        def update_deployment_schedule(self, deployment, id, *, active):
             (changed,) = [one for one in self.present if one.id == id]
             changed.active = active
 
-        def create_deployment_schedules(self, deployment: str, added: list[Any]) -> None:
+        def create_deployment_schedules(self, deployment, added):
             self.present += added
 
     before = [
@@ -127,7 +121,7 @@ def test_what_somebody_has_scheduled_stays() -> None:
         schedule("0 0 * * 1"),
         schedule("0 0 1 * *", "monthly"),  # which prefect.yaml no longer has
     ]
-    server: Any = Server()
+    server = Server()
     keep_schedules(server, cast(Any, SimpleNamespace(id="reproduce", schedules=before)))
     schedules = [(one.schedule.cron, one.active, one.parameters["a"]) for one in server.present]
     assert schedules == [(cron, True, cron) for cron in ("0 3 * * *", "5 5 * * *", "0 0 * * 1")]

@@ -1,8 +1,6 @@
 """Commands in groups of their own: every line arrives, nothing stays behind. The process of a run
 outlives neither its engine nor its worker, and passes signals on."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -34,13 +32,13 @@ RUN = (
         (b"caf\xe9\n", ["caf�"]),
     ],
 )
-def test_lines(written: bytes, expected: list[str], tmp_path: Path) -> None:
+def test_lines(written, expected, tmp_path):
     (tmp_path / "written").write_bytes(written)
     with (tmp_path / "written").open("rb") as reading:
         assert list(process.lines(reading.fileno())) == expected
 
 
-def test_a_command_is_heard_and_what_it_leaves_running_ends_with_it(tmp_path: Path) -> None:
+def test_a_command_is_heard_and_what_it_leaves_running_ends_with_it(tmp_path):
     before, said = sleepers(), list[str]()
     command = "sleep 300 & command -v python; pwd; echo $THING; echo aside >&2; exit 3"
     code, kept = process.run(
@@ -52,10 +50,10 @@ def test_a_command_is_heard_and_what_it_leaves_running_ends_with_it(tmp_path: Pa
     assert process.run(["sh", "-c", "kill -9 $$"])[0] == 128 + signal.SIGKILL
 
 
-def test_an_exception_interrupts_the_command_and_hears_its_last_words() -> None:
-    lines: list[str] = []
+def test_an_exception_interrupts_the_command_and_hears_its_last_words():
+    lines = []
 
-    def stop(line: str) -> None:
+    def stop(line):
         lines.append(line)
         if line == "on":
             time.sleep(0.5)  # While a shell starts a command, it misses signals.
@@ -67,14 +65,14 @@ def test_an_exception_interrupts_the_command_and_hears_its_last_words() -> None:
     assert lines == ["on", "off"] and time.monotonic() - began < 10
 
 
-def test_what_nobody_wants_any_more_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_nobody_wants_any_more_is_interrupted(monkeypatch):
     monkeypatch.setattr(process, "_SECONDS_BETWEEN_LOOKS", 0.5)
-    lines: list[str] = []
+    lines = []
     command = ["sh", "-c", "trap 'echo off; exit 3' INT; echo on; sleep 300"]
     assert process.run(command, lines.append, wanted=lambda: not lines) == (3, ["on", "off"])
 
 
-def test_the_command_ends_with_a_starter_that_is_killed() -> None:
+def test_the_command_ends_with_a_starter_that_is_killed():
     before = sleepers()
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     starter = subprocess.Popen(
@@ -92,7 +90,7 @@ def test_the_command_ends_with_a_starter_that_is_killed() -> None:
     assert not left
 
 
-def sleepers() -> set[int]:
+def sleepers():
     """Processes `sleep 300`, which only these tests start."""
     result = psutil.process_iter(["cmdline", "status"])
     return {
@@ -102,7 +100,7 @@ def sleepers() -> set[int]:
     }
 
 
-def starter(behind: str = "") -> subprocess.Popen[str]:
+def starter(behind=""):
     """The program of a run with `SAYS` as its engine, itself the child of `behind`, if given."""
     words = [sys.executable, "-c", RUN, sys.executable, "-c", SAYS]
     words = [sys.executable, "-c", behind, *words] if behind else words
@@ -110,11 +108,11 @@ def starter(behind: str = "") -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize(("ends", "code"), [("sys.exit(3)", 3), ("os.kill(os.getpid(), 9)", 137)])
-def test_the_code_of_a_run_is_that_of_its_engine(ends: str, code: int) -> None:
+def test_the_code_of_a_run_is_that_of_its_engine(ends, code):
     assert engine.main([sys.executable, "-c", f"import os, sys; {ends}"]) == code
 
 
-def test_a_signal_is_passed_on() -> None:
+def test_a_signal_is_passed_on():
     program = starter()
     assert program.stdout and int(program.stdout.readline()) == program.pid
     program.terminate()
@@ -122,10 +120,9 @@ def test_a_signal_is_passed_on() -> None:
 
 
 @pytest.mark.parametrize("behind", ["", "import subprocess, sys; subprocess.run(sys.argv[1:])"])
-def test_an_engine_goes_on_when_its_starter_or_the_worker_is_killed(behind: str) -> None:
+def test_an_engine_goes_on_when_its_starter_or_the_worker_is_killed(behind):
     """The engine then reports how its run ended."""
     program = starter(behind)
-    assert program.stdout
     own = psutil.Process(int(program.stdout.readline()))
     (running,) = own.children()
     program.kill()

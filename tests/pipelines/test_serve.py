@@ -1,15 +1,12 @@
 """What `make serve` asks of its settings and of the server, its password, its page of the reports
 and its processes; no Prefect server is started."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +14,6 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
 from prefect.context import refresh_global_settings_context
 from prefect.exceptions import ObjectAlreadyExists
 from prefect.workers.process import ProcessWorker
@@ -33,7 +29,7 @@ FILE = Path(".prefect", "service", "profiles.toml")
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def folder(tmp_path, monkeypatch):
     """A folder with the settings of the service."""
     (tmp_path / "prefect.toml").write_text((ROOT / "prefect.toml").read_text())
     (tmp_path / "deploy").symlink_to(ROOT / "deploy")
@@ -57,32 +53,28 @@ class Client:
     pool: Pool | None = None
     limits: dict[str, int] = field(default_factory=dict)
 
-    async def create_work_pool(self, pool: WorkPoolCreate) -> None:
+    async def create_work_pool(self, pool):
         if self.pool:
             raise ObjectAlreadyExists(Exception("pool"))
         self.pool = Pool(pool.type, pool.base_job_template)
 
-    async def update_work_pool(self, name: str, pool: WorkPoolUpdate) -> None:
+    async def update_work_pool(self, name, pool):
         assert self.pool and pool.base_job_template
         self.pool.template = pool.base_job_template
 
-    async def read_work_pool(self, name: str) -> Pool:
+    async def read_work_pool(self, name):
         assert self.pool
         return self.pool
 
-    async def create_work_queue(
-        self, name: str, *, work_pool_name: str, concurrency_limit: int
-    ) -> None:
+    async def create_work_queue(self, name, *, work_pool_name, concurrency_limit):
         if name in self.limits:
             raise ObjectAlreadyExists(Exception("queue"))
         self.limits[name] = concurrency_limit
 
 
-def test_a_pool_has_our_template_and_the_limits_that_somebody_has_set(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_pool_has_our_template_and_the_limits_that_somebody_has_set(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
-    client: Any = Client(Pool("process", ProcessWorker.get_default_base_job_template()))
+    client = Client(Pool("process", ProcessWorker.get_default_base_job_template()))
     asyncio.run(serve.make_pool(client))
     assert client.limits["gpu"] == 2 and client.limits["cpu"] >= 1
     assert client.pool.template["variables"]["properties"] == {}
@@ -95,7 +87,7 @@ def test_a_pool_has_our_template_and_the_limits_that_somebody_has_set(
         asyncio.run(serve.make_pool(client))
 
 
-def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
+def test_a_port_in_use_is_one_line(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         here = serve.Place(port, Started(tmp_path / "service"))
@@ -104,8 +96,8 @@ def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
     assert not (tmp_path / "service").exists()
 
 
-def test_an_address_that_cannot_be_served_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    def place(api: str) -> serve.Place:
+def test_an_address_that_cannot_be_served_is_one_line(monkeypatch):
+    def place(api):
         monkeypatch.setenv("PREFECT_API_URL", api)
         refresh_global_settings_context()
         return serve.place()
@@ -125,10 +117,8 @@ def test_an_address_that_cannot_be_served_is_one_line(monkeypatch: pytest.Monkey
     [(200, 200), (401, 401), (422, 422)],
     ids=["no password", "another password", "no protection against forged requests"],
 )
-def test_a_server_without_the_password_is_one_line(
-    stranger: int, owner: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def answer(url: str, auth: tuple[str, str] | None, timeout: float) -> httpx.Response:
+def test_a_server_without_the_password_is_one_line(stranger, owner, tmp_path, monkeypatch):
+    def answer(url, auth, timeout):
         return httpx.Response(owner if auth == ("manymatch", "secret") else stranger)
 
     monkeypatch.setattr(serve.httpx, "get", answer)
@@ -137,9 +127,7 @@ def test_a_server_without_the_password_is_one_line(
 
 
 @pytest.mark.parametrize("words", [["--help"], ["stop", "now"]])
-def test_a_word_that_is_no_command_starts_nothing(
-    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_word_that_is_no_command_starts_nothing(words, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["serve", *words])
     with pytest.raises(SystemExit, match="2"):
         serve.main()
@@ -147,12 +135,12 @@ def test_a_word_that_is_no_command_starts_nothing(
     assert "'stop'" in message and message.count("\n") == 1 and not FILE.exists()
 
 
-def test_prefect_makes_no_device_id() -> None:
+def test_prefect_makes_no_device_id():
     command = [sys.executable, "-c", "import pipelines, os; print(os.environ['DO_NOT_TRACK'])"]
     assert subprocess.run(command, capture_output=True, text=True, cwd=ROOT).stdout == "1\n"
 
 
-def test_only_its_user_can_read_the_password_and_every_command_in_the_folder_has_it() -> None:
+def test_only_its_user_can_read_the_password_and_every_command_in_the_folder_has_it():
     first = password.settled(FILE)
     assert len(first) > 30 and first.startswith("manymatch:")
     assert stat.S_IMODE(FILE.stat().st_mode) == 0o600
@@ -178,9 +166,7 @@ def test_only_its_user_can_read_the_password_and_every_command_in_the_folder_has
     ],
     ids=["readable by others", "empty", "no table", "no text", "without the server", "link"],
 )
-def test_a_password_that_is_damaged_or_readable_by_others_is_written_anew(
-    damage: Callable[[], object],
-) -> None:
+def test_a_password_that_is_damaged_or_readable_by_others_is_written_anew(damage):
     first = password.settled(FILE)
     damage()
     assert password.settled(FILE) != first
@@ -188,15 +174,13 @@ def test_a_password_that_is_damaged_or_readable_by_others_is_written_anew(
 
 
 @pytest.mark.parametrize("name", [password.CLIENT, "PREFECT_PROFILES_PATH", "PREFECT_PROFILE"])
-def test_an_environment_with_another_password_is_one_line(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_environment_with_another_password_is_one_line(name, monkeypatch):
     monkeypatch.setenv(name, "other")
     with pytest.raises(ConfigError, match=rf"^{name}: [^\n]* Unset the variables\.$"):
         password.settled(FILE)
 
 
-def test_the_reports_answer_a_name_of_this_machine_alone(tmp_path: Path) -> None:
+def test_the_reports_answer_a_name_of_this_machine_alone(tmp_path):
     (tmp_path / "index.html").write_text("results")
     client = TestClient(pages(str(tmp_path)))
     for name in ("127.0.0.1", "127.0.0.1:80", "localhost:4201"):
@@ -222,7 +206,7 @@ time.sleep(60)
 """
 
 
-def start(program: str) -> tuple[Started, psutil.Process]:
+def start(program):
     """A note and the process of a program, which has started a child."""
     Path("waits.py").write_text(program)
     notes = Started(Path("service"))
@@ -234,9 +218,7 @@ def start(program: str) -> tuple[Started, psutil.Process]:
     return notes, process
 
 
-def test_a_process_ends_with_what_it_started_and_another_of_its_number_is_left_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_process_ends_with_what_it_started_and_another_of_its_number_is_left_alone(monkeypatch):
     monkeypatch.setattr(started, "_SECONDS_TO_END", 0.1)
     notes, process = start(WAITS)
     note = Path("service", "one.json")
@@ -250,6 +232,6 @@ def test_a_process_ends_with_what_it_started_and_another_of_its_number_is_left_a
     assert not alive and notes.find("one") is None and not notes.end("one")
 
 
-def test_what_a_process_started_has_time_to_end_by_itself() -> None:
+def test_what_a_process_started_has_time_to_end_by_itself():
     notes, _ = start(LATE)
     assert notes.end("one") and Path("late").is_file()

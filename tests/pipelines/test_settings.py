@@ -1,7 +1,5 @@
 """Overrides belong to a settings file; names are added to the workspace, all or none."""
 
-from __future__ import annotations
-
 import shutil
 from functools import partial
 from pathlib import Path
@@ -12,13 +10,12 @@ import yaml
 from manymatch.config.preset import read_preset
 from manymatch.util.errors import ConfigError
 from pipelines import flows, settings
-from pipelines.graph import Graph, Stage
 
 CORA = Path("presets/scenes/cora.yaml")
 
 
 @pytest.fixture(autouse=True)
-def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def checkout(root, tmp_path, monkeypatch):
     """The settings of the checkout, to be changed."""
     shutil.copy(root / "params.yaml", tmp_path)
     for name in ("presets", "experiments"):
@@ -27,19 +24,19 @@ def checkout(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return tmp_path
 
 
-def write(*overrides: str, preset: Path | None = CORA) -> list[str]:
+def write(*overrides, preset=CORA):
     """What is told when the overrides are written."""
-    lines: list[str] = []
+    lines = []
     settings.write(settings.overridden(overrides, preset), Path(), lines.append)
     return lines
 
 
-def snapshot() -> dict[str, str]:
+def snapshot():
     files = [Path("params.yaml"), *Path("presets").rglob("*.yaml")]
     return {str(path): path.read_text() for path in files}
 
 
-def test_only_the_overridden_lines_change() -> None:
+def test_only_the_overridden_lines_change():
     before = snapshot()
     message = write("training.epochs=2", "model.last_activation=true", "shards.thumbnail=64")
     changed = {name: text for name, text in snapshot().items() if text != before[name]}
@@ -52,7 +49,7 @@ def test_only_the_overridden_lines_change() -> None:
     assert len(message) == 3 and "training.epochs" in "".join(message)
 
 
-def test_a_changed_preset_is_no_longer_reproduced() -> None:
+def test_a_changed_preset_is_no_longer_reproduced():
     path = Path("presets/coco/maxmatch_butd_bigru.yaml")
     write("seed=5", preset=path)
     assert "setting: reproduced" in path.read_text()
@@ -60,7 +57,7 @@ def test_a_changed_preset_is_no_longer_reproduced() -> None:
     assert "setting: small-scale" in path.read_text()
 
 
-def test_a_file_may_be_named() -> None:
+def test_a_file_may_be_named():
     write("presets/scenes/cora.yaml:training.epochs=3", preset=None)
     assert read_preset(CORA).training.epochs == 3
 
@@ -79,13 +76,13 @@ def test_a_file_may_be_named() -> None:
         ("seed='1", "overrides: .* Write KEY=VALUE with spaces"),
     ],
 )
-def test_a_fault_is_one_line(override: str, message: str) -> None:
+def test_a_fault_is_one_line(override, message):
     with pytest.raises(ConfigError, match=message) as fault:
         settings.write(settings.overridden(f"seed=5 {override}", CORA), Path(), print)
     assert "\n" not in str(fault.value)
 
 
-def test_a_broken_file_that_is_to_be_changed_is_one_line() -> None:
+def test_a_broken_file_that_is_to_be_changed_is_one_line():
     for text, message in (
         ("seed: [1\npresets: []\n", "^params.yaml:2: expected"),
         ("seed: 1\npresets: []\nseed: 2\n", "^params.yaml:3: the key 'seed'"),
@@ -97,22 +94,20 @@ def test_a_broken_file_that_is_to_be_changed_is_one_line() -> None:
         assert "\n" not in str(fault.value)
 
 
-def test_a_check_that_is_killed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_that_is_killed_is_one_line(monkeypatch):
     monkeypatch.setattr(settings.process, "run", lambda *_, **__: (137, []))
     with pytest.raises(ConfigError, match="ended without a message"):
         settings.check(Path())
 
 
 @pytest.mark.slow
-def test_a_preset_that_params_does_not_name_is_added_if_a_stage_belongs_to_the_run(
-    root: Path,
-) -> None:
+def test_a_preset_that_params_does_not_name_is_added_if_a_stage_belongs_to_the_run(root):
     shutil.copy(root / "dvc.yaml", "dvc.yaml")
     before = snapshot()
-    lines: list[str] = []
+    lines = []
     add = partial(settings.add_names, lambda: settings.named("scenes", "dive"), lines.append)
 
-    def nothing(graph: Graph) -> list[Stage]:
+    def nothing(graph):
         return graph.writing(Path("models/scenes/other"))
 
     with pytest.raises(ConfigError, match="no stage belongs to this run"):

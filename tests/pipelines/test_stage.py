@@ -1,13 +1,10 @@
 """Stages as DVC runs them, in a repository with two of them; no Prefect server is needed. What runs
 log, and the artifact with the changes of the metrics."""
 
-from __future__ import annotations
-
 import logging
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 from prefect.exceptions import FailedRun
@@ -35,7 +32,7 @@ UNCHANGED = "no dependency of this stage has changed"
 
 
 @pytest.fixture
-def _repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_path: None) -> None:
+def _repository(tmp_path, monkeypatch, warm_path):
     monkeypatch.chdir(tmp_path)
     Path("dvc.yaml").write_text(PIPELINE)
     Path("setting").write_text("quick\n")
@@ -43,14 +40,14 @@ def _repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_path: None
         subprocess.run(command, check=True)
 
 
-def run(name: str, said: list[str] | None = None) -> str | None:
+def run(name, said=None):
     return run_stage(name, (said if said is not None else []).append, {})
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_repository")
-def test_a_stage_runs_only_if_something_changed_and_a_failed_one_says_what_next() -> None:
-    lines: list[str] = []
+def test_a_stage_runs_only_if_something_changed_and_a_failed_one_says_what_next():
+    lines = []
     assert run("first", lines) is None and "> cat setting > one" in lines
     assert run("first") == UNCHANGED
     Path("setting").write_text("wrong\n")
@@ -67,16 +64,16 @@ def test_a_stage_runs_only_if_something_changed_and_a_failed_one_says_what_next(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_repository")
-def test_while_a_stage_runs_others_pass_what_it_reads_and_wait_for_what_it_writes() -> None:
+def test_while_a_stage_runs_others_pass_what_it_reads_and_wait_for_what_it_writes():
     run("first")
     hold, begun = Path("hold"), threading.Event()
     hold.touch()
 
-    def listen(line: str) -> None:
+    def listen(line):
         if line.startswith("> while"):
             begun.set()
 
-    def let_go(line: str) -> None:
+    def let_go(line):
         assert not line.startswith("ERROR")
         if "second waits for the end" in line:
             hold.unlink()
@@ -90,10 +87,8 @@ def test_while_a_stage_runs_others_pass_what_it_reads_and_wait_for_what_it_write
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_only_shared_outputs_are_pushed_and_the_run_has_said_whether(
-    monkeypatch: pytest.MonkeyPatch, shared: bool
-) -> None:
-    pushed: list[str] = []
+def test_only_shared_outputs_are_pushed_and_the_run_has_said_whether(monkeypatch, shared):
+    pushed = []
     monkeypatch.setattr(module, "run_stage", lambda *_: None)
     monkeypatch.setattr(sharing, "push", pushed.append)
     monkeypatch.setattr(sharing, "shared", None)
@@ -101,9 +96,7 @@ def test_only_shared_outputs_are_pushed_and_the_run_has_said_whether(
     assert pushed == (["first"] if shared else [])
 
 
-def test_downloads_are_tried_again_and_other_stages_as_the_setting_says(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_downloads_are_tried_again_and_other_stages_as_the_setting_says(monkeypatch):
     delays = task_of("download").retry_delay_seconds
     assert task_of("download").retries == len(delays) == 3 and delays == sorted(set(delays))
     assert task_of("train").retries == 0
@@ -114,9 +107,7 @@ def test_downloads_are_tried_again_and_other_stages_as_the_setting_says(
         task_of("train")
 
 
-def test_the_head_of_a_table_is_progress_and_no_line_of_dvc(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_head_of_a_table_is_progress_and_no_line_of_dvc(monkeypatch, caplog):
     monkeypatch.setattr(module, "get_run_logger", lambda: logging.getLogger("run"))
     with caplog.at_level(logging.INFO):
         for line in ("           R@1  R@5", "> manymatch train", "\tgit add dvc.lock"):
@@ -124,11 +115,9 @@ def test_the_head_of_a_table_is_progress_and_no_line_of_dvc(
     assert [record.name for record in caplog.records] == ["run.progress", "run", "run"]
 
 
-def test_the_epochs_of_a_training_are_a_bar_and_a_run_goes_on_without_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    bars: list[Any] = []
-    logged: list[str] = []
+def test_the_epochs_of_a_training_are_a_bar_and_a_run_goes_on_without_it(monkeypatch):
+    bars = []
+    logged = []
     lines = ["epoch 1/4 (batches): 2/9", "epoch 1/4: loss 0.2", "epoch 2/4: loss 0.1"]
     monkeypatch.setattr(artifacts, "create_progress_artifact", lambda *bar: bars.append(bar) or 7)
     monkeypatch.setattr(artifacts, "update_progress_artifact", lambda *bar: bars.append(bar))
@@ -154,11 +143,9 @@ def test_the_epochs_of_a_training_are_a_bar_and_a_run_goes_on_without_it(
         (KeyError("method"), True, True),
     ],
 )
-def test_only_a_defect_has_a_traceback(
-    error: Exception | None, logged: bool, traceback: bool
-) -> None:
+def test_only_a_defect_has_a_traceback(error, logged, traceback):
     """Records as Prefect logs an error, or a state that tells of a fault."""
-    info: Any = (type(error), error, None) if error else (None, None, None)
+    info = (type(error), error, None) if error else (None, None, None)
     record = logging.LogRecord("prefect.flow_runs", logging.ERROR, "", 1, "failed", (), info)
     assert (plain(record), bool(record.exc_info)) == (logged, traceback)
     for name in ("prefect.flow_runs", "prefect.task_runs"):
@@ -177,8 +164,6 @@ TABLE = ["| Path | Metric |", "|---|---|", "| cora.json | rsum |"]
         (255, [], "The metrics could not be compared: exit code 255"),
     ],
 )
-def test_a_failed_comparison_is_not_told_as_no_difference(
-    monkeypatch: pytest.MonkeyPatch, code: int, output: list[str], shown: str
-) -> None:
+def test_a_failed_comparison_is_not_told_as_no_difference(monkeypatch, code, output, shown):
     monkeypatch.setattr(artifacts.process, "run", lambda *_, **__: (code, output))
     assert artifacts._difference().startswith(shown)

@@ -24,7 +24,6 @@ import csv
 import re
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -106,7 +105,7 @@ def value_of(run, setting):
         defaults = ParameterGroup(match="").model_dump()
         group = next((g for g in groups if re.search(g["match"], named[1])), defaults)
         return group[named[2]]
-    value: Any = run
+    value = run
     for key in setting.split("."):
         value = value[key]
     return list(value) if isinstance(value, tuple) else value

@@ -45,7 +45,6 @@ def test_a_curve_has_a_number_in_each_line_or_is_empty(tmp_path, value):
 )
 def test_any_finite_curve_stays_inside_its_chart(points):
     chart = validation_chart([("cora", 2, {"validation/rsum": Curve("validation/rsum", points)})])
-    assert chart is not None
     places = [float(text) for text in re.findall(r"[-\d.]+", chart.lines[0].path)]
     assert places
     assert all(0 <= position <= 1000 for position in places)

@@ -4,17 +4,12 @@ import shutil
 import subprocess
 
 import pytest
-from chromium import CHROMIUM
+from chromium import MARKS, listened, started
 from report_pages import paths_of
 
 from manymatch.reporting.dvc_plots import offline_page
 
-playwright = pytest.importorskip("playwright.sync_api")
-
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
-    pytest.mark.slow,
-]
+pytestmark = MARKS
 
 
 class Page:
@@ -22,11 +17,7 @@ class Page:
 
     def __init__(self, tab):
         self._tab = tab
-        self.complaints = []
-        self.requests = []
-        tab.on("console", lambda message: self.complaints.append(message.text))
-        tab.on("pageerror", lambda error: self.complaints.append(str(error)))
-        tab.on("request", lambda request: self.requests.append(request.url))
+        self.complaints, self.requests = listened(tab)
 
     def open(self, path, width=1400):
         self.requests.clear()
@@ -39,10 +30,8 @@ class Page:
 
 @pytest.fixture(scope="module")
 def page():
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with started() as browser:
         yield Page(browser.new_page())
-        browser.close()
 
 
 @pytest.fixture(scope="module")

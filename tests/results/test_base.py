@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from manymatch.results.base import Result
 from manymatch.results.costs import Costs
 from manymatch.results.experiments import Experiment, SketchExperiment, SyntheticExperiment
 from manymatch.results.metrics import Headline, Metrics, Provenance
@@ -78,7 +77,7 @@ def test_numbers_have_dotted_names():
 
 
 REPORTS = Path(__file__).parents[2] / "reports"
-KINDS: list[type[Result]] = [
+KINDS = [
     Experiment,
     Clusters,
     Costs,

@@ -2,9 +2,6 @@
 
 import json
 import math
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from made_probes import write_probes
@@ -18,7 +15,6 @@ from made_results import (
 )
 from made_sets import shown_sets
 
-from manymatch.results.base import Result
 from manymatch.results.costs import Costs
 from manymatch.results.experiments import Experiment, SyntheticExperiment
 from manymatch.results.probes import Clusters, Probes
@@ -31,7 +27,7 @@ JPEG = "/9j/AA=="
 GRAPH = {"objects": ["dog"], "names": ["dog"], "attributes": [[]], "relations": []}
 IMAGE = {"image_id": "0", "thumbnail": JPEG, "score": 0.5, "mark": "own"}
 CAPTION = {"caption_id": "0#0", "caption": "A red dog.", "score": 0.5, "mark": "true"}
-SAMPLES: dict[str, Any] = {
+SAMPLES = {
     "images": [{"image_id": "0", "thumbnail": JPEG, "captions": [], "retrieved": [CAPTION] * 3}],
     "captions": [CAPTION | {"graph": GRAPH, "retrieved": [IMAGE] * 3}],
 }
@@ -41,7 +37,7 @@ def write_run(reports, name, value):
     return written(reports / "runs" / "scenes" / "cora" / f"{name}.json", value)
 
 
-WRITERS: dict[type[Result], Callable[[Path], Path]] = {
+WRITERS = {
     Experiment: lambda reports: write_experiment(reports, "what", {"a": [1, 2]}),
     Clusters: lambda reports: write_clusters(reports, "scenes", "swamp", {"1": JPEG}),
     Costs: write_costs,
@@ -51,10 +47,9 @@ WRITERS: dict[type[Result], Callable[[Path], Path]] = {
     SyntheticExperiment: lambda reports: write_synthetic(reports, "swamp", {"a": [1.0]}),
     Tuning: lambda reports: written(reports / "tuning/scenes/vsepp.json", tuning([1.0, None])),
 }
-Place = tuple[str | int, ...]
 RUN = ("points", 0, "runs", 0, "metrics")
 GROUPS = {"least": [1, 2], "queries": [3, 4], "map_at_r": [50.0]}
-FAULTS: list[tuple[type[Result], Place, Any, str]] = [
+FAULTS = [
     (Experiment, ("name",), "that", "belongs to 'scenes/that'"),
     (Experiment, ("points",), [], "points: List should have at least 1 item"),
     (

@@ -1,10 +1,5 @@
 """Clones of a small repository that share a remote."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 import yaml
 from dvc.repo import Repo
@@ -24,13 +19,13 @@ DOUBLE = "echo computing; echo $((2 * $(cat number))) > twice\n"
 
 
 @pytest.fixture
-def remote(tmp_path: Path) -> Path:
+def remote(tmp_path):
     """The folder that the clones share; the first push makes it."""
     return tmp_path / "remote"
 
 
 @pytest.fixture
-def new_clone(tmp_path: Path, remote: Path, warm_path: None) -> Callable[[str], Workspace]:
+def new_clone(tmp_path, remote, warm_path):
     """Make clones of a repository whose first stage doubles a number."""
     origin = Workspace(tmp_path / "origin")
     origin.folder.mkdir()
@@ -42,7 +37,7 @@ def new_clone(tmp_path: Path, remote: Path, warm_path: None) -> Callable[[str], 
     (origin.folder / ".dvc" / "config").write_text(CONFIG.format(remote))
     origin.commit("Start")
 
-    def clone(name: str) -> Workspace:
+    def clone(name):
         origin.run("git", "clone", "-q", ".", str(tmp_path / name))
         return Workspace(tmp_path / name)
 

@@ -1,13 +1,9 @@
 """The files of pools fit the deployments, and what Prefect's own workers expect."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import pkgutil
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -23,11 +19,11 @@ KINDS = {
 """What Prefect's own workers read. The packages load when a test needs them."""
 
 
-def template(root: Path, kind: str) -> dict[str, Any]:
+def template(root, kind):
     return json.loads((root / "deploy" / f"{kind}.json").read_text())
 
 
-def configured(root: Path, kind: str, values: dict[str, Any]) -> Any:
+def configured(root, kind, values):
     """What a worker of that kind makes of a deployment's variables."""
     kind_of_job = pkgutil.resolve_name(KINDS[kind])
     result = asyncio.run(kind_of_job.from_template_and_values(template(root, kind), values))
@@ -36,7 +32,7 @@ def configured(root: Path, kind: str, values: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_deployment_fits_the_pool(root: Path, kind: str) -> None:
+def test_every_deployment_fits_the_pool(root, kind):
     pool = template(root, kind)
     WorkPoolCreate(name="manymatch", type=kind, base_job_template=pool)
     for deployment in deployments(root)["deployments"]:
@@ -60,7 +56,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_request_chooses_no_command_environment_or_folder(root: Path, kind: str) -> None:
+def test_a_request_chooses_no_command_environment_or_folder(root, kind):
     schema = template(root, kind)["variables"]
     assert schema["additionalProperties"] is False  # so the server refuses the request
     assert not set(FOREIGN) & set(schema["properties"])
@@ -69,7 +65,7 @@ def test_a_request_chooses_no_command_environment_or_folder(root: Path, kind: st
     assert asked.model_dump() == plain.model_dump()
 
 
-def test_a_container_and_a_pod_have_what_the_manifests_name(root: Path) -> None:
+def test_a_container_and_a_pod_have_what_the_manifests_name(root):
     docker = configured(root, "docker", {"name": "run"})
     assert (docker.image, docker.volumes) == ("manymatch", ["manymatch:/shared"])
     assert docker.get_network_mode() == "host"
@@ -82,7 +78,7 @@ def test_a_container_and_a_pod_have_what_the_manifests_name(root: Path) -> None:
     volumes = {volume["name"] for volume in pod["volumes"]}
     assert {mount["name"] for mount in container["volumeMounts"]} == volumes
 
-    objects: dict[str, list[dict[str, Any]]] = {}
+    objects = {}
     namespace = template(root, "kubernetes")["job_configuration"]["namespace"]
     for entry in yaml.safe_load_all((root / "deploy" / "kubernetes.yaml").read_text()):
         objects.setdefault(entry["kind"], []).append(entry)
@@ -97,7 +93,7 @@ def test_a_container_and_a_pod_have_what_the_manifests_name(root: Path) -> None:
     assert labels == worker["spec"]["selector"]["matchLabels"]
 
 
-def test_the_image_is_made_of_what_is_there(root: Path) -> None:
+def test_the_image_is_made_of_what_is_there(root):
     preset = (root / "deploy" / "Dockerfile").read_text()
     copied = re.findall(r"^COPY (?:--\S+ )*(.+) \S+$", preset, re.MULTILINE)
     assert len(copied) == 3

@@ -1,14 +1,10 @@
 """Which stages are divided, and how their parts run on a Dask cluster."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -49,15 +45,15 @@ wait_for("ended")
 """
 
 
-def stage(kind: str) -> Stage:
+def stage(kind):
     return Stage(f"{kind}@scenes", f"manymatch {kind} scenes", (), ())
 
 
-def test_heavy_stages_that_have_to_run_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heavy_stages_that_have_to_run_are_divided(monkeypatch):
     made, called = {"shards@scenes"}, []
 
     class Flow:
-        def with_options(self, **options: Any) -> Any:
+        def with_options(self, **options):
             return lambda *arguments: called.append(arguments)
 
     monkeypatch.setattr(parts, "divided", Flow())
@@ -80,12 +76,12 @@ def test_heavy_stages_that_have_to_run_are_divided(monkeypatch: pytest.MonkeyPat
         ("tcp://127.0.0.1:1", "no Dask scheduler can be reached there"),
     ],
 )
-def test_a_cluster_that_is_none_is_refused_at_once(cluster: str, said: str) -> None:
+def test_a_cluster_that_is_none_is_refused_at_once(cluster, said):
     with pytest.raises(ConfigError, match=f"^cluster={cluster}: {said}"):
         parts.dividing(3, cluster)
 
 
-def test_only_commands_that_take_parts_are_divided(root: Path) -> None:
+def test_only_commands_that_take_parts_are_divided(root):
     from pipelines.graph import read_graph
 
     commands = {node.kind: node.command for node in read_graph(root).stages}
@@ -95,7 +91,7 @@ def test_only_commands_that_take_parts_are_divided(root: Path) -> None:
 
 
 @pytest.mark.slow
-def test_parts_run_side_by_side_and_a_broken_one_is_told(root: Path, tmp_path: Path) -> None:
+def test_parts_run_side_by_side_and_a_broken_one_is_told(root, tmp_path):
     (tmp_path / "make.py").write_text(MAKE_PART)
     (tmp_path / "broken.py").write_text(MAKE_PART.replace("sys.argv[3:]", '"2"'))
     done = subprocess.run(
@@ -116,7 +112,7 @@ def test_parts_run_side_by_side_and_a_broken_one_is_told(root: Path, tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_part_ends_with_the_run_that_waited_for_it(root: Path, tmp_path: Path) -> None:
+def test_a_part_ends_with_the_run_that_waited_for_it(root, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(root)}
     command = [sys.executable, "-c", CANCELLED]
     subprocess.run(command, cwd=tmp_path, env=environment, timeout=900, check=True)

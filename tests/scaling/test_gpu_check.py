@@ -1,28 +1,20 @@
 """`make gpu-check` runs on a machine without a GPU too."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 
 
 @pytest.fixture
-def gpu_check(root: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def gpu_check(root, monkeypatch):
     monkeypatch.syspath_prepend(str(root / "benchmarks"))
     return importlib.import_module("gpu_check")
 
 
 @pytest.mark.slow
-def test_each_check_has_lines(
-    gpu_check: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_check_has_lines(gpu_check, tmp_path, monkeypatch):
     written = tmp_path / "new" / "check.json"
     arguments = ["vsepp", "--images", "2", "--stored", "14", "--processes", "2"]
     arguments += ["--places", "shards", "--json", str(written)]
@@ -38,10 +30,10 @@ def test_each_check_has_lines(
     assert values["search", "the same best items"] == 1
 
 
-def test_a_check_that_breaks_is_a_line(gpu_check: ModuleType, tmp_path: Path) -> None:
+def test_a_check_that_breaks_is_a_line(gpu_check, tmp_path):
     report = gpu_check.Report(1.0, tmp_path / "check.json")
 
-    def broken() -> Iterator[Any]:
+    def broken():
         yield "a number", 3.0, "at most 2", lambda value: value <= 2
         raise RuntimeError("no kernel\nimage")
 

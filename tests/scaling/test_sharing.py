@@ -1,15 +1,11 @@
 """Stages that one clone has run are not run by another, without a word by way of git."""
 
-from __future__ import annotations
-
 import logging
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from dvc.data_cloud import DataCloud
 from dvc.stage.cache import RunCacheNotSupported, StageCache
-from workspace import Workspace
 
 from manymatch.util.errors import ConfigError
 from pipelines import sharing
@@ -17,23 +13,20 @@ from pipelines.graph import RemoteFailed, is_made, read_graph
 from pipelines.stage import run_stage
 
 pytestmark = pytest.mark.slow
-Clones = Callable[[str], Workspace]
 
 
 @pytest.fixture
-def said() -> list[str]:
+def said():
     return []
 
 
 @pytest.fixture(autouse=True)
-def _turned_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def _turned_on(monkeypatch):
     monkeypatch.setenv(sharing.SHARE, "1")
     monkeypatch.setattr(sharing, "get_run_logger", logging.getLogger)
 
 
-def test_another_clone_takes_what_was_pushed(
-    new_clone: Clones, remote: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
-) -> None:
+def test_another_clone_takes_what_was_pushed(new_clone, remote, monkeypatch, said):
     monkeypatch.chdir(new_clone("first").folder)
     assert run_stage("double", said.append, {}) is None
     assert "computing" in said
@@ -48,9 +41,7 @@ def test_another_clone_takes_what_was_pushed(
     assert run_stage("show", said.append, {}) is None and Path("shown").read_text() == "42\n"
 
 
-def test_it_is_known_before_whether_a_stage_has_to_run(
-    new_clone: Clones, monkeypatch: pytest.MonkeyPatch, said: list[str]
-) -> None:
+def test_it_is_known_before_whether_a_stage_has_to_run(new_clone, monkeypatch, said):
     monkeypatch.chdir(new_clone("first").folder)
     known = [stage.command for stage in read_graph(Path()).stages]
     assert known == ["sh double.sh", "cp twice shown"]
@@ -68,9 +59,7 @@ def test_it_is_known_before_whether_a_stage_has_to_run(
         is_made(Path(), "triple", pull=False)
 
 
-def test_a_remote_that_cannot_be_reached_is_told(
-    new_clone: Clones, monkeypatch: pytest.MonkeyPatch, said: list[str], tmp_path: Path
-) -> None:
+def test_a_remote_that_cannot_be_reached_is_told(new_clone, monkeypatch, said, tmp_path):
     clone = new_clone("first")
     monkeypatch.chdir(clone.folder)
     run_stage("double", said.append, {})
@@ -81,14 +70,12 @@ def test_a_remote_that_cannot_be_reached_is_told(
     assert Path("twice").read_text() == "42\n"
 
 
-def test_a_remote_that_cannot_be_reached_stops_a_run_before_its_stage(
-    new_clone: Clones, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_remote_that_cannot_be_reached_stops_a_run_before_its_stage(new_clone, monkeypatch):
     monkeypatch.chdir(new_clone("first").folder)
     sharing.pull.fn("double")  # nothing was pushed yet: the remote has no folder
 
-    def failing(error: Exception) -> Callable[..., None]:
-        def fail(*_: object) -> None:
+    def failing(error):
+        def fail(*_):
             raise error
 
         return fail
@@ -101,8 +88,8 @@ def test_a_remote_that_cannot_be_reached_stops_a_run_before_its_stage(
 
 
 def test_a_remote_that_is_missing_or_needs_a_package_or_is_not_mounted_is_told(
-    new_clone: Clones, remote: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
-) -> None:
+    new_clone, remote, monkeypatch, said
+):
     clone = new_clone("first")
     monkeypatch.chdir(clone.folder)
     for _ in range(2):

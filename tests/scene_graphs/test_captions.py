@@ -1,16 +1,11 @@
 """Captions and their graphs, in `captions.tsv`: for each rule cases and counterexamples."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from spacy.language import Language
 from written_graphs import table, written
 
-from manymatch.batch.scene_graph import SceneGraph
 from manymatch.scene_graphs.lexicon import ACTIONS, words
 from manymatch.scene_graphs.parser import graphs
 from manymatch.scene_graphs.tree import WORD_CLASSES
@@ -24,21 +19,19 @@ NOUNS = words("""
 """)
 
 
-def _graph(model: Language, caption: str) -> SceneGraph:
+def _graph(model, caption):
     (graph,) = graphs(model, [caption], Counter())
     return graph
 
 
 @pytest.mark.parametrize("caption", TABLE)
-def test_caption(model: Language, caption: str) -> None:
+def test_caption(model, caption):
     assert written(_graph(model, caption)) == TABLE[caption]
 
 
 @pytest.mark.parametrize("form", [str.lower, str.upper, lambda text: text[:1].lower() + text[1:]])
 @pytest.mark.parametrize("end", ["", "."])
-def test_capitals_and_the_full_stop_do_not_count(
-    model: Language, form: Callable[[str], str], end: str
-) -> None:
+def test_capitals_and_the_full_stop_do_not_count(model, form, end):
     captions = [form(caption.rstrip(" .")) + end for caption in TABLE]
     parsed = map(written, graphs(model, captions, Counter()))
     assert dict(zip(TABLE, parsed, strict=True)) == TABLE
@@ -52,7 +45,7 @@ def test_capitals_and_the_full_stop_do_not_count(
         "A boat next to a blue and raspberry topped cake.",
     ],
 )
-def test_a_participle_is_in_the_caption_or_of_a_verb(model: Language, text: str) -> None:
+def test_a_participle_is_in_the_caption_or_of_a_verb(model, text):
     """No noun becomes an attribute that is no word: "ovening"."""
     classes = model.vocab.lookups.get_table(WORD_CLASSES)[WORD_CLASSES]
     for phrase in sum(_graph(model, text).attributes, ()):
@@ -87,7 +80,7 @@ def test_a_participle_is_in_the_caption_or_of_a_verb(model: Language, text: str)
         "a\u00adb",
     ],
 )
-def test_an_odd_caption_has_a_graph(model: Language, caption: str) -> None:
+def test_an_odd_caption_has_a_graph(model, caption):
     graph = _graph(model, caption)
     assert graph.objects and all(graph.objects) and all(graph.names)
     assert all(edge.label and edge.subject != edge.object for edge in graph.relations)

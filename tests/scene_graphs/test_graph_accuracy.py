@@ -1,23 +1,18 @@
 """Agreement of parsed and true graphs, on examples computed by hand."""
 
-from __future__ import annotations
-
 import pytest
 from graph_accuracy import Accuracy, accuracy, lemmatiser
-from spacy.language import Language
 
 from manymatch.batch.scene_graph import Relation, SceneGraph
 
 
-def _graph(
-    names: str, attributes: dict[int, list[str]], *edges: tuple[int, str, int]
-) -> SceneGraph:
+def _graph(names, attributes, *edges):
     objects = tuple(names.split())
     described = tuple(tuple(attributes.get(i, ())) for i in range(len(objects)))
     return SceneGraph(objects, objects, described, tuple(Relation(*edge) for edge in edges))
 
 
-def test_counts_by_hand() -> None:
+def test_counts_by_hand():
     parsed = _graph("man hat dog", {1: ["red", "big"]}, (0, "wear", 1), (0, "on", 2))
     true = _graph("man hat cat cat", {1: ["red"], 2: ["big"]}, (0, "wear", 1))
     measured = accuracy([(parsed, true)], lambda phrase: phrase)
@@ -31,17 +26,17 @@ def test_counts_by_hand() -> None:
     assert measured["objects"].f1 == pytest.approx(4 / 7)
 
 
-def test_equal_parts_match_once_each() -> None:
+def test_equal_parts_match_once_each():
     one, two = _graph("dog", {}), _graph("dog dog", {})
     assert accuracy([(two, one)], str)["objects"] == Accuracy(matched=1, parsed=2, true=1)
 
 
-def test_parts_of_different_captions_do_not_match() -> None:
+def test_parts_of_different_captions_do_not_match():
     dog, cat = _graph("dog", {}), _graph("cat", {})
     assert accuracy([(dog, cat), (cat, dog)], str)["objects"].f1 == 0.0
 
 
-def test_nothing_to_find_and_nothing_found_is_perfect() -> None:
+def test_nothing_to_find_and_nothing_found_is_perfect():
     scores = accuracy([(_graph("dog", {}), _graph("dog", {}))], str)
     assert scores["relations"].f1 == scores["relations"].precision == 1.0
 
@@ -59,7 +54,7 @@ def test_nothing_to_find_and_nothing_found_is_perfect() -> None:
         ("container", "container"),
     ],
 )
-def test_lemmatiser(model: Language, phrase: str, lemmas: str) -> None:
+def test_lemmatiser(model, phrase, lemmas):
     lemmatise = lemmatiser(model)
     assert lemmatise(phrase) == lemmas
     assert lemmatise(lemmas) == lemmas

@@ -1,14 +1,11 @@
 """Parsed graphs of Flickr30K and Flickr8k captions, compared with graphs by hand."""
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from graph_accuracy import accuracy
-from spacy.language import Language
 from written_graphs import read, table
 
 from manymatch.scene_graphs.parser import graphs
@@ -24,7 +21,7 @@ LEAST_F1 = {
 
 
 @pytest.fixture(scope="module")
-def captions(real_data: Path) -> dict[str, str]:
+def captions(real_data):
     """Captions by image and number: Flickr30K's training split from Multi30K, and Flickr8k."""
     folder = real_data / "flickr30k" / "multi30k_task2"
     images = (folder / "train_images.txt").read_text("utf-8").split()
@@ -41,7 +38,7 @@ def captions(real_data: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("file", LEAST_F1)
-def test_f1_by_hand(model: Language, captions: dict[str, str], file: str) -> None:
+def test_f1_by_hand(model, captions, file):
     true = table(Path(__file__).with_name(file))
     parsed = graphs(model, [captions[name] for name in true], Counter())
     scores = accuracy(zip(parsed, map(read, true.values()), strict=True), str)

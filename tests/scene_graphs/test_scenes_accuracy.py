@@ -1,13 +1,9 @@
 """Parsed graphs of the `scenes` captions, compared with their true graphs."""
 
-from __future__ import annotations
-
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from graph_accuracy import accuracy, lemmatiser
-from spacy.language import Language
 
 from manymatch.batch.scene_graph import SceneGraph
 from manymatch.datasets.scenes import CAPTIONS, Scenes, ScenesSettings, read_rows
@@ -17,7 +13,7 @@ LEAST_F1 = {"objects": 0.97, "attributes": 0.95, "relations": 0.90}
 
 
 @pytest.mark.slow
-def test_f1_on_scenes(tmp_path: Path, model: Language) -> None:
+def test_f1_on_scenes(tmp_path, model):
     settings = ScenesSettings(seed=11, train=120, validation=15, test=15, image_size=32)
     Scenes().download(settings, tmp_path)
     rows = (row for _, row in read_rows(tmp_path / CAPTIONS))

@@ -1,7 +1,5 @@
 """The verbs of relations as attributes of their subjects."""
 
-from __future__ import annotations
-
 import pytest
 from written_graphs import read, written
 
@@ -35,7 +33,7 @@ from manymatch.scene_graphs.verbs import add_verbs, as_parsed
         ("dog", "dog"),
     ],
 )
-def test_verb_of_a_relation_describes_its_subject(parsed: str, expected: str) -> None:
+def test_verb_of_a_relation_describes_its_subject(parsed, expected):
     graph = read(parsed)
     changed = add_verbs(graph)
     assert written(changed).split(";")[0].split(" | ")[0] == expected
@@ -44,7 +42,7 @@ def test_verb_of_a_relation_describes_its_subject(parsed: str, expected: str) ->
     assert as_parsed(graph) == graph
 
 
-def test_no_object_gets_more_attributes_than_the_limit() -> None:
+def test_no_object_gets_more_attributes_than_the_limit():
     graph = read("man [old, tall, thin]; cup; chair | man hold cup; man sit on chair")
     assert add_verbs(graph).attributes[0] == ("old", "tall", "thin", "holding")
     assert len(add_verbs(graph).attributes[0]) == MAX_ATTRIBUTES

@@ -1,21 +1,16 @@
 """Small untrained models of every method that takes pictures, and made-up pictures."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from made_galleries import SCORES, MakeModel
+from made_galleries import SCORES
 from PIL import Image
 from small_methods import small
 
 import manymatch
-from manymatch import Model
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.params import Extraction
 from manymatch.config.preset import Preset
@@ -28,7 +23,7 @@ WORDS = ["a", "red", "bird", "above", "table", "two", "dogs", "dog", "beside", "
 
 
 @pytest.fixture(scope="session")
-def extraction() -> dict[str, str]:
+def extraction():
     """The image features of the models, as their training would record them."""
     backbone = build("lite0", Sources(Path(), Extraction()))
     return {
@@ -39,14 +34,10 @@ def extraction() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def make_model(
-    extraction: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., Path]:
+def make_model(extraction, tmp_path_factory):
     """Write a small model of a method with fresh weights; facts may be replaced."""
 
-    def make(
-        method: str, features: str = "lite0", settings: dict[str, Any] | None = None, **facts: Any
-    ) -> Path:
+    def make(method, features="lite0", settings=None, **facts):
         torch.manual_seed(0)
         vocabulary, model = Vocabulary([*Vocabulary.SPECIAL, *WORDS]), small(method, settings)
         built = build_method(method, model, vocabulary=vocabulary, feature_width=WIDTH)
@@ -60,7 +51,7 @@ def make_model(
 
 
 @pytest.fixture(scope="session")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def pictures(tmp_path_factory):
     """Five pictures of different sizes and modes."""
     folder = tmp_path_factory.mktemp("pictures")
     random = np.random.default_rng(0)
@@ -74,11 +65,11 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture(scope="session")
-def small_model(make_model: Callable[..., Path]) -> MakeModel:
+def small_model(make_model):
     """The model of a score in `SCORES`, with fresh weights."""
 
     @cache
-    def made(score: str) -> Model:
+    def made(score):
         method, changes = SCORES[score]
         return manymatch.load(make_model(method, settings=changes), "cpu")
 

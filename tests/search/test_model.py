@@ -1,14 +1,10 @@
 """A trained model in use: embeddings, scores, explanations, saving, and clear errors."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections import UserString
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,43 +14,35 @@ from scipy.optimize import linear_sum_assignment
 from small_methods import CLIP_METHODS, NAMES
 
 import manymatch
-from manymatch import Model
 from manymatch.methods.shared.embeddings import Embeddings
-from manymatch.util.errors import (
-    CheckpointError,
-    ConfigError,
-    DataError,
-    ManyMatchError,
-    StorageError,
-)
+from manymatch.util.errors import CheckpointError, ConfigError, DataError, StorageError
 
-Make = Callable[..., Path]
 METHODS = [name for name in NAMES if name not in CLIP_METHODS]
 TEXTS = ["a red bird above a table", "two dogs", "a dog beside the red boat", "xyzzy", "\U0001f600"]
 
 
 @pytest.fixture(scope="module", params=METHODS)
-def model(request: pytest.FixtureRequest, make_model: Make) -> Model:
+def model(request, make_model):
     return manymatch.load(make_model(request.param), "cpu")
 
 
 @pytest.fixture(scope="module")
-def vsepp(make_model: Make) -> Model:
+def vsepp(make_model):
     return manymatch.load(str(make_model("vsepp")), "cpu")
 
 
-ODD: list[Any] = [float("nan"), None, b"a dog", ["a dog"], 5, True, np.array("a dog"), {"a": 1}]
+ODD = [float("nan"), None, b"a dog", ["a dog"], 5, True, np.array("a dog"), {"a": 1}]
 """What tables of other programs have among their texts."""
 
 
-def assert_equal(first: Embeddings, second: Embeddings) -> None:
+def assert_equal(first, second):
     parts, others = first.parts(), second.parts()
     assert parts.keys() == others.keys()
     for name, value in parts.items():
         torch.testing.assert_close(value, others[name], atol=1e-6, rtol=1e-5)
 
 
-def test_embeddings_do_not_depend_on_the_other_items(model: Model, pictures: list[Path]) -> None:
+def test_embeddings_do_not_depend_on_the_other_items(model, pictures):
     images, texts = model.encode_images(pictures, batch_size=3), model.encode_texts(TEXTS)
     assert len(images) == len(pictures) and len(texts) == len(TEXTS)
     single_images = [model.encode_images([path], progress=False) for path in pictures]
@@ -63,13 +51,13 @@ def test_embeddings_do_not_depend_on_the_other_items(model: Model, pictures: lis
     assert_equal(texts, Embeddings.join(single_texts))
 
 
-def test_scores_are_those_of_every_pair(model: Model, pictures: list[Path]) -> None:
+def test_scores_are_those_of_every_pair(model, pictures):
     images, texts = model.encode_images(pictures), model.encode_texts(TEXTS)
     for query in ("text", "image"):
-        scores = model.score(images, texts, query)  # type: ignore[arg-type]
+        scores = model.score(images, texts, query)
         pairs = [
             [
-                model.score(images.rows(slice(i, i + 1)), texts.rows(slice(j, j + 1)), query)  # type: ignore[arg-type]
+                model.score(images.rows(slice(i, i + 1)), texts.rows(slice(j, j + 1)), query)
                 for j in range(len(texts))
             ]
             for i in range(len(images))
@@ -78,7 +66,7 @@ def test_scores_are_those_of_every_pair(model: Model, pictures: list[Path]) -> N
         torch.testing.assert_close(scores, expected, atol=1e-6, rtol=1e-5)
 
 
-def test_an_explanation_adds_up(model: Model, pictures: list[Path]) -> None:
+def test_an_explanation_adds_up(model, pictures):
     image, text = pictures[0], TEXTS[0]
     images, texts = model.encode_images([image]), model.encode_texts([text])
     explained = model.explain(image, text)
@@ -101,9 +89,7 @@ def test_an_explanation_adds_up(model: Model, pictures: list[Path]) -> None:
     assert (explained.image_variance is None) == (images.log_variance is None)
 
 
-def test_pictures_may_be_files_images_arrays_or_a_loader(
-    vsepp: Model, pictures: list[Path], tmp_path: Path
-) -> None:
+def test_pictures_may_be_files_images_arrays_or_a_loader(vsepp, pictures, tmp_path):
     exif = Image.Exif()
     exif[0x0112] = 6  # the camera was turned by 90 degrees
     pictures = [*pictures, tmp_path / "turned.png"]
@@ -115,12 +101,12 @@ def test_pictures_may_be_files_images_arrays_or_a_loader(
         torch.testing.assert_close(vsepp.encode_images(kind).vectors, expected.vectors)
     for single in (pictures[0], str(pictures[0]), opened[0], arrays[0]):
         with pytest.raises(DataError, match="in a list"):
-            vsepp.encode_images(single)  # type: ignore[arg-type]
+            vsepp.encode_images(single)
     with pytest.raises(DataError, match="in a list"):
         vsepp.encode_texts("two dogs")
 
 
-def test_precision_lies_between_the_scores_of_the_validation_split(make_model: Make) -> None:
+def test_precision_lies_between_the_scores_of_the_validation_split(make_model):
     curves = {"image": [[0.0], [0.5]], "text": [[0.2, 0.4], [0.1, 0.9]]}
     made = manymatch.load(make_model("vsepp", precision=curves))
     shares = made.precision([[-1.0, 0.25, 7.0]])
@@ -129,7 +115,7 @@ def test_precision_lies_between_the_scores_of_the_validation_split(make_model: M
     assert manymatch.load(make_model("vsepp")).precision(0.3) is None
 
 
-def test_a_saved_model_is_the_same_and_has_a_card(vsepp: Model, tmp_path: Path) -> None:
+def test_a_saved_model_is_the_same_and_has_a_card(vsepp, tmp_path):
     vsepp.save(tmp_path / "copy")
     copied = manymatch.load(tmp_path / "copy", "cpu")
     torch.testing.assert_close(
@@ -141,7 +127,7 @@ def test_a_saved_model_is_the_same_and_has_a_card(vsepp: Model, tmp_path: Path) 
     assert "scenes" in card and "lite0" in card and "Limits" in card
 
 
-def test_half_of_the_bytes_give_nearly_the_same(model: Model, tmp_path: Path) -> None:
+def test_half_of_the_bytes_give_nearly_the_same(model, tmp_path):
     model.save(tmp_path / "half", half=True)
     half = manymatch.load(tmp_path / "half", "cpu")
     both = [one.encode_texts(TEXTS).vectors for one in (model, half)]
@@ -151,16 +137,14 @@ def test_half_of_the_bytes_give_nearly_the_same(model: Model, tmp_path: Path) ->
     assert half.identity != model.identity
 
 
-def test_a_model_is_pushed_to_the_hub_with_its_files_alone(
-    make_model: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[Any] = []
+def test_a_model_is_pushed_to_the_hub_with_its_files_alone(make_model, monkeypatch):
+    calls = []
 
     class Hub:
-        def create_repo(self, name: str, **options: Any) -> None:
+        def create_repo(self, name, **options):
             calls.append((name, options))
 
-        def upload_folder(self, **options: Any) -> Any:
+        def upload_folder(self, **options):
             calls.append(options)
             return type("Commit", (), {"commit_url": "the address"})
 
@@ -185,29 +169,25 @@ def test_a_model_is_pushed_to_the_hub_with_its_files_alone(
         ({"extraction": {"backbone": "lite0"}}, "preprocessing"),
     ],
 )
-def test_features_that_cannot_be_extracted_are_refused(
-    make_model: Make, pictures: list[Path], facts: dict[str, Any], words: str
-) -> None:
+def test_features_that_cannot_be_extracted_are_refused(make_model, pictures, facts, words):
     model = manymatch.load(make_model("vsepp", **facts), "cpu")
     with pytest.raises((ConfigError, CheckpointError), match=words):
         model.encode_images(pictures)
 
 
 @pytest.mark.parametrize("facts", [{"extraction": {}}, {"parser": None}])
-def test_a_model_of_an_older_version_is_refused(make_model: Make, facts: dict[str, Any]) -> None:
+def test_a_model_of_an_older_version_is_refused(make_model, facts):
     with pytest.raises(CheckpointError, match=r"model\.json"):
         manymatch.load(make_model("cora", **facts), "cpu")
 
 
-def test_other_faults_are_errors_of_one_line(
-    vsepp: Model, pictures: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_faults_are_errors_of_one_line(vsepp, pictures, tmp_path, monkeypatch):
     (tmp_path / "text.jpg").write_text("no picture")
     too_long = "word " * 20_000
-    parts = Embeddings(torch.ones(1, 1, 4), log_variance="x")  # type: ignore[arg-type]
+    parts = Embeddings(torch.ones(1, 1, 4), log_variance="x")
     texts, load, opened = vsepp.encode_texts, manymatch.load, manymatch.Index.open
-    numbers: list[Any] = [None, 5, b"a"]
-    faults: dict[type[ManyMatchError], list[tuple[Callable[..., object], Any]]] = {
+    numbers = [None, 5, b"a"]
+    faults = {
         DataError: [
             *((texts, [odd]) for odd in ([], ["a dog", " "], [too_long], *numbers, "a")),
             *((texts, [odd]) for odd in ({"a": 1}, {"a"}, torch.ones(2))),
@@ -241,7 +221,7 @@ def test_other_faults_are_errors_of_one_line(
         with pytest.raises(DataError, match=r"text 1: \w+ instead of a text"):
             vsepp.encode_texts(text for text in ("a dog", odd))
 
-    def offline(*_: Any, **__: Any) -> str:
+    def offline(*_, **__):
         raise OSError("offline")
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", offline)
@@ -249,7 +229,7 @@ def test_other_faults_are_errors_of_one_line(
         manymatch.load("nobody/nothing")
 
 
-def test_the_package_imports_nothing_heavy_before_a_name_is_used() -> None:
+def test_the_package_imports_nothing_heavy_before_a_name_is_used():
     program = (
         "import sys, manymatch\n"
         "assert 'torch' not in sys.modules\n"

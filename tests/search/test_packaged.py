@@ -1,12 +1,8 @@
 """The models of the package: they are small, and their cards' numbers and commands are right."""
 
-from __future__ import annotations
-
 import re
 import shlex
-from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,12 +11,11 @@ from small_methods import train
 from typer.main import get_command
 
 import manymatch
-from manymatch.batch.collate import ImageItem, collate, whole_item
+from manymatch.batch.collate import collate, whole_item
 from manymatch.batch.numbering import NumberedCaption, NumberedGraph
 from manymatch.cli import project
 from manymatch.cli.commands import app
 from manymatch.config.preset import read_preset
-from manymatch.datasets.base import Caption
 from manymatch.datasets.flickr8k import Flickr8k
 from manymatch.datasets.scenes import Scenes
 from manymatch.features.lite import WIDTH
@@ -32,24 +27,20 @@ from manymatch.util.files import sha256
 
 MODELS = packaged()
 DATASETS = {"flickr8k": Flickr8k, "scenes": Scenes}
-Split = tuple[list[Caption], list[str], dict[str, str], list[ImageItem]]
-"""The captions, the files of the pictures, how their image features are extracted, and these."""
 
 
-def test_all_models_together_are_small() -> None:
+def test_all_models_together_are_small():
     files = [file for folder in MODELS.values() for file in folder.iterdir()]
     assert len(MODELS) >= 2 and sum(file.stat().st_size for file in files) < 12e6
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_card_has_the_command_that_trains_its_model(
-    name: str, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_card_has_the_command_that_trains_its_model(name, root, monkeypatch):
     folder = MODELS[name]
     card = (folder / "README.md").read_text("utf-8")
     (line,) = re.findall(r"^    manymatch (train .+)$", card, re.M)
     training, evaluation = line.split(" && manymatch ")
-    commands = get_command(app).commands  # type: ignore[attr-defined]
+    commands = get_command(app).commands
     given = []
     for text in (training, evaluation):
         command, *arguments = shlex.split(text)
@@ -72,12 +63,8 @@ def test_a_card_has_the_command_that_trains_its_model(
 
 @pytest.mark.parametrize("name", MODELS)
 def test_packaging_in_float16_changes_no_embedding_by_a_thousandth(
-    name: str,
-    make_model: Callable[..., Path],
-    pictures: list[Path],
-    extraction: dict[str, str],
-    tmp_path: Path,
-) -> None:
+    name, make_model, pictures, extraction, tmp_path
+):
     """The float32 weights of the packaged models are not kept: another training of the same
     settings is saved as the cards say."""
     preset = read_preset(MODELS[name] / "preset.json")
@@ -114,14 +101,12 @@ def test_packaging_in_float16_changes_no_embedding_by_a_thousandth(
 
 
 @pytest.fixture(scope="module")
-def split_of(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str], Split]:
+def split_of(request, tmp_path_factory):
     """The test split of the data set that a model was trained on. Data and image features are made
     once."""
 
     @cache
-    def made(dataset: str) -> Split:
+    def made(dataset):
         raw, source = tmp_path_factory.mktemp("raw"), DATASETS[dataset]()
         settings = {"train": 1, "validation": 1, "test": 300, "twins": 0.4}
         if dataset == "flickr8k":
@@ -139,7 +124,7 @@ def split_of(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
-def test_a_card_has_its_models_numbers(name: str, split_of: Callable[[str], Split]) -> None:
+def test_a_card_has_its_models_numbers(name, split_of):
     captions, files, extraction, items = split_of(name.partition("-")[0])
     model = manymatch.load(name, "cpu")
     assert model._pictures.extraction == extraction

@@ -1,7 +1,5 @@
 """Pictures from elsewhere: decoded, or refused with one line."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys
@@ -15,7 +13,7 @@ from manymatch.model.picture_bytes import MOST_PIXELS, decoded, media_type, thum
 from manymatch.util.errors import DataError
 
 
-def written(image: Image.Image, kind: str, **options: object) -> bytes:
+def written(image, kind, **options):
     file = io.BytesIO()
     image.save(file, kind, **options)
     return file.getvalue()
@@ -25,7 +23,7 @@ GREY = Image.fromarray(np.arange(60, dtype=np.uint8).reshape(6, 10))
 
 
 @pytest.mark.parametrize("kind", ["PNG", "BMP", "GIF", "TIFF"])
-def test_pictures_are_decoded_as_they_are(kind: str) -> None:
+def test_pictures_are_decoded_as_they_are(kind):
     data = written(GREY, kind)
     assert np.array_equal(np.asarray(decoded(data)), np.asarray(GREY.convert("RGB")))
     assert media_type(data) == f"image/{kind.lower()}"
@@ -43,13 +41,13 @@ def test_pictures_are_decoded_as_they_are(kind: str) -> None:
         (bomb(60_000, 60_000), "cannot"),
     ],
 )
-def test_other_bytes_are_refused_in_one_line(data: bytes, words: str) -> None:
+def test_other_bytes_are_refused_in_one_line(data, words):
     with pytest.raises(DataError, match=words) as raised:
         decoded(data, MOST_PIXELS)
     assert "\n" not in str(raised.value)
 
 
-def test_pillow_adds_no_second_line() -> None:
+def test_pillow_adds_no_second_line():
     """In a process of its own, because pytest replaces the filters of warnings."""
     work = f"import sys; from {decoded.__module__} import *; decoded(sys.stdin.buffer.read())"
     command = [sys.executable, "-c", work]
@@ -57,11 +55,11 @@ def test_pillow_adds_no_second_line() -> None:
     assert b"12000 x 9000" in done.stderr and b"Warning" not in done.stderr
 
 
-def test_a_camera_file_with_several_pictures_is_a_jpeg() -> None:
+def test_a_camera_file_with_several_pictures_is_a_jpeg():
     assert media_type(written(GREY, "MPO", save_all=True, append_images=[GREY])) == "image/jpeg"
 
 
-def test_a_thumbnail_is_small_and_upright() -> None:
+def test_a_thumbnail_is_small_and_upright():
     exif = Image.Exif()
     exif[0x0112] = 6  # the camera was turned by 90 degrees
     data = written(Image.new("RGB", (1600, 800)), "JPEG", exif=exif.tobytes())

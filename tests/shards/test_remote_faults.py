@@ -1,9 +1,7 @@
 """A host of shards that stays away, damages or lies ends a command with one line."""
 
-import io
 import json
 import shutil
-import tarfile
 import threading
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from filelock import FileLock
 from hashed_files import edit, reseal
 from scripted_server import head, header, serving
 from served_shards import CACHE, PLENTY, epochs, head_of, served
+from tars import tar_bytes
 
 from manymatch.shards import remote
 from manymatch.shards.index import open_shards
@@ -111,21 +110,12 @@ def test_a_hostile_shard_is_one_line(sharded, name, tmp_path):
         assert not list(CACHE.glob("*.tar"))
 
 
-def hostile_tar(**headers):
-    """A tar file with PAX headers that `tarfile` cannot read."""
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        member = tarfile.TarInfo("00000000.json")
-        member.pax_headers = {f"GNU.sparse.{name}": value for name, value in headers.items()}
-        archive.addfile(member)
-    return stream.getvalue()
-
-
 @pytest.mark.parametrize("headers", [{"map": "x,y"}, {"major": "1", "minor": "0"}])
-def test_a_hostile_tar_is_one_line(sharded, headers, tmp_path):
+def test_a_tar_with_headers_that_tarfile_cannot_read_is_one_line(sharded, headers, tmp_path):
     site = shutil.copytree(sharded.shards, tmp_path / "site")
+    sparse = {f"GNU.sparse.{name}": value for name, value in headers.items()}
     for path in site.glob("*.tar"):
-        path.write_bytes(hostile_tar(**headers))
+        path.write_bytes(tar_bytes([("00000000.json", b"")], pax_headers=sparse))
     reseal(site)
     with head_of(site, served(site)) as (_, local), pytest.raises(DataError) as caught:
         epochs(sharded, local)

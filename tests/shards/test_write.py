@@ -66,7 +66,6 @@ def test_samples_hold_tables_and_features(tiny):
             features, counts, boxes = store.read([store.image_ids.index(sample.image_id)])
             assert sample.features.dtype == np.float16
             assert np.array_equal(sample.features, features[0, : counts[0]])
-            assert boxes is not None
             assert np.array_equal(sample.boxes, boxes[0, : counts[0]])
 
 

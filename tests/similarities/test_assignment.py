@@ -1,12 +1,9 @@
 """Both solvers find what scipy finds, on every pair, whatever the values."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
 from scipy.optimize import linear_sum_assignment
-from torch import Tensor
 
 from manymatch.similarities.matchings import best_columns, fits, scipy_assignment, subset_assignment
 
@@ -15,15 +12,15 @@ LARGE = [(9, 10), (5, 20), (12, 12), (20, 23)]
 PAIRS = (4, 3)
 
 
-def uniform(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+def uniform(shape, generator):
     return torch.rand(shape, generator=generator) * 2 - 1
 
 
-def ties(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+def ties(shape, generator):
     return torch.randint(-2, 3, shape, generator=generator) / 4
 
 
-def products(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+def products(shape, generator):
     """Every augmenting path is long: the best column of all rows is the same."""
     n_rows, n_columns = shape[:2]
     rows, columns = torch.arange(1.0, n_rows + 1), torch.arange(1.0, n_columns + 1)
@@ -45,7 +42,7 @@ KINDS = {
 }
 
 
-def check(columns: Tensor, values: Tensor, tolerance: float) -> None:
+def check(columns, values, tolerance):
     """One-to-one, and of the sum that scipy reaches."""
     scores = values.double().gather(1, columns[:, None])[:, 0].sum(0)
     for row in range(values.shape[2]):
@@ -58,7 +55,7 @@ def check(columns: Tensor, values: Tensor, tolerance: float) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_every_pair_as_scipy(kind) -> None:
+def test_every_pair_as_scipy(kind):
     for size in (*SIZES, *LARGE):
         values = kind((*size, *PAIRS), torch.Generator().manual_seed(0))
         check(scipy_assignment(values), values, 1e-12)
@@ -67,7 +64,7 @@ def test_every_pair_as_scipy(kind) -> None:
             check(subset_assignment(values), values, 3e-8)
 
 
-def test_close_sums_of_which_the_greater_is_taken() -> None:
+def test_close_sums_of_which_the_greater_is_taken():
     """Differences of one rounding of float32 still count."""
     step = 2.0**-24
     values = torch.tensor([[0.5, 0.75], [0.75, 1.0 - step]])[:, :, None, None]
@@ -76,7 +73,7 @@ def test_close_sums_of_which_the_greater_is_taken() -> None:
     assert best_columns(values).flatten().tolist() == [0, 1]
 
 
-def test_which_solver_takes_which_sizes() -> None:
+def test_which_solver_takes_which_sizes():
     assert all(fits(torch.zeros(*size, 1, 1)) for size in SIZES)
     assert not any(fits(torch.zeros(*size, 1, 1)) for size in LARGE)
     assert not fits(torch.zeros(2, 2, 1, 1, dtype=torch.float64))
@@ -84,7 +81,7 @@ def test_which_solver_takes_which_sizes() -> None:
 
 
 @pytest.mark.parametrize("solve", [scipy_assignment, subset_assignment])
-def test_ties_are_broken_the_same_way_in_any_company(solve) -> None:
+def test_ties_are_broken_the_same_way_in_any_company(solve):
     values = ties((4, 4, 30, 7), torch.Generator().manual_seed(1))
     together = solve(values)
     torch.testing.assert_close(solve(values[:, :, 11:13, 2:5]), together[:, 11:13, 2:5])
@@ -93,7 +90,7 @@ def test_ties_are_broken_the_same_way_in_any_company(solve) -> None:
 
 @pytest.mark.parametrize("solve", [scipy_assignment, subset_assignment])
 @pytest.mark.parametrize("size", [(3, 3), (3, 5)], ids=str)
-def test_values_that_are_no_numbers_disturb_no_other_pair(solve, size) -> None:
+def test_values_that_are_no_numbers_disturb_no_other_pair(solve, size):
     values = uniform((*size, 4, 2), torch.Generator().manual_seed(2))
     expected = solve(values)
     values[1, 2, 3, 1] = torch.nan

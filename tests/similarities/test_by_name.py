@@ -1,7 +1,5 @@
 """Similarities as presets name them."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest
@@ -50,7 +48,7 @@ probability = partial(match_probability, scale=1.0, shift=0.0)
         ("max_match", "smooth_chamfer", max_match, soft),
     ],
 )
-def test_both_modes(name, inference, training, retrieval) -> None:
+def test_both_modes(name, inference, training, retrieval):
     module = similarity(name, inference=inference, alpha=4.0)
     for function in (training, retrieval):
         for learning in (True, False):
@@ -76,7 +74,7 @@ def only_real(sets, mask):
 
 @pytest.mark.parametrize(("name", "inference"), EVERY)
 @pytest.mark.parametrize("training", [True, False])
-def test_what_a_mask_leaves_out_does_not_count(name, inference, training) -> None:
+def test_what_a_mask_leaves_out_does_not_count(name, inference, training):
     module = similarity(name, inference=inference).train(training)
     for kind, masks in MASKS.items():
         real = [only_real(sets, mask) for sets, mask in zip((IMAGES, TEXTS), masks, strict=True)]
@@ -97,7 +95,7 @@ def test_what_a_mask_leaves_out_does_not_count(name, inference, training) -> Non
                 assert mask is None or (sets.grad[~mask] == 0).all(), kind
 
 
-def test_a_set_of_nothing_is_refused() -> None:
+def test_a_set_of_nothing_is_refused():
     module = similarity("mil")
     mask = torch.ones(5, 4, dtype=torch.bool)
     mask[2] = False
@@ -105,7 +103,7 @@ def test_a_set_of_nothing_is_refused() -> None:
         module(IMAGES, TEXTS, None, mask)
 
 
-def test_only_match_probability_has_something_to_learn() -> None:
+def test_only_match_probability_has_something_to_learn():
     module = similarity("mp", scale=3.0, shift=1.0)
     module(IMAGES, TEXTS).sum().backward()
     assert {name for name, _ in module.named_parameters()} == {"log_scale", "shift"}
@@ -124,7 +122,7 @@ def test_only_match_probability_has_something_to_learn() -> None:
         ({"name": "mil", "alhpa": 3.0}, "did you mean 'alpha'"),
     ],
 )
-def test_faults_are_one_line(value, message: str) -> None:
+def test_faults_are_one_line(value, message):
     with pytest.raises(ConfigError, match=message) as fault:
         validate(SimilaritySettings, value, "model.similarity")
     assert "\n" not in str(fault.value)

@@ -1,7 +1,5 @@
 """Every similarity equals a naive loop over its equation, values and gradients."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import permutations
 from math import e, exp

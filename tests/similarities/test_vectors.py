@@ -1,7 +1,5 @@
 """Vectors of length 1, and distances, equal naive loops, values and gradients."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from same_gradients import assert_same, normal

@@ -181,7 +181,6 @@ def open_to_the_network(processes):
 
 def resumed(process):
     """Whether the training goes on from an epoch of an earlier one; waits for the first epoch."""
-    assert process.stdout is not None
     lines = iter(process.stdout.readline, "")
     before = list(itertools.takewhile(lambda line: not line.startswith("epoch"), lines))
     return any(line.startswith("resuming after") for line in before)

@@ -1,9 +1,6 @@
 """The operations of a training, which `plan` counts before anything runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import hub_models
 import pytest
@@ -14,12 +11,7 @@ from manymatch.config.galleries import IMAGES, TRAINING_CAPTIONS
 from manymatch.config.preset import Preset, read_preset
 from manymatch.features import SHAPES
 from manymatch.networks.layers.gru import BiGRU
-from manymatch.training.operations import (
-    WORDS,
-    _shapes_alone,
-    multiply_adds,
-    training_operations,
-)
+from manymatch.training.operations import WORDS, _shapes_alone, multiply_adds, training_operations
 from manymatch.util.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +27,7 @@ NOT_COUNTED = {"coco/pcmepp_clip_b16": "config.json of openai/clip-vit-base-patc
 """Presets whose operations are not known here, and why."""
 
 
-def counted(name: str, **overrides: Any) -> Any:
+def counted(name, **overrides):
     preset = read_preset(ROOT / "presets" / f"{name}.yaml", overrides)
     dataset = name.partition("/")[0]
     images, captions = IMAGES[dataset]["train"], TRAINING_CAPTIONS[dataset]
@@ -44,15 +36,17 @@ def counted(name: str, **overrides: Any) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PRESETS)
-def test_each_preset_has_a_number_or_a_reason(name: str) -> None:
+def test_each_preset_has_a_number_or_a_reason(name):
     if name in NOT_COUNTED:
         with pytest.raises(ConfigError, match=NOT_COUNTED[name]):
             counted(name)
     else:
-        assert 0 < counted(name).hours < 200
+        # The whole network of pictures is counted once, in vsepp_resnet152_gru.
+        smaller = {"model.image.cnn.backbone": "resnet50"} if "resnet152_bigru" in name else {}
+        assert 0 < counted(name, **smaller).hours < 200
 
 
-def test_the_count_of_vsepp_is_that_of_its_matrix_products() -> None:
+def test_the_count_of_vsepp_is_that_of_its_matrix_products():
     training = counted("flickr8k/vsepp")
     images, captions, width, hidden, size = 32, 5 * 32, 300, 128, 256
     assert (training.epochs, training.steps) == (16, 6_000 // images)
@@ -69,13 +63,11 @@ def test_the_count_of_vsepp_is_that_of_its_matrix_products() -> None:
 
 @pytest.mark.parametrize("lengths", [[5, 5, 5], [5, 3, 1]])
 @pytest.mark.parametrize("directions", ["forward", "average"])
-def test_a_gru_on_shapes_alone_and_on_the_processor_has_the_formulas_products(
-    lengths: list[int], directions: Any
-) -> None:
+def test_a_gru_on_shapes_alone_and_on_the_processor_has_the_formulas_products(lengths, directions):
     width, size = 7, 4
     real = sequences(torch.tensor(lengths), 5)
 
-    def products(gru: BiGRU, rows: torch.Tensor, sequences: Any) -> int:
+    def products(gru, rows, sequences):
         return multiply_adds(lambda: gru(rows, sequences).final.sum().backward())
 
     made = BiGRU(width, size, directions), torch.ones(3, 5, width, requires_grad=True), real
@@ -89,7 +81,7 @@ def test_a_gru_on_shapes_alone_and_on_the_processor_has_the_formulas_products(
     assert all(2.5 * forward < count <= 3 * forward for count in counts)
 
 
-def test_frozen_networks_cost_less_and_parts_of_a_batch_cost_more() -> None:
+def test_frozen_networks_cost_less_and_parts_of_a_batch_cost_more():
     name, group = "flickr30k/vsepp_resnet152_gru", "training.parameter_groups"
     crop = {"model.cnn.crop": 64, "model.cnn.backbone": "resnet50"}
     thawed, staged, frozen = (
@@ -103,7 +95,7 @@ def test_frozen_networks_cost_less_and_parts_of_a_batch_cost_more() -> None:
     assert whole < parts < 1.5 * whole
 
 
-def test_what_cannot_be_counted_has_a_reason(tmp_path: Path) -> None:
+def test_what_cannot_be_counted_has_a_reason(tmp_path):
     preset = Preset(method="vsepp", features="mine", model={"word_vectors": "learned"})
     with pytest.raises(ConfigError, match="'mine' is known after the stage 'shards'"):
         training_operations(preset, 1_000, 5_000, None)
@@ -119,7 +111,7 @@ def test_what_cannot_be_counted_has_a_reason(tmp_path: Path) -> None:
             assert training_operations(preset, 1_000, 5_000, None).total > 0
 
 
-def test_steps_are_those_of_the_batches_that_an_epoch_has() -> None:
+def test_steps_are_those_of_the_batches_that_an_epoch_has():
     preset = Preset(method="vsepp", features="x", model={"word_vectors": "learned"})
     for images, fraction, steps in ((40, 1.0, 1), (199, 1.0, 3), (191, 0.67, 2), (64, 0.01, 1)):
         training = preset.training.model_copy(update={"fraction": fraction})
@@ -127,6 +119,6 @@ def test_steps_are_those_of_the_batches_that_an_epoch_has() -> None:
         assert training_operations(part, images, images, (4, 8)).steps == steps
 
 
-def test_hours_are_those_of_the_stated_rate() -> None:
+def test_hours_are_those_of_the_stated_rate():
     training = counted("flickr8k/vsepp")
     assert training.hours == pytest.approx(training.total / (0.2 * 312e12) / 3600)

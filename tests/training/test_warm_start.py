@@ -43,7 +43,6 @@ def models(tmp_path):
 
 def load(models, method, vocabulary=OTHERS, **settings):
     source = find_source(starting(**settings), models)
-    assert source is not None
     source.load(method, vocabulary)
     return method
 

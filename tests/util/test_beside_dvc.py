@@ -63,7 +63,6 @@ def test_after_kills_the_next_repro_ends_with_the_same_model(prepared, by_hand):
 
 def wait_for(text, process):
     """Read the output up to a line that contains `text`."""
-    assert process.stdout is not None
     assert any(text in line for line in process.stdout), f"{text} was never said"
 
 

@@ -20,7 +20,6 @@ def made(folder, *texts, identity=fixed):
     folder.mkdir(exist_ok=True)
     for text in texts:
         with Parts(folder, Part.read(text)).making(identity) as path:
-            assert path is not None
             path.touch()
     return Parts(folder)
 

@@ -1,26 +1,24 @@
 """Forms, cells, names and folders that other programs and people really write, each of which is
 read as meant or named."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from own_conventions import FORMS, stray_files
-from own_forms import Birds, Settings, counts, tar_of
+from own_forms import counts
 from PIL import Image
+from tars import tar_bytes
 
 from manymatch.datasets.own import record
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_all_pictures_and_captions_are_found(name: str, birds: Birds) -> None:
+def test_all_pictures_and_captions_are_found(name, birds):
     expected = Counter(text for texts in birds.captions.values() for text in texts)
     collection = birds.collect(**FORMS[name](birds))
     pictures = collection.pictures.values()
@@ -45,14 +43,14 @@ def test_all_pictures_and_captions_are_found(name: str, birds: Birds) -> None:
         ("\u3000", []),
     ],
 )
-def test_conventions_of_published_captions(caption: str, expected: list[str], birds: Birds) -> None:
+def test_conventions_of_published_captions(caption, expected, birds):
     birds.captions["bird7.jpg"] = [caption, "a bird"]
     (birds.photos / "metadata.jsonl").write_text("\n".join(map(json.dumps, birds.rows)))
     collection = birds.collect(allow=0.05)
     assert collection.pictures["bird7.jpg"].captions == [*expected, "a bird"]
 
 
-def moved(birds: Birds, folder: Callable[[int], str]) -> None:
+def moved(birds, folder):
     """Each picture in the folder that its number gives, under one table."""
     captions = {}
     for n, (file, texts) in enumerate(birds.captions.items()):
@@ -84,9 +82,7 @@ DRAWN = {"train": 48, "validation": 6, "test": 6}
         (("a", "b", "test"), DRAWN, "say test for 10 of 60 pictures. They are not used"),
     ],
 )
-def test_folders_under_one_table(
-    names: tuple[str, str, str], expected: dict[str, int], note: str, birds: Birds
-) -> None:
+def test_folders_under_one_table(names, expected, note, birds):
     moved(birds, lambda n: names[0 if n < 40 else 1 if n < 50 else 2])
     collection = birds.collect()
     assert counts(collection) == expected
@@ -94,7 +90,7 @@ def test_folders_under_one_table(
 
 
 @pytest.mark.parametrize("ending", ["", ".jpg", ".JPG", ".png"])
-def test_lists_name_pictures_with_and_without_endings(ending: str, birds: Birds) -> None:
+def test_lists_name_pictures_with_and_without_endings(ending, birds):
     moved(birds, lambda n: "photos")
     paths = [birds.root / f"{split}.txt" for split in ("train", "val", "test")]
     for path, numbers in zip(paths, (range(40), range(40, 50), range(50, 60)), strict=True):
@@ -102,7 +98,7 @@ def test_lists_name_pictures_with_and_without_endings(ending: str, birds: Birds)
     assert counts(birds.collect(split=[str(path) for path in paths])) == THIRDS
 
 
-def test_an_exact_name_in_a_list_comes_first(birds: Birds) -> None:
+def test_an_exact_name_in_a_list_comes_first(birds):
     """`7.jpg` trains, `7.png` validates."""
     moved(birds, lambda n: "photos")
     Image.open(birds.photos / "photos" / "7.jpg").rotate(90).save(birds.photos / "photos/7.png")
@@ -116,7 +112,7 @@ def test_an_exact_name_in_a_list_comes_first(birds: Birds) -> None:
     assert collection.pictures["photos/7.jpg"].split != "validation"
 
 
-def test_what_is_left_out_is_said(birds: Birds) -> None:
+def test_what_is_left_out_is_said(birds):
     for file, texts in list(birds.captions.items())[:20]:
         (birds.photos / file).with_suffix(".txt").write_text("\n".join(texts))
     (birds.photos / "phone.jxl").write_bytes(b"x")
@@ -124,12 +120,12 @@ def test_what_is_left_out_is_said(birds: Birds) -> None:
     assert f"41 of 61 pictures in {birds.photos} have no caption" in notes
 
 
-def test_ignored_files_are_said(birds: Birds) -> None:
+def test_ignored_files_are_said(birds):
     notes = "; ".join(birds.collect(**stray_files(birds)).notes)
     assert "4 other files are not read" in notes
 
 
-def test_names_that_are_not_utf8_are_listed(birds: Birds) -> None:
+def test_names_that_are_not_utf8_are_listed(birds):
     birds.table(birds.root / "captions.csv")
     for file, texts in birds.captions.items():
         (birds.photos / file).with_suffix(".txt").write_text("\n".join(texts))
@@ -141,9 +137,7 @@ def test_names_that_are_not_utf8_are_listed(birds: Birds) -> None:
     assert "caf\\udce9.jpg" in (birds.root / "left_out.tsv").read_text("utf-8")
 
 
-def test_download_names_the_list_where_it_lies(
-    birds: Birds, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_download_names_the_list_where_it_lies(birds, capfd):
     birds.table(birds.photos / "metadata.csv")
     (birds.photos / "bird7.jpg").write_bytes(b"")
     birds.read(birds.root / "raw", allow=0.05)
@@ -155,7 +149,7 @@ def test_download_names_the_list_where_it_lies(
 WORDS = ("train", "val", "test")
 
 
-def split_word(number: int) -> str:
+def split_word(number):
     return WORDS[0 if number < 40 else 1 if number < 50 else 2]
 
 
@@ -173,18 +167,16 @@ def split_word(number: int) -> str:
         ("['a'[['b']]]", ["['a'[['b']]]"]),
     ],
 )
-def test_lists_that_are_written_as_text(cell: str, expected: list[str]) -> None:
+def test_lists_that_are_written_as_text(cell, expected):
     assert record.texts(cell) == expected
 
 
 @pytest.mark.parametrize("column", ["Split", "SPLIT"])
 @pytest.mark.parametrize("ending", ["csv", "tar"])
-def test_the_case_of_the_column_of_splits_does_not_count(
-    column: str, ending: str, birds: Birds
-) -> None:
+def test_the_case_of_the_column_of_splits_does_not_count(column, ending, birds):
     rows = [row | {column: split_word(number)} for number, row in enumerate(birds.rows)]
     path = birds.photos / f"metadata.{ending}"
-    settings: Settings = {}
+    settings = {}
     if ending == "csv":
         lines = (f"{row['file_name']};{row['caption'][0]};{row[column]}" for row in rows)
         path.write_text("\n".join([f"file_name;caption;{column}", *lines]))
@@ -195,35 +187,34 @@ def test_the_case_of_the_column_of_splits_does_not_count(
             text = json.dumps({"caption": row["caption"], column: row[column]})
             members += [(f"{number}.jpg", picture), (f"{number}.json", text.encode())]
         path = birds.root / "pictures.tar"
-        tar_of(path, members)
+        path.write_bytes(tar_bytes(members))
         settings = {"images": str(path)}
     assert counts(birds.collect(**settings)) == THIRDS
 
 
-def folder_of_tables(birds: Birds, word: str, numbers: list[int], folder: Path) -> None:
+def folder_of_tables(birds, word, numbers, folder):
     rows = [birds.rows[number] for number in numbers]
     (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
 
 
-def folder_of_coco(birds: Birds, word: str, numbers: list[int], folder: Path) -> None:
+def folder_of_coco(birds, word, numbers, folder):
     images = [{"id": n, "file_name": birds.rows[n]["file_name"]} for n in numbers]
     annotations = [{"image_id": n, "caption": birds.rows[n]["caption"][0]} for n in numbers]
     value = {"images": images, "annotations": annotations}
     (folder / "captions.json").write_text(json.dumps(value))
 
 
-def folder_of_tars(birds: Birds, word: str, numbers: list[int], folder: Path) -> None:
+def folder_of_tars(birds, word, numbers, folder):
     members = []
     for number in numbers:
         row = birds.rows[number]
         members.append((f"{number}.jpg", (birds.photos / row["file_name"]).read_bytes()))
         members.append((f"{number}.txt", row["caption"][0].encode()))
-    tar_of(folder / "0.tar", members)
+    (folder / "0.tar").write_bytes(tar_bytes(members))
 
 
 @pytest.mark.parametrize("write", [folder_of_tables, folder_of_coco, folder_of_tars])
-def test_folders_of_captions_say_the_splits(write: object, birds: Birds) -> None:
-    assert callable(write)
+def test_folders_of_captions_say_the_splits(write, birds):
     root = birds.root / "test"  # the folder that the user names says nothing
     for word in WORDS:
         (root / word).mkdir(parents=True)
@@ -233,14 +224,14 @@ def test_folders_of_captions_say_the_splits(write: object, birds: Birds) -> None
     assert counts(collection) == THIRDS
 
 
-def test_the_column_split_comes_before_others_of_the_name(birds: Birds) -> None:
+def test_the_column_split_comes_before_others_of_the_name(birds):
     rows = [{"Split": "A", "split": split_word(n)} | row for n, row in enumerate(birds.rows)]
     (birds.photos / "metadata.json").write_text(json.dumps(rows))
     assert counts(birds.collect()) == THIRDS
 
 
 @pytest.mark.parametrize("folder", ["photos/labels", "photos/../labels"])
-def test_paths_with_dots_lead_to_the_pictures(folder: str, birds: Birds) -> None:
+def test_paths_with_dots_lead_to_the_pictures(folder, birds):
     """`../x` beside the pictures is relative to the table's folder."""
     (birds.root / folder).resolve().mkdir()
     up = "" if ".." in folder else "../"
@@ -249,7 +240,7 @@ def test_paths_with_dots_lead_to_the_pictures(folder: str, birds: Birds) -> None
     assert len(birds.collect(captions=str(birds.root / folder)).pictures) == 60
 
 
-def pictures_called(birds: Birds, *names: str) -> None:
+def pictures_called(birds, *names):
     """A table of pictures, the first of which have the names."""
     rows = []
     for number, row in enumerate(birds.rows):
@@ -269,7 +260,7 @@ def pictures_called(birds: Birds, *names: str) -> None:
         ((".",), "a name that leaves the folder"),
     ],
 )
-def test_names_that_no_file_can_have(names: tuple[str, ...], reason: str, birds: Birds) -> None:
+def test_names_that_no_file_can_have(names, reason, birds):
     pictures_called(birds, *names)
     collection = birds.collect(images=str(birds.root / "pictures.parquet"), allow=0.05)
     (left_out,) = collection.left_out
@@ -277,14 +268,14 @@ def test_names_that_no_file_can_have(names: tuple[str, ...], reason: str, birds:
     assert len(list((birds.root / "copied").rglob("*.*g"))) >= 59
 
 
-def test_a_very_long_name_in_a_table_is_left_out(birds: Birds) -> None:
+def test_a_very_long_name_in_a_table_is_left_out(birds):
     rows = [*birds.rows, {"file_name": "a" * 5000 + ".jpg", "caption": ["a bird"]}]
     (birds.photos / "metadata.jsonl").write_text("\n".join(map(json.dumps, rows)))
     collection = birds.collect(allow=0.05)
     assert [one.reason[:15] for one in collection.left_out] == ["no such picture"]
 
 
-def test_a_table_that_another_table_replaces_is_named(birds: Birds) -> None:
+def test_a_table_that_another_table_replaces_is_named(birds):
     birds.table(birds.photos / "metadata.csv")
     birds.table(birds.photos / "more.csv")
     assert f"1 other files are not read, such as {birds.photos}/more.csv" in birds.collect().notes

@@ -1,7 +1,5 @@
 """What is wrong with a source is said in one line, before anything is computed from it."""
 
-from __future__ import annotations
-
 import os
 import warnings
 
@@ -9,7 +7,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from own_damage import (
-    Damage,
     all_alike,
     caption,
     coco_of,
@@ -33,7 +30,7 @@ from own_damage import (
     text,
     two_forms,
 )
-from own_forms import Birds, coco, webdataset
+from own_forms import coco, webdataset
 from PIL import Image
 
 from manymatch.datasets.own.record import texts
@@ -47,7 +44,7 @@ def test_a_list_that_is_written_as_text_warns_of_nothing():
 
 BIG = b"a bird " * 750_000
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
-FAULTS: list[tuple[Damage, str]] = [
+FAULTS = [
     (text("file_name,size\na.jpg,3\n"), "no column of captions.*--text"),
     (text("thing,caption\na.jpg,b\n"), "no column of file names.*thing.*--file"),
     (lambda b: (table(str)(b), {"text": ["title"]})[1], "no column 'title'"),
@@ -221,13 +218,13 @@ FAULTS: list[tuple[Damage, str]] = [
 
 
 @pytest.mark.parametrize(("damage", "words"), FAULTS, ids=[words for _, words in FAULTS])
-def test_a_fault_is_one_line(damage: Damage, words: str, birds: Birds) -> None:
+def test_a_fault_is_one_line(damage, words, birds):
     with pytest.raises(ManyMatchError, match=words) as caught:
         birds.collect(**(damage(birds) or {}))
     assert "\n" not in str(caught.value)
 
 
-def test_few_faults_are_listed_and_left_out(birds: Birds) -> None:
+def test_few_faults_are_listed_and_left_out(birds):
     table(lambda rows: rows.replace("bird7.jpg", "bird77.jpg"))(birds)
     (birds.photos / "bird8.jpg").write_bytes(b"")
     listed = birds.root / "left_out.tsv"

@@ -1,7 +1,5 @@
 """Every form of the same pictures and captions gives the same caption table."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections import Counter
@@ -9,22 +7,20 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from own_forms import FORMS, Birds
+from own_forms import FORMS
 
 from manymatch.features.image_list import list_images
 
 
 @pytest.fixture
-def expected(birds: Birds) -> bytes:
+def expected(birds):
     table = birds.read(birds.root / "expected", captions=str(birds.table(birds.root / "c.csv")))
     (birds.root / "c.csv").unlink()
     return table
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_every_form_gives_the_same_table_and_pictures(
-    name: str, birds: Birds, expected: bytes
-) -> None:
+def test_every_form_gives_the_same_table_and_pictures(name, birds, expected):
     raw = birds.root / "raw"
     assert birds.read(raw, **FORMS[name](birds)) == expected
     for image in list_images(raw.with_suffix(".table"), raw):
@@ -32,7 +28,7 @@ def test_every_form_gives_the_same_table_and_pictures(
         assert image.source.read_bytes() == file.read_bytes()
 
 
-def test_karpathys_splits_are_used(birds: Birds, expected: bytes) -> None:
+def test_karpathys_splits_are_used(birds, expected):
     """The drawn splits, written to Karpathy's file or to a column, give the table of the draw."""
     rows = pq.read_table(io.BytesIO(expected)).to_pylist()
     splits = {row["file"].removeprefix("images/"): row["split"] for row in rows}
@@ -50,7 +46,7 @@ def test_karpathys_splits_are_used(birds: Birds, expected: bytes) -> None:
     assert birds.read(birds.root / "raw", seed=1) == expected
 
 
-def test_a_list_names_pictures_by_their_paths(birds: Birds) -> None:
+def test_a_list_names_pictures_by_their_paths(birds):
     """Pictures of one name in several folders are different pictures."""
     for n, file in enumerate(list(birds.captions)):
         target = birds.photos / f"kind{n % 2}" / f"{n // 2}.jpg"
@@ -68,7 +64,7 @@ def test_a_list_names_pictures_by_their_paths(birds: Birds) -> None:
     assert {row["image_id"] for row in rows if "29" in row["image_id"]} == {"kind0/29"}
 
 
-def test_quotes_in_a_table_of_tokens_are_letters(birds: Birds) -> None:
+def test_quotes_in_a_table_of_tokens_are_letters(birds):
     lines = (f'{file}#0\t"Fly, image number {n}\n' for n, file in enumerate(birds.captions))
     (birds.root / "all.token.txt").write_text("".join(lines))
     table = birds.read(birds.root / "raw", captions=str(birds.root / "all.token.txt"))
@@ -76,7 +72,7 @@ def test_quotes_in_a_table_of_tokens_are_letters(birds: Birds) -> None:
     assert sorted(captions) == sorted(f'"Fly, image number {n}' for n in range(60))
 
 
-def test_cocos_folders_of_2017(birds: Birds) -> None:
+def test_cocos_folders_of_2017(birds):
     """`train2017` and `val2017` with a file of captions each; the test split is drawn."""
     root, files = birds.root / "coco", list(birds.captions)
     (root / "annotations").mkdir(parents=True)

@@ -1,7 +1,5 @@
 """The command `init`: what it writes, what it refuses, and that the project fits afterwards."""
 
-from __future__ import annotations
-
 import difflib
 import re
 import shutil
@@ -10,7 +8,6 @@ from pathlib import Path
 import pytest
 import yaml
 from command_line import configured, fails, run
-from own_forms import Birds
 
 from manymatch.config.preset import read_preset
 from manymatch.datasets.base import parser_of
@@ -23,7 +20,7 @@ TEN = {
 
 
 @pytest.fixture
-def project(birds: Birds, root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(birds, root, monkeypatch):
     birds.table(birds.root / "captions.csv")
     return configured(root, birds.root, monkeypatch)
 
@@ -31,9 +28,7 @@ def project(birds: Birds, root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 INIT = "init birds --images photos --captions captions.csv"
 
 
-def test_init_adds_the_source_and_presets_and_nothing_else(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_init_adds_the_source_and_presets_and_nothing_else(project, monkeypatch, capfd):
     before = Path("params.yaml").read_text()
     run(INIT, monkeypatch)
     said = capfd.readouterr().err
@@ -62,9 +57,7 @@ def test_init_adds_the_source_and_presets_and_nothing_else(
     run("check", monkeypatch)
 
 
-def test_features_of_a_backbone_come_with_its_text_model(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_features_of_a_backbone_come_with_its_text_model(project, monkeypatch):
     run(f"{INIT} --features siglip2-base", monkeypatch)
     params = yaml.safe_load(Path("params.yaml").read_text())
     model = "google/siglip2-base-patch16-224"
@@ -78,9 +71,7 @@ def test_features_of_a_backbone_come_with_its_text_model(
         assert preset.method == "vsepp" or (text.hf.model, text.hf.train) == (model, "lora")
 
 
-def test_a_second_run_takes_new_settings_and_keeps_presets(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_run_takes_new_settings_and_keeps_presets(project, monkeypatch):
     Path("presets/birds").mkdir()
     Path("presets/birds/cora.yaml").write_text("method: cora\nfeatures: lite0\n")
     contents = set()
@@ -96,9 +87,7 @@ def test_a_second_run_takes_new_settings_and_keeps_presets(
     assert Path("presets/birds/cora.yaml").read_text() == "method: cora\nfeatures: lite0\n"
 
 
-def test_presets_of_other_features_stop_the_command(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_presets_of_other_features_stop_the_command(project, monkeypatch, capfd):
     run(INIT, monkeypatch)
     before = Path("params.yaml").read_text()
     line = fails(f"{INIT} --features siglip2-base", monkeypatch, capfd)
@@ -108,9 +97,7 @@ def test_presets_of_other_features_stop_the_command(
     assert re.search("kept as they are: .*vsepp", capfd.readouterr().err)
 
 
-def test_another_language_names_its_parser(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_another_language_names_its_parser(project, monkeypatch, capfd):
     run(f"{INIT} --language th", monkeypatch)
     assert "spacy download" in capfd.readouterr().err
     for stage in ("download", "captions", "scene-graphs"):
@@ -136,20 +123,14 @@ def test_another_language_names_its_parser(
     ],
 )
 def test_a_faulty_command_is_one_line_and_changes_nothing(
-    command: str | list[str],
-    words: str,
-    project: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+    command, words, project, monkeypatch, capfd
+):
     before = Path("params.yaml").read_text()
     assert words in fails(command, monkeypatch, capfd)
     assert Path("params.yaml").read_text() == before and not Path("presets/birds").exists()
 
 
-def test_few_presets_to_adapt_are_enough_and_none_is_one_line(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_few_presets_to_adapt_are_enough_and_none_is_one_line(project, monkeypatch, capfd):
     templates = Path("presets/flickr8k")
     for path in templates.iterdir():
         if path.name != "msrm.yaml":
@@ -160,16 +141,14 @@ def test_few_presets_to_adapt_are_enough_and_none_is_one_line(
     assert "no presets to adapt" in fails(INIT.replace("birds", "owls", 1), monkeypatch, capfd)
 
 
-def test_init_asks_for_a_project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_init_asks_for_a_project(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     assert "no project here" in fails(INIT, monkeypatch, capfd)
 
 
 def test_a_name_that_hides_a_stage_is_refused_before_anything_is_written(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+    project, monkeypatch, capfd
+):
     path = Path("params.yaml")
     names = "presets: [vsepp, birds-vsepp]\n"
     text = re.sub(r"presets: .*\n", names, path.read_text(), count=1)
@@ -179,9 +158,7 @@ def test_a_name_that_hides_a_stage_is_refused_before_anything_is_written(
     assert not Path("presets/scenes-birds").exists()
 
 
-def test_a_link_to_the_settings_stays_a_link(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_link_to_the_settings_stays_a_link(project, monkeypatch):
     path, kept = Path("params.yaml"), Path("kept.yaml")
     path.rename(kept)
     path.symlink_to(kept)

@@ -4,9 +4,7 @@ was written before stays."""
 import json
 import re
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -19,7 +17,7 @@ from manymatch.batch.vocabulary import Vocabulary
 from manymatch.config.layout import Layout
 from manymatch.config.preset import Training
 from manymatch.experiments.costs import efficiency, timing
-from manymatch.experiments.costs.efficiency import Source, parser
+from manymatch.experiments.costs.efficiency import parser
 from manymatch.experiments.costs.timing import step_seconds, training_step
 from manymatch.results.costs import Costs
 from manymatch.shards.read import batches
@@ -90,7 +88,7 @@ def _damaged(model, shards, folder):
     return folder / "damaged", shards
 
 
-FAULTS: dict[str, tuple[Callable[[Path, Path, Path], Source], type[ManyMatchError], str]] = {
+FAULTS = {
     "untrained": (lambda _, shards, to: (to / "nothing", shards), CheckpointError, "'train' first"),
     "damaged": (_damaged, CheckpointError, "model.safetensors"),
     "no shards": (lambda model, _, to: (model, to / "nothing"), DataError, "index.json"),

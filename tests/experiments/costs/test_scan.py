@@ -92,7 +92,7 @@ def test_where_images_are_pixels_regions_are_made_up(trained, monkeypatch):
 
 def test_a_long_ranking_is_scaled_from_a_part(scan, embedded, monkeypatch):
     """A pair takes a second."""
-    ranked: list[int] = []
+    ranked = []
 
     def rank(_, images, texts, *more, **options):
         ranked.append(len(images) * len(texts))

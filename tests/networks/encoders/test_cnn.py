@@ -1,18 +1,15 @@
 """The CNN in the training loop: which pixels it sees, what it makes of them, whose weights."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional
 from transformers import ResNetConfig, ResNetModel
 
-from manymatch.batch.padding import PaddedRows, padded_rows
+from manymatch.batch.padding import padded_rows
 from manymatch.networks.backbones import resnet, resnext
 from manymatch.networks.encoders.cnn import CNN, CNNSettings
 from manymatch.networks.encoders.image import ImageEncoder, ImageSettings
@@ -23,35 +20,35 @@ SMALL = {"backbone": "resnet50", "weights": "random", "crop": 32}
 
 
 @pytest.fixture(autouse=True)
-def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
+def shallow(monkeypatch):
     """One block a stage is as good as three."""
     monkeypatch.setitem(resnet.DEPTHS, "resnet50", [1, 1, 1, 1])
     monkeypatch.setattr(resnext, "BLOCKS", (2, 1, 1, 1))
 
 
-def pixels(count: int, side: int, seed: int = 0) -> Tensor:
+def pixels(count, side, seed=0):
     """`(count, side * side, 3)` bytes."""
     generator = torch.Generator().manual_seed(seed)
     shape = (count, side * side, 3)
     return torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
 
 
-def real(features: Tensor) -> PaddedRows:
+def real(features):
     return padded_rows(torch.ones(features.shape[:2], dtype=torch.bool))
 
 
-def cnn(seed: int = 0, **settings: Any) -> CNN:
+def cnn(seed=0, **settings):
     torch.manual_seed(seed)
     return CNN(CNNSettings(**(SMALL | settings)))
 
 
-def test_the_middle_is_cut_out_in_evaluation() -> None:
+def test_the_middle_is_cut_out_in_evaluation():
     whole = square(pixels(2, 9))
     assert torch.equal(cropped(whole, 5, random=False), whole[:, 2:7, 2:7])
     assert torch.equal(cropped(whole, 9, random=False), whole)
 
 
-def test_random_crops_lie_anywhere_and_half_of_them_are_mirrored() -> None:
+def test_random_crops_lie_anywhere_and_half_of_them_are_mirrored():
     torch.manual_seed(0)
     row, column = torch.meshgrid(torch.arange(6), torch.arange(6), indexing="ij")
     places = torch.stack([row, column, row], 2).expand(400, 6, 6, 3)
@@ -69,7 +66,7 @@ def test_random_crops_lie_anywhere_and_half_of_them_are_mirrored() -> None:
     assert torch.equal(cropped(places, 4, random=True), result)
 
 
-def test_the_map_is_that_of_the_network_on_normalised_pixels(tmp_path: Path) -> None:
+def test_the_map_is_that_of_the_network_on_normalised_pixels(tmp_path):
     config = ResNetConfig(embedding_size=8, hidden_sizes=[8, 8, 8, 2048], depths=[1, 1, 1, 1])
     torch.manual_seed(0)
     ResNetModel(config).save_pretrained(tmp_path)
@@ -86,7 +83,7 @@ def test_the_map_is_that_of_the_network_on_normalised_pixels(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("fixed", [True, False])
-def test_batch_norms_keep_their_statistics_if_told(fixed: bool) -> None:
+def test_batch_norms_keep_their_statistics_if_told(fixed):
     network, features = cnn(fixed_statistics=fixed).train(), pixels(2, 32)
     before = {name: value.clone() for name, value in network.named_buffers()}
     network(features)
@@ -97,7 +94,7 @@ def test_batch_norms_keep_their_statistics_if_told(fixed: bool) -> None:
 
 
 @pytest.mark.parametrize("backbone", ["resnet50", "resnext101_wsl"])
-def test_recomputed_activations_change_no_number(backbone: str) -> None:
+def test_recomputed_activations_change_no_number(backbone):
     features, gradients, outputs = pixels(2, 32), [], []
     for checkpointing in (False, True):
         network = cnn(backbone=backbone, fixed_statistics=True, checkpointing=checkpointing)
@@ -111,11 +108,10 @@ def test_recomputed_activations_change_no_number(backbone: str) -> None:
 
 
 @pytest.mark.parametrize("backbone", ["resnet50", "resnext101_wsl"])
-def test_any_image_encoder_takes_pixels_as_it_takes_a_map(backbone: str) -> None:
+def test_any_image_encoder_takes_pixels_as_it_takes_a_map(backbone):
     torch.manual_seed(0)
     settings = {"encoder": "linear", "cnn": SMALL | {"backbone": backbone}}
     encoder = ImageEncoder(ImageSettings.model_validate(settings), 3, 16).eval()
-    assert encoder.cnn is not None
     features = pixels(3, 70)
     result = encoder(features, real(features))
     expected = encoder.local(*encoder.cnn(features))
@@ -133,7 +129,7 @@ def test_any_image_encoder_takes_pixels_as_it_takes_a_map(backbone: str) -> None
         (pixels(1, 16), "crop: 32 pixels, but pictures have 16"),
     ],
 )
-def test_what_cannot_be_read_is_refused(features: Tensor, message: str) -> None:
+def test_what_cannot_be_read_is_refused(features, message):
     with pytest.raises(ConfigError, match=message):
         cnn()(features)
 
@@ -147,12 +143,12 @@ def test_what_cannot_be_read_is_refused(features: Tensor, message: str) -> None:
     ],
     ids=str,
 )
-def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any]) -> None:
+def test_settings_that_do_not_fit_are_refused(settings):
     with pytest.raises(ValueError, match=next(iter(settings))):
         CNNSettings(**settings)
 
 
-def test_a_trained_model_needs_no_published_weights(tmp_path: Path) -> None:
+def test_a_trained_model_needs_no_published_weights(tmp_path):
     nowhere = str(tmp_path / "nowhere")
     with pytest.raises(ConfigError, match="nowhere"):
         cnn(weights=nowhere)
@@ -163,7 +159,7 @@ def test_a_trained_model_needs_no_published_weights(tmp_path: Path) -> None:
 # --- ResNeXt-101 ------------------------------------------------------------------------------
 
 
-def published(path: Path, **changes: Tensor) -> Path:
+def published(path, **changes):
     """A file of weights in the published form, with its classifier."""
     torch.manual_seed(0)
     state = resnext.fresh("resnext101_wsl").state_dict()
@@ -172,9 +168,7 @@ def published(path: Path, **changes: Tensor) -> Path:
     return path
 
 
-def test_resnext_has_the_size_and_names_of_the_published_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_resnext_has_the_size_and_names_of_the_published_one(monkeypatch):
     monkeypatch.setattr(resnext, "BLOCKS", (3, 4, 23, 3))
     with torch.device("meta"):
         network = resnext.fresh("resnext101_wsl")
@@ -189,10 +183,10 @@ def test_resnext_has_the_size_and_names_of_the_published_one(
     assert shapes["layer4.2.conv2.weight"] == (2048, 64, 3, 3)
 
 
-def naive_block(maps: Tensor, state: dict[str, Tensor], name: str, stride: int) -> Tensor:
+def naive_block(maps, state, name, stride):
     """Grouped convolution as one convolution a group, batch norm as its formula."""
 
-    def norm(values: Tensor, part: str) -> Tensor:
+    def norm(values, part):
         weight, bias, mean, variance = (
             state[f"{name}.{part}.{key}"].view(1, -1, 1, 1)
             for key in ("weight", "bias", "running_mean", "running_var")
@@ -211,12 +205,12 @@ def naive_block(maps: Tensor, state: dict[str, Tensor], name: str, stride: int) 
     return (inner + maps).relu()
 
 
-def test_resnext_is_its_formula(tmp_path: Path) -> None:
+def test_resnext_is_its_formula(tmp_path):
     network = resnext.pretrained("resnext101_wsl", str(published(tmp_path / "w.pth"))).double()
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):
-            module.running_mean.normal_(0, 0.1)  # type: ignore[union-attr]
-            module.running_var.uniform_(0.5, 2)  # type: ignore[union-attr]
+            module.running_mean.normal_(0, 0.1)
+            module.running_var.uniform_(0.5, 2)
     network.eval()
     state = network.state_dict()
     maps = torch.randn(2, 3, 64, 64, dtype=torch.float64)
@@ -231,7 +225,7 @@ def test_resnext_is_its_formula(tmp_path: Path) -> None:
     torch.testing.assert_close(result, expected)
 
 
-def test_weights_that_are_missing_or_no_weights_are_refused(tmp_path: Path) -> None:
+def test_weights_that_are_missing_or_no_weights_are_refused(tmp_path):
     torch.save({"conv1.weight": Path("code")}, tmp_path / "code.pth")
     torch.save(torch.zeros(3), tmp_path / "tensor.pth")
     published(tmp_path / "shape.pth", **{"conv1.weight": torch.zeros(1)})

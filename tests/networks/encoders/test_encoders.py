@@ -1,19 +1,11 @@
 """Encoders give a sample the same alone and in any batch; what they compute is what they say."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from same_gradients import assert_same
-from torch import Tensor, nn
+from torch import nn
 
-from manymatch.batch.padding import (
-    PaddedRows,
-    PaddedSequences,
-    padded_rows,
-    padded_sequences,
-    sequences,
-)
+from manymatch.batch.padding import padded_rows, padded_sequences, sequences
 from manymatch.batch.vocabulary import Vocabulary
 from manymatch.networks.encoders.image import (
     ImageEncoder,
@@ -31,11 +23,11 @@ MASK = torch.arange(8) < LENGTHS[:, None]
 PADDING, WORDS = padded_rows(MASK), padded_sequences(LENGTHS, 8)
 
 
-def everything(count: int, length: int) -> PaddedRows:
+def everything(count, length):
     return padded_rows(torch.ones(count, length, dtype=torch.bool))
 
 
-def one_sequence(length: Tensor) -> PaddedSequences:
+def one_sequence(length):
     return padded_sequences(length[None], int(length))
 
 
@@ -65,13 +57,11 @@ def test_padding_changes_neither_training_nor_batch_statistics(options):
     torch.testing.assert_close(norm.running_mean, expected.detach())
 
 
-def vocabulary(*words: str) -> Vocabulary:
+def vocabulary(*words):
     return Vocabulary([*Vocabulary.SPECIAL, *words])
 
 
-def naive_edge_context(
-    context: EdgeContext, entities: Tensor, labels: Tensor, relations: list[tuple[int, int]]
-) -> Tensor:
+def naive_edge_context(context, entities, labels, relations):
     """CORA's eq. 6, object by object and edge by edge."""
     rows = []
     for i, entity in enumerate(entities):
@@ -90,7 +80,7 @@ def naive_edge_context(
     return torch.stack(rows)
 
 
-def gru_step(gru: nn.GRU, word: Tensor, state: Tensor) -> Tensor:
+def gru_step(gru, word, state):
     """Cho et al., EMNLP 2014, with the reset gate after the recurrent map, as torch has it."""
     inputs = (gru.weight_ih_l0 @ word + gru.bias_ih_l0).chunk(3)
     recurrent = (gru.weight_hh_l0 @ state + gru.bias_hh_l0).chunk(3)

@@ -1,18 +1,13 @@
 """CORA's graph in each of its forms against a walk through each caption by itself."""
 
-from __future__ import annotations
-
 import itertools
-from collections.abc import Iterable
-from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from manymatch.batch.collate import collate_graphs, segment_pairs
 from manymatch.batch.numbering import NumberedGraph
-from manymatch.batch.padding import Sequences
 from manymatch.networks.encoders.scene_graph import GraphSettings, SceneGraphEncoder
 
 SIZE = 8
@@ -26,7 +21,7 @@ GRAPHS = [
     NumberedGraph([(5,)], [4], [], []),
     NumberedGraph([(3,), (3,)], [1, 1], [(1, (8, 9), 12)], []),
 ]
-FORMS: list[dict[str, Any]] = [
+FORMS = [
     {},
     {"object_edges": "subject_to_object"},
     {"fully_connected": True},
@@ -42,16 +37,16 @@ forms = pytest.mark.parametrize("form", FORMS, ids=str)
 class MeanOfWords(nn.Module):
     """A concept encoder simple enough to repeat by hand."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.words = nn.Embedding(12, SIZE)
 
-    def forward(self, phrases: Tensor, words: Sequences) -> Tensor:
+    def forward(self, phrases, words):
         mask = words.mask[:, :, None]
         return (self.words(phrases) * mask).sum(1) / mask.sum(1)
 
 
-def build(form: dict[str, Any]) -> SceneGraphEncoder:
+def build(form):
     torch.manual_seed(0)
     settings = GraphSettings(size=SIZE, heads=2, attribute_layers=2, **form)
     return SceneGraphEncoder(settings, MeanOfWords()).double()
@@ -60,14 +55,14 @@ def build(form: dict[str, Any]) -> SceneGraphEncoder:
 class Half(nn.Module):
     """Stands in for dropout, so that a test sees where dropout acts."""
 
-    def forward(self, values: Tensor) -> Tensor:
+    def forward(self, values):
         return values / 2
 
 
-def naive(encoder: SceneGraphEncoder, graph: NumberedGraph) -> tuple[Tensor, Tensor]:
+def naive(encoder, graph):
     """Entities and pooled nodes of one caption, edge by edge."""
 
-    def concept(phrase: tuple[int, ...]) -> Tensor:
+    def concept(phrase):
         return encoder.dropout(encoder.concepts.words.weight[list(phrase)].mean(0))
 
     objects = [concept(phrase) for phrase in graph.objects]
@@ -82,9 +77,7 @@ def naive(encoder: SceneGraphEncoder, graph: NumberedGraph) -> tuple[Tensor, Ten
         between = set(itertools.permutations(range(count), 2))
     binding = [edge for i, a in held for edge in ((i, count + a), (count + a, i))]
 
-    def attend(
-        layers: nn.ModuleList, nodes: list[Tensor], edges: Iterable[tuple[int, int]]
-    ) -> list[Tensor]:
+    def attend(layers, nodes, edges):
         result = torch.stack(nodes)
         for layer in layers:
             if layer is not layers[0]:
@@ -92,7 +85,7 @@ def naive(encoder: SceneGraphEncoder, graph: NumberedGraph) -> tuple[Tensor, Ten
             result = layer(result, torch.tensor([*edges], dtype=torch.int64).reshape(-1, 2).T)
         return list(result)
 
-    def in_context(entities: list[Tensor]) -> list[Tensor]:
+    def in_context(entities):
         result = []
         for i, entity in enumerate(entities):
             active = [
@@ -135,7 +128,7 @@ def naive(encoder: SceneGraphEncoder, graph: NumberedGraph) -> tuple[Tensor, Ten
 
 
 @forms
-def test_each_form_is_what_a_walk_through_the_captions_finds(form: dict[str, Any]) -> None:
+def test_each_form_is_what_a_walk_through_the_captions_finds(form):
     encoder = build(form)
     entities, nodes, padding = encoder(collate_graphs(GRAPHS))
     expected = [naive(encoder, graph) for graph in GRAPHS]
@@ -149,7 +142,7 @@ def test_each_form_is_what_a_walk_through_the_captions_finds(form: dict[str, Any
 
 
 @forms
-def test_it_learns_and_drops_as_the_walk_does(form: dict[str, Any]) -> None:
+def test_it_learns_and_drops_as_the_walk_does(form):
     encoder = build({**form, "graph_dropout": 0.5})
     assert encoder.dropout.p == 0.5
     encoder.dropout = Half()
@@ -172,18 +165,18 @@ def test_it_learns_and_drops_as_the_walk_does(form: dict[str, Any]) -> None:
                 torch.testing.assert_close(own, other, atol=1e-9, rtol=0)
 
 
-def test_captions_without_relations_have_no_edges_between_objects() -> None:
+def test_captions_without_relations_have_no_edges_between_objects():
     encoder = build({})
     alone = encoder(collate_graphs(GRAPHS[1:2])).nodes
     torch.testing.assert_close(alone, encoder(collate_graphs(GRAPHS)).nodes[3:4])
 
 
-def test_a_joint_graph_has_as_many_layers() -> None:
+def test_a_joint_graph_has_as_many_layers():
     assert len(build({"graph": "joint"}).object_object) == 2 + 2
     assert len(build({"fully_connected": True}).object_attribute) == 2
 
 
-def test_pairs_of_rows_of_equal_segments() -> None:
+def test_pairs_of_rows_of_equal_segments():
     first, second = torch.tensor([0, 0, 2, 3]), torch.tensor([0, 1, 1, 2, 2, 2])
     expected = [(i, j) for i, s in enumerate(first) for j, other in enumerate(second) if s == other]
     assert segment_pairs(first, second, 4).T.tolist() == [list(pair) for pair in expected]

@@ -2,6 +2,7 @@
 model's folder changes nothing; only what should learn learns; a fault is one line."""
 
 import json
+from functools import cache
 
 import hub_models
 import numpy as np
@@ -29,14 +30,7 @@ MAPS = ("convnext", "mobilenet_v2", "pvt_v2", "regnet", "resnet")
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory):
-    made = {}
-
-    def folder(family):
-        if family not in made:
-            made[family], _ = hub_models.save(tmp_path_factory.mktemp(family), family)
-        return made[family]
-
-    return folder
+    return cache(lambda family: hub_models.save(tmp_path_factory.mktemp(family), family)[0])
 
 
 def built(folder, **settings):

@@ -1,7 +1,5 @@
 """Training crops of random size, shape and place, and erased parts, beside the rules by hand."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -11,7 +9,7 @@ from torch.nn import functional
 from manymatch.networks.encoders.cnn import CNN, CNNSettings
 from manymatch.networks.encoders.pixels import erased, resized_crops
 
-SIDE, COUNT = 32, 3000
+SIDE, COUNT = 32, 1500
 
 
 def places(count, whole):

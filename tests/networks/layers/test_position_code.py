@@ -1,7 +1,5 @@
 """The code of grid cells: a naive loop over the formula, and which cells are near each other."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What every pooling takes and gives: `(local, mask or None, globals or None) -> (n, K, D)`."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """The Gaussian head does what its equations say, and padding never matters to it."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from naive_sets import ragged as samples_of

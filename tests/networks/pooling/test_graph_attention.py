@@ -1,7 +1,5 @@
 """Graph attention against a naive loop, and its gradients."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from same_gradients import assert_same

@@ -1,7 +1,5 @@
 """Hypergraph convolution equals a naive loop."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from same_gradients import assert_same

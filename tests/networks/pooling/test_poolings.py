@@ -1,7 +1,5 @@
 """Poolings equal naive loops, and padding never matters to them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from naive_sets import ragged as samples_of
@@ -42,7 +40,7 @@ def test_mean_and_max_are_what_they_say():
     torch.testing.assert_close(pooling("max")(local, mask)[:, 0], highest)
 
 
-def naive_gpo(pool: GPO, members: torch.Tensor) -> torch.Tensor:
+def naive_gpo(pool, members):
     """VSE-infinity's operator on one set, dimension by dimension."""
     states, _ = pool.gru.gru(sine_code(len(members), 32)[None])
     averaged = (states[0, :, :32] + states[0, :, 32:]) / 2

@@ -1,7 +1,5 @@
 """Set modules and prototype attention: naive loops, padding, maps, gradients."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

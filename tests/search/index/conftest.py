@@ -1,18 +1,11 @@
 """A folder of made-up pictures, and an index of it."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from PIL import Image
 
-from manymatch import Index, Model, load
+from manymatch import Index, load
 from manymatch.search.index import build as building
-from manymatch.search.index.manifest import Changes
 from manymatch.search.index.sources import source_of
 from manymatch.util.parts import Part, Parts
 
@@ -20,18 +13,18 @@ from manymatch.util.parts import Part, Parts
 class Album:
     """A folder of pictures, its index and the model, in `root`."""
 
-    def __init__(self, root: Path, model: Model, model_folder: Path) -> None:
+    def __init__(self, root, model, model_folder):
         self.root, self.model, self.model_folder = root, model, model_folder
         self.pictures, self.target = root / "pictures", root / "album.index"
         self.pictures.mkdir(parents=True)
 
-    def draw(self, name: str, seed: int) -> None:
+    def draw(self, name, seed):
         pixels = np.random.default_rng(seed).integers(0, 256, (40, 40, 3), dtype=np.uint8)
         path = self.pictures / name
         path.parent.mkdir(exist_ok=True, parents=True)
         Image.fromarray(pixels).save(path)
 
-    def index(self, source: Path | None = None, **options: Any) -> Changes:
+    def index(self, source=None, **options):
         parts = Parts(self.root / "parts")
         return building.build(
             source_of(source or self.pictures),
@@ -42,33 +35,31 @@ class Album:
             **options,
         )
 
-    def index_part(self, part: str) -> None:
+    def index_part(self, part):
         parts = Parts(self.root / "parts", Part.read(part))
         building.build_part(source_of(self.pictures), self.model, parts)
 
-    def open(self) -> Index:
+    def open(self):
         return Index.open(self.target, self.model)
 
-    def content(self) -> dict[str, bytes]:
+    def content(self):
         """The files of the index by name, without the manifest, which names folders."""
         files = (path for path in self.target.rglob("*") if path.is_file())
         return {path.name: path.read_bytes() for path in files if path.name != "manifest.json"}
 
 
 @pytest.fixture(scope="module")
-def vsepp_folder(make_model: Callable[..., Path]) -> Path:
+def vsepp_folder(make_model):
     return make_model("vsepp")
 
 
 @pytest.fixture(scope="module")
-def vsepp(vsepp_folder: Path) -> Model:
+def vsepp(vsepp_folder):
     return load(vsepp_folder, "cpu")
 
 
 @pytest.fixture
-def album(
-    tmp_path: Path, vsepp: Model, vsepp_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> Album:
+def album(tmp_path, vsepp, vsepp_folder, monkeypatch):
     """An album of 12 pictures, whose index is made in parts of three."""
     monkeypatch.setattr(building, "ITEMS_AT_ONCE", 3)
     made = Album(tmp_path, vsepp, vsepp_folder)
@@ -78,13 +69,13 @@ def album(
 
 
 @pytest.fixture
-def encoded(vsepp: Model, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def encoded(vsepp, monkeypatch):
     """Collects every picture that is embedded."""
-    seen: list[str] = []
+    seen = []
     inner = vsepp.encode_images
 
-    def counted(images, *args, **options):  # type: ignore[no-untyped-def]
-        def counting():  # type: ignore[no-untyped-def]
+    def counted(images, *args, **options):
+        def counting():
             for image in images:
                 seen.append("picture")
                 yield image

@@ -1,11 +1,7 @@
 """An index is made and brought up to date; kills, broken pictures and other models do no harm."""
 
-from __future__ import annotations
-
 import os
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +9,6 @@ from killing import kill_during
 from PIL import Image
 
 from manymatch import load
-from manymatch.search.index.manifest import Changes
 from manymatch.util import images
 from manymatch.util.errors import CheckpointError, ConfigError, DataError, StorageError
 
@@ -30,9 +25,7 @@ TARGETS = {
 """The functions at whose calls runs are killed."""
 
 
-def test_only_what_is_new_or_changed_is_embedded(
-    album: Album, encoded: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_what_is_new_or_changed_is_embedded(album, encoded, capsys):
     assert album.index().embedded == len(encoded) == 12
     first = dict(zip(paths(album), vectors(album), strict=True))
     inode = (album.target / "vectors.npy").stat().st_ino
@@ -62,22 +55,22 @@ def test_only_what_is_new_or_changed_is_embedded(
         np.testing.assert_array_equal(rows[name], first[name])
 
 
-def vectors(album: Album) -> np.ndarray:
+def vectors(album):
     """The embeddings of the index, in memory."""
     return np.array(album.open().stored.arrays["vectors"])
 
 
-def files(album: Album) -> list[Path]:
+def files(album):
     return sorted(path for path in album.pictures.rglob("*") if path.is_file())
 
 
-def paths(album: Album) -> list[str]:
-    names: list[str] = album.open().stored.items["path"].to_pylist()
+def paths(album):
+    names = album.open().stored.items["path"].to_pylist()
     assert names == sorted(set(names))
     return names
 
 
-def test_killed_runs_continue_to_the_same_bytes(album: Album, encoded: list[str]) -> None:
+def test_killed_runs_continue_to_the_same_bytes(album, encoded):
     copied = album.root / "copy"
     undisturbed = Album(copied, album.model, album.model_folder)
     for name, kills in {
@@ -99,9 +92,7 @@ def test_killed_runs_continue_to_the_same_bytes(album: Album, encoded: list[str]
         assert not list(album.root.glob("*.partial"))
 
 
-def test_broken_pictures_are_left_out_and_counted(
-    album: Album, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_broken_pictures_are_left_out_and_counted(album, capsys, monkeypatch):
     folder = album.pictures
     for name in ("text.jpg", "plan.svg", "phone.JXL", "web.avif", "raw.dng"):
         (folder / name).write_text("no picture")
@@ -138,9 +129,7 @@ def test_broken_pictures_are_left_out_and_counted(
     assert len(album.open()) == 13
 
 
-def test_another_model_and_a_folder_that_is_no_index_are_refused(
-    album: Album, make_model: Callable[..., Path]
-) -> None:
+def test_another_model_and_a_folder_that_is_no_index_are_refused(album, make_model):
     album.index()
     other = load(make_model("vsepp", dataset="other", features="lite0"), "cpu")
     other.facts["weights_sha256"] = "other"
@@ -159,7 +148,7 @@ def test_another_model_and_a_folder_that_is_no_index_are_refused(
     ("name", "embedded"), [("vectors.npy", 12), ("codes/codes.bin", 0), ("SEAL.json", 12)]
 )
 @pytest.mark.parametrize("removed", [False, True])
-def test_a_damaged_index_is_mended(album: Album, name: str, embedded: int, removed: bool) -> None:
+def test_a_damaged_index_is_mended(album, name, embedded, removed):
     table = album.root / "facts.csv"
     table.write_text("path,number\n0/00.png,7\n")
     album.index(table=table)
@@ -174,8 +163,8 @@ def test_a_damaged_index_is_mended(album: Album, name: str, embedded: int, remov
     assert album.content() == whole
 
 
-def test_an_output_of_dvc_does_not_depend_on_times(album: Album, encoded: list[str]) -> None:
-    def made(name: str) -> tuple[Changes, dict[str, bytes]]:
+def test_an_output_of_dvc_does_not_depend_on_times(album, encoded):
+    def made(name):
         album.target = album.root / name
         changes = album.index(times=False)
         return changes, album.content()
@@ -196,7 +185,7 @@ def test_an_output_of_dvc_does_not_depend_on_times(album: Album, encoded: list[s
     assert album.open().search("two dogs", where="date > 2001-01-01").results
 
 
-def test_parts_of_several_machines_are_joined(album: Album, encoded: list[str]) -> None:
+def test_parts_of_several_machines_are_joined(album, encoded):
     for part in ("1/2", "2/2"):
         album.index_part(part)
     assert len(encoded) == 12

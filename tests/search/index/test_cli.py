@@ -1,46 +1,36 @@
 """The commands 'index' and 'search', and the stage `index` of DVC."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from command_line import ends, fails, printed
-from workspace import Workspace, stages_run
+from workspace import stages_run
 
 from manymatch import Index
 from manymatch.search.index.manifest import Manifest, seal_of
 
-from .conftest import Album
-
-Run = Callable[..., str]
-
 
 @pytest.fixture
-def run(album: Album, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+def run(album, monkeypatch, capfd):
     """Run a command beside the album's pictures; returns what it printed on standard output."""
     monkeypatch.chdir(album.root)
 
-    def run(*words: str) -> str:
+    def run(*words):
         return ends([*words], 0, monkeypatch, capfd).out
 
     return run
 
 
-def index(album: Album, *more: str) -> list[str]:
+def index(album, *more):
     folder = str(album.model_folder)
     return ["index", "pictures", "--model", folder, "--to", "a.index", "--device", "cpu", *more]
 
 
-def test_pictures_are_indexed_and_found(
-    album: Album, run: Run, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_pictures_are_indexed_and_found(album, run, monkeypatch, capfd):
     (album.pictures / "<b>.png").write_bytes((album.pictures / "0" / "00.png").read_bytes())
     for part in ("1/2", "2/2"):
         run(*index(album, "--part", part))
@@ -52,7 +42,7 @@ def test_pictures_are_indexed_and_found(
     assert [result.keys() >= {"id", "path", "score"} for result in answer["results"]] == [True] * 3
     table = run("search", "a.index", "two dogs")
     assert all(path.name in table for path in album.pictures.rglob("*.png"))
-    opened: list[str] = []
+    opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     run("search", "a.index", "--image", "pictures/0/00.png", "--open", "--where", "size > 1")
     page = Path(opened[0].removeprefix("file://")).read_text()
@@ -86,13 +76,7 @@ def test_pictures_are_indexed_and_found(
         assert message in fails(words, monkeypatch, capfd)
 
 
-def test_an_index_of_the_settings_is_made_by_its_name(
-    album: Album,
-    run: Run,
-    root: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_an_index_of_the_settings_is_made_by_its_name(album, run, root, monkeypatch, capfd):
     name = 'it\'s "so" (2024) & more $(touch made); touch made;'
     (album.root / name).symlink_to(album.pictures)
     params = yaml.safe_load((root / "params.yaml").read_text())
@@ -114,12 +98,10 @@ def test_an_index_of_the_settings_is_made_by_its_name(
     assert "a name that is not UTF-8" in fails(command, monkeypatch, capfd)
 
 
-def test_a_page_without_a_temporary_folder_is_refused_before_the_search(
-    album: Album, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_without_a_temporary_folder_is_refused_before_the_search(album, monkeypatch, capfd):
     album.index()
 
-    def full(**_: Any) -> str:
+    def full(**_):
         raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
 
     monkeypatch.setattr(tempfile, "mkdtemp", full)
@@ -128,11 +110,7 @@ def test_a_page_without_a_temporary_folder_is_refused_before_the_search(
 
 
 @pytest.mark.slow
-def test_the_stage_makes_an_index_and_joins_its_parts(
-    finished: Workspace,
-    new_workspace: Callable[[], Workspace],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_stage_makes_an_index_and_joins_its_parts(finished, new_workspace, monkeypatch):
     workspace = new_workspace()
     finished.run("cp", "-r", "data", "models", "dvc.lock", str(workspace.folder))
     monkeypatch.chdir(workspace.folder)

@@ -1,16 +1,11 @@
 """An export has the sets of an index and the exact best items of queries."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from manymatch.model.answer import Answer
 from manymatch.search.index.export import write_sets
 from manymatch.util.errors import ConfigError, StorageError
 
@@ -22,7 +17,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize("ending", ["", ".lance"])
-def test_an_export_has_the_sets_and_the_exact_best_items(album: Album, ending: str) -> None:
+def test_an_export_has_the_sets_and_the_exact_best_items(album, ending):
     album.index(engine="lance")
     index, to, texts = album.open(), album.root / f"sets{ending}", album.root / "texts.txt"
     texts.write_text("two dogs\n\na red bird\n")
@@ -43,18 +38,18 @@ def test_an_export_has_the_sets_and_the_exact_best_items(album: Album, ending: s
     write_sets(by_candidates.open(), to, texts, 3)
     assert read(to, "queries") == asked
 
-    def refused(*_: object) -> list[Answer]:
+    def refused(*_):
         return [answer.model_copy(update={"exact": False}) for answer in index.search_all(["a"])]
 
     other = by_candidates.open()
-    other.search_all = refused  # type: ignore[method-assign]
+    other.search_all = refused
     with pytest.raises(StorageError, match="not an export"):
         write_sets(other, album.pictures)
     with pytest.raises(ConfigError, match="not exact"):
         write_sets(other, to, texts, 3)
 
 
-def read(folder: Path, name: str) -> dict[str, list[Any]]:
+def read(folder, name):
     if folder.suffix != ".lance":
         return pq.read_table(folder / f"{name}.parquet").to_pydict()
     import lancedb

@@ -1,10 +1,6 @@
 """Facts about items from a user's table: any cell is shown, and a fault of the table is named."""
 
-from __future__ import annotations
-
 import datetime
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,13 +9,11 @@ import pytest
 from manymatch.search.index.filters import add_facts
 from manymatch.util.errors import DataError
 
-from .conftest import Album
-
 FAR = 253_402_300_800 * 10**6
 """The first microsecond of the year 10,000."""
 
 
-CELLS: list[tuple[pa.Array, Any]] = [
+CELLS = [
     (pa.array([FAR], pa.timestamp("us")), "10000-01-01 00:00:00.000000"),
     (pa.array([FAR // 10**6], pa.timestamp("s")), "10000-01-01 00:00:00.000"),
     (pa.array([-(10**17)], pa.timestamp("us")), "-1199-02-15 14:13:20.000000"),
@@ -43,7 +37,7 @@ CELLS: list[tuple[pa.Array, Any]] = [
 """Cells of one row, and how they are shown."""
 
 
-def test_a_date_that_python_does_not_have_is_shown_as_text(album: Album) -> None:
+def test_a_date_that_python_does_not_have_is_shown_as_text(album):
     table = album.root / "far.parquet"
     columns = {f"c{number}": cells for number, (cells, _) in enumerate(CELLS)}
     pq.write_table(pa.table({"path": ["0/00.png"], **columns}), table)
@@ -57,7 +51,7 @@ def test_a_date_that_python_does_not_have_is_shown_as_text(album: Album) -> None
     assert index.picture(result.id)
 
 
-def test_facts_of_other_programs_can_be_read(album: Album) -> None:
+def test_facts_of_other_programs_can_be_read(album):
     album.draw("photo.png", 500)
     table = album.root / "facts.parquet"
     times = pa.array([1_700_000_000_123_456_789, None], pa.timestamp("ns"))
@@ -78,7 +72,7 @@ def test_facts_of_other_programs_can_be_read(album: Album) -> None:
         album.index(table=table)
 
 
-def test_paths_of_numbers_stay_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_paths_of_numbers_stay_texts(tmp_path, capsys):
     table = tmp_path / "facts.csv"
     table.write_text("path,number\n000123,1\n,2\n")
     items = pa.table({"path": ["000123", "123"]})
@@ -99,7 +93,7 @@ def test_paths_of_numbers_stay_texts(tmp_path: Path, capsys: pytest.CaptureFixtu
         (None, ".*no such file"),
     ],
 )
-def test_a_fault_of_the_table_is_named(content: bytes | None, fault: str, tmp_path: Path) -> None:
+def test_a_fault_of_the_table_is_named(content, fault, tmp_path):
     table = tmp_path / "facts.csv"
     if content is not None:
         table.write_bytes(content)

@@ -1,17 +1,13 @@
 """Feature stores and shards are indexed without their pictures."""
 
-from __future__ import annotations
-
 import io
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from tiny_data import MADE_BY, TinyData, make_data
+from tiny_data import MADE_BY, make_data
 
-from manymatch import Model, load
+from manymatch import load
 from manymatch.batch.collate import whole_item
 from manymatch.features.layout import Layout
 from manymatch.features.lite import WIDTH
@@ -24,17 +20,17 @@ from .conftest import Album
 
 
 @pytest.fixture(scope="module")
-def model_folder(make_model: Callable[..., Path]) -> Path:
+def model_folder(make_model):
     return make_model("maxmatch", extraction=MADE_BY)
 
 
 @pytest.fixture(scope="module")
-def model(model_folder: Path) -> Model:
+def model(model_folder):
     return load(model_folder, "cpu")
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> TinyData:
+def data(tmp_path):
     """40 images of one to four regions, in shards of ten."""
     folder = tmp_path / "tiny"
     folder.mkdir()
@@ -44,11 +40,11 @@ def data(tmp_path: Path) -> TinyData:
 
 
 @pytest.fixture
-def tiny(tmp_path: Path, model: Model, model_folder: Path) -> Album:
+def tiny(tmp_path, model, model_folder):
     return Album(tmp_path / "album", model, model_folder)
 
 
-def expected(model: Model, path: Path) -> dict[str, np.ndarray]:
+def expected(model, path):
     """The embeddings of all images of a store, by image id."""
     with FeatureStore(path) as store:
         features, counts, _ = store.read(range(len(store)))
@@ -57,15 +53,13 @@ def expected(model: Model, path: Path) -> dict[str, np.ndarray]:
         return dict(zip(store.image_ids, model.encode_items(items).vectors.numpy(), strict=True))
 
 
-def indexed(tiny: Album) -> dict[str, np.ndarray]:
+def indexed(tiny):
     stored = tiny.open().stored
     return dict(zip(stored.items["path"].to_pylist(), stored.arrays["vectors"], strict=True))
 
 
 @pytest.mark.parametrize("kind", ["store", "shards"])
-def test_images_have_the_embeddings_of_their_features(
-    kind: str, tiny: Album, data: TinyData
-) -> None:
+def test_images_have_the_embeddings_of_their_features(kind, tiny, data):
     source = getattr(data, kind)
     assert tiny.index(source).embedded == 40
     embeddings, hits = expected(tiny.model, data.store), indexed(tiny)
@@ -75,7 +69,7 @@ def test_images_have_the_embeddings_of_their_features(
     assert tiny.index(source).embedded == 0
 
 
-def test_only_the_changed_rows_of_a_store_are_embedded(tiny: Album, data: TinyData) -> None:
+def test_only_the_changed_rows_of_a_store_are_embedded(tiny, data):
     tiny.index(data.store)
     with FeatureStore(data.store) as store:
         names, (features, counts, _) = store.image_ids, store.read(range(40))
@@ -88,7 +82,7 @@ def test_only_the_changed_rows_of_a_store_are_embedded(tiny: Album, data: TinyDa
         np.testing.assert_allclose(indexed(tiny)[name], vectors, atol=1e-6)
 
 
-def test_shards_bring_splits_captions_and_thumbnails(tiny: Album, data: TinyData) -> None:
+def test_shards_bring_splits_captions_and_thumbnails(tiny, data):
     tiny.index(data.shards)
     index = tiny.open()
     hits = index.search("two dogs", 40, where='split == "test"').results
@@ -104,9 +98,7 @@ def test_shards_bring_splits_captions_and_thumbnails(tiny: Album, data: TinyData
             assert Image.open(io.BytesIO(index.picture(result.id))).size == (16, 11)
 
 
-def test_sources_that_do_not_fit_are_refused(
-    tiny: Album, data: TinyData, tmp_path: Path, make_model: Callable[..., Path]
-) -> None:
+def test_sources_that_do_not_fit_are_refused(tiny, data, tmp_path, make_model):
     tiny.model = load(make_model("maxmatch"), "cpu")
     for source in (data.store, data.shards):
         with pytest.raises(DataError, match="backbone"):

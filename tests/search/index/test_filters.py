@@ -1,7 +1,5 @@
 """Filters select items by their columns; a faulty filter is an error of one line."""
 
-from __future__ import annotations
-
 import datetime
 
 import pyarrow as pa
@@ -73,7 +71,7 @@ SELECT = Filters(ITEMS)
         ("'a date 2024-01-31' = 'a date 2024-01-31' and size = 10 -- a comment", [0]),
     ],
 )
-def test_filters(expression: str, rows: list[int]) -> None:
+def test_filters(expression, rows):
     assert SELECT.included(expression).nonzero()[0].tolist() == rows
 
 
@@ -104,7 +102,7 @@ def test_filters(expression: str, rows: list[int]) -> None:
         ("path = '\ud800'", ""),
     ],
 )
-def test_faulty_and_hostile_filters_are_one_line(expression: str, words: str) -> None:
+def test_faulty_and_hostile_filters_are_one_line(expression, words):
     try:
         SELECT.included(expression)
     except DataError as error:
@@ -114,14 +112,14 @@ def test_faulty_and_hostile_filters_are_one_line(expression: str, words: str) ->
     assert SELECT.included("size > 100").sum() == 3
 
 
-def test_a_filter_that_takes_too_long_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_filter_that_takes_too_long_ends(monkeypatch):
     monkeypatch.setattr(filters, "_SECONDS", 0.001)
     many = pa.table({"row": range(50_000), "mtime_ns": [0] * 50_000})
     with pytest.raises(DataError, match="more than"):
         Filters(many).included(" or ".join(["row < 0"] * 90))
 
 
-def test_a_column_that_takes_long_to_read_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_column_that_takes_long_to_read_is_whole(monkeypatch):
     """The bound is of filters. Else filters after the first would read nothing, and do anything."""
     monkeypatch.setattr(filters, "_SECONDS", 0.01)
     many = pa.table({"row": range(50_000), "mtime_ns": [0] * 50_000, "size": range(50_000)})
@@ -131,13 +129,13 @@ def test_a_column_that_takes_long_to_read_is_whole(monkeypatch: pytest.MonkeyPat
         select.included("size in (select 1)")
 
 
-def test_a_table_may_bring_a_date_and_the_first_of_two_names_counts() -> None:
+def test_a_table_may_bring_a_date_and_the_first_of_two_names_counts():
     items = pa.table({"row": [0, 1], "mtime_ns": [0, 0], "Date": [1, 2], "DATE": [3, 4]})
     assert Filters(items).included("date = 2").tolist() == [False, True]
 
 
 @given(st.text(max_size=60))
-def test_no_text_is_a_traceback(expression: str) -> None:
+def test_no_text_is_a_traceback(expression):
     try:
         SELECT.included(expression)
     except DataError as error:

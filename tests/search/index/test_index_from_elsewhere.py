@@ -1,11 +1,7 @@
 """An index that somebody else made: files that do not fit each other are refused in one line."""
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,31 +10,27 @@ import pytest
 from hashed_files import edit, reseal
 from made_indexes import made_index
 
-from manymatch import Index, Model
+from manymatch import Index
 from manymatch.util.errors import DataError, ManyMatchError
 from manymatch.util.seal import NAME
 
 CODES = "codes/codes.json"
-Change = Callable[[Path], object]
-"""A change of the index in a folder."""
 
 
 @pytest.fixture(scope="module")
-def made(
-    vsepp_folder: Path, pictures: list[Path], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def made(vsepp_folder, pictures, tmp_path_factory):
     """The index of five pictures."""
     target = tmp_path_factory.mktemp("made") / "album.index"
     return made_index(pictures[0].parent, vsepp_folder, target).folder
 
 
 @pytest.fixture
-def target(made: Path, tmp_path: Path) -> Path:
+def target(made, tmp_path):
     """A copy of the index, to be changed."""
     return Path(shutil.copytree(made, tmp_path / "album.index"))
 
 
-def refused(target: Path, model: Model) -> str:
+def refused(target, model):
     """The line by which the index is refused."""
     with pytest.raises(ManyMatchError) as raised:
         index = Index.open(target, model)
@@ -49,34 +41,34 @@ def refused(target: Path, model: Model) -> str:
     return str(raised.value)
 
 
-def table(change: Callable[[pa.Table], pa.Table]) -> Change:
-    def changed(target: Path) -> None:
+def table(change):
+    def changed(target):
         path = target / "items.parquet"
         pq.write_table(change(pq.read_table(path)), path)
 
     return changed
 
 
-def column(name: str, cells: Any) -> Change:
+def column(name, cells):
     return table(
         lambda items: items.set_column(items.column_names.index(name), name, cells(items[name]))
     )
 
 
-def first_null(cells: pa.ChunkedArray) -> pa.Array:
+def first_null(cells):
     return pa.array([None, *cells.to_pylist()[1:]], cells.type)
 
 
-def array(name: str, content: Any) -> Change:
+def array(name, content):
     return lambda target: np.save(target / f"{name}.npy", content)
 
 
-def lie(name: str, **values: Any) -> Change:
+def lie(name, **values):
     return lambda target: edit(target / name, **values)
 
 
-def bound(place: float, value: float) -> Change:
-    def changed(target: Path) -> None:
+def bound(place, value):
+    def changed(target):
         path = target / "codes" / "errors.bin"
         numbers = np.fromfile(path, np.float32)
         numbers[int(place * (len(numbers) - 1))] = value
@@ -85,14 +77,14 @@ def bound(place: float, value: float) -> Change:
     return changed
 
 
-LIES: list[dict[str, Any]] = [
+LIES = [
     *({key: 0} for key in ("count", "elements", "size", "numbers")),
     *({key: value} for key in ("count", "size") for value in ("1", 2**62)),
     *({"longest": value} for value in ("nan", -1, 1e300, None, [1])),
     *({"further": 1}, {"method": "maxmatch"}, {"side": "texts"}, {"side": "sounds"}),
 ]
 """Values of `codes.json` that are not those of the codes."""
-FAULTS: dict[str, list[Change]] = {
+FAULTS = {
     "album.index": [
         *(column(name, first_null) for name in ("id", "path", "row", "size", "sha256")),
         *(column(name, lambda c: pa.array(range(len(c)))) for name in ("id", "path", "sha256")),
@@ -139,16 +131,14 @@ FAULTS: dict[str, list[Change]] = {
 """What the line names, and changes after which the index is refused."""
 
 
-def zeroed(path: Path) -> None:
+def zeroed(path):
     path.write_bytes(bytes(path.stat().st_size))
 
 
 @pytest.mark.parametrize(
     ("words", "change"), [(words, change) for words, some in FAULTS.items() for change in some]
 )
-def test_files_that_do_not_fit_are_refused(
-    words: str, change: Change, target: Path, vsepp: Model
-) -> None:
+def test_files_that_do_not_fit_are_refused(words, change, target, vsepp):
     change(target)
     reseal(target)
     assert words in refused(target, vsepp)
@@ -169,7 +159,7 @@ def test_files_that_do_not_fit_are_refused(
         *(lambda v, of=value: np.full_like(v, of) for value in (3e38, np.nan, -np.inf)),
     ],
 )
-def test_other_embeddings(change: Any, target: Path, vsepp: Model) -> None:
+def test_other_embeddings(change, target, vsepp):
     np.save(target / "vectors.npy", change(np.load(target / "vectors.npy")))
     reseal(target)
     refused(target, vsepp)
@@ -179,9 +169,7 @@ def test_other_embeddings(change: Any, target: Path, vsepp: Model) -> None:
 
 
 @pytest.mark.parametrize("method", ["msrm", "pcme"])
-def test_variances_that_no_model_gives(
-    method: str, make_model: Callable[..., Path], pictures: list[Path], tmp_path: Path
-) -> None:
+def test_variances_that_no_model_gives(method, make_model, pictures, tmp_path):
     index = made_index(pictures[0].parent, make_model(method), tmp_path / "index")
     model, path = index.model, index.folder / "log_variance.npy"
     whole = np.load(path)
@@ -195,7 +183,7 @@ def test_variances_that_no_model_gives(
         assert "log_variance" in refused(index.folder, model)
 
 
-def test_captions_without_texts(vsepp_folder: Path, vsepp: Model, tmp_path: Path) -> None:
+def test_captions_without_texts(vsepp_folder, vsepp, tmp_path):
     source = tmp_path / "captions.txt"
     source.write_text("a dog\ntwo dogs")
     target = made_index(source, vsepp_folder, tmp_path / "index").folder
@@ -209,7 +197,7 @@ def test_captions_without_texts(vsepp_folder: Path, vsepp: Model, tmp_path: Path
         assert "'text'" in refused(target, vsepp)
 
 
-def test_a_check_compares_all_files(target: Path, vsepp: Model) -> None:
+def test_a_check_compares_all_files(target, vsepp):
     index = Index.open(target, vsepp)
     index.check()
     for name in ("vectors.npy", "items.parquet"):
@@ -225,6 +213,7 @@ def test_a_check_compares_all_files(target: Path, vsepp: Model) -> None:
         ("SEAL.json: damaged", lambda target: flipped(target / NAME)),
         ("manifest.json: the content differs", lambda target: flipped(target / "manifest.json")),
         ("vectors.npy: damaged", lambda target: cut(target / "vectors.npy")),
+        ("items.parquet: damaged", lambda target: cut(target / "items.parquet")),
         ("codes.json: the content differs", lambda target: flipped(target / CODES)),
         ("codes.bin: the content differs", lambda target: zeroed(target / "codes" / "codes.bin")),
         ("codes.json: no such file", lambda target: (target / CODES).unlink()),
@@ -232,19 +221,17 @@ def test_a_check_compares_all_files(target: Path, vsepp: Model) -> None:
         ("further.npy: not in the seal", array("codes/further", np.ones(2))),
     ],
 )
-def test_what_is_not_sealed_is_refused_with_the_command_that_mends_it(
-    words: str, change: Change, target: Path, vsepp: Model
-) -> None:
+def test_what_is_not_sealed_is_refused_with_the_command_that_mends_it(words, change, target, vsepp):
     change(target)
     line = refused(target, vsepp)
     assert words in line and "'manymatch index'" in line
 
 
-def cut(path: Path) -> None:
+def cut(path):
     path.write_bytes(path.read_bytes()[:-1])
 
 
-def flipped(path: Path) -> None:
+def flipped(path):
     """Flip one bit of a digit or letter in the middle of a file."""
     content = bytearray(path.read_bytes())
     at = next(at for at in range(len(content) // 2, len(content)) if chr(content[at]).isalnum())

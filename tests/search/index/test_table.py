@@ -1,12 +1,9 @@
 """An index in a table of LanceDB answers as one in files does, and follows its source."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,26 +15,16 @@ import torch
 import warm_commands
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_galleries import (
-    KINDS,
-    SCORES,
-    SETS,
-    TOLERANCE,
-    MakeModel,
-    compare,
-    made_up,
-    with_entities,
-)
+from made_galleries import KINDS, SCORES, SETS, TOLERANCE, compare, made_up, with_entities
 
-from manymatch import Index, Model, load
+from manymatch import Index, load
 from manymatch.methods.shared.embeddings import Embeddings
-from manymatch.model.answer import Side
 from manymatch.search.index import table as tables
 from manymatch.search.index.manifest import Manifest, model_identity
 from manymatch.search.index.sources import Entry
 from manymatch.search.index.stored import Stored, table_of
 from manymatch.search.index.table import Table
-from manymatch.search.index.table_writer import Engine, TableWriter
+from manymatch.search.index.table_writer import TableWriter
 from manymatch.search.scan.scanner import Scanner
 from manymatch.util.errors import CheckpointError, ManyMatchError
 
@@ -57,13 +44,13 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
-def table(album: Album) -> Album:
+def table(album):
     """The album, whose index is a table."""
     album.index(engine="lance")
     return album
 
 
-def same(one: Index, other: Index) -> None:
+def same(one, other):
     """Compare the answers of two indexes of the same items."""
     pictures = [item["path"] for item in one.stored.items.to_pylist()]
     assert pictures == [item["path"] for item in other.stored.items.to_pylist()]
@@ -77,7 +64,7 @@ def same(one: Index, other: Index) -> None:
     assert one.picture(id) == other.picture(id)
 
 
-def test_a_table_answers_as_files_do_before_and_after_an_update(table: Album) -> None:
+def test_a_table_answers_as_files_do_before_and_after_an_update(table):
     files = Album(table.root / "files", table.model, table.model_folder)
     files.pictures = table.pictures
     files.index()
@@ -104,9 +91,7 @@ def test_a_table_answers_as_files_do_before_and_after_an_update(table: Album) ->
     table.open().check()
 
 
-def test_a_table_of_another_model_is_made_anew_if_it_may(
-    table: Album, make_model: Callable[..., Path]
-) -> None:
+def test_a_table_of_another_model_is_made_anew_if_it_may(table, make_model):
     facts = table.root / "facts.csv"
     facts.write_text("path,colour\n0/00.png,red\n")
     table.index(table=facts)
@@ -139,9 +124,7 @@ build(source_of(root / "pictures"), load(model, "cpu"), target, str(model), part
 
 @pytest.mark.slow
 @pytest.mark.parametrize("function", ["spooled", "packed"])
-def test_a_killed_update_leaves_a_whole_table(
-    table: Album, function: str, encoded: list[str]
-) -> None:
+def test_a_killed_update_leaves_a_whole_table(table, function, encoded):
     """The process dies before the commit, or between the commit and the manifest's."""
     (table.pictures / "0" / "00.png").unlink()
     (table.pictures / "broken.png").write_text("no picture")  # so that the manifest changes
@@ -164,14 +147,12 @@ def test_a_killed_update_leaves_a_whole_table(
 @pytest.mark.parametrize("score", [*SCORES, "cora beta"])
 @settings(deadline=None, derandomize=True, database=None, max_examples=3)
 @given(data=st.data())
-def test_what_says_exact_equals_brute_force(
-    small_model: MakeModel, score: str, data: st.DataObject
-) -> None:
+def test_what_says_exact_equals_brute_force(small_model, score, data):
     model, draw = small_model(score.removesuffix(" beta")), data.draw
     n, seed = draw(st.integers(1, 100)), draw(st.integers(0, 2**31))
     elements = draw(st.sampled_from([1, 2, 4])) if score in SETS else 1
     size = 16 if score == "pcme samples" else draw(st.sampled_from([1, 16, 40]))
-    side: Side = draw(st.sampled_from(["images", "texts"]))
+    side = draw(st.sampled_from(["images", "texts"]))
     unequal = score in SETS and draw(st.booleans())
     gallery = made_up(draw(st.sampled_from(KINDS)), n, elements, size, seed, unequal=unequal)
     queries = made_up("random", 4, elements, size, seed + 1, unequal=unequal)
@@ -196,9 +177,7 @@ def test_what_says_exact_equals_brute_force(
     assert all(hits.exact for hits in found) or (engine == "lance-ivf" and few)
 
 
-def written(
-    folder: str, model: Model, gallery: Embeddings, side: Side, engine: Engine = "lance"
-) -> None:
+def written(folder, model, gallery, side, engine="lance"):
     """Write a gallery to a table."""
     entries = [Entry(f"{row:06}.jpg", facts={"text": "a"}) for row in range(len(gallery))]
     items = table_of(entries)
@@ -218,7 +197,7 @@ def written(
     writer.write(items, [(stored, row) for row in range(len(gallery))], manifest)
 
 
-def test_candidates_are_found_by_an_index_of_vectors(small_model: MakeModel) -> None:
+def test_candidates_are_found_by_an_index_of_vectors(small_model):
     model = small_model("dive smooth_chamfer")
     gallery = made_up("random", 6000, 2, 16, 0)
     queries = Embeddings(gallery.vectors[:20] + 0.1 * torch.randn(20, 2, 16))
@@ -248,13 +227,7 @@ def test_candidates_are_found_by_an_index_of_vectors(small_model: MakeModel) -> 
         ("fact", "'codes'"),
     ],
 )
-def test_faults_are_one_line(
-    fault: str,
-    words: str,
-    table: Album,
-    make_model: Callable[..., Path],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_faults_are_one_line(fault, words, table, make_model, monkeypatch):
     import lancedb
 
     place, call = str(table.target), table.open

@@ -1,19 +1,14 @@
 """A table of LanceDB that somebody else wrote: what does not fit is one line."""
 
-from __future__ import annotations
-
 import base64
 import io
-from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from manymatch import Index, Model
+from manymatch import Index
 from manymatch.search.index.manifest import KEY, TABLE
 from manymatch.util.errors import DataError
 
@@ -22,12 +17,11 @@ from .conftest import Album
 pytestmark = pytest.mark.skipif(
     find_spec("lancedb") is None, reason="no lancedb, whose import takes seconds"
 )
-Change = Callable[[pa.Table], pa.Table]
 NAN, INF = float("nan"), float("inf")
 
 
 @pytest.fixture(scope="module")
-def rows(vsepp: Model, vsepp_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
+def rows(vsepp, vsepp_folder, tmp_path_factory):
     """All rows of a table, with its metadata."""
     import lancedb
 
@@ -38,14 +32,14 @@ def rows(vsepp: Model, vsepp_folder: Path, tmp_path_factory: pytest.TempPathFact
     return lancedb.connect(str(album.target)).open_table(TABLE).to_arrow()
 
 
-def packed(content: bytes) -> Change:
+def packed(content):
     return lambda rows: rows.replace_schema_metadata({KEY: base64.b64encode(content)})
 
 
-def quantiser(**changes: Any) -> Change:
+def quantiser(**changes):
     """Other arrays of the quantiser; None: without the array."""
 
-    def changed(rows: pa.Table) -> pa.Table:
+    def changed(rows):
         content = io.BytesIO(base64.b64decode(rows.schema.metadata[KEY.encode()]))
         arrays = dict(np.load(content)) | changes
         stream = io.BytesIO()
@@ -55,23 +49,23 @@ def quantiser(**changes: Any) -> Change:
     return changed
 
 
-def column(name: str, cells: Callable[[int], Any], kind: pa.DataType | None = None) -> Change:
+def column(name, cells, kind=None):
     """Another column, of which the function gives each cell; with the type that it had."""
 
-    def changed(rows: pa.Table) -> pa.Table:
+    def changed(rows):
         place, of = rows.column_names.index(name), kind or rows.schema.field(name).type
         return rows.set_column(place, name, pa.array(map(cells, range(len(rows))), of))
 
     return changed
 
 
-def filled(name: str, value: float) -> Change:
+def filled(name, value):
     """A column of lists, all of whose numbers are `value`."""
 
-    def changed(rows: pa.Table) -> pa.Table:
+    def changed(rows):
         cells = rows[name].to_pylist()
 
-        def other(cell: Any) -> Any:
+        def other(cell):
             return list(map(other, cell)) if isinstance(cell, list) else value
 
         return column(name, lambda row: other(cells[row]))(rows)
@@ -79,7 +73,7 @@ def filled(name: str, value: float) -> Change:
     return changed
 
 
-CHANGES: list[Change] = [
+CHANGES = [
     *(packed(content) for content in (b"", b"PK", b"\x93NUMPY\x01\x00v\x00")),
     lambda rows: rows.replace_schema_metadata({KEY: b"!"}),
     *(quantiser(elements=value) for value in (None, NAN, INF, 0, -3, 7, np.ones(5), "x")),
@@ -102,9 +96,7 @@ CHANGES: list[Change] = [
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_table_that_does_not_fit_is_one_line(
-    change: Change, rows: pa.Table, vsepp: Model, tmp_path: Path
-) -> None:
+def test_a_table_that_does_not_fit_is_one_line(change, rows, vsepp, tmp_path):
     import lancedb
 
     changed = change(rows)

@@ -1,13 +1,9 @@
 """A scan gives the best items of the whole gallery, in a defined order."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,18 +15,14 @@ from made_galleries import (
     SCORES,
     SETS,
     TOLERANCE,
-    MakeModel,
     all_scores,
     compare,
     made_up,
     with_entities,
 )
-from torch import Tensor
 from torch.nn.functional import normalize
 
-from manymatch import Model
 from manymatch.methods.shared.embeddings import Embeddings
-from manymatch.model.answer import Side
 from manymatch.search.scan import dots
 from manymatch.search.scan.code_writer import write_codes
 from manymatch.search.scan.codes import BLOCK, Codes
@@ -44,7 +36,7 @@ EXAMPLES = settings(
 )
 
 
-def codes_of(model: Model, gallery: Embeddings, side: Side = "images", blocks: int = 1) -> Codes:
+def codes_of(model, gallery, side="images", blocks=1):
     """The codes of a gallery that comes in some blocks."""
     with TemporaryDirectory() as folder:
         size = -(-len(gallery) // blocks)
@@ -57,7 +49,7 @@ def codes_of(model: Model, gallery: Embeddings, side: Side = "images", blocks: i
 @pytest.mark.parametrize("score", [*SCORES, "cora beta"])
 @settings(EXAMPLES, max_examples=8)
 @given(data=st.data())
-def test_a_scan_equals_brute_force(small_model: MakeModel, score: str, data: st.DataObject) -> None:
+def test_a_scan_equals_brute_force(small_model, score, data):
     model, draw = small_model(score.removesuffix(" beta")), data.draw
     n, seed = draw(st.integers(1, 150)), draw(st.integers(0, 2**31))
     elements = draw(st.sampled_from([1, 2, 4])) if score in SETS else 1
@@ -74,7 +66,7 @@ def test_a_scan_equals_brute_force(small_model: MakeModel, score: str, data: st.
             for one in (gallery, queries)
         )
     codes = codes_of(model, gallery, side, blocks=draw(st.integers(1, 3)))
-    wanted: dict[str, Any] = {
+    wanted = {
         "k": draw(st.sampled_from([1, 5, 20, 200])),
         "included": np.arange(n) % 3 > 0 if draw(st.booleans()) else None,
         "below": draw(st.booleans()),
@@ -86,8 +78,8 @@ def test_a_scan_equals_brute_force(small_model: MakeModel, score: str, data: st.
 
 
 def test_a_method_whose_products_are_unknown_or_not_its_score_has_no_codes(
-    small_model: MakeModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    small_model, monkeypatch
+):
     model = small_model("vsepp")
     gallery, queries = made_up("duplicated", 300, 1, 16, 0), made_up("random", 5, 1, 16, 1)
     included = np.arange(300) % 2 > 0
@@ -104,7 +96,7 @@ def test_a_method_whose_products_are_unknown_or_not_its_score_has_no_codes(
         codes_of(model, gallery)
 
 
-def test_several_blocks_and_threads_give_the_same(small_model: MakeModel) -> None:
+def test_several_blocks_and_threads_give_the_same(small_model):
     model, n = small_model("dive smooth_chamfer"), 2 * BLOCK + 5
     gallery, queries = made_up("duplicated", n, 2, 16, 0), made_up("random", 20, 3, 16, 1)
     scanner = Scanner(model, gallery, codes_of(model, gallery, blocks=7))
@@ -118,7 +110,7 @@ def test_several_blocks_and_threads_give_the_same(small_model: MakeModel) -> Non
         torch.set_num_threads(threads)
 
 
-def test_items_that_all_have_one_score_are_in_the_order_of_rows(small_model: MakeModel) -> None:
+def test_items_that_all_have_one_score_are_in_the_order_of_rows(small_model):
     model = small_model("dive chamfer")
     gallery = made_up("equal", BLOCK + 100, 4, 16, 0)
     for resident in (False, True):
@@ -136,9 +128,7 @@ def test_items_that_all_have_one_score_are_in_the_order_of_rows(small_model: Mak
     seed=st.integers(0, 2**31),
     worst=st.booleans(),
 )
-def test_no_bound_is_below_its_score(
-    small_model: MakeModel, score: str, kind: str, size: int, seed: int, worst: bool
-) -> None:
+def test_no_bound_is_below_its_score(small_model, score, kind, size, seed, worst):
     model = small_model(score)
     size = 16 if score == "pcme samples" else size
     elements = 3 if score in SETS else 1
@@ -147,13 +137,12 @@ def test_no_bound_is_below_its_score(
     if worst:
         queries = along_the_errors(gallery, queries)
     codes, form = codes_of(model, gallery), model.method.products("images")
-    assert form is not None
     single = [double(queries).rows(slice(row, row + 1)) for row in range(len(queries))]
     bounds = codes.upper_bounds([form.ask(query, codes.longest) for query in single])
     assert (bounds >= all_scores(model, double(gallery), double(queries), "images")).all()
 
 
-def along_the_errors(gallery: Embeddings, queries: Embeddings) -> Embeddings:
+def along_the_errors(gallery, queries):
     """Queries without an error of their own, whose products have nearly the largest error: the
     signs of the errors of codes."""
     vectors = gallery.vectors.double().transpose(0, 1)
@@ -166,9 +155,7 @@ def along_the_errors(gallery: Embeddings, queries: Embeddings) -> Embeddings:
 
 
 @pytest.mark.parametrize("fault", ["missing", "wrong"])
-def test_without_right_products_a_search_is_by_brute_force(
-    fault: str, small_model: MakeModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_right_products_a_search_is_by_brute_force(fault, small_model, monkeypatch):
     model = small_model("maxmatch topk")
     gallery, queries = made_up("random", 300, 4, 16, 0), made_up("random", 5, 4, 16, 1)
     codes = codes_of(model, gallery)
@@ -187,12 +174,12 @@ def test_without_right_products_a_search_is_by_brute_force(
 
 
 @pytest.mark.parametrize(("size", "spread"), [(1024, 0), (64, 1e-2), (64, 1e-3)])
-def test_codes_tell_items_apart(small_model: MakeModel, size: int, spread: float) -> None:
+def test_codes_tell_items_apart(small_model, size, spread):
     """Vectors near a space of 200 dimensions, and vectors that crowd around one set."""
     model, space = small_model("dive smooth_chamfer"), torch.randn(200, 1024)
-    gallery, queries = (made_up("random", n, 4, min(size, 200), n) for n in (3000, 10))
+    gallery, queries = (made_up("random", n, 4, min(size, 200), n) for n in (1500, 10))
 
-    def near(vectors: Tensor) -> Tensor:
+    def near(vectors):
         return vectors @ space + 0.05 * torch.randn(*vectors.shape[:2], 1024)
 
     vectors = gallery.vectors[:1] + spread * gallery.vectors
@@ -203,10 +190,10 @@ def test_codes_tell_items_apart(small_model: MakeModel, size: int, spread: float
     codes = codes_of(model, gallery)
     assert codes.sizes.size == min(size, 256)
     found = compare(Scanner(model, gallery, codes), gallery, queries, model, 5)
-    assert max(hits.reranked for hits in found) < 300
+    assert max(hits.reranked for hits in found) < 150
 
 
-def test_faults_are_errors_of_one_line(small_model: MakeModel, tmp_path: Path) -> None:
+def test_faults_are_errors_of_one_line(small_model, tmp_path):
     model, cora = small_model("dive mil"), small_model("cora")
     good, bad = made_up("random", 20, 2, 16, 0), made_up("random", 20, 2, 16, 0)
     bad.vectors[7, 1, 3] = torch.nan
@@ -214,7 +201,7 @@ def test_faults_are_errors_of_one_line(small_model: MakeModel, tmp_path: Path) -
     codes, folder = codes_of(model, good), tmp_path / "codes"
     halves = [[fault.rows(slice(0, 5)), fault.rows(slice(5, 20))] for fault in (bad, empty)]
     scanner, singles = Scanner(model, good, codes), good.elements([0])
-    faults: list[tuple[type[Exception], str, Callable[[], object]]] = [
+    faults = [
         *(
             (DataError, "item 7", lambda h=h: write_codes(folder, model, h, "texts"))
             for h in halves

@@ -1,15 +1,10 @@
 """Small indexes, some with hostile names and captions, and the application that serves them."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,10 +12,8 @@ import uvicorn
 from made_explored import DATASET, make_explored
 from made_indexes import made_index
 from starlette.testclient import TestClient
-from starlette.types import ASGIApp
 from waiting import ready
 
-from manymatch.config.layout import Layout
 from manymatch.search.explore.explorer import Explorer
 from manymatch.search.service.app import application
 from manymatch.search.service.guard import Connection
@@ -34,7 +27,7 @@ ADDRESS = "http://127.0.0.1:8000"
 
 
 @contextmanager
-def serving(app: ASGIApp) -> Iterator[int]:
+def serving(app):
     """The port of a real server of the application."""
     listener = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(app, http=Connection, ws="none", log_level="error")
@@ -49,7 +42,7 @@ def serving(app: ASGIApp) -> Iterator[int]:
 
 
 @pytest.fixture(scope="session")
-def photos(pictures: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def photos(pictures, tmp_path_factory):
     """A folder of pictures, one of them with a hostile name."""
     folder = tmp_path_factory.mktemp("photos")
     for path in pictures:
@@ -59,9 +52,7 @@ def photos(pictures: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 @pytest.fixture(scope="session")
-def indexes(
-    make_model: Callable[..., Path], photos: Path, tmp_path_factory: pytest.TempPathFactory
-) -> list[Path]:
+def indexes(make_model, photos, tmp_path_factory):
     """Indexes by two methods of the same pictures, and an index of captions."""
     folder = tmp_path_factory.mktemp("indexes")
     table = folder / "facts.parquet"
@@ -83,7 +74,7 @@ def indexes(
 
 
 @pytest.fixture(scope="session")
-def client(indexes: list[Path]) -> Iterator[TestClient]:
+def client(indexes):
     """A client of the application, whose indexes are ready."""
     app = application([ServedIndex.from_folder(folder) for folder in indexes], rate=1e6)
     with TestClient(app, ADDRESS, raise_server_exceptions=False) as client:
@@ -92,16 +83,14 @@ def client(indexes: list[Path]) -> Iterator[TestClient]:
 
 
 @pytest.fixture(scope="session")
-def items(client: TestClient) -> dict[str, str]:
+def items(client):
     """The ids of all pictures by their paths."""
     results = client.get("/search?q=dogs").json()["results"]
     return {result["path"]: result["id"] for result in results}
 
 
 @pytest.fixture(scope="session")
-def layout(
-    pictures: list[Path], make_model: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
-) -> Layout:
+def layout(pictures, make_model, tmp_path_factory):
     """A project with results of two methods; `sets` has a trained model."""
     layout = make_explored(tmp_path_factory.mktemp("explored"), pictures)
     shutil.copytree(make_model("maxmatch"), layout.model(DATASET, "sets"))
@@ -109,7 +98,7 @@ def layout(
 
 
 @pytest.fixture
-def explored(layout: Layout, tmp_path: Path) -> Iterator[TestClient]:
+def explored(layout, tmp_path):
     """A client of the explorer, whose judgments are gone after the test."""
     app = application([], rate=1e6, explorer=Explorer(layout, DATASET))
     with TestClient(app, ADDRESS, raise_server_exceptions=False) as client:
@@ -117,7 +106,7 @@ def explored(layout: Layout, tmp_path: Path) -> Iterator[TestClient]:
     shutil.rmtree(layout.votes(DATASET).parent, ignore_errors=True)
 
 
-def assert_refused(answer: httpx.Response, status: int) -> None:
+def assert_refused(answer, status):
     assert answer.status_code == status, answer.text
     assert answer.json().keys() == {"error"}
     assert "\n" not in answer.json()["error"] and "Traceback" not in answer.text

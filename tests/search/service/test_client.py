@@ -1,21 +1,16 @@
 """`manymatch.Client`, and the page of the requests."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 import httpx
 import pytest
 import yaml
 from PIL import Image
-from starlette.testclient import TestClient
 
 import manymatch
 from manymatch.search.service.app import application
@@ -26,7 +21,7 @@ from .conftest import serving
 
 
 @pytest.fixture(scope="module")
-def address(indexes: list[Path]) -> Iterator[str]:
+def address(indexes):
     served = [ServedIndex.from_folder(folder) for folder in indexes]
     with serving(application(served, rate=1e6)) as port:
         client = manymatch.Client(f"http://127.0.0.1:{port}")
@@ -35,12 +30,10 @@ def address(indexes: list[Path]) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
-def test_the_answers_are_those_of_the_index(
-    address: str, indexes: list[Path], pictures: list[Path]
-) -> None:
+def test_the_answers_are_those_of_the_index(address, indexes, pictures):
     client, index = manymatch.Client(address), manymatch.Index.open(indexes[0])
 
-    def hits(answer) -> list[tuple[str, float]]:  # type: ignore[no-untyped-def]
+    def hits(answer):
         return [(one.id, pytest.approx(one.score, abs=1e-5)) for one in answer.results]
 
     for query in ("two dogs", pictures[1], Image.open(pictures[1])):
@@ -57,7 +50,7 @@ def test_the_answers_are_those_of_the_index(
     assert len(captions.results) == 2 and captions.results[0].text
 
 
-def test_a_refusal_and_a_missing_service_are_one_line(address: str, tmp_path: Path) -> None:
+def test_a_refusal_and_a_missing_service_are_one_line(address, tmp_path):
     client = manymatch.Client(address)
     for ask, words in (
         (lambda: client.search(""), "/search: "),
@@ -77,9 +70,7 @@ def test_a_refusal_and_a_missing_service_are_one_line(address: str, tmp_path: Pa
             manymatch.Client(f"http://{host}").health()
 
 
-def test_every_picture_and_no_other_file_is_a_query(
-    address: str, tmp_path: Path, pictures: list[Path]
-) -> None:
+def test_every_picture_and_no_other_file_is_a_query(address, tmp_path, pictures):
     client, picture = manymatch.Client(address), Image.open(pictures[1])
     best = client.search(picture, 1).results[0].id
     for mode in ("CMYK", "YCbCr", "HSV", "RGBA", "P"):
@@ -92,15 +83,15 @@ def test_every_picture_and_no_other_file_is_a_query(
             client.search(query)
 
 
-def test_an_argument_of_another_kind_is_one_line(address: str) -> None:
+def test_an_argument_of_another_kind_is_one_line(address):
     client = manymatch.Client(address)
-    asks: list[Callable[[], object]] = [
-        *(partial(client.search, query) for query in (None, 5, b"x")),  # type: ignore[arg-type]
-        *(partial(client.item, id) for id in (None, 5)),  # type: ignore[arg-type]
-        partial(client.search, "dogs", "3"),  # type: ignore[arg-type]
-        partial(client.search, "dogs", least="1"),  # type: ignore[arg-type]
+    asks = [
+        *(partial(client.search, query) for query in (None, 5, b"x")),
+        *(partial(client.item, id) for id in (None, 5)),
+        partial(client.search, "dogs", "3"),
+        partial(client.search, "dogs", least="1"),
         *(partial(manymatch.Client, address, timeout=time) for time in (-1, 0, float("nan"), 1e9)),
-        partial(manymatch.Client, address, auth=("me", 5)),  # type: ignore[arg-type]
+        partial(manymatch.Client, address, auth=("me", 5)),
         partial(manymatch.Client, "http://\ud800"),
     ]
     for ask in asks:
@@ -112,9 +103,7 @@ def test_an_argument_of_another_kind_is_one_line(address: str) -> None:
 
 
 @pytest.mark.parametrize("status", [200, 400])
-def test_an_answer_that_is_nested_very_deeply_is_one_line(
-    status: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_that_is_nested_very_deeply_is_one_line(status, monkeypatch):
     answers = httpx.MockTransport(lambda _: httpx.Response(status, content=b"[" * 100_000))
     client = manymatch.Client("http://x")
     monkeypatch.setattr(client, "_http", httpx.Client(base_url="http://x", transport=answers))
@@ -123,7 +112,7 @@ def test_an_answer_that_is_nested_very_deeply_is_one_line(
             ask()
 
 
-def test_a_container_runs_what_is_there(root: Path, address: str) -> None:
+def test_a_container_runs_what_is_there(root, address):
     docker = (root / "deploy" / "Dockerfile.search").read_text().replace("\\\n", "")
     for names in re.findall(r"^COPY (.+) \S+$", docker, re.MULTILINE):
         assert all((root / name).exists() for name in names.split())
@@ -144,7 +133,7 @@ def test_a_container_runs_what_is_there(root: Path, address: str) -> None:
     assert httpx.get(f"{address}/health", headers={"host": "localhost"}).status_code == 200
 
 
-def test_the_page_of_the_requests_needs_nobody_else(client: TestClient) -> None:
+def test_the_page_of_the_requests_needs_nobody_else(client):
     page = client.get("/docs")
     assert page.status_code == 200 and "GET /search" in page.text and "<script" not in page.text
     targets = set(re.findall(r"(?:href|src)='([^']+)'", page.text))

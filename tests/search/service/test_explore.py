@@ -1,13 +1,10 @@
 """The explorer's requests: its numbers are those of the metrics files and of loops over the scores,
 and a judgment reaches the next evaluation."""
 
-from __future__ import annotations
-
 import csv
 import io
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -41,13 +38,13 @@ WAYS = ("t2i", "i2t")
 METHODS = ("sets", "table")
 
 
-def ask(client: TestClient, path: str, **values: Any) -> Any:
+def ask(client, path, **values):
     answer = client.get(f"/explore/{path}", params=values)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
-def test_numbers_are_those_of_the_metrics_files(explored: TestClient, layout: Layout) -> None:
+def test_numbers_are_those_of_the_metrics_files(explored, layout):
     for way in WAYS:
         found = {one["name"]: one for one in ask(explored, "queries", way=way)["methods"]}
         for name in METHODS:
@@ -60,7 +57,7 @@ def test_numbers_are_those_of_the_metrics_files(explored: TestClient, layout: La
             assert sum(found[name]["histogram"]) == len(INDEX if way == "t2i" else IMAGE_IDS)
 
 
-def naive(way: str, name: str) -> list[dict[str, Any]]:
+def naive(way, name):
     """By a loop: the ranks of the best annotated and the best true item, and the first's mark."""
     split = splits()[name]
     scores = split.score(split.embedded.images, split.embedded.texts)
@@ -86,7 +83,7 @@ def naive(way: str, name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_rows_and_filters_are_those_of_a_loop(explored: TestClient, way: str) -> None:
+def test_rows_and_filters_are_those_of_a_loop(explored, way):
     expected = {name: naive(way, name) for name in METHODS}
     rows = ask(explored, "queries", way=way, size=200)["rows"]
     for name, wanted in expected.items():
@@ -97,7 +94,7 @@ def test_rows_and_filters_are_those_of_a_loop(explored: TestClient, way: str) ->
     per[1] += 1  # TRUE: image 1 and caption 1
     assert [row["positives"] for row in rows] == per
 
-    def filtered(**values: Any) -> list[int]:
+    def filtered(**values):
         return [row["row"] for row in ask(explored, "queries", way=way, size=200, **values)["rows"]]
 
     pairs = [*zip(*expected.values(), strict=True)]
@@ -121,7 +118,7 @@ def test_rows_and_filters_are_those_of_a_loop(explored: TestClient, way: str) ->
     assert ranks == sorted(ranks)
 
 
-def test_pages_and_files_hold_all_rows(explored: TestClient) -> None:
+def test_pages_and_files_hold_all_rows(explored):
     rows = ask(explored, "queries", export="json")
     assert [row["id"] for row in rows] == CAPTION_IDS and rows[0]["text"] == TEXTS[0]
     parts = [ask(explored, "queries", page=page, size=7)["rows"] for page in range(4)]
@@ -137,7 +134,7 @@ def test_pages_and_files_hold_all_rows(explored: TestClient) -> None:
     assert [row["kind"] for row in table] == ["image"] * 8 + ["caption"] * 24
 
 
-def test_no_cell_of_a_csv_file_is_a_formula(layout: Layout) -> None:
+def test_no_cell_of_a_csv_file_is_a_formula(layout):
     explorer = Explorer(layout, DATASET)
     signs = ["=1+1", "+2 dogs", "-a", "@x", "\tx", "\uff1d1+1", "\n=1"]
     texts = [*signs, "-5", "+1.5", "a=b", *TEXTS[10:]]
@@ -151,7 +148,7 @@ def test_no_cell_of_a_csv_file_is_a_formula(layout: Layout) -> None:
     assert "'=1+1" in shown and shown <= {*cells}
 
 
-def test_one_query_shows_the_ranking_and_the_rank_of_each_true_item(explored: TestClient) -> None:
+def test_one_query_shows_the_ranking_and_the_rank_of_each_true_item(explored):
     found = ask(explored, "query", way="t2i", row=1, k=3)
     assert found["texts"] == [TEXTS[1]]
     ranking = splits()["sets"].ranking.t2i
@@ -171,22 +168,20 @@ def test_one_query_shows_the_ranking_and_the_rank_of_each_true_item(explored: Te
     assert [one["mark"] for one in other] == ["own"] * 3 + ["true"]  # whose row is lower
 
 
-def judge(client: TestClient, pair: dict[str, Any], relevant: bool | None, who: str) -> Any:
+def judge(client, pair, relevant, who):
     body = {"image": pair["image"], "caption": pair["caption"]}
     answer = client.post("/explore/judgments", json=body | {"relevant": relevant, "annotator": who})
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
-def test_judgments_are_further_positives_and_annotators_are_compared(
-    explored: TestClient, layout: Layout
-) -> None:
+def test_judgments_are_further_positives_and_annotators_are_compared(explored, layout):
     found = ask(explored, "unjudged", annotator="ann")
     texts = [one["text"] for one in found["rows"]]
     by_text = ask(explored, "unjudged", annotator="ann", sort="text", descending=True)["rows"]
     assert [one["text"] for one in by_text] == sorted(texts, reverse=True) != texts
     firsts = [splits()[name].ranking.t2i.items[:, 0].tolist() for name in METHODS]
-    expected: dict[tuple[int, int], int] = {}
+    expected = {}
     for items in firsts:
         for caption, image in enumerate(items):
             ids = IMAGE_IDS[image], CAPTION_IDS[caption]
@@ -223,7 +218,7 @@ def test_judgments_are_further_positives_and_annotators_are_compared(
     assert ask(explored, "about")["judged"]["true"] == before + 1
 
 
-def test_pictures_and_explanations(explored: TestClient, layout: Layout) -> None:
+def test_pictures_and_explanations(explored, layout):
     whole = explored.get("/explore/images/1")
     assert whole.content == (layout.raw(DATASET) / "images/1.png").read_bytes()
     assert explored.get("/explore/images/1?small=true").headers["content-type"] == "image/jpeg"
@@ -231,7 +226,7 @@ def test_pictures_and_explanations(explored: TestClient, layout: Layout) -> None
     assert why["words"] and why["image_attention"]
 
 
-def test_pictures_of_the_users_own_folder_are_found(layout: Layout, tmp_path: Path) -> None:
+def test_pictures_of_the_users_own_folder_are_found(layout, tmp_path):
     copy = Layout(Path(shutil.copytree(layout.root, tmp_path / "copy")))
     own = Path(shutil.move(copy.raw(DATASET) / "images", tmp_path / "photos"))
     ImageFolder(folder=str(own)).write(copy.raw(DATASET))
@@ -239,7 +234,7 @@ def test_pictures_of_the_users_own_folder_are_found(layout: Layout, tmp_path: Pa
     assert client.get("/explore/images/1").content == (own / "1.png").read_bytes()
 
 
-def test_the_first_answer_need_not_wait_for_all_items(layout: Layout) -> None:
+def test_the_first_answer_need_not_wait_for_all_items(layout):
     client = TestClient(application([], explorer=Explorer(layout, DATASET)), ADDRESS)
     early, late, again = (
         ask(client, "queries", whole=whole)["rows"][0].keys() for whole in (False, True, False)
@@ -249,7 +244,7 @@ def test_the_first_answer_need_not_wait_for_all_items(layout: Layout) -> None:
     assert again == late
 
 
-def test_hubs_and_the_map(explored: TestClient, layout: Layout) -> None:
+def test_hubs_and_the_map(explored, layout):
     found = ask(explored, "hubs")
     items = splits()["table"].ranking.t2i.items
     counts = torch.bincount(items.flatten(), minlength=len(IMAGE_IDS))
@@ -272,7 +267,7 @@ def test_hubs_and_the_map(explored: TestClient, layout: Layout) -> None:
     assert spreads == pytest.approx(largest, rel=1e-4)
 
 
-def test_the_page_is_served_alone(explored: TestClient) -> None:
+def test_the_page_is_served_alone(explored):
     assert explored.get("/").url.path == "/explore"
     page = explored.get("/explore").text
     assert "explore.js" in page and explored.get("/page/explore.js").status_code == 200
@@ -281,7 +276,7 @@ def test_the_page_is_served_alone(explored: TestClient) -> None:
         assert explored.get(f"/{path}").status_code == 404
 
 
-def test_the_export_is_one_table(layout: Layout, tmp_path: Path) -> None:
+def test_the_export_is_one_table(layout, tmp_path):
     explorer = Explorer(layout, DATASET)
     assert write_export(explorer, tmp_path / "all.parquet", ()) == 32
     rows = pq.read_table(tmp_path / "all.parquet").to_pylist()

@@ -1,11 +1,8 @@
 """Faulty requests, judgments and projects of the explorer: one line, and nothing is written."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import command_line
 import numpy as np
@@ -37,20 +34,14 @@ from .conftest import ADDRESS
         ({"more": 1}, {}, 422),
     ],
 )
-def test_a_faulty_judgment_writes_nothing(
-    explored: TestClient,
-    layout: Layout,
-    change: dict[str, Any],
-    headers: dict[str, str],
-    status: int,
-) -> None:
+def test_a_faulty_judgment_writes_nothing(explored, layout, change, headers, status):
     body = {"image": 0, "caption": 5, "relevant": True, "annotator": "ann"} | change
     answer = explored.post("/explore/judgments", json=body, headers=headers)
     assert answer.status_code == status and answer.json().keys() == {"error"}
     assert not layout.votes(DATASET).exists()
 
 
-def test_a_page_of_this_address_may_judge(explored: TestClient) -> None:
+def test_a_page_of_this_address_may_judge(explored):
     body = {"image": 0, "caption": 5, "relevant": True, "annotator": "ann"}
     answer = explored.post("/explore/judgments", json=body, headers={"origin": ADDRESS})
     assert answer.status_code == 200
@@ -75,14 +66,14 @@ def test_a_page_of_this_address_may_judge(explored: TestClient) -> None:
         ("explain?method=table&image=0&caption=0", 400),
     ],
 )
-def test_a_faulty_request_has_one_line(explored: TestClient, path: str, status: int) -> None:
+def test_a_faulty_request_has_one_line(explored, path, status):
     answer = explored.get(f"/explore/{path}")
     assert answer.status_code == status and answer.json().keys() == {"error"}
     column = path.partition("sort=")[2]
     assert not column or answer.json()["error"] == f"no method or column '{column}'"
 
 
-def test_faults_of_the_project_are_one_line(layout: Layout, tmp_path: Path) -> None:
+def test_faults_of_the_project_are_one_line(layout, tmp_path):
     with pytest.raises(DataError, match="no results to explore"):
         Explorer(layout, "other")
     shutil.copytree(layout.root, tmp_path / "copy")
@@ -108,9 +99,7 @@ def test_faults_of_the_project_are_one_line(layout: Layout, tmp_path: Path) -> N
     assert answer.status_code == 400 and "judgments" in answer.json()["error"]
 
 
-def test_a_result_that_does_not_fit_is_left_out(
-    layout: Layout, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_result_that_does_not_fit_is_left_out(layout, tmp_path, capsys):
     copy = Layout(Path(shutil.copytree(layout.root, tmp_path / "copy")))
     for name in ("damaged", "half", "small"):
         for file in ("full", "provenance", "run"):
@@ -127,9 +116,7 @@ def test_a_result_that_does_not_fit_is_left_out(
     assert all(f"left out: {name}" in said.out + said.err for name in ("damaged", "half", "small"))
 
 
-def test_ranks_beyond_a_tie_with_the_last_kept_item_are_unknown(
-    layout: Layout, tmp_path: Path
-) -> None:
+def test_ranks_beyond_a_tie_with_the_last_kept_item_are_unknown(layout, tmp_path):
     copy = Layout(Path(shutil.copytree(layout.root, tmp_path / "copy")))
     image, caption = (ids.index(id) for ids, id in zip((IMAGE_IDS, CAPTION_IDS), TRUE, strict=True))
     path = copy.run(DATASET, "sets") / "t2i.parquet"
@@ -146,12 +133,7 @@ def test_ranks_beyond_a_tie_with_the_last_kept_item_are_unknown(
     assert Explorer(copy, DATASET).table("t2i")["judged_sets"][caption].as_py() == 3
 
 
-def test_the_commands(
-    layout: Layout,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_the_commands(layout, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(layout.root)
     target = tmp_path / "all.parquet"
     command_line.run(f"export --to {target}", monkeypatch)

@@ -1,16 +1,10 @@
 """The explorer in a real browser: all views, the keyboard, hostile captions, silence, no other
 host, 400 px."""
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 import pytest
-from chromium import CHROMIUM
+from chromium import MARKS, opened, started
 from made_explored import DATASET, TEXTS, make_explored
 
 from manymatch.evaluation.votes import read_votes
@@ -20,20 +14,16 @@ from manymatch.search.service.app import application
 from .conftest import serving
 
 playwright = pytest.importorskip("playwright.sync_api")
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
-    pytest.mark.slow,
-]
+pytestmark = MARKS
 
 
-def test_all_views_by_the_keyboard(
-    pictures: list[Path], make_model: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_all_views_by_the_keyboard(pictures, make_model, tmp_path):
     layout = make_explored(tmp_path, pictures)
     shutil.copytree(make_model("maxmatch"), layout.model(DATASET, "sets"))
     with (
         serving(application([], explorer=Explorer(layout, DATASET))) as port,
-        opened(f"http://127.0.0.1:{port}") as page,
+        started() as browser,
+        opened(browser, f"http://127.0.0.1:{port}") as page,
     ):
         page.goto("/explore?utm=1")  # a name that no list knows
         caption = page.locator(".open").first
@@ -100,19 +90,3 @@ def test_all_views_by_the_keyboard(
             page.goto(f"/explore{view}")
             playwright.expect(page.locator("#view")).not_to_be_empty()
             assert page.evaluate("document.documentElement.scrollWidth") <= 400, view
-
-
-@contextmanager
-def opened(address: str) -> Iterator[Any]:
-    """A tab that may say nothing and ask no other host."""
-    complaints, requests = list[str](), list[str]()
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        tab = browser.new_page(base_url=address)
-        tab.on("console", lambda message: complaints.append(message.text))
-        tab.on("pageerror", lambda error: complaints.append(str(error)))
-        tab.on("request", lambda request: requests.append(request.url))
-        yield tab
-        browser.close()
-    assert complaints == []
-    assert all(url.startswith(address) for url in requests)

@@ -1,7 +1,5 @@
 """An index that loads, or that cannot be loaded, says so."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -19,9 +17,7 @@ from manymatch.util.json_file import read_object
 from .conftest import ADDRESS, assert_refused
 
 
-def test_an_index_that_loads_or_fails_says_so(
-    indexes: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_index_that_loads_or_fails_says_so(indexes, tmp_path, capsys):
     maxmatch = indexes[2] / read_object(indexes[2] / "manifest.json")["model"]
     # Without its start, nothing loads.
     waiting = TestClient(application([ServedIndex.from_folder(indexes[0])]), ADDRESS)
@@ -33,7 +29,7 @@ def test_an_index_that_loads_or_fails_says_so(
     with pytest.raises(HTTPException, match="503"):
         taken_back.item("a")
 
-    def loaded(folder: Path, model: str | None = None) -> ServedIndex:
+    def loaded(folder, model=None):
         served = ServedIndex.from_folder(folder, model=model)
         served.load().join()
         return served
@@ -54,10 +50,8 @@ def test_an_index_that_loads_or_fails_says_so(
             application([ServedIndex.from_folder(folder) for folder in folders])
 
 
-def test_an_index_for_which_there_is_no_memory_has_failed(
-    indexes: list[Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def full(*_: object) -> None:
+def test_an_index_for_which_there_is_no_memory_has_failed(indexes, monkeypatch, capsys):
+    def full(*_):
         raise RuntimeError("CUDA error: out of memory\nand more")
 
     monkeypatch.setattr(Index, "open", full)

@@ -1,15 +1,10 @@
 """The page in a real browser: search, explanations, history, keyboard, silence, no other host."""
 
-from __future__ import annotations
-
 import csv
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
-from chromium import CHROMIUM
+from chromium import MARKS, opened, started
 from waiting import ready
 
 from manymatch.search.service.app import application
@@ -18,16 +13,12 @@ from manymatch.search.service.served_index import ServedIndex
 from .conftest import serving
 
 playwright = pytest.importorskip("playwright.sync_api")
-
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
-    pytest.mark.slow,
-]
+pytestmark = MARKS
 SHOWN = "li:not([hidden]) > .card"
 
 
 @pytest.fixture(scope="module")
-def address(indexes: list[Path]) -> Iterator[str]:
+def address(indexes):
     """The address of a running service whose indexes are ready."""
     app = application([ServedIndex.from_folder(folder) for folder in indexes])
     with serving(app) as port, httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
@@ -36,39 +27,27 @@ def address(indexes: list[Path]) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
+def browser():
+    with started() as driven:
+        yield driven
 
 
 @pytest.fixture
-def page(browser: Any, address: str) -> Iterator[Any]:
-    """A tab that may say nothing and ask no other host."""
-    context = browser.new_context(viewport={"width": 1400, "height": 900}, base_url=address)
-    tab = context.new_page()
-    tab.set_default_timeout(30_000)
-    complaints, requests = list[str](), list[str]()
-    tab.on("console", lambda message: complaints.append(message.text))
-    tab.on("pageerror", lambda error: complaints.append(str(error)))
-    tab.on("request", lambda request: requests.append(request.url))
-    yield tab
-    context.close()
-    assert complaints == []
-    assert all(url.startswith((address, f"blob:{address}")) for url in requests)
+def page(browser, address):
+    with opened(browser, address, viewport={"width": 1400, "height": 900}) as tab:
+        yield tab
 
 
-def names(page: Any) -> list[str]:
+def names(page):
     """The paths of the results that are shown."""
     return page.locator(SHOWN).evaluate_all("cards => cards.map(card => card.title)")
 
 
-def focused(page: Any) -> str:
+def focused(page):
     return page.evaluate("document.activeElement.title")
 
 
-def test_a_search_by_the_keyboard_alone(page: Any) -> None:
+def test_a_search_by_the_keyboard_alone(page):
     page.goto("/")
     page.locator(".wall img").first.click()
     page.locator(SHOWN).first.wait_for()
@@ -96,7 +75,7 @@ def test_a_search_by_the_keyboard_alone(page: Any) -> None:
     assert page.evaluate("document.activeElement.id") == "q"
 
 
-def test_the_address_holds_the_state(page: Any, items: dict[str, str]) -> None:
+def test_the_address_holds_the_state(page, items):
     page.goto("/?q=a+red+bird")
     page.locator(SHOWN).nth(1).click()
     page.locator(".look").first.wait_for()
@@ -134,7 +113,7 @@ def test_the_address_holds_the_state(page: Any, items: dict[str, str]) -> None:
     assert [row["path"] for row in saved] == names(page)
 
 
-def test_a_score_is_explained_and_hostile_text_is_text(page: Any, items: dict[str, str]) -> None:
+def test_a_score_is_explained_and_hostile_text_is_text(page, items):
     hostile = next(path for path in items if path.startswith("<img"))
     page.goto(f"/?q=a+red+bird&index=photos&item={items[hostile]}&of=photos")
     page.locator(".look").first.wait_for()
@@ -157,7 +136,7 @@ def test_a_score_is_explained_and_hostile_text_is_text(page: Any, items: dict[st
     assert hostile not in names(page)
 
 
-def test_a_picture_is_a_query(page: Any, photos: Path) -> None:
+def test_a_picture_is_a_query(page, photos):
     page.goto("/")
     page.set_input_files("#file", photos / "2.png")
     page.locator(SHOWN).first.wait_for()
@@ -185,7 +164,7 @@ def test_a_picture_is_a_query(page: Any, photos: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_two_methods_side_by_side_fit_a_narrow_screen(page: Any, scheme: str) -> None:
+def test_two_methods_side_by_side_fit_a_narrow_screen(page, scheme):
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": 400, "height": 800})
     page.goto("/?q=two+dogs&index=photos&index=graphs")

@@ -1,14 +1,10 @@
 """Versions of a model: two trainings, a gate, a rollback, and a service that follows."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import warm_commands
@@ -41,7 +37,7 @@ STAGES = {
 
 
 @pytest.fixture
-def project(tmp_path: Path, warm_path: None, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(tmp_path, warm_path, monkeypatch):
     """A repository of git and DVC whose training copies the model that the file `of` names."""
     monkeypatch.chdir(tmp_path)
     Path("reports/metrics/scenes").mkdir(parents=True)
@@ -57,7 +53,7 @@ def project(tmp_path: Path, warm_path: None, monkeypatch: pytest.MonkeyPatch) ->
     return tmp_path
 
 
-def trained(model: Path, rsum: float) -> None:
+def trained(model, rsum):
     """Train and evaluate a version, and commit it."""
     Path("of").write_text(str(model))
     Path("rsum").write_text(json.dumps({"rsum": rsum}))
@@ -65,24 +61,21 @@ def trained(model: Path, rsum: float) -> None:
         subprocess.run(command.split(), check=True)
 
 
-def run(command: str) -> str:
+def run(command):
     return printed(*command.split())
 
 
 @pytest.mark.slow
 def test_the_answers_of_a_service_follow_promotions_and_rollbacks(
-    project: Path,
-    pictures: list[Path],
-    make_model: Callable[..., Path],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    project, pictures, make_model, monkeypatch
+):
     with pytest.raises(ManyMatchError, match="commits of git"):
         run("models show scenes")
     trained(make_model("vsepp"), 280.0)
     run("models promote scenes/best")
     photos, index = pictures[0].parent, project / "photos.index"
 
-    def method() -> str:
+    def method():
         """The method that answers after the index was brought up to date."""
         run(f"index {photos} --to {index}")
         (state,) = client.post("/reload").json()["indexes"]
@@ -129,7 +122,7 @@ def test_the_answers_of_a_service_follow_promotions_and_rollbacks(
             run(command)
     known = Path("production.json").read_text()
 
-    def sleep(_: float) -> None:
+    def sleep(_):
         if "scenes" not in Path("production.json").read_text():
             raise KeyboardInterrupt
         Path("production.json").write_text('{"promoted": {}}')
@@ -144,14 +137,14 @@ def test_the_answers_of_a_service_follow_promotions_and_rollbacks(
         manymatch.load("scenes")
 
 
-def production() -> list[dict[str, Any]]:
+def production():
     return list(json.loads(Path("production.json").read_text())["promoted"]["scenes"])
 
 
-def commit(digit: str, metrics: str | None = None) -> None:
+def commit(digit, metrics=None):
     """Commit a dvc.lock that names a model, and the model's evaluation if there are metrics."""
     model = {"path": MODEL, "md5": f"{digit * 32}.dir"}
-    stages: dict[str, Any] = {"train": {"outs": [model]}}
+    stages = {"train": {"outs": [model]}}
     if metrics is not None:
         stages["evaluate"] = {"deps": [{**model}], "outs": [{"path": METRICS}]}
         Path(METRICS).write_text(metrics)
@@ -160,8 +153,8 @@ def commit(digit: str, metrics: str | None = None) -> None:
 
 
 def test_promotions_read_the_commits_and_leave_out_what_is_damaged(
-    project: Path, make_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    project, make_model, monkeypatch
+):
     model = make_model("vsepp")
     Path(".gitignore").write_text("models\nproduction.json\nclone")
     for digit in "ab":

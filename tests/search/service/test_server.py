@@ -1,8 +1,6 @@
 """The command `manymatch serve`: it answers while it loads, serves many, and ends cleanly. Requests
 that wait together are answered together, and a faulty one fails alone."""
 
-from __future__ import annotations
-
 import queue
 import re
 import signal
@@ -11,23 +9,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from starlette.testclient import TestClient
 
 from manymatch.search.service import batcher
 from manymatch.search.service.batcher import LARGEST, Batcher
 from manymatch.search.service.server import serve
 from manymatch.util.errors import ConfigError, DataError
 
-Started = tuple[subprocess.Popen[str], str]
 
-
-def test_a_port_in_use_is_one_line(indexes: list[Path]) -> None:
+def test_a_port_in_use_is_one_line(indexes):
     taken = socket.create_server(("127.0.0.1", 0))
     with taken, pytest.raises(ConfigError, match="in use"):
         serve(indexes, "127.0.0.1", taken.getsockname()[1], 100)
@@ -37,20 +30,18 @@ def test_a_port_in_use_is_one_line(indexes: list[Path]) -> None:
 
 
 @pytest.mark.parametrize("rate", [float("nan"), float("inf")])
-def test_a_rate_that_is_no_number_is_one_line(rate: float) -> None:
+def test_a_rate_that_is_no_number_is_one_line(rate):
     with pytest.raises(ConfigError, match="--rate"):
         serve([], "127.0.0.1", 0, rate)
 
 
-def test_the_service_answers_before_slow_imports() -> None:
+def test_the_service_answers_before_slow_imports():
     slow = "{'torch', 'numpy', 'lancedb'}"
     program = f"import sys, manymatch.search.service.app; sys.exit(bool({slow} & set(sys.modules)))"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_the_service_ends_if_no_index_can_be_loaded(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_service_ends_if_no_index_can_be_loaded(tmp_path, capsys):
     handlers = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
     with pytest.raises(SystemExit, match="1"):
         serve([tmp_path], "127.0.0.1", 0, 100)
@@ -60,11 +51,10 @@ def test_the_service_ends_if_no_index_can_be_loaded(
 
 
 @pytest.fixture
-def started(indexes: list[Path]) -> Iterator[Started]:
+def started(indexes):
     """The process of the command, and the address that it prints."""
     command = [sys.executable, "-m", "manymatch", "serve", *map(str, indexes), "--port", "0"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    assert process.stderr
     (address,) = re.findall(r"http://\S+", process.stderr.readline())
     yield process, address
     process.kill()
@@ -72,7 +62,7 @@ def started(indexes: list[Path]) -> Iterator[Started]:
 
 
 @pytest.mark.slow
-def test_the_command_serves_until_it_is_told_to_end(started: Started, indexes: list[Path]) -> None:
+def test_the_command_serves_until_it_is_told_to_end(started, indexes):
     process, address = started
     with httpx.Client(base_url=address, timeout=60) as client:
         assert client.get("/health").json()["status"] == "loading"
@@ -80,7 +70,7 @@ def test_the_command_serves_until_it_is_told_to_end(started: Started, indexes: l
             time.sleep(0.1)
         assert "<title>" in client.get("/").text
 
-        def ask(number: int) -> list[str]:
+        def ask(number):
             answer = client.get("/search", params={"q": "two dogs" if number % 2 else "a bird"})
             assert answer.status_code == 200
             return [one["id"] for one in answer.json()["results"]]
@@ -96,7 +86,7 @@ def test_the_command_serves_until_it_is_told_to_end(started: Started, indexes: l
 
 
 @pytest.mark.slow
-def test_an_interrupt_ends_the_command_while_it_loads(started: Started) -> None:
+def test_an_interrupt_ends_the_command_while_it_loads(started):
     process, address = started
     httpx.get(f"{address}/health", timeout=60)
     process.send_signal(signal.SIGINT)
@@ -104,7 +94,7 @@ def test_an_interrupt_ends_the_command_while_it_loads(started: Started) -> None:
     assert process.returncode == 0 and "Traceback" not in said
 
 
-def test_the_page_needs_nobody_else(client: TestClient) -> None:
+def test_the_page_needs_nobody_else(client):
     page = client.get("/")
     policy = page.headers["content-security-policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy
@@ -123,14 +113,14 @@ def test_the_page_needs_nobody_else(client: TestClient) -> None:
 class Held:
     """A batcher whose thread is busy with a first request; answers wait for `released`."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.released, self.batches = threading.Event(), list[tuple[str, list[int]]]()
         self.submit = Batcher(self.answer).submit
-        first: Future[int] = self.submit("a", 0)
+        first = self.submit("a", 0)
         while not first.running():
             pass
 
-    def answer(self, kind: str, requests: Sequence[int]) -> list[int]:
+    def answer(self, kind, requests):
         self.released.wait(10)
         self.batches.append((kind, list(requests)))
         if -1 in requests:
@@ -138,7 +128,7 @@ class Held:
         return [10 * request for request in requests]
 
 
-def test_requests_of_one_kind_share_a_batch_and_a_faulty_one_fails_alone() -> None:
+def test_requests_of_one_kind_share_a_batch_and_a_faulty_one_fails_alone():
     held = Held()
     waiting = [held.submit("ab"[i % 2], i) for i in range(1, 2 * LARGEST)]
     good, faulty, other = held.submit("a", 1), held.submit("a", -1), held.submit("a", 2)
@@ -152,7 +142,7 @@ def test_requests_of_one_kind_share_a_batch_and_a_faulty_one_fails_alone() -> No
     assert 7777 not in [request for _, requests in held.batches for request in requests]
 
 
-def test_too_many_requests_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_requests_are_refused(monkeypatch):
     monkeypatch.setattr(batcher, "MOST_WAITING", 3)
     held = Held()
     for number in range(3):
