@@ -1,5 +1,6 @@
 """The project of a command: the settings and models in the current folder."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ LAYOUT = Layout()
 def require_project() -> None:
     """Raise a `ConfigError` if the current folder has no params.yaml, for every command that uses a
     project."""
-    if not LAYOUT.params.exists():
+    if not os.path.lexists(LAYOUT.params):
         raise ConfigError(
             f"{Path.cwd()}: no project here, because there is no params.yaml. Change to the folder "
             "of a project. To start a project, clone ManyMatch and work in the clone."

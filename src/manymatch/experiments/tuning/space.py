@@ -1,6 +1,7 @@
 """A search space: which settings of a data set's presets are searched, and in which domains."""
 
 import math
+import os
 from collections.abc import Callable
 from functools import reduce
 from operator import or_
@@ -220,7 +221,7 @@ def read_space(path: Path) -> Space:
     Raises:
         ConfigError: a file is missing or faulty.
     """
-    if not path.is_file():
+    if not os.path.lexists(path):
         raise ConfigError(f"{path}: no such file. Write it: the line 'like: scenes' is enough")
     stated = read_yaml(path)
     like = stated.get("like")
