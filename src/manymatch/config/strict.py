@@ -124,12 +124,17 @@ def _stated_path(fault: ErrorDetails, value: Any) -> list[str]:
     *parts, last = fault["loc"] or (None,)
     path = []
     for part in parts:
-        if isinstance(value, dict) and part in value or isinstance(value, list):
+        if part in _keys_of(value):
             value = value[part]
             path.append(str(part))
-    is_key = isinstance(value, dict) and (last in value or fault["type"] == "missing")
-    is_position = isinstance(value, list) and isinstance(last, int)
-    return [*path, str(last)] if is_key or is_position else path
+    missing = fault["type"] == "missing" and isinstance(value, dict)
+    return [*path, str(last)] if missing or last in _keys_of(value) else path
+
+
+def _keys_of(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value
+    return range(len(value)) if isinstance(value, list) else ()
 
 
 def _shown(value: Any) -> str:
@@ -264,13 +269,13 @@ def read_yaml(path: Path) -> dict[str, Any]:
         content = read_regular(path, _MOST_BYTES)
         text = content.decode("utf-8")
     except FileNotFoundError:
-        fault = "a link to a file that is missing" if path.is_symlink() else "no such file"
-        raise ConfigError(f"{path}: {fault}") from None
+        problem = "a link to a file that is missing" if path.is_symlink() else "no such file"
+        raise ConfigError(f"{path}: {problem}") from None
     except DataError as error:
         raise ConfigError(str(error)) from None
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path}:{line}: not UTF-8. Save the file as UTF-8") from None
+        number = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}:{number}: not UTF-8. Save the file as UTF-8") from None
     try:
         value = parse(text)
     except YamlFault as fault:

@@ -9,7 +9,7 @@ published features.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from manymatch.util.packages import registered
+from manymatch.util.packages import importing, registered
 
 if TYPE_CHECKING:
     from manymatch.config.params import Extraction
@@ -62,6 +62,9 @@ def entry_points(name: str, settings: "Extraction") -> list[str]:
 
 def build_backbone(name: str, sources: "Sources") -> "Backbone | Detector":
     """Return the backbone called `name` with its weights."""
-    module, function = entry_point(name).split(":")
-    backbone: Backbone | Detector = getattr(import_module(module), function)(name, sources)
+    place = entry_point(name)
+    module, function = place.split(":")
+    with importing(place, f"features '{name}'"):
+        build = getattr(import_module(module), function)
+    backbone: Backbone | Detector = build(name, sources)
     return backbone
