@@ -124,7 +124,9 @@ def test_check_refuses_an_unknown_method_and_its_unknown_settings(
     path = checkout / "presets" / "scenes" / "cora.yaml"
     for changes, hint in (({"model": {"siz": 64}}, "'size'"), ({"method": "coral"}, "'cora'")):
         change(path, changes)
-        assert f"did you mean {hint}?" in fails("check")
+        for command in ("check", "train scenes cora", "plan scenes cora"):
+            line = fails(command)
+            assert f"did you mean {hint}?" in line and "presets/scenes/cora.yaml: " in line
 
 
 def test_check_passes_what_is_committed(
@@ -140,6 +142,8 @@ def test_check_passes_what_is_committed(
         (KeyboardInterrupt(), 130, "the same command"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 bytes"), 1, "the memory is"),
         (MemoryError(), 1, "the memory is not enough ("),
+        (RuntimeError("can't start new thread"), 1, "ulimit"),
+        (ImportError("libtorch_cpu.so: failed to map segment from shared object"), 1, "ulimit"),
         (PermissionError(errno.EACCES, "Permission denied", "secret\x1b[2J.json"), 1, "permission"),
     ],
 )
@@ -172,6 +176,19 @@ def test_a_closed_stream_reads_and_writes_nothing(
     with getattr(sys, name) as stream:
         assert os.get_inheritable(stream.fileno())
         assert os.path.samestat(os.fstat(stream.fileno()), Path(os.devnull).stat())
+
+
+def test_a_terminal_without_utf8(monkeypatch: pytest.MonkeyPatch, fails: Fails) -> None:
+    monkeypatch.setattr(sys, "argv", ["manymatch", "results"])
+    monkeypatch.setattr(commands, "app", lambda: print("text \u2192 image"))
+    with monkeypatch.context() as patch:
+        stream = io.TextIOWrapper(io.BytesIO(), "ascii")
+        patch.setattr(sys, "stdout", stream)
+        commands.main()
+        stream.seek(0)
+        assert stream.read() == "text \\u2192 image\n"
+    monkeypatch.setattr(sys, "getfilesystemencoding", lambda: "ascii")
+    assert "names and texts as ascii. Set PYTHONUTF8=1" in fails(["search", "a.index", "gr\xfcn"])
 
 
 def test_a_full_disk_under_standard_output_is_one_line(checkout: Path) -> None:
@@ -212,7 +229,7 @@ def test_a_command_is_loading_until_it_prints_something(
     ("command", "words"),
     [
         ("--help", "Usage"),
-        ("train scenes vsepp --set method=milnce", "error: method 'milnce' does not exist"),
+        ("train scenes vsepp --set method=milnce", "vsepp.yaml: method 'milnce' does not exist"),
     ],
 )
 def test_what_needs_no_heavy_library_loads_none(command: str, words: str, root: Path) -> None:

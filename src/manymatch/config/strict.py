@@ -145,13 +145,12 @@ def _shown(value: Any) -> str:
 
 
 def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    """The known keys of the group at `path` below `model`; a whole number in `path` is a position
-    in a list."""
+    """The known keys of the group at `path` below `model`. A part of `path` that is no field is a
+    position in a list of groups, or the name of a group."""
     current: Any = model
     for part in path:
-        if isinstance(part, str):
-            field = getattr(current, "model_fields", {}).get(part)
-            current = field and _group_in(field.annotation)
+        if field := getattr(current, "model_fields", {}).get(part):
+            current = _group_in(field.annotation)
     return list(getattr(current, "model_fields", ()))
 
 

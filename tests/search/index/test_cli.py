@@ -81,9 +81,11 @@ def test_pictures_are_indexed_and_found(
         (["index"], "missing: SOURCE, --model MODEL, --to FOLDER. "),
         (index(album, "--name", "mine"), "--name: params.yaml gives SOURCE"),
         (index(album, "--part", "1/2", "--watch"), "--watch"),
+        (index(album, "--to", "new.index", "--table", "missing.csv"), "missing.csv: no such file"),
         (["search", "a.index", ""], "after 'a.index': the value is empty"),
     ):
         assert message in fails(words, monkeypatch, capfd)
+    assert not list(album.root.glob("new.index*"))  # a faulty table is told before the work
 
 
 def test_an_index_of_the_settings_is_made_by_its_name(
