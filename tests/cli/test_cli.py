@@ -51,6 +51,7 @@ FAULTS = STAGES | {
     "train scenes vsep": "did you mean 'vsepp'?",
     "train scenes vsepp --set training.epoch=3": "did you mean 'epochs'?",
     "train scenes vsepp --set epochs": "expected KEY=VALUE",
+    "train scenes vsepp --set seed=1 --set seed=2": "--set seed: the key is given twice",
     "train scenes vsepp --set seed=[1": "--set seed=[1: not a YAML value",
     "train scenes vsepp --as a+b": "is not a name",
     "experiment scenes vsepp --over size=4} --set seed=1": "--over size=4}: not a YAML value",
