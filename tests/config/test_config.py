@@ -210,6 +210,7 @@ def test_two_stages_of_one_name_are_refused(key, names):
         ({"evaluation": {"split": "tset"}}, r"evaluation\.split: .*'validation' or 'test'"),
         ({"ensembles": ["cora+vsepp+cora"]}, r"ensembles.*'cora\+vsepp\+cora' holds a model twice"),
         ({"shards": {"cache_gb": 1e300}}, "cache_gb"),
+        ({"shards": {"urls": {"scenes": "s3://"}}}, r"urls\.scenes: expected a URL"),
         ({"extraction": {"h": {"grd": 1}}}, r"'extraction\.h\.grd'; did you mean 'grid'"),
         ({"shards": {"cache_gb": float("inf")}}, "cache_gb"),
         *(

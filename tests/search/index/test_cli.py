@@ -68,7 +68,10 @@ def test_pictures_are_indexed_and_found(
         (["search", "a.index", "a dog", "--image", "pictures/0/00.png"], "either"),
         (["search", "missing.index", "a dog"], "not an index"),
         (["search", "a.index", "a dog", "--where", "size >"], "filter"),
-        (["search", "a.index", "--image", "missing.png"], "missing.png"),
+        (
+            ["search", "a.index", "--image", "missing.png"],
+            "missing.png: cannot be read: No such file",
+        ),
         (index(album, "--split", "test"), "no splits"),
         (index(album, "--part", "3/2"), "--part"),
         (index(album, "--to", "pictures"), "not an index"),
