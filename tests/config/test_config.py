@@ -60,6 +60,7 @@ def one_line(error):
         ("- a\n", "expected a mapping"),
         ("3\n", "expected a mapping"),
         ("", "expected a mapping"),
+        (f"{PRESET}seed: 010\n", r"vsepp\.yaml:5: 010: a number with a leading zero"),
         (f"{PRESET}  devices: cuda\n", r"training\.devices: .*integer.* or .*'auto', found"),
         ('method: "a\\ud800"\n', r"vsepp\.yaml:1: .*ud800"),
         (f"a: [{'1,' * 100_001}]\n", "100,000 values"),

@@ -224,7 +224,11 @@ def _count(node: yaml.Node, known: dict[int, float]) -> float:
 
 
 def _number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
-    """A number, or the text of a number to the base 60 (1:30), which YAML 1.2 has given up."""
+    """A number, or the text of a number to the base 60 (1:30), which YAML 1.2 has given up. 010
+    would be 8 here and 10 for DVC."""
+    if re.fullmatch(r"[-+]?0[0-9_]+", node.value):
+        problem = f"{node.value}: a number with a leading zero. Leave the zero out"
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
     construct = yaml.SafeLoader.yaml_constructors[node.tag]
     return node.value if ":" in node.value else construct(loader, node)
 
