@@ -46,6 +46,7 @@ FAULTS = STAGES | {
     "train scenes vsep": "did you mean 'vsepp'?",
     "train scenes vsepp --set training.epoch=3": "did you mean 'epochs'?",
     "train scenes vsepp --set epochs": "expected KEY=VALUE",
+    "train scenes vsepp --set seed=1 --set seed=2": "--set seed: the key is given twice",
     "train scenes vsepp --set seed=[1": "--set seed=[1: not a YAML value",
     "train scenes vsepp --as a+b": "is not a name",
     "experiment scenes vsepp --over size=4} --set seed=1": "--over size=4}: not a YAML value",
@@ -115,7 +116,9 @@ def test_check_refuses_an_unknown_method_and_its_unknown_settings(checkout, fail
     path = checkout / "presets" / "scenes" / "cora.yaml"
     for changes, hint in (({"model": {"siz": 64}}, "'size'"), ({"method": "coral"}, "'cora'")):
         change(path, changes)
-        assert f"did you mean {hint}?" in fails("check")
+        for command in ("check", "train scenes cora", "plan scenes cora"):
+            line = fails(command)
+            assert f"did you mean {hint}?" in line and "presets/scenes/cora.yaml: " in line
 
 
 def test_check_passes_what_is_committed(root, monkeypatch, ends):
@@ -129,6 +132,8 @@ def test_check_passes_what_is_committed(root, monkeypatch, ends):
         (KeyboardInterrupt(), 130, "the same command"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 bytes"), 1, "the memory is"),
         (MemoryError(), 1, "the memory is not enough ("),
+        (RuntimeError("can't start new thread"), 1, "ulimit"),
+        (ImportError("libtorch_cpu.so: failed to map segment from shared object"), 1, "ulimit"),
         (PermissionError(errno.EACCES, "Permission denied", "secret\x1b[2J.json"), 1, "permission"),
     ],
 )
@@ -157,6 +162,19 @@ def test_a_closed_stream_reads_and_writes_nothing(name, monkeypatch):
     with getattr(sys, name) as stream:
         assert os.get_inheritable(stream.fileno())
         assert os.path.samestat(os.fstat(stream.fileno()), Path(os.devnull).stat())
+
+
+def test_a_terminal_without_utf8(monkeypatch, fails):
+    monkeypatch.setattr(sys, "argv", ["manymatch", "results"])
+    monkeypatch.setattr(commands, "app", lambda: print("text \u2192 image"))
+    with monkeypatch.context() as patch:
+        stream = io.TextIOWrapper(io.BytesIO(), "ascii")
+        patch.setattr(sys, "stdout", stream)
+        commands.main()
+        stream.seek(0)
+        assert stream.read() == "text \\u2192 image\n"
+    monkeypatch.setattr(sys, "getfilesystemencoding", lambda: "ascii")
+    assert "names and texts as ascii. Set PYTHONUTF8=1" in fails(["search", "a.index", "gr\xfcn"])
 
 
 def test_a_full_disk_under_standard_output_is_one_line(checkout):
@@ -195,7 +213,7 @@ def test_a_command_is_loading_until_it_prints_something(monkeypatch):
     ("command", "words"),
     [
         ("--help", "Usage"),
-        ("train scenes vsepp --set method=milnce", "error: method 'milnce' does not exist"),
+        ("train scenes vsepp --set method=milnce", "vsepp.yaml: method 'milnce' does not exist"),
     ],
 )
 def test_what_needs_no_heavy_library_loads_none(command, words, root):

@@ -125,6 +125,17 @@ def test_the_second_of_two_commands_works_only_if_something_is_left(change, ends
 
 
 @pytest.mark.usefixtures("project")
+def test_a_command_with_an_output_twice_does_not_wait_for_itself():
+    @writes(lambda presets: [Path(preset) for preset in presets])
+    def command(presets):
+        done.append(presets)
+
+    done = []
+    command(presets=["a", "a"])
+    assert done == [["a", "a"]]
+
+
+@pytest.mark.usefixtures("project")
 def test_parts_and_the_processes_of_torchrun_run_side_by_side(monkeypatch):
     @writes(Path("output"), reads=[])
     def command(part=None):

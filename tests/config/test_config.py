@@ -19,7 +19,7 @@ MERGED = ALIASES.replace("[", "{<<: [").replace("]", "]}")
 def preset_file(folder, text=PRESET):
     path = folder / "scenes" / "vsepp.yaml"
     path.parent.mkdir()
-    path.write_text(text)
+    path.write_text(text, errors="surrogateescape")
     return path
 
 
@@ -58,6 +58,12 @@ def one_line(error):
         ("- a\n", "expected a mapping"),
         ("3\n", "expected a mapping"),
         ("", "expected a mapping"),
+        (f"{PRESET}seed: 010\n", r"vsepp\.yaml:5: 010: a number with a leading zero"),
+        (f"{PRESET}  devices: cuda\n", r"training\.devices: .*integer.* or .*'auto', found"),
+        ('method: "a\\ud800"\n', r"vsepp\.yaml:1: .*ud800"),
+        (f"a: [{'1,' * 100_001}]\n", "100,000 values"),
+        (f"#{'x' * 2**20}\n{PRESET}", "1,048,576 bytes"),
+        ("method: vsepp\n# \udce9\n", r"vsepp\.yaml:2: not UTF-8"),
     ],
 )
 def test_a_faulty_preset_is_one_line(tmp_path, text, message):
@@ -80,6 +86,18 @@ def test_an_unknown_preset_or_data_set_names_the_nearest(tmp_path, dataset, pres
     with pytest.raises(ConfigError) as error:
         preset_path(tmp_path, dataset, preset)
     assert message in one_line(error)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [("/", "a folder, not"), ("vsepp.yaml", "cannot be read"), ("none", "a link to a file that")],
+)
+def test_a_preset_that_is_no_file_is_not_said_to_be_missing(tmp_path, target, message):
+    path = tmp_path / "scenes" / "vsepp.yaml"
+    path.parent.mkdir()
+    path.symlink_to(target)
+    with pytest.raises(ConfigError, match=rf"vsepp\.yaml: {message}"):
+        read_preset(preset_path(tmp_path, "scenes", "vsepp"))
 
 
 def test_a_key_may_change_what_is_merged_in(tmp_path):
@@ -191,6 +209,8 @@ def test_two_stages_of_one_name_are_refused(key, names):
         ({"evaluation": {"split": "tset"}}, r"evaluation\.split: .*'validation' or 'test'"),
         ({"ensembles": ["cora+vsepp+cora"]}, r"ensembles.*'cora\+vsepp\+cora' holds a model twice"),
         ({"shards": {"cache_gb": 1e300}}, "cache_gb"),
+        ({"shards": {"urls": {"scenes": "s3://"}}}, r"urls\.scenes: expected a URL"),
+        ({"extraction": {"h": {"grd": 1}}}, r"'extraction\.h\.grd'; did you mean 'grid'"),
         ({"shards": {"cache_gb": float("inf")}}, "cache_gb"),
         *(
             ({"indexes": {"mine": {"source": source, "model": "scenes/cora"}}}, "mine.source: ")

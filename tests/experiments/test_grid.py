@@ -119,6 +119,7 @@ def test_points_of_a_paper_keep_the_mark_of_their_preset(checkout):
 
 
 SYNTHETIC = {"preset": None, "experiment": "synthetic", "points": {"a": {}, "b": {"weight": 0.0}}}
+POINTS = {"points": {"a": {}, "b": {}}}
 GRID = {"over": {"size": [1]}}
 PREFIXED = {"points": {"a": {"size": 1}, "b": {"model.size": 2}}, "set": {"model.size": 3}}
 FILES = [
@@ -129,7 +130,11 @@ FILES = [
     ({**GRID, "seeds": [1, 1]}, {}, "a seed twice"),
     ({"over": {"size": [1, 1]}}, {}, "a value twice"),
     ({"over": {"size": []}}, {}, "over.size"),
-    ({"over": {f"x{n}": [1, 2, 3] for n in range(99)}}, {}, "more than 10,000 points"),
+    ({"over": {f"x{n}": [1, 2, 3] for n in range(99)}}, {}, "more than 10,000 runs"),
+    ({**GRID, "seeds": list(range(10_001))}, {}, "more than 10,000 runs"),
+    ({"preset": ["a"], **GRID}, {}, "preset: Input should be a valid string"),
+    ({"points": {1: {}}}, {}, "points.1: Input should be a valid string"),
+    ({**POINTS, "claims": {"c": {"better": ["a", "b"], "other": "b"}}}, {}, "'b' is on both sides"),
     ({"ovr": {"size": [1]}}, {}, "did you mean 'over'?"),
     ({"experiment": "sketch"}, {}, "did you mean 'sketches'?"),
     ({"over": {"size": [1, 2]}, "set": {"size": 3}}, {}, "'size' is set"),

@@ -34,6 +34,7 @@ FAULTS = {
     "no method": ({"methods": {"cora": {}}}, "no settings of 'vsepp'"),
     "no key": ({"methods": {"vsepp": {"feature_dropuot": "dropout"}}}, "key 'feature_dropuot'"),
     "set": ({"set": {EPOCHS: 0}}, EPOCHS),
+    "preset": ({"set": {"preset": "cora"}}, "'preset' is no setting of a trial"),
     "repeats": ({"repeats": {"set": {"training.epoch": 5}}}, r"repeats\.set: .*epoch"),
     "starts from": ({"starts_from": {"vsep": "vsepp"}}, "starts_from: .*did you mean 'vsepp'"),
     "starts from none": ({"starts_from": {"vsepp": "grid"}}, r"starts_from: .*grid\.yaml"),

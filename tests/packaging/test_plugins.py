@@ -72,6 +72,15 @@ def test_unknown_and_faulty_ones_are_one_line(package):
             methods.entry_point(name)
     with pytest.raises(ConfigError, match="defines 0 subclasses of Method"):
         methods.method_class("two")
+    for fault in ("1 / 0", "import no_such_package", "def f(:", "raise SystemExit(0)"):
+        for module, imported in (("two", methods.method_class), ("pairs", datasets.dataset)):
+            (package / f"{module}.py").write_text(f"{fault}\n")
+            sys.modules.pop(f"other_package.{module}", None)
+            with pytest.raises(ConfigError, match=rf"other_package\.{module}.*cannot be imported"):
+                imported(module)
+    (package / "histogram.py").write_text("")
+    with pytest.raises(ConfigError, match=r"'other_package\.histogram:build' cannot be imported"):
+        features.build_backbone("histogram", None)
     again = package.parent / "again-1.0.dist-info"
     again.mkdir()
     (again / "METADATA").write_text("Metadata-Version: 2.1\nName: again\nVersion: 1.0\n")

@@ -126,8 +126,10 @@ def test_batches_of_one_image_a_class(read, tiny):
         assert len(alone) == 6 and all(len(set(batch)) == 4 for batch in alone)
         ranks = zip(classes_in(epoch, 2, 0), classes_in(epoch, 2, 1), strict=True)
         assert [first + second for first, second in ranks] == alone
-    with pytest.raises(DataError, match="5 classes, fewer than the 6 images of a batch"):
+    with pytest.raises(DataError, match="the images have 5 classes, fewer than the 6"):
         read(6, shuffle=(0, 0), classes=classes)
+    with pytest.raises(DataError, match=r"have [12] classes, .* or raise training\.fraction"):
+        read(4, shuffle=(0, 0), classes=classes, fraction=0.1)
 
 
 def test_a_fraction_is_the_same_in_each_epoch_and_place(read, tiny):

@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+from manymatch.config.layout import Layout
 from manymatch.config.strict import read_yaml
 from manymatch.datasets.fetching.archives import extract, is_archive, member_names, whole_archive
 from manymatch.datasets.fetching.disk import copy_file
@@ -15,6 +16,7 @@ from manymatch.datasets.karpathy import holds_karpathy
 from manymatch.evaluation.external.arrays import open_array
 from manymatch.evaluation.external.split_table import read_ids, read_split
 from manymatch.evaluation.protocols.relevance import RELEVANCE
+from manymatch.evaluation.votes import read_votes
 from manymatch.experiments.engine import Run
 from manymatch.features import lite
 from manymatch.features.butd import network
@@ -23,6 +25,7 @@ from manymatch.features.importers.clip_vectors import open_vectors
 from manymatch.features.importers.importing import ImageTable
 from manymatch.features.store import FeatureStore
 from manymatch.model.checkpoint import read_weights
+from manymatch.model.versions import promoted
 from manymatch.networks.backbones import resnext
 from manymatch.networks.encoders.bert_weights import _load
 from manymatch.networks.encoders.word_vectors import read_glove, read_word2vec
@@ -64,6 +67,8 @@ def sealed_shard(path):
 
 
 READERS = {
+    "votes judged.csv": read_votes,
+    "versions production.json": lambda path: promoted(Layout(path.parent)),
     "archive": lambda path: extract(path, path.with_name("out")),
     "archive, checked": whole_archive,
     "archive, listed": member_names,

@@ -180,7 +180,7 @@ def _check_preset(params: Params, dataset: str, name: str, starts_from: str | No
 
     path = preset_path(LAYOUT.presets, dataset, name)
     preset = project.preset(dataset, name)
-    settings = check_model(preset.method, preset.model)
+    settings = check_model(preset.method, preset.model, path)
     if preset.features not in params.features:
         raise ConfigError(
             f"{path}: no stage makes the features '{preset.features}'. "

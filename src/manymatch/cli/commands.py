@@ -5,6 +5,7 @@ A command imports its libraries when it runs, so `--help` and small stages start
 
 import contextlib
 import gc
+import io
 import os
 import re
 import sys
@@ -166,9 +167,12 @@ def main() -> None:
     traceback.
     """
     _open_closed_streams()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
+            stream.reconfigure(errors="backslashreplace")  # an arrow is no reason to fail
     end_with_dvc()
     try:
-        _refuse_empty(sys.argv[1:])
+        _refuse_unreadable(sys.argv[1:])
         with loading(" ".join(sys.argv[1:])):
             app()
     except ManyMatchError as error:
@@ -181,11 +185,16 @@ def main() -> None:
         if not _NOT_UTF8.search(error.object):
             raise
         _failed(ManyMatchError(f"{error.object}: a name that is not UTF-8. Rename the file"))
-    except (MemoryError, RuntimeError) as error:
+    except (MemoryError, RuntimeError, ImportError) as error:
         what = memory_fault(error)
         if not what:
             raise
-        _failed(ManyMatchError(f"the memory is not enough ({what}). Lower sizes or numbers"))
+        _failed(
+            ManyMatchError(
+                f"the memory is not enough ({what}). Lower sizes or numbers, or raise the limits "
+                "of the shell (ulimit)"
+            )
+        )
     except KeyboardInterrupt:
         _interrupted()
     except SystemExit as end:
@@ -205,8 +214,12 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(number, mode))
 
 
-def _refuse_empty(arguments: list[str]) -> None:
-    """An empty text, such as that of an unset variable of the shell, is not the default."""
+def _refuse_unreadable(arguments: list[str]) -> None:
+    """An empty text, such as that of an unset variable of the shell, is not the default. Python
+    with PYTHONUTF8=0 and a locale of ASCII reads no other letters."""
+    names = sys.getfilesystemencoding()
+    if names != "utf-8" and not all(map(str.isascii, arguments)):
+        raise ConfigError(f"Python reads names and texts as {names}. Set PYTHONUTF8=1.")
     for before, argument in pairwise(["manymatch", *arguments]):
         if _EMPTY.fullmatch(argument):
             place = argument or f"after '{before}'"

@@ -105,7 +105,7 @@ def experiment(
     project.require_project()
     if not file:
         checked_name(subject, "experiment")
-    settings = dict(project.override(text) for text in overrides or [])
+    settings = project.settings_of(overrides)
     options = Options(
         dataset if file else subject, seeds, settings, jobs, device, keep, accept_stale, extend
     )

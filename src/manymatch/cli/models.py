@@ -19,6 +19,7 @@ from manymatch.cli.options import (
 )
 from manymatch.cli.outputs import all_shards, result_files, show_result, writes
 from manymatch.cli.project import LAYOUT
+from manymatch.config.names import preset_path
 from manymatch.util.parts import Parts
 
 commands = typer.Typer()
@@ -67,13 +68,15 @@ def train(
     name: Annotated[str | None, new_name("Call the model NAME: --set seed=1 --as cora-1.")] = None,
 ) -> None:
     """Train one preset: models/DATASET/PRESET. A run that was killed continues where it stopped."""
-    from manymatch.methods import entry_point
+    from manymatch.methods import check_model, entry_point
 
     settings = project.preset(dataset, preset, overrides)
-    entry_point(settings.method)  # an unknown method is told before torch is loaded
+    path = preset_path(LAYOUT.presets, dataset, preset)
+    entry_point(settings.method, f"{path}: ")  # an unknown method is told before torch is loaded
     from manymatch.training.run_context import relaunch
 
     relaunch()
+    check_model(settings.method, settings.model, path)
     from manymatch.training import train as stage
 
     model, relevance = name or preset, LAYOUT.relevance(dataset)
@@ -190,6 +193,8 @@ def demo(
     from manymatch.search.service.server import serve as run
 
     check("127.0.0.1", port)  # before pictures are embedded
+    model = model or ("flickr8k-vsepp" if pictures else "scenes-vse_infinity")
+    loaded = load(model)
     with TemporaryDirectory(prefix="manymatch-demo-") as name:
         if pictures is None:
             from manymatch.datasets.scenes import Scenes, ScenesSettings
@@ -197,9 +202,8 @@ def demo(
             # Pictures of another seed than those of the training.
             settings = ScenesSettings(seed=1, train=_DEMO_PICTURES, validation=1, test=0)
             Scenes().download(settings, Path(name, "drawn"))
-            pictures, model = Path(name, "drawn", "images"), model or "scenes-vse_infinity"
-        model = model or "flickr8k-vsepp"
+            pictures = Path(name, "drawn", "images")
         index = Path(name, "pictures")
         parts = Parts(Path(f"{index}.parts"))
-        build(source_of(pictures), load(model), index, model, parts=parts)
+        build(source_of(pictures), loaded, index, model, parts=parts)
         run([index], "127.0.0.1", port, show=browser)

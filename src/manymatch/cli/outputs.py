@@ -39,7 +39,7 @@ def writes(*outputs: Files, reads: Sequence[Files] | None = None) -> Callable[[C
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def run(**given: Any) -> None:
-            paths = [] if given.get("part") else sorted(paths_of(outputs, given))
+            paths = [] if given.get("part") else sorted({*paths_of(outputs, given)})
             work = "" if reads is None else _work(command.__name__, given, paths_of(reads, given))
             with _locked_all(paths, work) as finished:
                 if finished and all(path.exists() for path in paths):

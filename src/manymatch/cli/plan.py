@@ -9,9 +9,10 @@ from manymatch.cli.needs import needs
 from manymatch.cli.options import DatasetName, PresetName
 from manymatch.cli.project import LAYOUT
 from manymatch.config.galleries import IMAGES, TRAINING_CAPTIONS
+from manymatch.config.names import preset_path
 from manymatch.config.preset import Preset
 from manymatch.datasets.base import Need
-from manymatch.methods import method_class
+from manymatch.methods import check_model, method_class
 from manymatch.util.errors import ConfigError
 from manymatch.util.progress import say
 
@@ -34,6 +35,7 @@ def plan(dataset: DatasetName, preset: PresetName) -> None:
     from manymatch.training.gpu_memory import memory_text
 
     settings = project.preset(dataset, preset)
+    check_model(settings.method, settings.model, preset_path(LAYOUT.presets, dataset, preset))
     alone = {"datasets": [dataset], "presets": [preset], "features": [settings.features]}
     others: dict[str, Any] = {"warm_starts": {}, "indexes": {}, "ensembles": [], "experiments": {}}
     others |= {"probes": {}, "clusters": {}}

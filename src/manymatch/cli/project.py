@@ -1,5 +1,6 @@
 """The project of a command: the settings and models in the current folder."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from manymatch.config.params import Params, read_params
 from manymatch.config.preset import Preset, read_preset
 from manymatch.config.strict import yaml_value
 from manymatch.methods import check_model
-from manymatch.util.errors import ConfigError
+from manymatch.util.errors import ConfigError, repeated
 from manymatch.util.parts import Part, Parts
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ LAYOUT = Layout()
 def require_project() -> None:
     """Raise a `ConfigError` if the current folder has no params.yaml, for every command that uses a
     project."""
-    if not LAYOUT.params.exists():
+    if not os.path.lexists(LAYOUT.params):
         raise ConfigError(
             f"{Path.cwd()}: no project here, because there is no params.yaml. Change to the folder "
             "of a project. To start a project, clone ManyMatch and work in the clone."
@@ -38,7 +39,19 @@ def preset(dataset: str, name: str, overrides: list[str] | None = None) -> Prese
     """The preset, changed by the `--set` options in `overrides`."""
     require_project()
     path = preset_path(LAYOUT.presets, dataset, name)
-    return read_preset(path, dict(override(text) for text in overrides or []), check_model)
+    return read_preset(path, settings_of(overrides), check_model)
+
+
+def settings_of(overrides: list[str] | None) -> dict[str, Any]:
+    """The keys and values of the `--set` options.
+
+    Raises:
+        ConfigError: an option is faulty, or two have the same key.
+    """
+    settings = [override(text) for text in overrides or []]
+    if key := repeated(key for key, _ in settings):
+        raise ConfigError(f"--set {key}: the key is given twice. Remove one of the two")
+    return dict(settings)
 
 
 def override(text: str) -> tuple[str, Any]:

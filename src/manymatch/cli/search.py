@@ -32,7 +32,7 @@ def _target(source: Path | None, model: str | None, to: str | None, name: str | 
     """The index that a command writes: the folder `--to`, or that of an index of params.yaml. For
     a URL, the place in the current folder beside which unfinished parts lie."""
     given: dict[str, object] = {"SOURCE": source, "--model MODEL": model, "--to FOLDER": to}
-    if LAYOUT.production.is_file():  # the version in production is the default
+    if LAYOUT.production.exists():  # the version in production is the default
         given["--model MODEL"] = model or ""
     missing = [option for option, value in given.items() if value is None]
     if name is None and missing:

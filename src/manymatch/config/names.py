@@ -2,6 +2,7 @@
 files of the methods, which are read as data, because an import would load torch."""
 
 import ast
+import os
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -74,7 +75,7 @@ def preset_path(presets: Path, dataset: str, name: str) -> Path:
     if not folder.is_dir():
         folders = [folder.name for folder in presets.glob("*/")]
         raise ConfigError(f"{path}: no presets for data set '{dataset}'{nearest(dataset, folders)}")
-    if not path.is_file():
+    if not os.path.lexists(path):  # what is no regular file has a message of its own
         known = [file.stem for file in folder.glob("*.yaml")]
         raise ConfigError(f"{path}: no such preset for data set '{dataset}'{nearest(name, known)}")
     return path

@@ -133,9 +133,9 @@ class SceneGraphs(Strict):
 
 def checked_url(url: str) -> str:
     """A URL of shards, with its scheme in lower case. Any other text is a `ValueError`."""
-    if not (_SCHEME.match(url) and url.isprintable()):
-        raise ValueError("expected a URL, such as s3://bucket/flickr30k")
     scheme, _, rest = url.partition(":")
+    if not (_SCHEME.match(url) and url.isprintable() and rest.strip("/")):
+        raise ValueError("expected a URL, such as s3://bucket/flickr30k")
     url = f"{scheme.lower()}:{rest}"
     if url.startswith("pipe:"):
         if "{}" not in url:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -15,14 +16,18 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import ErrorDetails
 
-from manymatch.util.errors import ConfigError, first_line, nearest
+from manymatch.util.errors import ConfigError, DataError, first_line, nearest
 from manymatch.util.regular_file import read_regular
 
 Settings = TypeVar("Settings", bound=BaseModel)
 _LARGEST = 2**63 - 1
 _MOST = 100_000
 """Values in a file of settings."""
+_MOST_BYTES = 2**20
+"""Bytes of a file of settings; PyYAML reads about a megabyte in several seconds."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Strict(BaseModel):
@@ -93,22 +98,43 @@ def validate(model: type[Settings], value: Any, where: str) -> Settings:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        raise ConfigError(_one_line(model, error, where)) from None
+        raise ConfigError(_one_line(model, error, value, where)) from None
 
 
-def _one_line(model: type[BaseModel], error: ValidationError, where: str) -> str:
-    fault = error.errors()[0]
-    path = [str(part) for part in fault["loc"]]
+def _one_line(model: type[BaseModel], error: ValidationError, value: Any, where: str) -> str:
+    fault, *others = error.errors()
+    path = _stated_path(fault, value)
     key = ".".join(path)
     if fault["type"] == "extra_forbidden":
         return (
             f"{where}: unknown key '{key}'{nearest(path[-1], _keys_at(model, fault['loc'][:-1]))}"
         )
-    problem = fault["msg"].removeprefix("Value error, ")
+    # A setting of several types has a fault for each.
+    faults = fault, *(other for other in others if _stated_path(other, value) == path)
+    problem = " or ".join(dict.fromkeys(one["msg"].removeprefix("Value error, ") for one in faults))
     # A missing key has no value of its own, and a group's values would fill the screen.
     shows_value = fault["type"] != "missing" and not isinstance(fault["input"], dict | list)
-    value = f", found {_shown(fault['input'])}" if shows_value else ""
-    return f"{where}: {key + ': ' if key else ''}{problem}{value}"
+    found = f", found {_shown(fault['input'])}" if shows_value else ""
+    return f"{where}: {key + ': ' if key else ''}{problem}{found}"
+
+
+def _stated_path(fault: ErrorDetails, value: Any) -> list[str]:
+    """The keys in `value` that lead to `fault`. Pydantic also names the types of a union, which
+    stand in no file."""
+    *parts, last = fault["loc"] or (None,)
+    path = []
+    for part in parts:
+        if part in _keys_of(value):
+            value = value[part]
+            path.append(str(part))
+    missing = fault["type"] == "missing" and isinstance(value, dict)
+    return [*path, str(last)] if missing or last in _keys_of(value) else path
+
+
+def _keys_of(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value
+    return range(len(value)) if isinstance(value, list) else ()
 
 
 def _shown(value: Any) -> str:
@@ -119,13 +145,12 @@ def _shown(value: Any) -> str:
 
 
 def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    """The known keys of the group at `path` below `model`; a whole number in `path` is a position
-    in a list."""
+    """The known keys of the group at `path` below `model`. A part of `path` that is no field is a
+    position in a list of groups, or the name of a group."""
     current: Any = model
     for part in path:
-        if isinstance(part, str):
-            field = getattr(current, "model_fields", {}).get(part)
-            current = field and _group_in(field.annotation)
+        if field := getattr(current, "model_fields", {}).get(part):
+            current = _group_in(field.annotation)
     return list(getattr(current, "model_fields", ()))
 
 
@@ -145,15 +170,33 @@ class YamlFault(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader that refuses repeated keys, of which YAML's own loader takes the last, and a text of
-    a few lines whose aliases stand for a billion values."""
+    """A loader that refuses repeated keys, of which YAML's own loader takes the last, half of a
+    pair of surrogates, which no file can hold, and a text of a few lines whose aliases stand for a
+    billion values."""
+
+    def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
+        node = super().compose_scalar_node(anchor)
+        if _SURROGATE.search(node.value):
+            problem = f"{node.value!a} is not a text. Remove the escapes \\ud800 to \\udfff"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        return node
+
+    _composed = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self._composed += 1
+        self._refuse_many(self._composed)
+        return super().compose_node(parent, index)
 
     def get_single_node(self) -> yaml.Node | None:
         node = super().get_single_node()
-        if node is not None and _count(node, {}) > _MOST:
+        self._refuse_many(_count(node, {}) if node is not None else 0)
+        return node
+
+    def _refuse_many(self, count: float) -> None:
+        if count > _MOST:
             problem = f"more than {_MOST:,} values. Write less, or use fewer aliases"
             raise yaml.MarkedYAMLError(problem=problem)
-        return node
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
@@ -181,7 +224,11 @@ def _count(node: yaml.Node, known: dict[int, float]) -> float:
 
 
 def _number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
-    """A number, or the text of a number to the base 60 (1:30), which YAML 1.2 has given up."""
+    """A number, or the text of a number to the base 60 (1:30), which YAML 1.2 has given up. 010
+    would be 8 here and 10 for DVC."""
+    if re.fullmatch(r"[-+]?0[0-9_]+", node.value):
+        problem = f"{node.value}: a number with a leading zero. Leave the zero out"
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
     construct = yaml.SafeLoader.yaml_constructors[node.tag]
     return node.value if ":" in node.value else construct(loader, node)
 
@@ -222,11 +269,16 @@ def read_yaml(path: Path) -> dict[str, Any]:
         ConfigError: the file is missing or malformed; the message names the file and the line.
     """
     try:
-        text = read_regular(path).decode("utf-8")
+        content = read_regular(path, _MOST_BYTES)
+        text = content.decode("utf-8")
     except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file") from None
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from None
+        problem = "a link to a file that is missing" if path.is_symlink() else "no such file"
+        raise ConfigError(f"{path}: {problem}") from None
+    except DataError as error:
+        raise ConfigError(str(error)) from None
+    except UnicodeDecodeError as error:
+        number = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}:{number}: not UTF-8. Save the file as UTF-8") from None
     try:
         value = parse(text)
     except YamlFault as fault:

@@ -11,7 +11,7 @@ from typing import Any
 
 from manymatch.config.strict import Strict, validate
 from manymatch.datasets.base import Dataset
-from manymatch.util.packages import registered
+from manymatch.util.packages import importing, registered
 
 DATASETS = {
     "scenes": "Scenes",
@@ -46,8 +46,10 @@ def _place(name: str) -> str:
 
 def dataset(name: str) -> Dataset:
     """Return the data set called `name`; its module is imported only now."""
-    module, attribute = entry_point(name).split(":")
-    cls: type[Dataset] = getattr(import_module(module), attribute)
+    place = entry_point(name)
+    module, attribute = place.split(":")
+    with importing(place, f"data set '{name}'"):
+        cls: type[Dataset] = getattr(import_module(module), attribute)
     return cls()
 
 

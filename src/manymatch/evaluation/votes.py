@@ -30,7 +30,7 @@ _Rows = dict[tuple[str, str, str], Mapping[str, str]]
 
 
 def _read(path: Path) -> _Rows:
-    if not path.is_file():
+    if not path.exists():
         return {}
     try:
         table = read_csv(path, COLUMNS[:2], COLUMNS[2:], keep=True)

@@ -93,6 +93,7 @@ def _numbers_of_all(
     }
     finished = {folder: numbers for folder, numbers in earlier.items() if numbers is not None}
     missing = [run for folder, run in different.items() if folder not in finished]
+    gpus = gpus_of(options.device) if "--device" in experiment.options_of_kind else []
     say(f"{experiment.name}: {len(different)} runs, {len(finished)} of them finished before")
     if not missing:
         return finished
@@ -103,7 +104,7 @@ def _numbers_of_all(
         what=experiment.name,
         logs=experiment.layout.experiment_runs(experiment.kind),
         jobs=options.jobs,
-        gpus=gpus_of(options.device) if "--device" in experiment.options_of_kind else [],
+        gpus=gpus,
         one_a_core=experiment.one_run_a_core,
         expected=[experiment.expected_seconds(run.settings) for run in missing],
         log=lambda run: run.folder / "log.txt",

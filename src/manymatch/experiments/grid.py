@@ -5,6 +5,7 @@ file or options -> plan -> points -> the experiment of one kind, which `engine.p
 
 import itertools
 import math
+import os
 import pkgutil
 from collections import Counter
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 Settings = dict[str, Any]
 """Values of settings by key."""
 
-_MOST_POINTS = 10_000
+_MOST_RUNS = 10_000
 PRESET = "preset"
 """The setting whose value is the name of a preset."""
 
@@ -60,8 +61,12 @@ class Plan(Strict):
 
     @model_validator(mode="after")
     def _check_points(self) -> Self:
-        if math.prod(map(len, self.over.values())) > _MOST_POINTS:
-            raise ValueError(f"'over': more than {_MOST_POINTS:,} points. Vary fewer settings")
+        most_points = max(len(self.points), math.prod(map(len, self.over.values())))
+        if most_points * len(self.seeds) > _MOST_RUNS:
+            raise ValueError(
+                f"more than {_MOST_RUNS:,} runs (points times seeds). Vary fewer settings, or give "
+                "fewer seeds"
+            )
         try:
             values = [(key, value_text(value)) for key in self.over for value in self.over[key]]
         except TypeError:
@@ -171,7 +176,7 @@ def experiment_of_file(
         ConfigError: the file is missing or faulty, or an option does not fit the kind. The message
             names file and key, or the option.
     """
-    if not path.is_file():
+    if not os.path.lexists(path):
         names = [file.name for file in path.parent.glob("*.yaml")]
         raise ConfigError(f"{path}: no such file{nearest(path.name, names)}")
     stated = read_yaml(path)

@@ -9,7 +9,7 @@ published features.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from manymatch.util.packages import registered
+from manymatch.util.packages import importing, registered
 
 if TYPE_CHECKING:
     from manymatch.config.params import Extraction
@@ -43,25 +43,29 @@ SHAPES = {
 """Usual features -> the regions or cells of an image, and the numbers of each."""
 
 
-def entry_point(name: str) -> str:
+def entry_point(name: str, where: str = "") -> str:
     """Return MODULE:FUNCTION of the function that builds the backbone `name`, which may be one of
-    another installed package.
+    another installed package. `where` begins a message.
 
     Raises:
         ConfigError: no backbone has this name; the message names the nearest one.
     """
     own = {key: f"{__name__}.{module}:build" for key, module in BACKBONES.items()}
-    return registered("features", name, own, "features")
+    return registered("features", name, own, f"{where}features")
 
 
 def entry_points(name: str, settings: "Extraction") -> list[str]:
     """Return MODULE:FUNCTION of each backbone that the features `name` with `settings` need."""
     inner = [str(settings.backbone.kind)] if settings.backbone else []
-    return [entry_point(kind) for kind in (settings.kind or name, *inner)]
+    where = f"params.yaml: extraction.{name}: "
+    return [entry_point(kind, where) for kind in (settings.kind or name, *inner)]
 
 
 def build_backbone(name: str, sources: "Sources") -> "Backbone | Detector":
     """Return the backbone called `name` with its weights."""
-    module, function = entry_point(name).split(":")
-    backbone: Backbone | Detector = getattr(import_module(module), function)(name, sources)
+    place = entry_point(name)
+    module, function = place.split(":")
+    with importing(place, f"features '{name}'"):
+        build = getattr(import_module(module), function)
+    backbone: Backbone | Detector = build(name, sources)
     return backbone

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manymatch.config.names import method_names
 from manymatch.config.strict import Strict, validate
 from manymatch.util.arguments import checked
 from manymatch.util.errors import ConfigError
-from manymatch.util.packages import registered
+from manymatch.util.packages import importing, registered
 
 if TYPE_CHECKING:
     from manymatch.batch.vocabulary import Vocabulary
@@ -25,19 +26,22 @@ METHODS = {name: f"manymatch.methods.{name}" for name in method_names()}
 
 
 @checked
-def entry_point(name: str) -> str:
-    """The module of the method `name`, which may be one of another installed package.
+def entry_point(name: str, where: str = "") -> str:
+    """The module of the method `name`, which may be one of another installed package. `where`
+    begins a message.
 
     Raises:
         ConfigError: no method has this name; the message names the nearest one.
     """
-    return registered("methods", name, METHODS, "method").partition(":")[0]
+    return registered("methods", name, METHODS, f"{where}method").partition(":")[0]
 
 
-def method_class(name: str) -> type[Method]:
+def method_class(name: str, where: str = "") -> type[Method]:
     """The class of the method `name`, the only `Method` that its module defines. The module is
     imported by this call."""
-    module = import_module(entry_point(name))
+    place = entry_point(name, where)
+    with importing(place, f"{where}method '{name}'"):
+        module = import_module(place)
     from manymatch.methods.shared.method import Method
 
     defined = (one for one in vars(module).values() if isinstance(one, type))
@@ -52,13 +56,17 @@ def method_class(name: str) -> type[Method]:
     return classes[0]
 
 
-def check_model(name: str, settings: dict[str, Any]) -> Strict:
+def check_model(name: str, settings: dict[str, Any], preset: Path | None = None) -> Strict:
     """The mapping `model:` of a preset as the settings of the method `name`.
 
     Raises:
-        ConfigError: no method has this name, or a setting is wrong.
+        ConfigError: no method has this name, or a setting is wrong. The message names the file of
+            the `preset`.
     """
-    return validate(method_class(name).Settings, settings, f"model of method '{name}'")
+    where = f"{preset}: " if preset else ""
+    return validate(
+        method_class(name, where).Settings, settings, f"{where}model of method '{name}'"
+    )
 
 
 def vocabulary_of(

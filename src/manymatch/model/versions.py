@@ -6,6 +6,7 @@ to commit, names for each data set the versions that were promoted, the present 
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -20,7 +21,14 @@ from pydantic import Field
 from manymatch.config.layout import Layout
 from manymatch.config.names import ModelPath, Name
 from manymatch.config.strict import Strict, validate
-from manymatch.util.errors import ConfigError, ManyMatchError, StorageError, first_line, nearest
+from manymatch.util.errors import (
+    ConfigError,
+    DataError,
+    ManyMatchError,
+    StorageError,
+    first_line,
+    nearest,
+)
 from manymatch.util.files import replacing, write_json
 from manymatch.util.json_file import read_object
 from manymatch.util.locks import lock_path, locked
@@ -182,7 +190,12 @@ def promoted(layout: Layout) -> dict[str, list[Version]]:
         DataError, ConfigError: production.json is damaged.
     """
     path = layout.production
-    return validate(_Promoted, read_object(path), str(path)).promoted if path.is_file() else {}
+    if not os.path.lexists(path):
+        return {}
+    try:
+        return validate(_Promoted, read_object(path), str(path)).promoted
+    except ManyMatchError as fault:
+        raise DataError(f"{fault}. Restore the file: git restore {path}") from None
 
 
 def promote(layout: Layout, new: Version, gate: tuple[str, float] | None) -> Version | None:

@@ -235,6 +235,12 @@ class Claim(Strict):
     other: Labels
     metrics: Annotated[tuple[KnownMetric, ...], Field(min_length=1)] = ("rsum", "map_at_r")
 
+    @model_validator(mode="after")
+    def _check_sides(self) -> Self:
+        if both := {*self.better} & {*self.other}:
+            raise ValueError(f"'{min(both)}' is on both sides. Remove the label from one side")
+        return self
+
 
 Claims = dict[str, Claim]
 """Claims by the text that the report shows."""

@@ -134,12 +134,13 @@ def batches(
         drawn = Random(f"fraction {shuffle[0]}").sample(range(shards.images), count)
         order = order[np.isin(table_rows[order], drawn)]
     if classes is not None:
+        different = len(set(classes[table_rows[order]].tolist()))
         order = one_per_class(order, classes[table_rows], images_per_batch * world)
         if not len(order):
             raise DataError(
-                f"{folder} ({split}): {len(set(classes.tolist()))} classes, fewer than the "
+                f"{folder} ({split}): the images have {different} classes, fewer than the "
                 f"{images_per_batch * world} images of a batch with one of each. Lower "
-                "training.images_per_batch"
+                "training.images_per_batch, or raise training.fraction"
             )
     if held is not None:
         order = table_rows[order]

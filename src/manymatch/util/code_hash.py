@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from manymatch.util.errors import ConfigError
+
 NAME = "manymatch"
 VERSION = "__version__"
 _PACKAGE = Path(__file__).parents[1]
@@ -157,7 +159,10 @@ class Code:
     def _module(self, name: str) -> "_Module":
         if name not in self._modules:
             file = self._file(name)
-            self._modules[name] = _parse(file.read_bytes()) if file else _Module()
+            try:
+                self._modules[name] = _parse(file.read_bytes()) if file else _Module()
+            except (SyntaxError, ValueError) as fault:
+                raise ConfigError(f"{file}: not Python ({fault}). Correct the file") from None
         return self._modules[name]
 
     def _file(self, module: str) -> Path | None:

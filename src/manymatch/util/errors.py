@@ -123,11 +123,15 @@ def told(error: BaseException) -> str:
 
 
 def memory_fault(error: BaseException) -> str:
-    """What `error` says about too little memory; empty for errors of other kinds.
+    """What `error` says about too little memory, or about no memory for a library or a thread;
+    empty for errors of other kinds.
 
     PyTorch has no class for a processor without memory.
     """
-    texts = "can't allocate memory", "out of memory"
+    texts = (
+        *("can't allocate memory", "out of memory"),
+        *("failed to map segment", "cannot allocate memory", "can't start new thread"),
+    )
     if not isinstance(error, MemoryError) and not any(text in str(error) for text in texts):
         return ""
     return first_line(error).rpartition("DefaultCPUAllocator: ")[2]

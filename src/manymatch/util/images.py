@@ -121,6 +121,8 @@ def decoding(source: Path | bytes | Image.Image, remedy: str = REMEDY) -> Iterat
         raise
     except Exception as error:  # Pillow's decoders raise almost anything on damaged files.
         fault = f"cannot be decoded ({first_line(error)})"
+        if isinstance(error, OSError) and error.strerror:  # whose text names the file again
+            fault = f"cannot be read: {error.strerror}"
         if isinstance(error, UnidentifiedImageError):  # whose text names no file
             empty = isinstance(source, Path) and not source.stat().st_size
             fault = "is empty" if empty else "cannot be read: not an image"

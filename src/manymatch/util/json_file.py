@@ -13,10 +13,8 @@ from manymatch.util.regular_file import read_regular
 def read_object(path: Path, most_bytes: int | None = None) -> dict[str, Any]:
     """The object in the file. Any other content is a `DataError`, and so is a file of more than
     `most_bytes`, because a parsed object takes up to eighty times as much memory."""
-    if most_bytes is not None and path.is_file() and path.stat().st_size > most_bytes:
-        raise DataError(f"{path}: more than {most_bytes:,} bytes. Is this the right file?")
     try:
-        text = read_regular(path).decode("utf-8-sig")
+        text = read_regular(path, most_bytes).decode("utf-8-sig")
         value = json.loads(text, object_pairs_hook=unique_members)
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: not valid JSON: {error}") from None

@@ -6,13 +6,14 @@ A package names what it adds as an entry point of the group `manymatch.methods`,
 elsewhere cannot choose what is imported.
 """
 
+import contextlib
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Literal
 
-from manymatch.util.errors import ConfigError, nearest
+from manymatch.util.errors import ConfigError, ManyMatchError, first_line, nearest
 
 Group = Literal["methods", "datasets", "features"]
 
@@ -61,3 +62,27 @@ def registered(group: Group, name: str, own: Mapping[str, str], what: str) -> st
     if group != "methods" and ":" not in value:
         raise ConfigError(f"{what} '{name}': the entry point '{value}' is not MODULE:NAME")
     return value
+
+
+@contextlib.contextmanager
+def importing(place: str, what: str) -> Iterator[None]:
+    """Turn any fault of importing `place`, the value of an entry point of another package, into one
+    line. A fault of a module of this package is a defect, and stays.
+
+    Args:
+        what: what a message calls the place, such as "method 'bag'".
+
+    Raises:
+        ConfigError: the module cannot be imported, or lacks the name.
+    """
+    try:
+        yield
+    except ManyMatchError:
+        raise
+    except (Exception, SystemExit) as error:
+        if place.startswith("manymatch."):
+            raise
+        fault = f"{type(error).__name__}: {first_line(error)}"
+        raise ConfigError(
+            f"{what}: '{place}' cannot be imported ({fault}). Correct or uninstall the package"
+        ) from None

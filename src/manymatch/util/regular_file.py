@@ -139,7 +139,10 @@ def regular_path(path: Path) -> Iterator[str]:
         yield f"/dev/fd/{file.fileno()}"
 
 
-def read_regular(path: Path) -> bytes:
-    """The content of a regular file; raises the same as `open_regular`."""
+def read_regular(path: Path, most_bytes: int | None = None) -> bytes:
+    """The content of a regular file; raises the same as `open_regular`, and a `DataError` if there
+    are more than `most_bytes`."""
     with open_regular(path) as file:
+        if most_bytes is not None and os.fstat(file.fileno()).st_size > most_bytes:
+            raise DataError(f"{path}: more than {most_bytes:,} bytes. Is this the right file?")
         return file.read()

@@ -58,7 +58,10 @@ def test_pictures_are_indexed_and_found(album, run, monkeypatch, capfd):
         (["search", "a.index", "a dog", "--image", "pictures/0/00.png"], "either"),
         (["search", "missing.index", "a dog"], "not an index"),
         (["search", "a.index", "a dog", "--where", "size >"], "filter"),
-        (["search", "a.index", "--image", "missing.png"], "missing.png"),
+        (
+            ["search", "a.index", "--image", "missing.png"],
+            "missing.png: cannot be read: No such file",
+        ),
         (index(album, "--split", "test"), "no splits"),
         (index(album, "--part", "3/2"), "--part"),
         (index(album, "--to", "pictures"), "not an index"),
@@ -71,9 +74,11 @@ def test_pictures_are_indexed_and_found(album, run, monkeypatch, capfd):
         (["index"], "missing: SOURCE, --model MODEL, --to FOLDER. "),
         (index(album, "--name", "mine"), "--name: params.yaml gives SOURCE"),
         (index(album, "--part", "1/2", "--watch"), "--watch"),
+        (index(album, "--to", "new.index", "--table", "missing.csv"), "missing.csv: no such file"),
         (["search", "a.index", ""], "after 'a.index': the value is empty"),
     ):
         assert message in fails(words, monkeypatch, capfd)
+    assert not list(album.root.glob("new.index*"))  # a faulty table is told before the work
 
 
 def test_an_index_of_the_settings_is_made_by_its_name(album, run, root, monkeypatch, capfd):

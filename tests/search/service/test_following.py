@@ -118,6 +118,8 @@ def test_an_index_that_cannot_be_used_changes_nothing(
 ) -> None:
     index = photos.with_suffix(".index")
     shutil.move(index, photos.with_suffix(".aside"))
+    elsewhere = {"origin": "http://evil.example"}
+    assert client.post("/reload", headers=elsewhere).status_code == 403
     for _ in range(2):
         assert client.post("/reload").json()["status"] == "ready"
     shutil.copytree(photos.with_suffix(".aside"), index)

@@ -1,6 +1,7 @@
 """A search space: which settings of a data set's presets are searched, and in which domains."""
 
 import math
+import os
 from collections.abc import Callable
 from functools import reduce
 from operator import or_
@@ -12,7 +13,7 @@ from pydantic import Field, model_validator
 from manymatch.config.names import Name, checked_name
 from manymatch.config.preset import Count
 from manymatch.config.strict import Strict, read_yaml, validate
-from manymatch.experiments.grid import Settings
+from manymatch.experiments.grid import PRESET, Settings
 from manymatch.util.errors import ConfigError, nearest
 
 Scalar = bool | int | float | str | None
@@ -182,6 +183,13 @@ class Space(Strict):
             }
         return value | {"shared": inserted(value.get("shared", {}), "shared")}
 
+    @model_validator(mode="after")
+    def _refuse_presets(self) -> Self:
+        groups = self.set, self.shared, *self.methods.values(), getattr(self.repeats, "set", {})
+        if any(PRESET in group for group in groups):
+            raise ValueError("'preset' is no setting of a trial. Name the presets in the command")
+        return self
+
     def method_domains(self, method: str) -> dict[str, Domain]:
         """The domain of each setting of `method`, the shared settings first.
 
@@ -220,7 +228,7 @@ def read_space(path: Path) -> Space:
     Raises:
         ConfigError: a file is missing or faulty.
     """
-    if not path.is_file():
+    if not os.path.lexists(path):
         raise ConfigError(f"{path}: no such file. Write it: the line 'like: scenes' is enough")
     stated = read_yaml(path)
     like = stated.get("like")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from manymatch.methods import entry_point
-from manymatch.search.index.filters import add_facts
+from manymatch.search.index.filters import add_facts, read_facts
 from manymatch.search.index.manifest import (
     CODES,
     NAME,
@@ -101,6 +101,8 @@ def build(
     else:
         earlier, known = _earlier(source, model, target, any_model)
     listed = source.listed()
+    if table:  # a faulty table is told before anything is embedded
+        read_facts(table, table_of(listed).column_names)
     unfinished = UnfinishedParts(target, model_identity(model))
     with parts.joining(lambda part: _identity(source, model, part.of(listed))) as paths:
         finished = [*map(Stored.open, paths), *unfinished.finished()]

@@ -237,7 +237,7 @@ def add_facts(items: pa.Table, file: Path | None, earlier: pa.Table | None) -> p
             that every index has.
     """
     if file is not None:
-        facts = _read(file, items.column_names)
+        facts = read_facts(file, items.column_names)
     elif earlier is not None:
         ours = [name for name in items.column_names if name != _KEY]
         facts = earlier.drop_columns([name for name in ours if name in earlier.column_names])
@@ -256,7 +256,9 @@ def add_facts(items: pa.Table, file: Path | None, earlier: pa.Table | None) -> p
     return items
 
 
-def _read(file: Path, taken: list[str]) -> pa.Table:
+def read_facts(file: Path, taken: list[str]) -> pa.Table:
+    """The table of facts in `file`; `taken` are the columns of the items. Raises the same as
+    `add_facts`."""
     try:
         with regular_path(file) as name:
             if file.suffix.lower() == ".csv":

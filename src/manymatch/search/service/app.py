@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Scope
 
 import manymatch
 from manymatch.search.service.guard import Guard, Rate, refusal
-from manymatch.search.service.routes import Fault, fault_of, router
+from manymatch.search.service.routes import Fault, fault_of, refuse_other_pages, router
 from manymatch.search.service.served_index import ServedIndex
 from manymatch.util.errors import ConfigError, ManyMatchError
 
@@ -105,9 +105,10 @@ def application(
         return {"status": status, "indexes": states}
 
     @app.post("/reload")
-    async def reload() -> dict[str, object]:
+    async def reload(request: Request) -> dict[str, object]:
         """Take over indexes that were replaced, without waiting for the next look at the folders.
         The answer is that of `/health` afterwards."""
+        refuse_other_pages(request)
         async with reloading:  # else many requests would hold all threads
             for index in served:
                 await run_in_threadpool(index.follow)

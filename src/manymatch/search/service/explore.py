@@ -69,9 +69,7 @@ def explain(explorer: Explored, method: str, image: Row, caption: Row) -> Respon
 async def judge(request: Request, explorer: Explored) -> Response:
     """Write a judgment to `judgments/DATASET.csv`. The body is the JSON of a `Vote`. A page of
     another site is refused."""
-    origin = request.headers.get("origin")
-    if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
-        raise HTTPException(403, "a page of another address cannot judge")
+    routes.refuse_other_pages(request)
     if routes.sent_type(request) != "application/json":
         raise HTTPException(415, "send application/json")
     vote = await routes.json_body(request, Vote)

@@ -202,6 +202,17 @@ async def _explained(served: ServedIndex, item: str, query: str | Image.Image) -
     return as_json(explanation.model_dump())
 
 
+def refuse_other_pages(request: Request) -> None:
+    """Refuse a request of a page of another address, which older browsers do not call cross-site.
+
+    Raises:
+        HTTPException: 403.
+    """
+    origin = request.headers.get("origin")
+    if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
+        raise HTTPException(403, "a page of another address cannot change anything here")
+
+
 def sent_type(request: Request) -> str:
     """The media type of the body."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
