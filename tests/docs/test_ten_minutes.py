@@ -6,8 +6,6 @@ tiny pipeline of `finished`, whose outputs DVC takes from a cache. The pictures 
 photographs of Flickr8k if MANYMATCH_DATA is set.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import os
@@ -17,11 +15,9 @@ import signal
 import socket
 import tarfile
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from subprocess import Popen
 
 import httpx
 import pyarrow.parquet as pq
@@ -29,7 +25,7 @@ import pytest
 import warm_commands
 from PIL import Image
 from waiting import ready
-from workspace import Workspace, kill
+from workspace import kill
 
 from manymatch.datasets.base import NEAR_DUPLICATES
 
@@ -42,9 +38,9 @@ ELSEWHERE = (
 
 
 @pytest.fixture
-def photos(finished: Workspace, tmp_path: Path) -> Path:
+def photos(finished, tmp_path):
     """A folder with 51 pictures in `photos`, and the captions of 50 of them in `captions.csv`."""
-    captions: dict[str, list[str]] = {}
+    captions = {}
     (folder := tmp_path / "own" / "photos").mkdir(parents=True)
     if real := os.environ.get("MANYMATCH_DATA"):
         flickr8k = Path(real, "flickr8k")
@@ -69,7 +65,7 @@ def photos(finished: Workspace, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def clean(root: Path, finished: Workspace, tmp_path: Path) -> Workspace:
+def clean(root, finished, tmp_path):
     """A clone without data and models."""
     made = finished.clone(tmp_path / "clone")
     shutil.copy(root / "Makefile", made.folder)
@@ -88,30 +84,30 @@ def clean(root: Path, finished: Workspace, tmp_path: Path) -> Workspace:
 class Lines:
     """The lines of README.md. `take` gives the next one that begins with some words."""
 
-    def __init__(self, page: Path) -> None:
+    def __init__(self, page):
         shown = page.read_text().split("## Two commands")[1].split("## Results")[0]
         self.all = re.findall(r"^    (.*?)(?:  +#.*)?$", shown, re.MULTILINE)
         self.left = [*self.all]
 
-    def take(self, words: str) -> str:
+    def take(self, words):
         line = next(line for line in self.left if line.startswith(words))
         self.left.remove(line)
         return line
 
 
 @contextmanager
-def timed(step: str) -> Iterator[None]:
+def timed(step):
     begun = time.monotonic()
     yield
     print(f"{time.monotonic() - begun:6.1f} s  {step}")
 
 
 @contextmanager
-def served(workspace: Workspace, line: str) -> Iterator[httpx.Client]:
+def served(workspace, line):
     """The service or demo that a line starts, once it answers."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    process: Popen[str] = workspace.start("sh", "-c", f"exec {line} --port {port}")
+    process = workspace.start("sh", "-c", f"exec {line} --port {port}")
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
             while process.poll() is None:
@@ -128,12 +124,10 @@ def served(workspace: Workspace, line: str) -> Iterator[httpx.Client]:
 
 
 @pytest.mark.slow
-def test_every_line_of_the_readme_works_in_a_clean_copy(
-    root: Path, clean: Workspace, photos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_line_of_the_readme_works_in_a_clean_copy(root, clean, photos, monkeypatch):
     lines, folder = Lines(root / "README.md"), clean.folder
 
-    def run(words: str) -> str:
+    def run(words):
         line = lines.take(words)
         with timed(line):
             return clean.run("sh", "-c", line)

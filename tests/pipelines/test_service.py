@@ -3,17 +3,14 @@
 The tests run in this order on one service, each with runs of its own.
 """
 
-from __future__ import annotations
-
 import json
 import re
-from queue import Queue
 
 import httpx
 import psutil
 import pytest
 from chromium import CHROMIUM
-from service import PATIENCE, Service, run_id
+from service import PATIENCE, run_id
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +24,7 @@ DATA = [
 CORA = [*DATA, "shards@scenes-lite0", "train@scenes-cora", "evaluate@scenes-cora"]
 
 
-def test_train_cora_as_typed(service: Service) -> None:
+def test_train_cora_as_typed(service):
     # With a stage that never runs here, `dvc exp apply` would end with an error.
     service.edit("params.yaml", {"presets": ["cora"]})
     output = service.run("prefect", "deployment", "run", "train-cora", "--watch")
@@ -53,7 +50,7 @@ def test_train_cora_as_typed(service: Service) -> None:
     service.commit("Results")
 
 
-def test_unchanged_stages_are_cached_and_the_report_is_linked(service: Service) -> None:
+def test_unchanged_stages_are_cached_and_the_report_is_linked(service):
     assert service.run("git", "status", "--porcelain") == ""
     runs = [service.begin("train/train-cora"), service.begin("report/report")]
     cached, made = (service.ended(run) for run in runs)
@@ -69,7 +66,7 @@ def test_unchanged_stages_are_cached_and_the_report_is_linked(service: Service) 
     assert f"http://127.0.0.1:{service.port + 1}/index.html" in service.artifacts(runs[1])["report"]
 
 
-def test_a_page_of_another_origin_runs_nothing(service: Service) -> None:
+def test_a_page_of_another_origin_runs_nothing(service):
     """A page can send these requests from a browser on this machine."""
     foreign = {"Origin": "http://evil.example"}
     asks = {"Access-Control-Request-Method": "POST"}
@@ -100,7 +97,7 @@ def test_a_page_of_another_origin_runs_nothing(service: Service) -> None:
     assert service.call("POST", "flow_runs/count") == count and not made.exists()
 
 
-def test_a_name_that_leads_here_needs_the_password_too(service: Service) -> None:
+def test_a_name_that_leads_here_needs_the_password_too(service):
     """A page at evil.example, which then leads to 127.0.0.1, is of one origin with the server."""
     rebound = {
         "Host": f"evil.example:{service.port}",
@@ -116,9 +113,9 @@ def test_a_name_that_leads_here_needs_the_password_too(service: Service) -> None
 
 
 @pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine")
-def test_the_page_takes_the_password_and_asks_no_other_host(service: Service) -> None:
+def test_the_page_takes_the_password_and_asks_no_other_host(service):
     playwright = pytest.importorskip("playwright.sync_api")
-    asked: list[str] = []
+    asked = []
     with playwright.sync_playwright() as opened:
         browser = opened.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
@@ -134,14 +131,12 @@ def test_the_page_takes_the_password_and_asks_no_other_host(service: Service) ->
     assert len(web) > 10 and all(url.startswith(f"{service.page}/") for url in web)
 
 
-def test_every_other_command_is_prefects_own(service: Service) -> None:
+def test_every_other_command_is_prefects_own(service):
     plain = service.run("prefect", "deployment", "inspect", "train-cora", code=1)
     assert "Expected '<flow-name>/<deployment-name>'" in plain
 
 
-def test_a_wrong_parameter_ends_the_run_before_anything_is_written(
-    service: Service, alerts: Queue[dict[str, str]]
-) -> None:
+def test_a_wrong_parameter_ends_the_run_before_anything_is_written(service, alerts):
     before = service.run("git", "status", "--porcelain")
     wrong = {"overrides": "trainig.epochs=2"}
     run = service.begin("train/train-cora", parameters=wrong)
@@ -156,7 +151,7 @@ def test_a_wrong_parameter_ends_the_run_before_anything_is_written(
     assert alert["text"].startswith(f"ManyMatch: {alert['run']}: Failed. ")
 
 
-def test_runs_with_overrides_are_experiments_side_by_side(service: Service) -> None:
+def test_runs_with_overrides_are_experiments_side_by_side(service):
     before = service.run("git", "status", "--porcelain")
     parameters = [{"overrides": [f"seed={seed}"]} for seed in (1, 2)]
     runs = [
@@ -178,7 +173,7 @@ def test_runs_with_overrides_are_experiments_side_by_side(service: Service) -> N
     service.run("dvc", "checkout", "--force", "--allow-missing")
 
 
-def test_a_power_cut_ends_a_run_at_the_next_start(service: Service) -> None:
+def test_a_power_cut_ends_a_run_at_the_next_start(service):
     service.edit("presets/scenes/cora.yaml", {"training.epochs": 2000})
     run = service.begin("train/train-cora")
     message = service.says(run, "epoch 3/2000")
@@ -193,7 +188,7 @@ def test_a_power_cut_ends_a_run_at_the_next_start(service: Service) -> None:
     assert state["type"] == "CRASHED" and "start the same run again" in state["message"]
 
 
-def test_runs_queue_cancel_and_survive_a_new_server_but_not_their_worker(service: Service) -> None:
+def test_runs_queue_cancel_and_survive_a_new_server_but_not_their_worker(service):
     first = service.begin("train/train-cora")
     service.says(first, "resuming after epoch")
     service.says(first, "/2000: loss")

@@ -1,17 +1,13 @@
 """A running service takes over an index that is replaced, and answers all the time."""
 
-from __future__ import annotations
-
 import gc
 import re
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from threading import Event
 
 import httpx
@@ -28,11 +24,9 @@ from manymatch.search.service import served_index
 from manymatch.search.service.app import application
 from manymatch.search.service.served_index import ServedIndex
 
-Make = Callable[..., Path]
-
 
 @pytest.fixture
-def photos(pictures: list[Path], make_model: Make, tmp_path: Path) -> Path:
+def photos(pictures, make_model, tmp_path):
     """A folder of pictures, beside its index `photos.index`."""
     folder = tmp_path / "photos"
     folder.mkdir()
@@ -43,34 +37,32 @@ def photos(pictures: list[Path], make_model: Make, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def client(photos: Path) -> Iterator[TestClient]:
+def client(photos):
     served = ServedIndex.from_folder(photos.with_suffix(".index"))
     with TestClient(application([served], rate=1e6), "http://127.0.0.1:8000") as client:
         ready(client)
         yield client
 
 
-def found(client: TestClient) -> set[str]:
+def found(client):
     answer = client.get("/search", params={"q": "two dogs", "k": 100})
     assert answer.status_code == 200, answer.text
     return {result["path"] for result in answer.json()["results"]}
 
 
-def names(folder: Path) -> set[str]:
+def names(folder):
     return {path.name for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize(
     ("updates", "clients"), [(6, 4), pytest.param(100, 16, marks=pytest.mark.slow)]
 )
-def test_clients_see_no_error_while_the_index_changes(
-    photos: Path, client: TestClient, make_model: Make, updates: int, clients: int
-) -> None:
+def test_clients_see_no_error_while_the_index_changes(photos, client, make_model, updates, clients):
     done, kept, process = Event(), photos / "0.png", psutil.Process()
     before = indexes_in_memory()
     bytes_used = list[int]()
 
-    def search() -> int:
+    def search():
         answers = 0
         while not done.is_set():
             assert {"1.png", "2.png"} <= found(client)
@@ -99,23 +91,19 @@ def test_clients_see_no_error_while_the_index_changes(
         assert max(bytes_used[-20:]) < max(bytes_used[10:30]) + 100e6
 
 
-def indexes_in_memory() -> int:
+def indexes_in_memory():
     gc.collect()
     return sum(type(one) is manymatch.Index for one in gc.get_objects())
 
 
-def test_an_index_by_another_model_is_taken_over(
-    photos: Path, client: TestClient, make_model: Make
-) -> None:
+def test_an_index_by_another_model_is_taken_over(photos, client, make_model):
     shutil.rmtree(photos.with_suffix(".index"))
     made_index(photos, make_model("maxmatch"), photos.with_suffix(".index"))
     assert client.post("/reload").json()["indexes"][0]["method"] == "maxmatch"
     assert found(client) == names(photos)
 
 
-def test_an_index_that_cannot_be_used_changes_nothing(
-    photos: Path, client: TestClient, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_index_that_cannot_be_used_changes_nothing(photos, client, capsys):
     index = photos.with_suffix(".index")
     shutil.move(index, photos.with_suffix(".aside"))
     elsewhere = {"origin": "http://evil.example"}
@@ -130,9 +118,7 @@ def test_an_index_that_cannot_be_used_changes_nothing(
     assert sum("goes on as it was" in line for line in said) == 2
 
 
-def test_the_folder_is_watched(
-    photos: Path, make_model: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_is_watched(photos, make_model, monkeypatch):
     monkeypatch.setattr(served_index, "_BETWEEN_LOOKS", 0.05)
     served = ServedIndex.from_folder(photos.with_suffix(".index"))
     with TestClient(application([served], rate=1e6), "http://127.0.0.1:8000") as client:
@@ -145,9 +131,7 @@ def test_the_folder_is_watched(
 
 
 @pytest.mark.slow
-def test_the_command_follows_its_folder_until_it_is_interrupted(
-    photos: Path, make_model: Make
-) -> None:
+def test_the_command_follows_its_folder_until_it_is_interrupted(photos, make_model):
     index = photos.with_suffix(".index")
     command = ["index", str(photos), "--model", str(make_model("vsepp")), "--to", str(index)]
     with subprocess.Popen(
@@ -169,8 +153,8 @@ def test_the_command_follows_its_folder_until_it_is_interrupted(
 @pytest.mark.slow
 @pytest.mark.parametrize("store", ["file", "s3"])
 def test_services_follow_one_table_though_one_of_them_is_killed(
-    photos: Path, make_model: Make, store: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    photos, make_model, store, monkeypatch
+):
     """Each answer is that of the table before the update or after it."""
     model, before, done = make_model("vsepp"), names(photos), Event()
     with ExitStack() as stack:
@@ -187,7 +171,7 @@ def test_services_follow_one_table_though_one_of_them_is_killed(
         while not all(one.get("/health").json()["status"] == "ready" for one in clients):
             time.sleep(0.1)
 
-        def ask(client: httpx.Client) -> list[set[str]]:
+        def ask(client):
             seen = []
             while not done.is_set():
                 try:
@@ -218,7 +202,7 @@ def test_services_follow_one_table_though_one_of_them_is_killed(
 
 
 @contextmanager
-def service(place: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def service(place):
     """A process of the command, and its address."""
     command = [warm_commands.folder() / "manymatch", "serve", place, "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
