@@ -59,8 +59,8 @@ def test_a_cost_of_another_model_is_marked(reports):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda path: path.write_bytes("# für mich\n".encode("latin-1")), "utf-8"),
-        (lambda path: path.symlink_to("/nowhere"), "no such file"),
+        (lambda path: path.write_bytes("# für mich\n".encode("latin-1")), "not UTF-8"),
+        (lambda path: path.symlink_to("/nowhere"), "a link to a file that is missing"),
         (lambda path: path.mkdir(), "a folder"),
         (lambda path: path.write_text("method: [\n"), "mine.yaml:"),
     ],
