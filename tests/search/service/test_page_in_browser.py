@@ -145,6 +145,7 @@ def test_a_picture_is_a_query(page, photos):
     page.get_by_label("photos", exact=True).uncheck()
     texts = page.locator(".texts .text")
     playwright.expect(texts).to_have_count(3)
+    playwright.expect(page.locator(SHOWN)).to_have_count(3)  # the texts alone
     assert any("<script>" in text for text in texts.all_text_contents())
     texts.first.click()
     page.locator(".look").first.wait_for()
