@@ -60,18 +60,22 @@ def main() -> None:
         with TemporaryDirectory() as folder:
             torch.manual_seed(0)
             model = made().eval()
-            model.save_pretrained(folder)
-            Path(folder, "preprocessor_config.json").write_text(json.dumps(PROCESSOR))
             pixels = rng.integers(0, 256, (options.pictures, SIDE * SIDE, 3), dtype=np.uint8)
-            frozen(name, folder, model, options)
+            frozen(name, saved(model, Path(folder)), model, options)
             in_the_loop(name, folder, model, torch.from_numpy(pixels), options)
 
 
-def frozen(name: str, folder: str, model: Any, options: Any) -> None:
-    """Features of pictures against the bare model."""
-    settings = Extraction(kind="hf", model=folder)
-    backbone = build_backbone("hf", Sources(Path(), settings))
+def saved(model: Any, folder: Path) -> Backbone:
+    """The frozen backbone of `model`, which is written to `folder`."""
+    model.save_pretrained(folder)
+    (folder / "preprocessor_config.json").write_text(json.dumps(PROCESSOR))
+    backbone = build_backbone("hf", Sources(Path(), Extraction(kind="hf", model=str(folder))))
     assert isinstance(backbone, Backbone)
+    return backbone
+
+
+def frozen(name: str, backbone: Backbone, model: Any, options: Any) -> None:
+    """Features of pictures against the bare model."""
     extractor = Extractor("hf", backbone, torch.device("cpu"), options.pictures)
     images = [Picture(str(n), jpeg(n)) for n in range(options.pictures)]
     values = torch.randn(options.pictures, 3, SIDE, SIDE)

@@ -74,20 +74,20 @@ def checks(
     """The checks in their order, the most important first. `options`: those of `gpu_check`."""
     shards, images = Place(folder, 0).shards, options.images
     known = [name for name in options.methods if name in METHODS_OF_IMAGES]
-    for name in [name for name in METHODS if name in known] or known[:1]:
+    trained = [name for name in METHODS if name in known] or known[:1]
+    for name in trained:
         for place in options.places:
             work = partial(epochs, name, place, images, folder, device)
             yield f"{name}, features {place}", work
     for key, value in CHANGES.items() if device.type == "cuda" and known else ():
         settings = known[0], options.places[0], images, folder, device
         yield f"{known[0]}, {key} {value}", partial(epochs, *settings, **{key: value})
-    for name in [name for name in METHODS if name in known] or known[:1]:
+    for name in trained:
         yield f"{name}, deterministic", partial(repeated, name, images, folder, device)
     for place in options.places:
         yield f"loader, features {place}", partial(loader_rate, shards, place, images, device)
     if options.processes > 1 and known:
-        several = next((name for name in METHODS if name in known), known[0])
-        work = partial(together, several, options.processes, shards, min(COMPARED, images))
+        work = partial(together, trained[0], options.processes, shards, min(COMPARED, images))
         yield f"{options.processes} processes", work
 
 

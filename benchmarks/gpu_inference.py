@@ -1,24 +1,21 @@
 """What a trained model is used for, on a GPU: search, evaluation, features of pictures."""
 
-import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from backbones import MODELS, PROCESSOR, jpeg
+from backbones import MODELS, jpeg, saved
 from gpu_steps import Lines
 from search_scan import made_up, untrained
 from torch import nn
 from training_step import built, made_up_words, published
 
 import manymatch
-from manymatch.config.params import Extraction
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.experiments.costs.timing import seconds
-from manymatch.features import build_backbone
-from manymatch.features.backbone import Backbone, GridBackbone, Sources
+from manymatch.features.backbone import GridBackbone
 from manymatch.features.butd import ButdDetector
 from manymatch.features.butd.network import Network, folded
 from manymatch.features.extractors import Detection, Extractor
@@ -65,16 +62,13 @@ def pictures(name: str, folder: Path, device: torch.device, count: int = 256) ->
         detector = ButdDetector(folded(Network()), 36, 36, "")
         extractor: Extractor | Detection = Detection(name, detector, device)
     elif name == "resnet152":
-        sizes = {"size": 224, "width": resnet.WIDTH, "scaling": ""}
         network = resnet.fresh(name)
-        backbone = GridBackbone(network, resnet.MEAN, resnet.STD, **sizes)  # type: ignore[arg-type]
+        backbone = GridBackbone(
+            network, resnet.MEAN, resnet.STD, size=224, width=resnet.WIDTH, scaling=""
+        )
         extractor = Extractor(name, backbone, device, 64)
     else:
-        MODELS[name]().save_pretrained(made)
-        (made / "preprocessor_config.json").write_text(json.dumps(PROCESSOR))
-        hub = build_backbone("hf", Sources(Path(), Extraction(kind="hf", model=str(made))))
-        assert isinstance(hub, Backbone)
-        extractor = Extractor(name, hub, device, 64)
+        extractor = Extractor(name, saved(MODELS[name](), made), device, 64)
     given = [Picture(str(number), jpeg(number)) for number in range(count)]
     list(extractor.run(given[:64]))
     yield "pictures/s", count / seconds(lambda: list(extractor.run(given)), device), "", None

@@ -63,7 +63,7 @@ def metrics(workspace, dataset, method):
 @pytest.mark.slow
 def test_a_method_and_a_dataset_are_added_as_the_pages_say(root, finished, new_workspace, tmp_path):
     """Both in one checkout, whose commands run in one process."""
-    workspace = new_workspace().with_own_sources()
+    workspace = new_workspace().use_own_sources()
     workspace.copy_data_from(finished)
     method, dataset = (root / "docs" / f"adding-a-{what}.md" for what in ("method", "dataset"))
     write_files(method, workspace)

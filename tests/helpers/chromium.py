@@ -12,7 +12,7 @@ MARKS = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
     pytest.mark.slow,
 ]
-"""Of a file whose tests open pages."""
+"""The marks of a file whose tests open pages."""
 
 
 @contextmanager

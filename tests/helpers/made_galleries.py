@@ -60,7 +60,7 @@ def made_up(kind, n, elements, size, seed, *, unequal=False):
     )
 
 
-def with_entities(texts):
+def add_entities(texts):
     """The texts with one to three entities each."""
     counts = torch.randint(1, 4, (len(texts),))
     owners = torch.arange(len(texts)).repeat_interleave(counts)

@@ -44,7 +44,7 @@ class Workspace:
         own = {"PYTHONPATH": str(self.folder / "src")} if self.own_sources else {}
         return {**os.environ, **own, "PATH": path, "PYTHONUNBUFFERED": "1"}
 
-    def with_own_sources(self):
+    def use_own_sources(self):
         """The same, but commands run the copied `src`, so that a test may change it. They are not
         warm."""
         return replace(self, own_sources=True)

@@ -51,7 +51,7 @@ def test_a_setting_reruns_what_it_changes_and_changed_back_nothing(committed):
 
 def test_a_comment_reruns_the_hashes_and_a_template_the_report(finished):
     """`finished` hashes the sources of the checkout; this one its own."""
-    own = finished.with_own_sources()
+    own = finished.use_own_sources()
     for name, text in (
         ("training/train.py", "\n# A remark.\n"),
         ("reporting/templates/page.html", "<!-- A remark. -->\n"),

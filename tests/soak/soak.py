@@ -261,8 +261,8 @@ def main() -> int:
         for folder in folders:
             folder.mkdir()
         # The copied sources: an edit of this checkout meanwhile must not change the stages.
-        undisturbed = make_workspace(ROOT, folders[0]).with_own_sources()
-        disturbed = make(ROOT, folders[1]).with_own_sources()
+        undisturbed = make_workspace(ROOT, folders[0]).use_own_sources()
+        disturbed = make(ROOT, folders[1]).use_own_sources()
         undisturbed.run("dvc", "repro")
         expected = contents(undisturbed)
         # The soak begins with everything made, so that every stage has its inputs.

@@ -215,8 +215,8 @@ def _open_closed_streams() -> None:
 
 
 def _refuse_unreadable(arguments: list[str]) -> None:
-    """An empty text, such as that of an unset variable of the shell, is not the default. Python
-    with PYTHONUTF8=0 and a locale of ASCII reads no other letters."""
+    """Refuse letters that Python cannot read, with PYTHONUTF8=0 and a locale of ASCII, and an empty
+    text, such as that of an unset variable of the shell, which is not the default."""
     names = sys.getfilesystemencoding()
     if names != "utf-8" and not all(map(str.isascii, arguments)):
         raise ConfigError(f"Python reads names and texts as {names}. Set PYTHONUTF8=1.")

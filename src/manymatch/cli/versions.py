@@ -34,13 +34,13 @@ def list_models() -> None:
     """List the models of this package, those in production, and those that were trained here."""
     from manymatch.model.facts import FACTS, facts
     from manymatch.model.places import packaged
-    from manymatch.model.versions import local_folder, promoted
+    from manymatch.model.versions import promoted
     from manymatch.reporting.table import Cell, Column, Table
     from manymatch.reporting.terminal import show
 
     trained = {str(path.parent): path.parent for path in sorted(LAYOUT.models.glob(f"*/*/{FACTS}"))}
     promoted_here = {
-        f"{dataset} = {known[-1]}": local_folder(LAYOUT, known[-1])
+        f"{dataset} = {known[-1]}": known[-1].folder(LAYOUT)
         for dataset, known in promoted(LAYOUT).items()
     }
     texts = (

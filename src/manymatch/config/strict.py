@@ -114,8 +114,8 @@ def _one_line(model: type[BaseModel], error: ValidationError, value: Any, where:
     problem = " or ".join(dict.fromkeys(one["msg"].removeprefix("Value error, ") for one in faults))
     # A missing key has no value of its own, and a group's values would fill the screen.
     shows_value = fault["type"] != "missing" and not isinstance(fault["input"], dict | list)
-    found = f", found {_shown(fault['input'])}" if shows_value else ""
-    return f"{where}: {key + ': ' if key else ''}{problem}{found}"
+    end = f", found {_shown(fault['input'])}" if shows_value else ""
+    return f"{where}: {key + ': ' if key else ''}{problem}{end}"
 
 
 def _stated_path(fault: ErrorDetails, value: Any) -> list[str]:
@@ -174,14 +174,14 @@ class _Loader(yaml.SafeLoader):
     pair of surrogates, which no file can hold, and a text of a few lines whose aliases stand for a
     billion values."""
 
+    _composed = 0  # nodes so far
+
     def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
         node = super().compose_scalar_node(anchor)
         if _SURROGATE.search(node.value):
             problem = f"{node.value!a} is not a text. Remove the escapes \\ud800 to \\udfff"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         return node
-
-    _composed = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         self._composed += 1
@@ -190,7 +190,8 @@ class _Loader(yaml.SafeLoader):
 
     def get_single_node(self) -> yaml.Node | None:
         node = super().get_single_node()
-        self._refuse_many(_count(node, {}) if node is not None else 0)
+        if node is not None:
+            self._refuse_many(_count(node, {}))
         return node
 
     def _refuse_many(self, count: float) -> None:

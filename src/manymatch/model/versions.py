@@ -6,7 +6,6 @@ to commit, names for each data set the versions that were promoted, the present 
 """
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -21,14 +20,7 @@ from pydantic import Field
 from manymatch.config.layout import Layout
 from manymatch.config.names import ModelPath, Name
 from manymatch.config.strict import Strict, validate
-from manymatch.util.errors import (
-    ConfigError,
-    DataError,
-    ManyMatchError,
-    StorageError,
-    first_line,
-    nearest,
-)
+from manymatch.util.errors import ConfigError, ManyMatchError, StorageError, first_line, nearest
 from manymatch.util.files import replacing, write_json
 from manymatch.util.json_file import read_object
 from manymatch.util.locks import lock_path, locked
@@ -62,6 +54,10 @@ class Version(Strict):
 
     def __str__(self) -> str:
         return f"{self.model}@{self.md5[:8]}"
+
+    def folder(self, layout: Layout) -> Path:
+        """The folder of the version, which may not be there yet."""
+        return layout.models / ".versions" / self.model / self.md5.removesuffix(".dir")
 
 
 class _Promoted(Strict):
@@ -190,12 +186,12 @@ def promoted(layout: Layout) -> dict[str, list[Version]]:
         DataError, ConfigError: production.json is damaged.
     """
     path = layout.production
-    if not os.path.lexists(path):
+    if not path.exists() and not path.is_symlink():
         return {}
     try:
         return validate(_Promoted, read_object(path), str(path)).promoted
     except ManyMatchError as fault:
-        raise DataError(f"{fault}. Restore the file: git restore {path}") from None
+        raise type(fault)(f"{fault}. Restore the file: git restore {path}") from None
 
 
 def promote(layout: Layout, new: Version, gate: tuple[str, float] | None) -> Version | None:
@@ -263,18 +259,13 @@ def in_production(layout: Layout, dataset: str | None = None) -> Path | None:
     return restored(layout, known[dataset][-1]) if dataset in known else None
 
 
-def local_folder(layout: Layout, version: Version) -> Path:
-    """The folder of a version, which may not be there yet."""
-    return layout.models / ".versions" / version.model / version.md5.removesuffix(".dir")
-
-
 def restored(layout: Layout, version: Version) -> Path:
     """The folder of a version, got from DVC's cache or its remote if it is missing or damaged.
 
     Raises:
         StorageError: DVC cannot give the weights.
     """
-    folder = local_folder(layout, version)
+    folder = version.folder(layout)
     if _is_whole(folder):
         return folder
     with locked(lock_path(folder), folder):

@@ -129,8 +129,11 @@ def memory_fault(error: BaseException) -> str:
     PyTorch has no class for a processor without memory.
     """
     texts = (
-        *("can't allocate memory", "out of memory"),
-        *("failed to map segment", "cannot allocate memory", "can't start new thread"),
+        "can't allocate memory",
+        "cannot allocate memory",
+        "can't start new thread",
+        "failed to map segment",
+        "out of memory",
     )
     if not isinstance(error, MemoryError) and not any(text in str(error) for text in texts):
         return ""

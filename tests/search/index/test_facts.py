@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from manymatch.search.index.filters import add_facts
+from manymatch.search.index.filters import add_facts, read_facts
 from manymatch.util.errors import DataError
 
 FAR = 253_402_300_800 * 10**6
@@ -76,7 +76,8 @@ def test_paths_of_numbers_stay_texts(tmp_path, capsys):
     table = tmp_path / "facts.csv"
     table.write_text("path,number\n000123,1\n,2\n")
     items = pa.table({"path": ["000123", "123"]})
-    assert add_facts(items, table, None)["number"].to_pylist() == [1, None]
+    facts = read_facts(table, [])
+    assert add_facts(items, table, facts, None)["number"].to_pylist() == [1, None]
     assert "facts.csv: 1 of 2 rows name no item, and are left out" in capsys.readouterr().err
 
 
@@ -98,4 +99,5 @@ def test_a_fault_of_the_table_is_named(content, fault, tmp_path):
     if content is not None:
         table.write_bytes(content)
     with pytest.raises(DataError, match=rf"facts\.csv:{fault}"):
-        add_facts(pa.table({"path": ["a.jpg", "b.jpg"], "size": [1, 1]}), table, None)
+        items = pa.table({"path": ["a.jpg", "b.jpg"], "size": [1, 1]})
+        add_facts(items, table, read_facts(table, items.column_names), None)

@@ -15,7 +15,7 @@ import torch
 import warm_commands
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_galleries import KINDS, SCORES, SETS, TOLERANCE, compare, made_up, with_entities
+from made_galleries import KINDS, SCORES, SETS, TOLERANCE, add_entities, compare, made_up
 
 from manymatch import Index, load
 from manymatch.methods.shared.embeddings import Embeddings
@@ -158,7 +158,7 @@ def test_what_says_exact_equals_brute_force(small_model, score, data):
     queries = made_up("random", 4, elements, size, seed + 1, unequal=unequal)
     beta = draw(st.floats(0, 1)) if score == "cora beta" and side == "images" else None
     if beta is not None:
-        queries = with_entities(queries)
+        queries = add_entities(queries)
     wanted = {
         "k": draw(st.sampled_from([1, 5, 200])),
         "included": np.arange(n) % 3 > 0 if draw(st.booleans()) else None,

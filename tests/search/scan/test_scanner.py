@@ -15,10 +15,10 @@ from made_galleries import (
     SCORES,
     SETS,
     TOLERANCE,
+    add_entities,
     all_scores,
     compare,
     made_up,
-    with_entities,
 )
 from torch.nn.functional import normalize
 
@@ -62,7 +62,7 @@ def test_a_scan_equals_brute_force(small_model, score, data):
     beta = draw(st.floats(0, 1)) if score == "cora beta" else None
     if beta is not None:
         gallery, queries = (
-            with_entities(one) if (side == "texts") == (one is gallery) else one
+            add_entities(one) if (side == "texts") == (one is gallery) else one
             for one in (gallery, queries)
         )
     codes = codes_of(model, gallery, side, blocks=draw(st.integers(1, 3)))

@@ -88,7 +88,7 @@ def build(
 
     Raises:
         CheckpointError: the index holds embeddings of another model.
-        DataError: no item of the source can be read, or the table is faulty.
+        DataError: the table is faulty (told before the embedding), or no item can be read.
         StorageError: `target` is not an index, or cannot be written.
     """
     writer: TableWriter | None = None
@@ -101,14 +101,13 @@ def build(
     else:
         earlier, known = _earlier(source, model, target, any_model)
     listed = source.listed()
-    if table:  # a faulty table is told before anything is embedded
-        read_facts(table, table_of(listed).column_names)
+    facts = table and read_facts(table, {name for entry in listed for name in entry.facts})
     unfinished = UnfinishedParts(target, model_identity(model))
     with parts.joining(lambda part: _identity(source, model, part.of(listed))) as paths:
         finished = [*map(Stored.open, paths), *unfinished.finished()]
         rows, embedded = _rows(source, model, listed, earlier, finished, unfinished)
         kept = [_current(entry, rows[entry.path], times) for entry in listed if entry.path in rows]
-        items = add_facts(table_of(kept), table, known)
+        items = add_facts(table_of(kept), table, facts, known)
         manifest = Manifest(
             model=relative(model_path, url or target),
             identity=model_identity(model),

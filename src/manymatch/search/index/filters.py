@@ -12,6 +12,7 @@ import re
 import sqlite3
 import threading
 import time
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -227,22 +228,24 @@ _SHOWN = 300
 _PATHS_AS_TEXT = pyarrow.csv.ConvertOptions(column_types={_KEY: pa.string()})
 
 
-def add_facts(items: pa.Table, file: Path | None, earlier: pa.Table | None) -> pa.Table:
-    """The items with the columns of the table in `file`, else with those of the `earlier` index.
+def add_facts(
+    items: pa.Table, file: Path | None, facts: pa.Table | None, earlier: pa.Table | None
+) -> pa.Table:
+    """The items with the columns of `facts`, else with those of the `earlier` index.
 
     An item without a row has empty cells.
 
+    Args:
+        file, facts: a file and what `read_facts` read there; both None: the earlier facts stay.
+
     Raises:
-        DataError: the table cannot be read, has no column `path` or doubled paths, or has a column
-            that every index has.
+        DataError: no row names an item.
     """
-    if file is not None:
-        facts = read_facts(file, items.column_names)
-    elif earlier is not None:
+    if facts is None:
+        if earlier is None:
+            return items
         ours = [name for name in items.column_names if name != _KEY]
         facts = earlier.drop_columns([name for name in ours if name in earlier.column_names])
-    else:
-        return items
     rows = {path: row for row, path in enumerate(facts[_KEY].to_pylist())}
     wanted = pa.array([rows.get(path) for path in items[_KEY].to_pylist()], pa.int64())
     if file is not None and wanted.null_count == len(items):
@@ -256,9 +259,13 @@ def add_facts(items: pa.Table, file: Path | None, earlier: pa.Table | None) -> p
     return items
 
 
-def read_facts(file: Path, taken: list[str]) -> pa.Table:
-    """The table of facts in `file`; `taken` are the columns of the items. Raises the same as
-    `add_facts`."""
+def read_facts(file: Path, taken: Iterable[str]) -> pa.Table:
+    """The table of facts in `file`. `taken`: the names of facts that items have already.
+
+    Raises:
+        DataError: the table cannot be read, has no column `path` or doubled paths, or has a column
+            that every index has, or one of `taken`.
+    """
     try:
         with regular_path(file) as name:
             if file.suffix.lower() == ".csv":
