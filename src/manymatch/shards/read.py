@@ -134,7 +134,10 @@ def batches(
         drawn = Random(f"fraction {shuffle[0]}").sample(range(shards.images), count)
         order = order[np.isin(table_rows[order], drawn)]
     if classes is not None:
-        drawn_from, order = order, one_per_class(order, classes[table_rows], images_per_batch * world)
+        drawn_from, order = (
+            order,
+            one_per_class(order, classes[table_rows], images_per_batch * world),
+        )
         if not len(order):
             different = len(set(classes[table_rows[drawn_from]].tolist()))
             raise DataError(
