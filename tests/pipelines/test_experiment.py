@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from manymatch.cli.dvc_experiments import experiments_table
 from manymatch.util.errors import ConfigError
 from pipelines import experiment
 from pipelines.experiment import KEPT
@@ -17,9 +18,12 @@ from pipelines.experiment import KEPT
 PIPELINE = """
 stages:
   double:
-    cmd: awk '{print 2 * $2}' params.yaml > twice
+    cmd: >-
+      awk '{print 2 * $2}' params.yaml > twice; mkdir -p reports/metrics/d;
+      sed 's/n: \\(.*\\)/{"rsum": \\100}/' params.yaml > reports/metrics/d/p.json
     params: [n]
     outs: [twice]
+    metrics: [{reports/metrics/d/p.json: {cache: false}}]
 """
 COMMIT = "git -c user.name=T -c user.email=t@t commit -qm A"
 KILLED = """
@@ -78,6 +82,9 @@ def test_experiments_side_by_side_leave_the_workspace_alone(workspace):
         assert two.save("same") == "same-2"
     assert Path.cwd() == workspace
     assert call("git", "status", "--porcelain") == "" and Path("twice").read_text() == "2\n"
+    rows = [[cell.plain for cell in row] for row in experiments_table().rows]
+    assert rows[0] == ["workspace", "100.0", "-"] and rows[1][1:] == ["100.0", "-"]
+    assert sorted(rows[2:]) == [["same", "200.0", "n 2"], ["same-2", "300.0", "n 3"]]
     assert len(call("git", "worktree", "list").splitlines()) == 1
     assert set(call("dvc", "exp", "list", "--name-only").split()) >= {"same", "same-2"}
     for name, text in (("same", "4\n"), ("same-2", "6\n")):

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
@@ -76,13 +76,21 @@ def report() -> None:
 
 
 @commands.command()
-def results() -> None:
+def results(
+    experiments: Annotated[
+        bool, typer.Option("--experiments", help="The experiments of 'dvc exp run' instead.")
+    ] = False,
+) -> None:
     """Print the table of the trained models, where the report is, and how to go on."""
+    from manymatch.cli.dvc_experiments import experiments_table
     from manymatch.reporting.sections import leaderboard
     from manymatch.reporting.terminal import show
     from manymatch.results.runs import read_runs
 
     project.require_project()
+    if experiments:
+        show([experiments_table()])
+        return
     runs = read_runs(LAYOUT.reports)
     trained = [run for run in runs if LAYOUT.model(run.dataset, run.preset).is_dir()]
     # The data set that was trained last is the one to go on with: an rsum of another is no rival.
