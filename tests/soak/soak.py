@@ -132,7 +132,6 @@ class Soak:
         self.log(f"[{process.pid}] ends with {code}{' (disturbed)' if killed else ''}: {name}")
         self.counts["dvc repro" if command[0] == "dvc" else "stages by hand"] += 1
         self.counts["waits for a lock"] += output.count(": waiting for process")
-        self.counts["works found done"] += output.count("nothing is left to do")
         if "is busy, it is being blocked by" in output:
             self.counts["refusals by DVC because of another DVC"] += 1
         elif code and not killed:

@@ -1,4 +1,4 @@
-"""A stage of `dvc repro` beside the same stage by hand, or after a `dvc repro` that was killed."""
+"""A stage of `dvc repro` after a `dvc repro` that was killed."""
 
 import signal
 
@@ -23,33 +23,10 @@ def prepared(finished, new_workspace):
     return make
 
 
-@pytest.fixture(scope="module")
-def by_hand(prepared):
-    """The folder in which one process trained alone, and the output of the DVC that waited for it.
-
-    DVC removes the outputs of the stage at its start, while the other process trains.
-    """
-    workspace = prepared()
-    training = workspace.start("manymatch", "train", "scenes", "vsepp")
-    wait_for("epoch 2/30", training)
-    (worker,) = workspace.processes("manymatch", "train")
-    worker.suspend()  # so that it trains until DVC is there
-    repro = workspace.start(*TRAIN)
-    try:
-        wait_for(f"waiting for process {worker.pid}", repro)
-    finally:
-        worker.resume()
-    outputs = [process.communicate()[0] for process in (training, repro)]
-    assert (training.returncode, repro.returncode) == (0, 0), outputs
-    return workspace.folder, outputs[1]
-
-
-def test_dvc_takes_over_what_a_stage_by_hand_finishes(by_hand):
-    assert "nothing is left" in by_hand[1]
-
-
-def test_after_kills_the_next_repro_ends_with_the_same_model(prepared, by_hand):
-    workspace, expected = prepared(), trained(by_hand[0])
+def test_after_kills_the_next_repro_ends_with_the_same_model(prepared):
+    workspace, whole = prepared(), prepared()
+    whole.run("manymatch", "train", "scenes", "vsepp")
+    expected = trained(whole.folder)
     for sent, line in ((signal.SIGKILL, "epoch 2/30"), (signal.SIGTERM, "resuming after epoch")):
         process = workspace.start(*TRAIN)
         wait_for(line, process)

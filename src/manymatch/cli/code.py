@@ -22,7 +22,7 @@ _RECORDED = "manymatch.config.params:Evaluation", "manymatch:__version__"
 
 
 @commands.command()
-@writes(LAYOUT.code, reads=[])
+@writes(LAYOUT.code)
 def code() -> None:
     """Write the hashes of the code that each stage can reach: data/code."""
     from manymatch.util import files

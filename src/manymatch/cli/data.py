@@ -32,7 +32,7 @@ def _with_seal(place: Callable[[str], Path]) -> Callable[[str], list[Path]]:
 
 
 @commands.command()
-@writes(LAYOUT.raw, reads=[])
+@writes(LAYOUT.raw)
 def download(dataset: DatasetName) -> None:
     """Fetch or generate a data set's own files: data/raw/DATASET."""
     from manymatch.datasets import download as stage
@@ -41,12 +41,7 @@ def download(dataset: DatasetName) -> None:
 
 
 @commands.command()
-@writes(
-    _with_seal(LAYOUT.captions),
-    _with_seal(LAYOUT.vocabulary),
-    _with_seal(LAYOUT.relevance),
-    reads=[LAYOUT.raw],
-)
+@writes(_with_seal(LAYOUT.captions), _with_seal(LAYOUT.vocabulary), _with_seal(LAYOUT.relevance))
 def captions(dataset: DatasetName) -> None:
     """Write the caption table, the training vocabulary and the judged pairs: data/captions."""
     from manymatch.datasets import captions as stage
@@ -65,7 +60,7 @@ def captions(dataset: DatasetName) -> None:
 
 
 @commands.command()
-@writes(LAYOUT.features, reads=[LAYOUT.raw, LAYOUT.captions])
+@writes(LAYOUT.features)
 def features(
     dataset: DatasetName,
     features: FeaturesName,
@@ -107,7 +102,7 @@ def _captions(dataset: str) -> Path:
 
 
 @commands.command("scene-graphs")
-@writes(_with_seal(LAYOUT.scene_graphs), reads=[LAYOUT.captions])
+@writes(_with_seal(LAYOUT.scene_graphs))
 def scene_graphs(
     dataset: DatasetName,
     processes: Annotated[
@@ -133,7 +128,7 @@ def scene_graphs(
 
 
 @commands.command()
-@writes(LAYOUT.shards, reads=[LAYOUT.captions, LAYOUT.scene_graphs, LAYOUT.features, LAYOUT.raw])
+@writes(LAYOUT.shards)
 def shards(
     dataset: DatasetName,
     features: FeaturesName,

@@ -14,7 +14,7 @@ from manymatch.cli.options import (
     check_names,
     trained_models,
 )
-from manymatch.cli.outputs import all_shards, writes
+from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.names import checked_name
 from manymatch.util.errors import ConfigError
@@ -174,7 +174,7 @@ def tune(
 
 
 @commands.command()
-@writes(LAYOUT.probe, reads=[LAYOUT.model, all_shards])
+@writes(LAYOUT.probe)
 def probe(
     dataset: DatasetName,
     preset: PresetName,
@@ -208,7 +208,7 @@ def study() -> None:
 
 
 @commands.command()
-@writes(LAYOUT.clusters, reads=[LAYOUT.model, all_shards])
+@writes(LAYOUT.clusters)
 def clusters(
     dataset: DatasetName,
     preset: Annotated[

@@ -17,7 +17,7 @@ from manymatch.cli.options import (
     new_name,
     trained_models,
 )
-from manymatch.cli.outputs import all_shards, result_files, show_result, writes
+from manymatch.cli.outputs import result_files, show_result, writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.names import preset_path
 from manymatch.util.parts import Parts
@@ -33,12 +33,6 @@ def _model(dataset: str, preset: str, name: str | None) -> list[Path]:
     return [LAYOUT.model(dataset, trained), LAYOUT.curves(dataset, trained) / "plots" / "metrics"]
 
 
-def _source_model(dataset: str, preset: str, overrides: list[str] | None) -> list[Path]:
-    """The model of the preset's warm start, if it has one."""
-    start = project.preset(dataset, preset, overrides).warm_start
-    return [LAYOUT.models / start.model] if start else []
-
-
 def _reranked_result(dataset: str, preset: str) -> list[Path]:
     from manymatch.evaluation.ensemble import SUFFIX
 
@@ -51,16 +45,8 @@ def _joined_result(dataset: str, presets: list[str]) -> list[Path]:
     return result_files(dataset, JOINED_BY.join(presets))
 
 
-_DATA = all_shards, LAYOUT.captions, LAYOUT.relevance, LAYOUT.votes
-"""What every evaluation of a model of a data set reads besides models."""
-
-
-def _models(dataset: str) -> Path:
-    return LAYOUT.models / dataset
-
-
 @commands.command()
-@writes(_model, reads=[*_DATA, LAYOUT.vocabulary, _source_model])
+@writes(_model)
 def train(
     dataset: DatasetName,
     preset: PresetName,
@@ -93,7 +79,7 @@ def train(
 
 
 @commands.command("import-howto100m")
-@writes(LAYOUT.model("howto100m", "released"), reads=[lambda file: file])
+@writes(LAYOUT.model("howto100m", "released"))
 def import_howto100m(
     file: Annotated[Path, typer.Argument(help="howto100m_pt_model.pth, as published.")],
 ) -> None:
@@ -105,7 +91,7 @@ def import_howto100m(
 
 
 @commands.command()
-@writes(result_files, reads=[LAYOUT.model, *_DATA])
+@writes(result_files)
 def evaluate(dataset: DatasetName, preset: PresetName, split: Split = None) -> None:
     """Rank the test split with a trained model: reports/results, run files, sample queries."""
     from manymatch.evaluation import evaluate as stage
@@ -120,7 +106,7 @@ def evaluate(dataset: DatasetName, preset: PresetName, split: Split = None) -> N
 
 
 @commands.command()
-@writes(_reranked_result, reads=[_models, *_DATA])
+@writes(_reranked_result)
 def rerank(
     dataset: DatasetName,
     preset: Annotated[
@@ -143,7 +129,7 @@ def rerank(
 
 
 @commands.command()
-@writes(_joined_result, reads=[_models, *_DATA])
+@writes(_joined_result)
 def ensemble(
     dataset: DatasetName,
     presets: Annotated[list[str], trained_models("Trained models: cora cora-1, or cora+cora-1.")],

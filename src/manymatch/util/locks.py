@@ -6,7 +6,6 @@ holder of the lock writes a note about itself to the lock file, for processes th
 
 import contextlib
 import errno
-import json
 import os
 import platform
 import shlex
@@ -14,8 +13,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from io import FileIO
-from os.path import samestat
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -29,8 +26,6 @@ _SECONDS_BETWEEN_ATTEMPTS, _SHORT = 0.1, 0.2
 _PATIENCE = 3.0
 """Seconds after which a lock without a known holder is told, and a lock file that cannot be created
 is a fault."""
-_Note = dict[str, str]
-"""`holder`: the process in words. `finished`: the work that it has done under the lock, or ""."""
 
 
 def lock_path(output: Path) -> Path:
@@ -39,7 +34,7 @@ def lock_path(output: Path) -> Path:
 
 
 @contextlib.contextmanager
-def locked(path: Path, what: Path, work: str = "") -> Iterator[bool]:
+def locked(path: Path, what: Path) -> Iterator[None]:
     """Hold the lock file `path`, which protects `what`, while the block runs.
 
     If another process holds the lock, this function waits, and one line names that process. The
@@ -48,11 +43,6 @@ def locked(path: Path, what: Path, work: str = "") -> Iterator[bool]:
     Args:
         path: the lock file. Its folder is created, and removed at the end if the folder is empty.
         what: the file or folder that messages name.
-        work: identifies the work of the block. Equal texts mean equal results.
-
-    Yields:
-        Whether the last process that held the lock while this function waited has finished the same
-        `work` ("" is never the same).
 
     Raises:
         StorageError: the lock file cannot be created or written.
@@ -62,18 +52,15 @@ def locked(path: Path, what: Path, work: str = "") -> Iterator[bool]:
     made = [folder for folder in path.parents if not folder.exists()]
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     try:
-        before = _acquire(lock, path, what)
+        _acquire(lock, path, what)
         since = datetime.now().isoformat(sep=" ", timespec="seconds")
         holder = f"process {os.getpid()} on {platform.node()} ({command}), which began at {since}"
-        note = {"holder": holder, "finished": ""}
-        path.write_text(json.dumps(note), encoding="utf-8")
+        path.write_text(holder, encoding="utf-8")
     except OSError as error:
         _end(lock, path if lock.is_locked else None, made)
         raise storage_error(error, path) from error
     try:
-        yield bool(work) and before.get("finished") == work
-        with contextlib.suppress(OSError):  # then a process that waits does the work again
-            path.write_text(json.dumps(note | {"finished": work}), encoding="utf-8")
+        yield
     finally:
         _end(lock, path, made)
 
@@ -91,52 +78,36 @@ def _end(lock: FileLock, path: Path | None, made: Sequence[Path]) -> None:
             folder.rmdir()
 
 
-def _acquire(lock: FileLock, path: Path, what: Path) -> _Note:
-    """Acquire `lock`. Returns the last note of the last holder that was waited for, or {}.
+def _acquire(lock: FileLock, path: Path, what: Path) -> None:
+    """Acquire `lock`.
 
     On some file systems (/proc, some network disks) a file cannot be created although its folder is
     there: filelock then says that another process holds the lock.
     """
     named, seen = "", (began := time.monotonic())
-    with contextlib.ExitStack() as stack:
-        file: FileIO | None = None
-        while True:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                lock.acquire(blocking=False)
-                return _read(file)
-            except Timeout:
-                with contextlib.suppress(FileNotFoundError):
-                    present, seen = path.stat(), time.monotonic()
-                    if file is None or not samestat(os.fstat(file.fileno()), present):
-                        # The open file shows how its holder ended, even after the file is removed.
-                        file = stack.enter_context(path.open("rb", buffering=0))
-            except FileNotFoundError:
-                pass  # the last holder has removed the folder
-            except OSError as error:
-                if error.errno != errno.ENOSYS:
-                    raise
-                say(f"{path}: this file system has no locks. Do not run this command twice at once")
-                return {}
-            now = time.monotonic()
-            if now - seen > _PATIENCE:
-                raise StorageError(
-                    f"{path}: the lock file cannot be created. Choose a folder of another disk"
-                )
-            holder = _read(file).get("holder")
-            text = holder or f"the holder of {path}"
-            if text != named and now - began > (_SHORT if holder else _PATIENCE):
-                named = text
-                say(f"{what}: waiting for {named}")
-            time.sleep(_SECONDS_BETWEEN_ATTEMPTS)
-
-
-def _read(file: FileIO | None) -> _Note:
-    """The note in an open lock file; {} if the holder has not written its note yet."""
-    if file is None:
-        return {}
-    file.seek(0)
-    with contextlib.suppress(ValueError):
-        note: _Note = json.loads(file.read())
-        return note
-    return {}
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        holder = ""
+        try:
+            lock.acquire(blocking=False)
+            return
+        except Timeout:
+            with contextlib.suppress(FileNotFoundError):
+                holder, seen = path.read_text(encoding="utf-8"), time.monotonic()
+        except FileNotFoundError:
+            pass  # the last holder has removed the folder
+        except OSError as error:
+            if error.errno != errno.ENOSYS:
+                raise
+            say(f"{path}: this file system has no locks. Do not run this command twice at once")
+            return
+        now = time.monotonic()
+        if now - seen > _PATIENCE:
+            raise StorageError(
+                f"{path}: the lock file cannot be created. Choose a folder of another disk"
+            )
+        text = holder or f"the holder of {path}"
+        if text != named and now - began > (_SHORT if holder else _PATIENCE):
+            named = text
+            say(f"{what}: waiting for {named}")
+        time.sleep(_SECONDS_BETWEEN_ATTEMPTS)
