@@ -126,6 +126,23 @@ def test_objects_have_a_vector_for_each_box(dataset):
     np.testing.assert_allclose(features[2, 0], maps[0].mean((1, 2)), rtol=2e-3, atol=2e-3)
 
 
+def test_boxes_of_any_detector_follow_the_whole_picture(dataset):
+    box = [0.2, 0.25, 0.7, 0.75]
+    rows = {"file": [f"seen/{i}.jpg" for i in dataset.files], "boxes": [[], None, *3 * [3 * [box]]]}
+    path = dataset.folder / "detected.parquet"
+    pq.write_table(pa.table(rows), path)
+    found = Extraction(kind="objects", boxes=str(path), regions=3)
+    dataset.extract("found", settings=found)
+    with FeatureStore(dataset.store) as store:
+        features, n_regions, boxes = store.read(range(5))
+    assert n_regions.tolist() == [1, 1, 3, 3, 3]
+    np.testing.assert_allclose(boxes[4], [WHOLE[0], box, box])
+    write_boxes(dataset, {i: [[0, 0, 1, 1], box, box] for i in dataset.files})
+    dataset.extract("objects")
+    with FeatureStore(dataset.store) as store:
+        np.testing.assert_array_equal(store.read(range(2, 5))[0], features[2:])
+
+
 @pytest.mark.parametrize("size", [256, 512])
 def test_pixels_are_what_the_papers_tests_see(dataset, size):
     """The middle square at 256 pixels, the whole picture squashed at 512."""
@@ -202,6 +219,15 @@ def boxes_file(boxes):
     return spoil
 
 
+def detected(**columns):
+    def spoil(dataset):
+        path = dataset.folder / "detected.parquet"
+        pq.write_table(pa.table(columns), path)
+        return {"kind": "objects", "boxes": str(path)}
+
+    return spoil
+
+
 def picture_of(damage):
     return lambda dataset: damage(dataset.raw / "images/i2.png") and {}
 
@@ -241,8 +267,14 @@ FAULTS = [
     (boxes_file({"i0": [[0, 0, 1, 1]]}), "no boxes of image 'i1'"),
     *(
         (boxes_file({"i0": boxes}), "image 'i0': boxes must be")
-        for boxes in ([[0.5, 0, 0.5, 1]], [[0, 0, 1.1, 1]], [[float("nan"), 0, 1, 1]], [])
+        for boxes in ([[0.5, 0, 0.5, 1]], [[0, 0, 1.1, 1]], [[float("nan"), 0, 1, 1]])
     ),
+    (boxes_file({"i0": []}), "image 'i0': no boxes"),
+    (detected(file=["i0.png"]), "columns 'boxes', and"),
+    (detected(file=["i0.png"], boxes=[["left"]]), "row 1: a box is not four numbers"),
+    (detected(file=["i0.png", "a/i0.png"], boxes=[[], []]), "row 2: a second row of 'i0'"),
+    (detected(image_id=["i0"], boxes=[[]]), "detected.parquet: no boxes of image 'i1'"),
+    (detected(image_id=[], boxes=[]), "the table is empty"),
     (lambda _: {"backbone": "resnet50", "weights": "/none"}, "weights to a folder"),
     (resnet50_weights("resnet101"), "another network"),
     (resnet50_weights("resnet50", missing=1), "lack parts"),

@@ -25,6 +25,7 @@ _KEYS = {
     "size": ("hf", "pixels", "lite0", "lite2"),
     **dict.fromkeys(("output", "grid", "layer"), ("hf",)),
     **dict.fromkeys(("detector", "backbone", "score", "nms"), ("regions",)),
+    "boxes": ("objects",),
 }
 """Key -> the kinds of features that have the key."""
 _WITHOUT_CROPS = ("butd", "objects", "pixels", "pixels256", "pixels512", "regions")
@@ -68,7 +69,8 @@ class Extraction(Strict):
 
     Of `kind: regions`, `detector` is a folder or NAME@REVISION on the hub, and `backbone` the
     extraction of each region. `score`: a box of a lower score is left out; `nms`: so is one that
-    overlaps a better box by more (`features/regions.py`).
+    overlaps a better box by more (`features/regions.py`). Of `kind: objects`, `boxes` is a table of
+    any detector's boxes (`features/objects.py`).
     """
 
     batch_size: Count = 32
@@ -87,6 +89,7 @@ class Extraction(Strict):
     backbone: "Extraction | None" = None
     score: Share = 0.2
     nms: Share = 0.7
+    boxes: Annotated[str, Field(min_length=1)] | None = None
 
     @model_validator(mode="before")
     @classmethod
