@@ -91,7 +91,7 @@ def test_every_probe_protocol_format_and_deployment_is_described():
 
 def test_settings_of_features_are_valid():
     texts = blocks("features", "yaml")
-    assert len(texts) == 5
+    assert len(texts) == 6
     for text in texts:
         for name, value in yaml.safe_load(text)["extraction"].items():
             extraction = validate(Extraction, value, "docs/features.md")

@@ -69,8 +69,7 @@ class Extraction(Strict):
 
     Of `kind: regions`, `detector` is a folder or NAME@REVISION on the hub, and `backbone` the
     extraction of each region. `score`: a box of a lower score is left out; `nms`: so is one that
-    overlaps a better box by more (`features/regions.py`). Of `kind: objects`, `boxes` is a table of
-    any detector's boxes (`features/objects.py`).
+    overlaps a better box by more (`features/regions.py`). `kind: objects` has a table of `boxes`.
     """
 
     batch_size: Count = 32
