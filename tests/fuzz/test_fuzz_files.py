@@ -44,7 +44,7 @@ from manymatch.util.errors import ManyMatchError
 from manymatch.util.images import read_image
 from manymatch.util.json_file import read_object
 from manymatch.util.json_stream import elements, nested_numbers
-from manymatch.util.numpy_file import NpyRows, load_array
+from manymatch.util.numpy_file import feature_array, load_array
 from manymatch.util.parquet_file import open_table, read_table
 from manymatch.util.pickles import PickledArray, read_pickle
 from manymatch.util.text_lines import numbered_lines
@@ -90,11 +90,7 @@ def read_scores(path):
 
 
 def read_rows(path):
-    rows = NpyRows(path)
-    for row in range(min(len(rows), 8)):
-        rows.read(row)
-    rows.read_all()
-    rows.close()
+    np.array(feature_array(path, "images", "regions", "width"))
 
 
 def read_parquet(path):

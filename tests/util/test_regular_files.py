@@ -40,7 +40,7 @@ from manymatch.util.files import sha256
 from manymatch.util.images import read_image
 from manymatch.util.json_file import read_object
 from manymatch.util.json_stream import elements
-from manymatch.util.numpy_file import NpyRows, load_array
+from manymatch.util.numpy_file import feature_array, load_array
 from manymatch.util.parquet_file import open_table, read_table
 from manymatch.util.pickles import read_pickle
 from manymatch.util.regular_file import open_regular, read_regular
@@ -83,7 +83,7 @@ READERS = {
     "image": read_image,
     "array": load_array,
     "mapped array": lambda path: load_array(path, mapped=True),
-    "rows of an array": NpyRows,
+    "features of images": lambda path: feature_array(path, "images", "regions", "width"),
     "pickle": read_pickle,
     "tensors": load_tensors,
     "Parquet": lambda path: open_table(path, ["a"], "captions"),

@@ -32,7 +32,7 @@ from manymatch.networks.torch_file import load_tensors
 from manymatch.util import hdf5_file
 from manymatch.util.errors import DataError, first_line
 from manymatch.util.hdf5_file import FAULTS, open_hdf5
-from manymatch.util.numpy_file import MAX_ROW_BYTES, ZIP_FAULTS, array_header
+from manymatch.util.numpy_file import MAX_IMAGE_BYTES, ZIP_FAULTS
 from manymatch.util.pickles import PickledArray, read_pickle
 from manymatch.util.regular_file import open_regular
 
@@ -122,15 +122,12 @@ def _zipped(path: Path) -> Iterator[Streams]:
 def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -> NDArray[Any]:
     _bounded(info.file_size, where)
     with archive.open(info) as stream:
-        data = io.BytesIO(stream.read(MAX_ROW_BYTES))
+        data = io.BytesIO(stream.read(MAX_IMAGE_BYTES))
     try:
-        shape, dtype = array_header(data)
-    except (ValueError, TypeError) as error:
-        raise DataError(f"{where}: not an array of floats ({first_line(error)})") from None
-    values = data.read()
-    if len(values) != math.prod(shape) * dtype.itemsize:
-        raise DataError(f"{where}: {len(values)} B do not fit an array of shape {shape}")
-    return np.frombuffer(values, dtype).reshape(shape)
+        array: NDArray[Any] = np.lib.format.read_array(data, allow_pickle=False)
+    except Exception as error:  # NumPy raises almost anything for damaged files
+        raise DataError(f"{where}: not an array ({first_line(error)})") from None
+    return array
 
 
 @contextmanager
@@ -170,7 +167,7 @@ def _refused(value: Any, where: str) -> NDArray[Any]:
 
 
 def _bounded(size: int, where: str) -> None:
-    if size > MAX_ROW_BYTES:
+    if size > MAX_IMAGE_BYTES:
         raise DataError(f"{where}: {size:,} B is too large for one clip")
 
 

@@ -16,19 +16,19 @@ has `id_mapping.json`, from ids to file names, beside SCAN's folder under the na
 """
 
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from manymatch.datasets.precomp import CAPTIONS_PER_IMAGE as CAPTIONS
 from manymatch.datasets.precomp import MAPPING, caption_lines, image_ids, read_mapping
 from manymatch.features.importers.importing import ImageTable, Published, Row
 from manymatch.util.errors import DataError
-from manymatch.util.numpy_file import NpyRows
+from manymatch.util.numpy_file import feature_array
 
 SPLITS = ("train", "dev", "test", "testall")
 FOLDER = "precomp"
@@ -40,7 +40,8 @@ class Split:
 
     folder: Path
     name: str
-    rows: NpyRows
+    path: Path
+    rows: NDArray[Any]
     captions: list[str]
     copies: int
 
@@ -52,19 +53,19 @@ class Split:
         return self.captions[CAPTIONS * image : CAPTIONS * (image + 1)]
 
     def where(self, image: int) -> str:
-        return f"{self.rows.path}: row {self.copies * image}"
+        return f"{self.path}: row {self.copies * image}"
 
     def caption_lines(self, image: int) -> str:
         return f"{self.folder / self.name}_caps.txt:{CAPTIONS * image + 1}"
 
     def read(self, image: int) -> tuple[NDArray[Any], None]:
         """Return the features of an image, whose rows must all begin with the same region."""
-        rows = range(self.copies * image, self.copies * (image + 1))
-        first = self.rows.read(rows[0], first=1).tobytes()
-        for row in rows[1:]:
-            if self.rows.read(row, first=1).tobytes() != first:
-                raise DataError(f"{self.rows.path}: row {row}: not a copy of row {rows[0]}")
-        return self.rows.read(rows[0]), None
+        start = self.copies * image
+        first, *others = self.rows[start : start + self.copies]
+        for row, other in enumerate(others, start=start + 1):
+            if other[0].tobytes() != first[0].tobytes():
+                raise DataError(f"{self.path}: row {row}: not a copy of row {start}")
+        return np.array(first), None
 
 
 FindRow = Callable[[Split, int], int]
@@ -127,17 +128,16 @@ def _open_splits(folder: Path) -> list[Split]:
         raise DataError(f"{folder}: no train_ims.npy, dev_ims.npy or test_ims.npy in it")
     splits = []
     for name in names:
-        rows = NpyRows(folder / f"{name}_ims.npy")
+        path = folder / f"{name}_ims.npy"
+        rows = feature_array(path, "images", "regions", "width")
         captions = [line.text for line in caption_lines(folder / f"{name}_caps.txt")]
-        if len(rows.shape) != 3:
-            raise DataError(f"{rows.path}: shape {rows.shape}, not (images, regions, width)")
         copies = {len(captions): CAPTIONS, len(captions) // CAPTIONS: 1}.get(len(rows), 0)
         if len(captions) % CAPTIONS or not copies:
             raise DataError(
-                f"{rows.path}: {len(rows)} rows for the {len(captions)} captions of "
+                f"{path}: {len(rows)} rows for the {len(captions)} captions of "
                 f"{name}_caps.txt; expected one row for each caption, or one for every {CAPTIONS}"
             )
-        splits.append(Split(folder, name, rows, captions, copies))
+        splits.append(Split(folder, name, path, rows, captions, copies))
     return splits
 
 
@@ -154,7 +154,7 @@ def _published(
         for image in range(split.images)
     )
     known = list(images.each_once(rows, folder))
-    files = tuple(split.rows.path for split in splits)
+    files = tuple(split.path for split in splits)
     return Published(files, width, max_regions, has_boxes=False, rows=lambda: known)
 
 
@@ -172,10 +172,7 @@ def open_npy_folder(path: Path, images: ImageTable, max_regions: int | None) -> 
     )
     rows = list(images.each_once(image_rows, path))
     files = [Path(row.where) for row in rows]
-    shapes = []
-    for file in files:
-        with _open_file(file) as opened:
-            shapes.append(opened.shape)
+    shapes = [feature_array(file, "regions", "width").shape for file in files]
     return Published(
         files=tuple(files),
         width=shapes[0][1],
@@ -185,13 +182,5 @@ def open_npy_folder(path: Path, images: ImageTable, max_regions: int | None) -> 
     )
 
 
-def _open_file(file: Path) -> closing[NpyRows]:
-    rows = NpyRows(file)
-    if len(rows.shape) != 2:
-        raise DataError(f"{file}: shape {rows.shape}, not (regions, width)")
-    return closing(rows)
-
-
 def _read_file(file: Path) -> tuple[NDArray[Any], None]:
-    with _open_file(file) as rows:
-        return rows.read_all(), None
+    return np.array(feature_array(file, "regions", "width")), None
