@@ -10,18 +10,7 @@ import pyarrow.parquet as pq
 
 from manymatch.batch.caption_text import caption_fault, shown
 from manymatch.batch.vocabulary import Vocabulary
-from manymatch.datasets import dataset
-from manymatch.datasets.base import (
-    CAPTIONS,
-    JUDGED,
-    RELEVANCE,
-    ROWS,
-    SPLITS,
-    Caption,
-    Relevance,
-    batches,
-    write_rows,
-)
+from manymatch.datasets import base, dataset
 from manymatch.datasets.image_files import image_path, read_image_folder
 from manymatch.util.errors import DataError
 from manymatch.util.parquet_file import table_writer
@@ -55,9 +44,9 @@ def write_captions(
         new_table, new_words, new_relevance = (
             stack.enter_context(sealed(path)) for path in (table, vocabulary, relevance)
         )
-        schema = CAPTIONS.with_metadata(source.metadata(raw) or None)
+        schema = base.CAPTIONS.with_metadata(source.metadata(raw) or None)
         rows = track(map(ledger.enter, source.captions(raw)), f"{name} captions")
-        write_rows(rows, new_table, schema)
+        base.write_rows(rows, new_table, schema)
         ledger.close(name)
         words = Vocabulary.from_captions(training_captions(new_table), minimum_count)
         words.save(new_words)
@@ -68,7 +57,7 @@ def write_captions(
 def training_captions(table: Path) -> Iterator[str]:
     """Yield the training captions of a caption table. Few of them are in memory at a time."""
     with pq.ParquetFile(table) as file:
-        for batch in file.iter_batches(ROWS, columns=["split", "caption"]):
+        for batch in file.iter_batches(base.ROWS, columns=["split", "caption"]):
             is_training = pc.equal(batch["split"], "train")
             yield from batch.filter(is_training)["caption"].to_pylist()
 
@@ -80,9 +69,9 @@ class Ledger:
         self._raw, self._folder = raw, read_image_folder(raw)
         self._images: dict[str, str] = {}
         self._captions: dict[str, str] = {}
-        self._last: Caption | None = None
+        self._last: base.Caption | None = None
 
-    def enter(self, row: Caption) -> Caption:
+    def enter(self, row: base.Caption) -> base.Caption:
         """Return `row` if it is valid and consistent with all earlier rows.
 
         Raises:
@@ -121,10 +110,10 @@ class Ledger:
     def summary(self) -> str:
         """Return the numbers of images and captions, in words."""
         splits = list(self._images.values())
-        images = "/".join(str(splits.count(split)) for split in SPLITS)
-        return f"{images} images ({'/'.join(SPLITS)}), {len(self._captions)} captions"
+        images = "/".join(str(splits.count(split)) for split in base.SPLITS)
+        return f"{images} images ({'/'.join(base.SPLITS)}), {len(self._captions)} captions"
 
-    def _inconsistency(self, row: Caption) -> str | None:
+    def _inconsistency(self, row: base.Caption) -> str | None:
         last, known = self._last, self._images.get(row.image_id, row.split)
         if row.caption_id in self._captions:
             return f"a second caption '{row.caption_id}'. Ids must be unique"
@@ -148,26 +137,26 @@ class Ledger:
         return None
 
 
-def _row_fault(row: Caption) -> str | None:
+def _row_fault(row: base.Caption) -> str | None:
     for what, value in (("image_id", row.image_id), ("caption_id", row.caption_id)):
         # Run files separate ids by whitespace, and messages print them.
         if len(value.split()) != 1 or not value.isprintable() or len(value) > 255:
             return f"{what} {shown(value)} is not one word of 1 to 255 printable characters"
-    if row.split not in SPLITS:
-        return f"unknown split '{row.split}' (known: {', '.join(SPLITS)})"
+    if row.split not in base.SPLITS:
+        return f"unknown split '{row.split}' (known: {', '.join(base.SPLITS)})"
     file, path = row.file, PurePosixPath(row.file)
     if not path.parts or path.is_absolute() or ".." in path.parts or not file.isprintable():
         return f"file name {shown(file)} leaves the data set's folder or has unprintable characters"
     return caption_fault(row.caption)
 
 
-def _write_relevance(extra: Relevance | None, ledger: Ledger, path: Path, name: str) -> None:
-    extra = extra or Relevance((), complete=False)
-    columns = JUDGED if extra.judged_false else RELEVANCE
+def _write_relevance(extra: base.Relevance | None, ledger: Ledger, path: Path, name: str) -> None:
+    extra = extra or base.Relevance((), complete=False)
+    columns = base.JUDGED if extra.judged_false else base.RELEVANCE
     schema = columns.with_metadata({"complete": "true" if extra.complete else "false"})
     with table_writer(path, schema) as writer:
         for pairs, relevant in ((extra.pairs, True), (extra.judged_false, False)):
-            for batch in batches(pairs):
+            for batch in base.batches(pairs):
                 if fault := next(filter(None, (ledger.pair_fault(*pair) for pair in batch)), None):
                     raise DataError(f"{name}: judged pairs: {fault}")
                 values = [*zip(*batch, strict=True), [relevant] * len(batch)]

@@ -16,14 +16,8 @@ from pydantic import Field
 
 from manymatch.batch.caption_text import caption_fault, placeholders_as_words
 from manymatch.datasets.base import Caption
+from manymatch.datasets.fetching import gather
 from manymatch.datasets.fetching.archives import extract, whole_archive
-from manymatch.datasets.fetching.gather import (
-    Gatherer,
-    PublishedDataset,
-    Sources,
-    SourceSettings,
-    Usual,
-)
 from manymatch.datasets.image_files import IMAGES, is_hidden, single_spaced
 from manymatch.datasets.rows import tab_rows
 from manymatch.util.errors import DataError, SourceError
@@ -42,10 +36,10 @@ _ADVICE = (
 )
 
 
-class ConceptualCaptionsSettings(SourceSettings):
+class ConceptualCaptionsSettings(gather.SourceSettings):
     """`sources.conceptual_captions` of params.yaml: a folder with all shards, or each shard."""
 
-    shards: Sources | None = None
+    shards: gather.Sources | None = None
     """Tar files with KEY.jpg, KEY.txt and KEY.json, as `img2dataset` writes them."""
     limit: Annotated[int, Field(ge=1)] | None = 1_000_000
     """The maximum number of training images. Further shards are neither fetched nor read. Null: no
@@ -54,12 +48,14 @@ class ConceptualCaptionsSettings(SourceSettings):
     """The share of all images in the validation split, and the equal share in the test split."""
 
 
-class ConceptualCaptions(PublishedDataset):
+class ConceptualCaptions(gather.PublishedDataset):
     settings_model = ConceptualCaptionsSettings
-    usual: ClassVar[Usual] = {"shards": ("[0-9]*.tar", "*.tar")}
+    usual: ClassVar[gather.Usual] = {"shards": ("[0-9]*.tar", "*.tar")}
     advice: ClassVar[dict[str, str]] = {"shards": _ADVICE}
 
-    def collect(self, gatherer: Gatherer, settings: ConceptualCaptionsSettings, raw: Path) -> None:
+    def collect(
+        self, gatherer: gather.Gatherer, settings: ConceptualCaptionsSettings, raw: Path
+    ) -> None:
         """Put the images of the usable samples under `raw/images`, and their captions beside.
 
         Shards are unpacked one after another until there are `limit` training images. Unusable

@@ -15,15 +15,9 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from manymatch.datasets.base import SPLITS, Caption
+from manymatch.datasets.fetching import gather
 from manymatch.datasets.fetching.archives import extract, require_archive, whole_archive
 from manymatch.datasets.fetching.disk import copy_file
-from manymatch.datasets.fetching.gather import (
-    Gatherer,
-    PublishedDataset,
-    Sources,
-    SourceSettings,
-    Usual,
-)
 from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.image_files import (
     Image,
@@ -77,10 +71,10 @@ def _list(name: str, size: int, sha256: str) -> Source:
     )
 
 
-class CubSettings(SourceSettings):
+class CubSettings(gather.SourceSettings):
     """`sources.cub` of params.yaml."""
 
-    images: Sources | None = (
+    images: gather.Sources | None = (
         Source(
             url=f"{_RELEASE}/records/65de6-vp158/files/CUB_200_2011.tgz",
             mirrors=(
@@ -119,12 +113,12 @@ class CubSettings(SourceSettings):
     """Leave out images whose image file is missing."""
 
 
-class Cub(PublishedDataset):
+class Cub(gather.PublishedDataset):
     """Files have the names in the releases, or those common in text-to-image work."""
 
     settings_model = CubSettings
     may_lack = (_OPTIONAL,)
-    usual: ClassVar[Usual] = {
+    usual: ClassVar[gather.Usual] = {
         "images": ("CUB_200_2011/images", "images", "CUB_200_2011.tgz", "cub_mini*.tar"),
         "captions": (
             "cvpr2016_cub/text_c10",
@@ -141,7 +135,7 @@ class Cub(PublishedDataset):
         "images": "set it to CUB_200_2011.tgz or its unpacked folder"
     }
 
-    def collect(self, gatherer: Gatherer, settings: CubSettings, raw: Path) -> None:
+    def collect(self, gatherer: gather.Gatherer, settings: CubSettings, raw: Path) -> None:
         """Put the captions and lists under `raw`, and the images or a record of where they are."""
         gatherer.copy(LISTS, raw, self.may_lack)
         _copy_captions(gatherer.one("captions", whole_archive), raw)

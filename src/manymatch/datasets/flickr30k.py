@@ -13,15 +13,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from manymatch.datasets.base import Caption
+from manymatch.datasets.fetching import gather
 from manymatch.datasets.fetching.archives import whole_archive
 from manymatch.datasets.fetching.disk import copy_file
-from manymatch.datasets.fetching.gather import (
-    Gatherer,
-    ImageSettings,
-    PublishedDataset,
-    Sources,
-    Usual,
-)
 from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.image_files import Image, Line, caption_rows, settle_images
 from manymatch.datasets.karpathy import PUBLISHED, copy_karpathy, read_by_split, whole_karpathy
@@ -41,21 +35,21 @@ _ADVICE = (
 )
 
 
-class Flickr30kSettings(ImageSettings):
+class Flickr30kSettings(gather.ImageSettings):
     """`sources.flickr30k` of params.yaml."""
 
-    images: Sources | None = None
+    images: gather.Sources | None = None
     """An archive, or a folder, which is used in place. The images are given out after a form."""
     captions: Source | None = PUBLISHED
     """Karpathy's `dataset_flickr30k.json` or a zip archive with it, a `*_precomp` folder, or
     Multi30K's folder of task 2."""
 
 
-class Flickr30k(PublishedDataset):
+class Flickr30k(gather.PublishedDataset):
     """Files have the names in the releases, in VSE-infinity's or in SCAN's data."""
 
     settings_model = Flickr30kSettings
-    usual: ClassVar[Usual] = {
+    usual: ClassVar[gather.Usual] = {
         "images": ("flickr30k-images", "flickr30k_images", "images", "flickr30k-images.tar.gz"),
         "captions": (
             KARPATHY,
@@ -71,7 +65,7 @@ class Flickr30k(PublishedDataset):
     def has_all(self, path: Path) -> bool:
         return has_all_splits(path)
 
-    def collect(self, gatherer: Gatherer, settings: Flickr30kSettings, raw: Path) -> None:
+    def collect(self, gatherer: gather.Gatherer, settings: Flickr30kSettings, raw: Path) -> None:
         """Put the captions under `raw`, and the images or a record of where they are."""
         source = gatherer.one("captions", whole_karpathy(KARPATHY))
         if is_precomp(source):

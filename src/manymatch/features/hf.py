@@ -10,15 +10,9 @@ from PIL import Image
 from manymatch.config.params import Extraction
 from manymatch.features.backbone import WHOLE, Backbone, Sources, grid_boxes
 from manymatch.features.image_list import Picture
+from manymatch.networks.backbones import vision_model
 from manymatch.networks.backbones.hub_model import HubModel, open_model
 from manymatch.networks.backbones.picture_recipe import placed, read_recipe
-from manymatch.networks.backbones.vision_model import (
-    VisionNetwork,
-    cut_layers,
-    model_faults,
-    probe,
-    vision_tower,
-)
 from manymatch.util.errors import ConfigError
 from manymatch.util.images import read_image
 
@@ -45,14 +39,14 @@ class HubBackbone(Backbone):
             ConfigError: the model has no such output, or the probe refuses the model.
         """
         self._recipe = recipe = read_recipe(model.folder, settings.size, settings.geometry)
-        with model_faults(model.name, recipe):
-            cut_layers(vision_tower(model.network), settings.layer)
-            network = VisionNetwork(
+        with vision_model.model_faults(model.name, recipe):
+            vision_model.cut_layers(vision_model.vision_tower(model.network), settings.layer)
+            network = vision_model.VisionNetwork(
                 model.network, recipe, settings.output, settings.grid, model.missing
             )
             if settings.grid is None and network.side**2 > _MOST_CELLS:
                 network.grid = _GRID
-            shape = probe(network.eval().requires_grad_(False), recipe.side)
+            shape = vision_model.probe(network.eval().requires_grad_(False), recipe.side)
         super().__init__(
             network,
             size=recipe.side,

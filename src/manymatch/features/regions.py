@@ -19,15 +19,8 @@ from manymatch.features import build_backbone
 from manymatch.features.backbone import WHOLE, Backbone, LocatingBackbone, Sources
 from manymatch.features.butd.operations import suppress
 from manymatch.features.image_list import Located, Picture
+from manymatch.networks.backbones import picture_recipe
 from manymatch.networks.backbones.hub_model import HubModel, open_model
-from manymatch.networks.backbones.picture_recipe import (
-    BILINEAR,
-    LARGEST,
-    Scaling,
-    processor_kind,
-    read_processor,
-    read_scaling,
-)
 from manymatch.networks.backbones.vision_model import Scaled
 from manymatch.util.errors import ConfigError, first_line
 from manymatch.util.images import read_image
@@ -75,7 +68,7 @@ class DetectedRegions(LocatingBackbone):
         Raises:
             ConfigError: pictures cannot be prepared for the detector, or its outputs are unknown.
         """
-        self._recipe = recipe = read_processor(model.folder, _detector_recipe)
+        self._recipe = recipe = picture_recipe.read_processor(model.folder, _detector_recipe)
         self._detector = HubDetector(model, recipe).eval().requires_grad_(False)
         self._fewest, most = settings.regions
         super().__init__(
@@ -158,7 +151,7 @@ class HubDetector(Scaled):
 
 
 @dataclass(frozen=True)
-class DetectorRecipe(Scaling):
+class DetectorRecipe(picture_recipe.Scaling):
     """How a picture becomes the pixels (h, w, 3) of a detector. Nothing is cropped or padded.
 
     Attributes:
@@ -199,7 +192,7 @@ class DetectorRecipe(Scaling):
 
 def _detector_recipe(content: dict[str, Any]) -> DetectorRecipe:
     """Raises a `ValueError`, `TypeError` or `KeyError` that says what is wrong."""
-    kind = processor_kind(content, _DETECTORS)
+    kind = picture_recipe.processor_kind(content, _DETECTORS)
     real_time = kind == "RTDetr"
     if content.get("do_pad", not real_time) and content.get("pad_size"):
         raise ValueError("pad_size: boxes in padded pictures cannot be used")
@@ -210,9 +203,12 @@ def _detector_recipe(content: dict[str, Any]) -> DetectorRecipe:
     size = {key: side for key, side in given if side is not None}
     if set(size) not in map(set, _SIDES):
         raise ValueError(f"the size {str(content['size'])[:80]} has none of the forms {_SIDES}")
-    if any(not isinstance(side, int) or not 1 <= side <= LARGEST for side in size.values()):
-        raise ValueError(f"the size {str(size)[:80]}: a side is not in 1..{LARGEST}")
+    if any(
+        not isinstance(side, int) or not 1 <= side <= picture_recipe.LARGEST
+        for side in size.values()
+    ):
+        raise ValueError(f"the size {str(size)[:80]}: a side is not in 1..{picture_recipe.LARGEST}")
     background, multiple = _DETECTORS[kind]
     defaults = {"do_normalize": not real_time, "image_mean": _MEAN, "image_std": _STD}
-    scaling = read_scaling(defaults | content, BILINEAR)
+    scaling = picture_recipe.read_scaling(defaults | content, picture_recipe.BILINEAR)
     return DetectorRecipe(*scaling, size, multiple, background)

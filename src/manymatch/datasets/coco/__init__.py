@@ -13,39 +13,14 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
+from manymatch.datasets import karpathy
 from manymatch.datasets.base import Caption
-from manymatch.datasets.coco.annotations import (
-    ID_FILES,
-    coco_id,
-    files_below,
-    read_annotations,
-    read_categories,
-)
-from manymatch.datasets.fetching.archives import (
-    extract,
-    is_archive,
-    whole_archive,
-    whole_json,
-    whole_members,
-)
+from manymatch.datasets.coco import annotations
+from manymatch.datasets.fetching import archives, gather
 from manymatch.datasets.fetching.disk import copy_file
-from manymatch.datasets.fetching.gather import (
-    Gatherer,
-    ImageSettings,
-    PublishedDataset,
-    Sources,
-    Usual,
-)
 from manymatch.datasets.fetching.sources import Source
 from manymatch.datasets.fetching.transfer import Check
 from manymatch.datasets.image_files import Image, caption_rows, read_image_folder, settle_images
-from manymatch.datasets.karpathy import (
-    PUBLISHED,
-    copy_karpathy,
-    holds_karpathy,
-    read_by_split,
-    whole_karpathy,
-)
 from manymatch.datasets.precomp import CAPTIONS_PER_IMAGE, copy_precomp, is_precomp, read_precomp
 from manymatch.util.errors import DataError, SourceError
 from manymatch.util.files import remove, write_json
@@ -68,13 +43,13 @@ def _published(path: str, size: int, sha256: str) -> Source:
     return Source(url=first, mirrors=mirrors, size=size, sha256=sha256)
 
 
-class CocoSettings(ImageSettings):
+class CocoSettings(gather.ImageSettings):
     """`sources.coco` of params.yaml.
 
     `only_present` also leaves out captions that are in none of the caption files.
     """
 
-    images: Sources | None = (
+    images: gather.Sources | None = (
         _published(
             "zips/train2014.zip",
             13510573713,
@@ -87,13 +62,13 @@ class CocoSettings(ImageSettings):
         ),
     )
     """Archives, or one folder, which is used in place."""
-    captions: Sources | None = (PUBLISHED,)
+    captions: gather.Sources | None = (karpathy.PUBLISHED,)
     """Karpathy's `dataset_coco.json` or a zip archive with it; or a `*_precomp` folder; or, with
     `caption_ids`, COCO's own `captions_*.json` or a zip archive with them."""
     caption_ids: Source | None = None
     """A folder with `coco_{train,restval,dev,test}_ids.npy`, the caption ids of Karpathy's splits,
     as PVSE and PCME have them."""
-    instances: Sources | None = (
+    instances: gather.Sources | None = (
         _published(
             "annotations/annotations_trainval2014.zip",
             252872794,
@@ -103,12 +78,12 @@ class CocoSettings(ImageSettings):
     """`instances_*.json` or a zip archive with them: the categories that PMRP compares."""
 
 
-class Coco(PublishedDataset):
+class Coco(gather.PublishedDataset):
     """Files have the names in the releases, or in the data of PCME, VSE-infinity or SCAN."""
 
     settings_model = CocoSettings
     may_lack = ("caption_ids", "instances")
-    usual: ClassVar[Usual] = {
+    usual: ClassVar[gather.Usual] = {
         "images": (
             "images",
             "trainval35k",
@@ -141,7 +116,7 @@ class Coco(PublishedDataset):
         "files, or set 'without_images: true' to use published features"
     }
 
-    def collect(self, gatherer: Gatherer, settings: CocoSettings, raw: Path) -> None:
+    def collect(self, gatherer: gather.Gatherer, settings: CocoSettings, raw: Path) -> None:
         """Put the captions under `raw`, with the images or a record of their place.
 
         The captions come first, so that a fault in them is reported before the long download.
@@ -149,12 +124,14 @@ class Coco(PublishedDataset):
         _collect_captions(gatherer, raw)
         if gatherer.has("instances"):
             _collect_categories(gatherer, raw)
-        images = None if settings.without_images else gatherer.each("images", whole_archive)
+        images = (
+            None if settings.without_images else gatherer.each("images", archives.whole_archive)
+        )
         settle_images(images, raw, settings.only_present)
 
     def captions(self, raw: Path) -> Iterator[Caption]:
         """Yield the rows in the order of Karpathy's file or of SCAN's, training images first."""
-        return caption_rows(raw, _images(raw), key=coco_id)
+        return caption_rows(raw, _images(raw), key=annotations.coco_id)
 
 
 def _images(raw: Path) -> Iterator[Image]:
@@ -165,8 +142,11 @@ def _images(raw: Path) -> Iterator[Image]:
     elif (raw / PRECOMP).is_dir():
         images = _from_precomp(raw / PRECOMP)
     else:
-        files, only_present = files_below(raw / CAPTIONS), read_image_folder(raw).only_present
-        images = read_annotations(files, raw / IDS, only_present)
+        files, only_present = (
+            annotations.files_below(raw / CAPTIONS),
+            read_image_folder(raw).only_present,
+        )
+        images = annotations.read_annotations(files, raw / IDS, only_present)
     labelled = not labels
     for image in images:
         numbers = tuple(labels.get(str(image.id), ()))
@@ -180,7 +160,7 @@ def _images(raw: Path) -> Iterator[Image]:
 
 
 def _from_karpathy(path: Path) -> Iterator[Image]:
-    for image in read_by_split(path, identified=True):
+    for image in karpathy.read_by_split(path, identified=True):
         if image.id is None:
             where = image.captions[0].where.removesuffix(".sentences[0]")
             raise DataError(
@@ -195,29 +175,33 @@ def _from_karpathy(path: Path) -> Iterator[Image]:
 
 def _from_precomp(folder: Path) -> Iterator[Image]:
     for image in read_precomp(folder):
-        number, name = coco_id(image.file), str(image.id)
+        number, name = annotations.coco_id(image.file), str(image.id)
         image_id = name if number is None else str(number)
         file = image.file or (f"{int(name):012}.jpg" if name.isdecimal() else f"{name}.jpg")
         lines = [line._replace(id=f"{image_id}#{k}") for k, line in enumerate(image.captions)]
         yield replace(image, file=file, id=image_id, captions=lines)
 
 
-def _collect_captions(gatherer: Gatherer, raw: Path) -> None:
+def _collect_captions(gatherer: gather.Gatherer, raw: Path) -> None:
     def is_karpathy(path: Path) -> bool:
-        return not gatherer.has("caption_ids") or holds_karpathy(path, KARPATHY)
+        return not gatherer.has("caption_ids") or karpathy.holds_karpathy(path, KARPATHY)
 
     def check(path: Path) -> None:
-        (whole_karpathy(KARPATHY) if is_karpathy(path) else _whole_annotations("captions"))(path)
+        (
+            karpathy.whole_karpathy(KARPATHY)
+            if is_karpathy(path)
+            else _whole_annotations("captions")
+        )(path)
 
     sources = list(gatherer.each("captions", check))
     if is_precomp(sources[0]):
         copy_precomp(sources[0], raw / PRECOMP)
     elif is_karpathy(sources[0]):
-        copy_karpathy(sources[0], KARPATHY, raw / KARPATHY)
+        karpathy.copy_karpathy(sources[0], KARPATHY, raw / KARPATHY)
     else:
         ids = gatherer.one("caption_ids")  # their folder, or one of them
         (raw / IDS).mkdir()
-        for file in ID_FILES:
+        for file in annotations.ID_FILES:
             copy_file((ids if ids.is_dir() else ids.parent) / file, raw / IDS / file)
         _copy_annotations(sources, "captions", raw / CAPTIONS)
 
@@ -230,12 +214,12 @@ def _copy_annotations(sources: list[Path], kind: str, target: Path) -> None:
     target.mkdir()
     for number, source in enumerate(sources):
         folder = target / str(number)
-        if is_archive(source):
-            extract(source, folder, _is_annotations(kind))
+        if archives.is_archive(source):
+            archives.extract(source, folder, _is_annotations(kind))
         else:
             folder.mkdir()
             copy_file(source, folder / source.name)
-    if not files_below(target):
+    if not annotations.files_below(target):
         raise SourceError(f"{sources[0]}: no {kind}_*.json in it")
 
 
@@ -245,10 +229,10 @@ def _is_annotations(kind: str) -> Callable[[str], bool]:
 
 def _whole_annotations(kind: str) -> Check:
     lists = ("images", "annotations") if kind == "captions" else ("annotations",)
-    return whole_members(_is_annotations(kind), whole_json(*lists))
+    return archives.whole_members(_is_annotations(kind), archives.whole_json(*lists))
 
 
-def _collect_categories(gatherer: Gatherer, raw: Path) -> None:
+def _collect_categories(gatherer: gather.Gatherer, raw: Path) -> None:
     """Keep only the categories of each image. Nothing else of the instances is used.
 
     If the captions are on this machine and the web does not provide the instances, the data set is
@@ -263,5 +247,5 @@ def _collect_categories(gatherer: Gatherer, raw: Path) -> None:
         return
     files = raw / "instances"
     _copy_annotations(sources, "instances", files)
-    write_json(raw / LABELS, read_categories(files_below(files)))
+    write_json(raw / LABELS, annotations.read_categories(annotations.files_below(files)))
     remove(files)

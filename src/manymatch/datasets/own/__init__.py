@@ -7,17 +7,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from manymatch.datasets.base import (
-    CAPTION_PARSER,
-    CAPTIONS,
-    NEAR_DUPLICATES,
-    ROWS,
-    Caption,
-    Dataset,
-    Need,
-    missing_file,
-    write_rows,
-)
+from manymatch.datasets import base
 from manymatch.datasets.image_files import IMAGES, ImageFolder
 from manymatch.datasets.own.collect import collect
 from manymatch.datasets.own.forms import OwnSettings
@@ -32,14 +22,14 @@ CONTENT = "content.txt"
 LEFT_OUT = "left_out.tsv"
 
 
-class Own(Dataset):
+class Own(base.Dataset):
     settings_model = OwnSettings
 
-    def needs(self, name: str, settings: OwnSettings) -> Iterator[Need]:
+    def needs(self, name: str, settings: OwnSettings) -> Iterator[base.Need]:
         files = [("images", settings.images), ("captions", settings.captions)]
         for key, value in [*files, *(("split", str(path)) for path in settings.lists)]:
             where = f"params.yaml: sources.{name}.{key}"
-            if value and (need := missing_file(where, value, "the path of your files")):
+            if value and (need := base.missing_file(where, value, "the path of your files")):
                 yield need
 
     def download(self, settings: OwnSettings, raw: Path) -> None:
@@ -58,16 +48,16 @@ class Own(Dataset):
             ImageFolder(folder=str(resolved(collection.form.folder))).write(raw)
         # The stages that read the pictures run again if a picture changes in its place.
         write_text(raw / CONTENT, collection.content())
-        metadata = {NEAR_DUPLICATES: json.dumps(collection.near_duplicates)}
-        metadata |= {CAPTION_PARSER: settings.parser} if settings.parser else {}
-        write_rows(collection.rows(), raw / TABLE, CAPTIONS.with_metadata(metadata))
+        metadata = {base.NEAR_DUPLICATES: json.dumps(collection.near_duplicates)}
+        metadata |= {base.CAPTION_PARSER: settings.parser} if settings.parser else {}
+        base.write_rows(collection.rows(), raw / TABLE, base.CAPTIONS.with_metadata(metadata))
 
-    def captions(self, raw: Path) -> Iterator[Caption]:
+    def captions(self, raw: Path) -> Iterator[base.Caption]:
         """Yield the rows by split and file."""
-        for batch in read_table(raw / TABLE, CAPTIONS).to_batches(ROWS):
-            yield from (Caption(**row) for row in batch.to_pylist())
+        for batch in read_table(raw / TABLE, base.CAPTIONS).to_batches(base.ROWS):
+            yield from (base.Caption(**row) for row in batch.to_pylist())
 
     def metadata(self, raw: Path) -> dict[bytes, bytes]:
-        keys = (CAPTION_PARSER, NEAR_DUPLICATES)
+        keys = (base.CAPTION_PARSER, base.NEAR_DUPLICATES)
         texts = {key: metadata_of(raw / TABLE, key, "download") for key in keys}
         return {key: text.encode() for key, text in texts.items() if text is not None}
