@@ -11,6 +11,9 @@ from manymatch.methods import check_model
 from manymatch.util.errors import ConfigError
 
 PRESET = "method: vsepp\nfeatures: lite0\ntraining:\n  epochs: 3\n"
+ALIASES = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10))
+MERGED = ALIASES.replace("[", "{<<: [").replace("]", "]}")
+"""Nine lines that stand for 9^9 values of `a0`."""
 
 
 def preset_file(folder, text=PRESET):
@@ -41,6 +44,7 @@ def one_line(error):
         ("a: !!bool x\n", "not valid YAML"),
         ("a: !!int ''\n", "not valid YAML"),
         (f"{PRESET}seed: {'[' * 3000}\n", "not valid YAML"),
+        (f"{PRESET}seed: 0x{'f' * 9000}\n", r"seed: .*64 bits"),
         (f"{PRESET}seed: true\n", "seed: expected a number"),
         (f"{PRESET}features: ../x\n".replace("features: lite0\n", ""), "features: "),
         (f"{PRESET}setting: {'x' * 5000}\n", r"found 'xxx.* \.\.\. .*xxx'$"),
@@ -48,11 +52,16 @@ def one_line(error):
         (f"{PRESET}method: swamp\n", r"vsepp\.yaml:5: the key 'method' is given twice"),
         (f"{PRESET}  batch: 1\n  epochs: 4\n", r"vsepp\.yaml:6: the key 'epochs' is given twice"),
         ("? [a]\n: {b: 1, b: 2}\n", r"vsepp\.yaml:2: the key 'b' is given twice"),
+        ("model: &a {x: *a}\n", "100,000 values"),
+        (f"a0: &a0 [1]\n{ALIASES}model: {{x: *a9}}\n", "100,000 values"),
+        (f"a0: &a0 {{x: 1}}\n{MERGED}", "100,000 values"),
         ("- a\n", "expected a mapping"),
         ("3\n", "expected a mapping"),
         ("", "expected a mapping"),
         (f"{PRESET}seed: 010\n", r"vsepp\.yaml:5: 010: a number with a leading zero"),
         (f"{PRESET}  devices: cuda\n", r"training\.devices: .*integer.* or .*'auto', found"),
+        ('method: "a\\ud800"\n', r"vsepp\.yaml:1: .*ud800"),
+        (f"a: [{'1,' * 100_001}]\n", "100,000 values"),
         (f"#{'x' * 2**20}\n{PRESET}", "1,048,576 bytes"),
         ("method: vsepp\n# \udce9\n", r"vsepp\.yaml:2: not UTF-8"),
     ],

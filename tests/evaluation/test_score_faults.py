@@ -128,9 +128,12 @@ _FOREIGN = {
     "other.json": "'q1' and 'd1' are not an image and a caption",
     "lines.json": r"'a\\nb' and 'd1' are not an image",
     "splits.json": "several splits",
+    "twice.json": "'t0' occurs twice",
+    "outer.json": "'i0' occurs twice",
     "metrics.json": "no scores of pairs.*metrics alone, such as CLIP_benchmark",
     "nan.json": "nan.json: .*not valid JSON",
     "cut.json": "cut.json: .*not valid JSON",
+    "deep.json": "more than 100 lists and objects",
     "list.json": "no scores of pairs",
     "no.json": "no such file",
 }
@@ -157,9 +160,12 @@ def _write_foreign(files):
         "other.json": '{"default": {"test": {"q1": {"d1": 1.5}}}}',
         "lines.json": '{"default": {"test": {"a\\nb": {"d1": 1.5}}}}',
         "splits.json": '{"default": {"test": {"i0": {"t0": 1}}, "dev": {"i0": {"t1": 1}}}}',
+        "twice.json": '{"default": {"test": {"i0": {"t0": 1}, "i1": {"t0": 1, "t0": 2}}}}',
+        "outer.json": '{"default": {"test": {"i0": {"t0": 1}, "i0": {"t1": 2}}}}',
         "metrics.json": '{"dataset": "x", "metrics": {"image_retrieval_recall@5": 0.5}}',
         "nan.json": '{"default": {"test": {"i0": {"t0": NaN}}}}',
         "cut.json": '{"default": {"test": {"i0": {"t0": 1.5, "t1',
+        "deep.json": '{"a":' * 200,
         "list.json": "[[[[1, 2]]]]",
     }
     for name, text in texts.items():

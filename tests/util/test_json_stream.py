@@ -59,7 +59,12 @@ def test_memory_does_not_grow_with_the_file(path):
         (b'{"a": ["\xed\xa0\x80"]}', "the text is not UTF-8"),
         (b'{"a": [1, {"b": NaN}]}', "at or after a[1]: not valid JSON"),
         (b'{"a": [1, {"b": 1, "b": 2}]}', "at or after a[1]: the key 'b' occurs twice"),
-        (b'{"a": [' + b"[" * 100_000, "nested too deeply"),
+        (b'{"a": [' + b"[" * 100_000, "inside each other"),
+        (b'{"a": ["", "a \\ud83d dog"]}', "half a character, \\ud83d"),
+        (b'\xef\xbb\xbf{"a": ["\\uDE00\\ud83d"]}', "half a character, \\uDE00"),
+        (b'{"a": ["\\\\\\ud83d\\ud83d\\ude00"]}', "half a character, \\ud83d"),
+        (b'{"a": [{"\\udfff": 1}]}', "half a character, \\udfff"),
+        (b'{"b": "\\udbff", "a": []}', "half a character, \\udbff"),
     ],
 )
 def test_a_faulty_file_is_one_line(path, monkeypatch, content, words):
@@ -79,7 +84,7 @@ def test_a_list_at_the_top(path):
         (b'{"a": 1}', "expected a JSON list"),
         (b"[1] 2", r"\[1\]: not valid JSON"),
         (b'[1, {"b": 1, "b": 2}]', r"\[1\]: the key 'b' occurs twice"),
-        (b"[" * 100_000, r"\[0\]: lists nested too deeply"),
+        (b"[" * 100_000, r"\[0\]: more than 100 lists"),
     ):
         path.write_bytes(content)
         with pytest.raises(DataError, match=words):

@@ -1,5 +1,7 @@
 """Settings that refuse unknown keys and say which known one is nearest."""
 
+import itertools
+import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,8 +23,11 @@ from manymatch.util.regular_file import read_regular
 
 Settings = TypeVar("Settings", bound=BaseModel)
 _LARGEST = 2**63 - 1
+_MOST = 100_000
+"""Values in a file of settings."""
 _MOST_BYTES = 2**20
 """Bytes of a file of settings; PyYAML reads about a megabyte in several seconds."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Strict(BaseModel):
@@ -88,7 +93,7 @@ def validate(model: type[Settings], value: Any, where: str) -> Settings:
     """
     if not isinstance(value, dict):
         raise ConfigError(
-            f"{where}: expected a mapping of settings, not {value!r}. Write KEY: VALUE."
+            f"{where}: expected a mapping of settings, not {_shown(value)}. Write KEY: VALUE."
         )
     try:
         return model.model_validate(value)
@@ -109,7 +114,7 @@ def _one_line(model: type[BaseModel], error: ValidationError, value: Any, where:
     problem = " or ".join(dict.fromkeys(one["msg"].removeprefix("Value error, ") for one in faults))
     # A missing key has no value of its own, and a group's values would fill the screen.
     shows_value = fault["type"] != "missing" and not isinstance(fault["input"], dict | list)
-    end = f", found {fault['input']!r}" if shows_value else ""
+    end = f", found {_shown(fault['input'])}" if shows_value else ""
     return f"{where}: {key + ': ' if key else ''}{problem}{end}"
 
 
@@ -130,6 +135,13 @@ def _keys_of(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
         return value
     return range(len(value)) if isinstance(value, list) else ()
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # Python prints no number of more than 4,300 digits.
+        return "a number of thousands of digits"
 
 
 def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
@@ -158,7 +170,34 @@ class YamlFault(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader that refuses repeated keys, of which YAML's own loader takes the last."""
+    """A loader that refuses repeated keys, of which YAML's own loader takes the last, half of a
+    pair of surrogates, which no file can hold, and a text of a few lines whose aliases stand for a
+    billion values."""
+
+    _composed = 0  # nodes so far
+
+    def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
+        node = super().compose_scalar_node(anchor)
+        if _SURROGATE.search(node.value):
+            problem = f"{node.value!a} is not a text. Remove the escapes \\ud800 to \\udfff"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        return node
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self._composed += 1
+        self._refuse_many(self._composed)
+        return super().compose_node(parent, index)
+
+    def get_single_node(self) -> yaml.Node | None:
+        node = super().get_single_node()
+        if node is not None:
+            self._refuse_many(_count(node, {}))
+        return node
+
+    def _refuse_many(self, count: float) -> None:
+        if count > _MOST:
+            problem = f"more than {_MOST:,} values. Write less, or use fewer aliases"
+            raise yaml.MarkedYAMLError(problem=problem)
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
@@ -169,6 +208,20 @@ class _Loader(yaml.SafeLoader):
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
             known.add((key.tag, key.value))
         return node
+
+
+def _count(node: yaml.Node, known: dict[int, float]) -> float:
+    """The number of values in a node, in which an alias counts as what it stands for; infinite if
+    a value contains itself. `known` has the counts of nodes by their `id`."""
+    if id(node) not in known:
+        known[id(node)] = math.inf
+        parts: Iterable[yaml.Node] = ()
+        if isinstance(node, yaml.SequenceNode):
+            parts = node.value
+        elif isinstance(node, yaml.MappingNode):
+            parts = itertools.chain.from_iterable(node.value)
+        known[id(node)] = 1 + sum(_count(part, known) for part in parts)
+    return known[id(node)]
 
 
 def _number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:

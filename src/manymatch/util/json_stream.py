@@ -7,14 +7,23 @@ much as Python objects. Such a file is one object that contains a few lists, or 
 import re
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import ijson
 
 from manymatch.util.errors import DataError
 from manymatch.util.regular_file import open_regular
 
+MAX_DEPTH = 100
+"""Lists and objects inside each other. No data set nests more than ten."""
 _READ_BYTES = 2**16
+_ESCAPE = re.compile(
+    rb"\\(?:u[Dd][89ABab][0-9A-Fa-f]{2}\\u[Dd][C-Fc-f][0-9A-Fa-f]{2}"
+    rb"|(u[Dd][89A-Fa-f][0-9A-Fa-f]{2})|.)",
+    re.S,
+)
+"""An escape of JSON; the group holds half of a pair of surrogates without the other half."""
+_LONGEST_ESCAPE = 12
 _OPENING, _CLOSING = {"start_map", "start_array"}, {"end_map", "end_array"}
 Event = tuple[str, Any]
 """What ijson calls it: "start_array", "map_key", "number", ..., and the value."""
@@ -33,7 +42,7 @@ def elements(path: Path, lists: Collection[str]) -> Iterator[Element]:
 
     Raises:
         DataError: the file is not JSON (the message names the list and the element), a list is
-            missing, or values are nested very deeply.
+            missing, or values are nested deeper than `MAX_DEPTH`.
     """
     missing = set(lists)
 
@@ -47,7 +56,7 @@ def elements(path: Path, lists: Collection[str]) -> Iterator[Element]:
             if name in lists and opening[0] == "start_array":
                 missing.discard(name)
                 yield name, -1, None
-                for number, element in enumerate(_elements(events)):
+                for number, element in enumerate(_elements(events, 2)):
                     yield name, number, element
             else:
                 _skip(opening, events)
@@ -64,7 +73,7 @@ def list_elements(path: Path) -> Iterator[Any]:
         if next(events)[0] != "start_array":
             raise DataError(f"{path}: expected a JSON list")
         yield "", -1, None
-        for number, element in enumerate(_elements(events)):
+        for number, element in enumerate(_elements(events, 1)):
             yield "", number, element
         next(events, None)  # what follows the list is a fault
 
@@ -75,22 +84,35 @@ def nested_numbers(path: Path, depth: int) -> Iterator[tuple[tuple[str, ...], fl
     """(keys, number) for every number inside `depth` objects, and no list, of a UTF-8 file.
 
     Raises:
-        DataError: the file is not JSON.
+        DataError: the file is not JSON, a key occurs twice in one of the `depth` objects, or values
+            are nested deeper than `MAX_DEPTH`.
     """
 
     def read(events: Iterator[Event]) -> Iterator[Element]:
-        keys: list[str | None] = []  # of the open objects; None for a list
-        count = 0
+        known: list[set[str]] = [set() for _ in range(depth)]
+        keys: list[str] = []
+        lists, count = 0, -1
         for event, value in events:
             if event == "map_key":
                 keys[-1] = value
+                if len(keys) <= depth:
+                    if value in known[len(keys) - 1]:
+                        raise _Refused(f"the key {value[:60]!a} occurs twice in one object")
+                    known[len(keys) - 1].add(value)
+            elif event == "number":
+                if len(keys) == depth and not lists:
+                    count += 1
+                    yield "numbers", count, (tuple(keys), value)
             elif event in _OPENING:
-                keys.append(None)
+                keys.append("")
+                if len(keys) <= depth:
+                    known[len(keys) - 1].clear()
+                lists += event == "start_array"
+                if len(keys) > MAX_DEPTH:
+                    raise _Refused(f"more than {MAX_DEPTH} lists and objects inside each other")
             elif event in _CLOSING:
                 keys.pop()
-            elif event == "number" and len(keys) == depth and None not in keys:
-                yield "numbers", count, (tuple(keys), value)
-                count += 1
+                lists -= event == "end_array"
 
     return (element for _, _, element in _read(path, read))
 
@@ -113,6 +135,37 @@ def field(value: Any, key: str, kind: type, where: str) -> Any:
     return item
 
 
+class _Refused(Exception):
+    """Valid JSON that is not read."""
+
+
+class _WholeCharacters:
+    """A stream of JSON that refuses half a pair of surrogates, in whose place ijson gives another
+    character."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._left = stream, b""
+
+    def read(self, size: int) -> bytes:
+        if not size:  # ijson asks for nothing first
+            return b""
+        text = self._left + self._stream.read(size)
+        while len(text) <= _LONGEST_ESCAPE and (data := self._stream.read(size)):
+            text += data
+        settled = max(len(text) - _LONGEST_ESCAPE, 0) or len(text)
+        for match in _ESCAPE.finditer(text):
+            if match.start() >= settled:
+                break
+            if match[1]:
+                half = match[1].decode()
+                raise _Refused(
+                    f"half a character, \\{half}. Write the whole pair, or remove the half"
+                )
+            settled = max(settled, match.end())
+        self._left = text[settled:]
+        return text[:settled]
+
+
 def _read(path: Path, read: Callable[[Iterator[Event]], Iterator[Element]]) -> Iterator[Element]:
     """The elements that `read` takes from the events of the file. A fault of the file is a
     `DataError` that names the list and the element."""
@@ -121,13 +174,14 @@ def _read(path: Path, read: Callable[[Iterator[Event]], Iterator[Element]]) -> I
         if stream.read(3) != b"\xef\xbb\xbf":  # the byte order mark
             stream.seek(0)
         try:
-            events = iter(ijson.basic_parse(stream, buf_size=_READ_BYTES, use_float=True))
+            whole = _WholeCharacters(stream)
+            events = iter(ijson.basic_parse(whole, buf_size=_READ_BYTES, use_float=True))
             for name, number, element in read(events):
                 if number >= 0:
                     yield name, number, element
                 where = f"{path}: at or after {name}[{number + 1}]"
-        except RecursionError:
-            raise DataError(f"{where}: lists nested too deeply. Correct the file") from None
+        except _Refused as fault:
+            raise DataError(f"{where}: {fault}. Correct the file") from None
         except (ijson.JSONError, UnicodeDecodeError) as error:
             reason = re.split(r"\\n|\n", str(error).removeprefix("b'"))[0]
             if "UTF8" in reason or isinstance(error, UnicodeDecodeError):
@@ -135,31 +189,31 @@ def _read(path: Path, read: Callable[[Iterator[Event]], Iterator[Element]]) -> I
             else:
                 reason = f"not valid JSON: {reason}"
             raise DataError(f"{where}: {reason}") from None
-        except ValueError as fault:
-            raise DataError(f"{where}: {fault}. Correct the file") from None
 
 
-def _elements(events: Iterator[Event]) -> Iterator[Any]:
-    """The remaining elements of a list."""
+def _elements(events: Iterator[Event], depth: int) -> Iterator[Any]:
+    """The remaining elements of a list that lies in `depth` lists and objects, itself included."""
     for event, value in events:
         if event == "end_array":
             return
-        yield _value(event, value, events)
+        yield _value(event, value, events, depth)
 
 
-def _value(event: str, value: Any, events: Iterator[Event]) -> Any:
+def _value(event: str, value: Any, events: Iterator[Event], depth: int) -> Any:
     """The value that begins with `event`."""
-    if event == "start_array":
-        return list(_elements(events))
-    if event != "start_map":
+    if event not in _OPENING:
         return value
+    if depth == MAX_DEPTH:
+        raise _Refused(f"more than {MAX_DEPTH} lists and objects inside each other")
+    if event == "start_array":
+        return list(_elements(events, depth + 1))
     members: dict[str, Any] = {}
     for event, key in events:
         if event == "end_map":
             break
         if key in members:
-            raise ValueError(f"the key {key[:60]!a} occurs twice in one object")
-        members[key] = _value(*next(events), events)
+            raise _Refused(f"the key {key[:60]!a} occurs twice in one object")
+        members[key] = _value(*next(events), events, depth + 1)
     return members
 
 
