@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from manymatch.evaluation.protocols.relevance import Judgments, judged_besides
+from manymatch.evaluation.protocols.relevance import read_judgments
 from manymatch.evaluation.votes import agreements, majority, read_votes, record
 
 A, B, C = ("i0", "c1"), ("i1", "c0"), ("i0", "c2")
@@ -75,9 +75,9 @@ def test_a_link_of_the_user_stays(tmp_path):
     assert path.is_symlink() and read_votes(shared) == {"": {B: True}, "ann": {A: True}}
 
 
-def test_people_decide_against_the_table_and_not_about_annotated_pairs():
-    ids = ["i0", "i1"], ["c0", "c1", "c2"], torch.tensor([0, 1, 1])
-    table = Judgments(torch.tensor([[0, 1]]), False, torch.tensor([[0, 2]]))
+def test_people_decide_against_the_table_and_not_about_annotated_pairs(tmp_path):
+    ids, path = ["i0", "i1"], tmp_path / "x.csv"
+    path.write_text("image_id,caption_id,relevant\ni0,c1,true\ni0,c2,false\n")
     said = {A: False, C: True, ("i0", "c0"): False, ("i9", "c0"): True}
-    judged = judged_besides(table, said, *ids)
+    judged = read_judgments(path, ids, ["c0", "c1", "c2"], torch.tensor([0, 1, 1]), said)
     assert judged.extra.tolist() == [[0, 2]] and judged.judged_false.tolist() == [[0, 1]]

@@ -14,7 +14,7 @@ from made_scores import consecutive_index, ranked_split
 from manymatch.config.layout import Layout
 from manymatch.datasets.base import CAPTIONS, JUDGED
 from manymatch.evaluation.protocols.ranked_split import RankedSplit
-from manymatch.evaluation.protocols.relevance import judged_besides, read_judgments
+from manymatch.evaluation.protocols.relevance import read_judgments
 from manymatch.evaluation.ranking.ranks import rank
 from manymatch.evaluation.split_results import SplitResults, pair_metrics, write
 from manymatch.evaluation.votes import majority, read_votes
@@ -63,7 +63,7 @@ def judgments(layout):
     """What an evaluation counts as judged."""
     ids = IMAGE_IDS, CAPTION_IDS, INDEX
     voted = majority(read_votes(layout.votes(DATASET)))
-    return judged_besides(read_judgments(layout.relevance(DATASET), *ids), voted, *ids)
+    return read_judgments(layout.relevance(DATASET), *ids, voted)
 
 
 def splits():

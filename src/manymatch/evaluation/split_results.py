@@ -15,7 +15,7 @@ from manymatch.datasets.base import NEAR_DUPLICATES
 from manymatch.evaluation.protocols import suite
 from manymatch.evaluation.protocols.ranked_split import RankedSplit
 from manymatch.evaluation.protocols.recall import multi_match, recall_of
-from manymatch.evaluation.protocols.relevance import Judgments, judged_besides, read_judgments
+from manymatch.evaluation.protocols.relevance import Judgments, read_judgments
 from manymatch.evaluation.ranking.metrics import rounded
 from manymatch.evaluation.ranking.ranks import Direction, rank
 from manymatch.evaluation.samples import Stored, sample_queries
@@ -73,17 +73,15 @@ def rank_split(
     """Rank an embedded split, measure the ranking and pick sample queries; `stored` gives the
     images."""
     ids = embedded.image_ids, embedded.caption_ids
-    judgments = read_judgments(options.relevance, *ids, embedded.image_index)
-    if options.votes:
-        voted = majority(read_votes(options.votes))
-        images, captions = map(set, ids)
-        lost = [pair for pair in voted if pair[0] not in images or pair[1] not in captions]
-        if lost:
-            say(
-                f"{options.votes}: {len(lost):,} of {len(voted):,} judged pairs have ids that are "
-                f"not in the split {options.split}, and do not count. The first is {lost[0]}"
-            )
-        judgments = judged_besides(judgments, voted, *ids, embedded.image_index)
+    voted = majority(read_votes(options.votes)) if options.votes else {}
+    images, captions = map(set, ids)
+    lost = [pair for pair in voted if pair[0] not in images or pair[1] not in captions]
+    if lost:
+        say(
+            f"{options.votes}: {len(lost):,} of {len(voted):,} judged pairs have ids that are not "
+            f"in the split {options.split}, and do not count. The first is {lost[0]}"
+        )
+    judgments = read_judgments(options.relevance, *ids, embedded.image_index, voted)
     ranking = rank(score, *embedded.gallery, options.depth, t2i_score=t2i_score)
     labels = suite.labels_for(dataset, options.captions, embedded.image_ids)
     ranked = RankedSplit(embedded, score, t2i_score, ranking, labels)

@@ -36,11 +36,15 @@ NO_JUDGMENTS = Judgments(_NO_PAIRS, complete=False)
 
 
 def read_judgments(
-    path: Path, image_ids: Sequence[str], caption_ids: Sequence[str], image_index: Tensor
+    path: Path,
+    image_ids: Sequence[str],
+    caption_ids: Sequence[str],
+    image_index: Tensor,
+    voted: Mapping[tuple[str, str], bool] | None = None,
 ) -> Judgments:
     """Read the judgments of the given images and captions from a relevance table
     (`datasets.base.RELEVANCE` or `JUDGED`), or from a CSV file with its columns. Pairs of other
-    splits are left out.
+    splits are left out. What people `voted` about pairs of ids counts more than the table.
 
     Raises:
         DataError: the table cannot be used, or a CSV file has only pairs of other splits.
@@ -64,42 +68,26 @@ def read_judgments(
         )
     relevant = pc.fill_null(table["relevant"], True) if "relevant" in table.column_names else True
 
-    def rows(kept: pa.ChunkedArray) -> Tensor:
-        columns = [np.asarray(column.filter(kept), dtype=np.int64) for column in (image, caption)]
-        pairs = torch.from_numpy(np.unique(np.stack(columns, 1), axis=0))
+    rows, columns = (
+        {name: row for row, name in enumerate(ids)} for ids in (image_ids, caption_ids)
+    )
+    said = {
+        (rows[one], columns[other]): answer
+        for (one, other), answer in (voted or {}).items()
+        if one in rows and other in columns
+    }
+
+    def pairs_of(kept: pa.ChunkedArray, answer: bool) -> Tensor:
+        both = [np.asarray(column.filter(kept), dtype=np.int64) for column in (image, caption)]
+        pairs = torch.from_numpy(np.unique(np.stack(both, 1), axis=0))
+        if said:
+            others = {*map(tuple, pairs.tolist())} - said.keys()
+            new = {pair for pair, own in said.items() if own == answer}
+            pairs = torch.tensor(sorted(others | new), dtype=torch.int64).view(-1, 2)
         return pairs[image_index[pairs[:, 1]] != pairs[:, 0]]
 
     return Judgments(
-        rows(pc.and_(known, relevant)),
+        pairs_of(pc.and_(known, relevant), True),
         (table.schema.metadata or {}).get(b"complete") == b"true",
-        rows(pc.and_not(known, relevant)),
+        pairs_of(pc.and_not(known, relevant), False),
     )
-
-
-def judged_besides(
-    judgments: Judgments,
-    judged: Mapping[tuple[str, str], bool],
-    image_ids: Sequence[str],
-    caption_ids: Sequence[str],
-    image_index: Tensor,
-) -> Judgments:
-    """`judgments` with further pairs (image_id, caption_id) that people judged true or false. Pairs
-    of other splits and annotated pairs are left out; what people judged here counts more than the
-    table."""
-    rows = {name: row for row, name in enumerate(image_ids)}
-    columns = {name: column for column, name in enumerate(caption_ids)}
-    answers = {
-        (rows[image], columns[caption]): relevant
-        for (image, caption), relevant in judged.items()
-        if image in rows and caption in columns and image_index[columns[caption]] != rows[image]
-    }
-    if not answers:
-        return judgments
-
-    def with_new(pairs: Tensor, relevant: bool) -> Tensor:
-        kept = {pair for pair in map(tuple, pairs.tolist()) if pair not in answers}
-        new = {pair for pair, answer in answers.items() if answer == relevant}
-        return torch.tensor(sorted(kept | new), dtype=torch.int64).view(-1, 2)
-
-    extra, judged_false = with_new(judgments.extra, True), with_new(judgments.judged_false, False)
-    return Judgments(extra, judgments.complete, judged_false)
