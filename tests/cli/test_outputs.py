@@ -21,7 +21,6 @@ WITHOUT = {
     "models": "writes nothing",
     "demo": "writes a folder for the time of the demo",
     "version": "writes nothing",
-    "study": "names its successor",
     "search": "writes at most a page that the user names",
     "serve": "writes nothing",
     "explore": "locks the file of judgments for each judgment",

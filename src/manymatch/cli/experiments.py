@@ -199,14 +199,6 @@ def probe(
     show(blocks_of([Probes.read(written)]), written)
 
 
-@commands.command(
-    hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
-)
-def study() -> None:
-    """The former name of `probe`."""
-    raise ConfigError("the command 'study' is now 'probe': manymatch probe DATASET PRESET")
-
-
 @commands.command()
 @writes(LAYOUT.clusters)
 def clusters(

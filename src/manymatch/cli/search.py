@@ -222,10 +222,6 @@ def search(
         raise ConfigError("give either a text or --image FILE.")
     from manymatch.search.index.index import Index
 
-    if open_page:
-        from manymatch.search.index.grid import page_folder, write_grid
-
-        folder = page_folder()  # a full disk is noticed before the search
     opened = Index.open(index, model, beta)
     answer = opened.search(asked, count, where=where, least=least)
     if as_json:
@@ -235,7 +231,9 @@ def search(
     if open_page:
         import webbrowser
 
-        page = write_grid(opened, answer, folder)
+        from manymatch.search.index.grid import write_grid
+
+        page = write_grid(opened, answer)
         say(f"{page}: the results as a page")
         webbrowser.open(page.as_uri())
 

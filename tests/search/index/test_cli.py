@@ -103,7 +103,7 @@ def test_an_index_of_the_settings_is_made_by_its_name(album, run, root, monkeypa
     assert "a name that is not UTF-8" in fails(command, monkeypatch, capfd)
 
 
-def test_a_page_without_a_temporary_folder_is_refused_before_the_search(album, monkeypatch, capfd):
+def test_a_page_without_a_temporary_folder_is_one_line(album, monkeypatch, capfd):
     album.index()
 
     def full(**_):
@@ -111,7 +111,7 @@ def test_a_page_without_a_temporary_folder_is_refused_before_the_search(album, m
 
     monkeypatch.setattr(tempfile, "mkdtemp", full)
     words = ["search", str(album.target), "two dogs", "--open"]
-    assert "--open: no folder for temporary files" in fails(words, monkeypatch, capfd)
+    assert "No usable temporary directory" in fails(words, monkeypatch, capfd)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 from manymatch.model.answer import Answer, Result
 from manymatch.model.picture_bytes import thumbnail
 from manymatch.search.index.index import Index
-from manymatch.util.errors import DataError, StorageError, first_line
+from manymatch.util.errors import DataError
 from manymatch.util.files import write_text
 
 _PAGE = """<!doctype html>
@@ -32,29 +32,14 @@ img {{ width: 100% }}
 """
 
 
-def page_folder() -> Path:
-    """A new temporary folder for a page.
-
-    Raises:
-        StorageError: there is no folder for temporary files that can be written to.
-    """
-    try:
-        return Path(tempfile.mkdtemp(prefix="manymatch-"))
-    except OSError as error:
-        raise StorageError(
-            f"--open: no folder for temporary files ({first_line(error)}). Set TMPDIR to a folder "
-            "that can be written to"
-        ) from None
-
-
-def write_grid(index: Index, answer: Answer, folder: Path) -> Path:
-    """Write the page into `folder`; returns its path."""
+def write_grid(index: Index, answer: Answer) -> Path:
+    """Write the page into a new temporary folder; returns its path."""
     figures = "\n".join(
         f"<figure>{_picture(index, result)}<figcaption>{result.score:.3f} "
         f"{escape(result.text or result.path)}</figcaption></figure>"
         for result in answer.results
     )
-    page = folder / "results.html"
+    page = Path(tempfile.mkdtemp(prefix="manymatch-"), "results.html")
     write_text(page, _PAGE.format(query=escape(answer.query), figures=figures))
     return page
 
