@@ -7,19 +7,23 @@ The results are made up: nine methods with random embeddings, the first 100 item
 and 5,000 images, a caption table with COCO's other splits, and 40,000 judged pairs.
 """
 
-import os
 import re
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import httpx
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from measuring import arguments
-from search_service import client, get, service
 
 from manymatch.config.layout import Layout
 from manymatch.datasets.base import CAPTIONS, RELEVANCE
@@ -111,19 +115,30 @@ def ranking(queries: np.ndarray, items: np.ndarray, way: str) -> list[np.ndarray
     return [np.concatenate(parts) for parts in zip(*found, strict=True)]
 
 
-def processor_ms(process: int) -> float:
+@contextmanager
+def service(folder: Path) -> Iterator[tuple[httpx.Client, psutil.Process]]:
+    """A client of `manymatch explore` in `folder`, and the process of the command."""
+    command = [sys.executable, "-m", "manymatch", "explore", "coco", "--no-browser", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=folder) as process:
+        assert process.stderr
+        (address,) = next(filter(None, map(re.compile(r"http://\S+").findall, process.stderr)))
+        with httpx.Client(base_url=f"{address}/explore/", timeout=60) as client:
+            yield client, psutil.Process(process.pid)
+        process.terminate()
+
+
+def processor_ms(process: psutil.Process) -> float:
     """The milliseconds of the processor that a process has used."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return 1000 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 1000 * sum(process.cpu_times()[:2])
 
 
 def measure(folder: Path, rounds: int) -> None:
     started = time.perf_counter()
-    with service("explore", "coco", "--no-browser", folder=folder) as (port, process):
+    with service(folder) as (client, process):
         print(f"the command prints the address after {time.perf_counter() - started:.2f} s")
         before, started = processor_ms(process), time.perf_counter()
-        for path in ("", "/about", "/queries?whole=false"):
-            get(client(port), f"/explore{path}")
+        for path in ("", "about", "queries?whole=false"):
+            client.get(path, follow_redirects=True).raise_for_status()
         seconds, taken = time.perf_counter() - started, processor_ms(process) - before
         print(
             f"the first page, with its rows: {seconds:.2f} s "
@@ -133,7 +148,7 @@ def measure(folder: Path, rounds: int) -> None:
             times, used = list[float](), [processor_ms(process)]
             for _ in range(rounds):
                 started = time.perf_counter()
-                size = len(get(client(port), f"/explore/{path}"))
+                size = len(client.get(path).raise_for_status().content)
                 times.append(1000 * (time.perf_counter() - started))
                 used.append(processor_ms(process))
             first, others = used[1] - used[0], (used[-1] - used[1]) / (rounds - 1)
@@ -141,7 +156,7 @@ def measure(folder: Path, rounds: int) -> None:
                 f"{what:30} first {times[0]:5.0f} ms, then {median(times[1:]):4.0f} ms "
                 f"({first:4.0f} and {others:3.0f} ms of the processor), {size / 1000:4.0f} kB"
             )
-        status = Path(f"/proc/{process}/status").read_text()
+        status = Path(f"/proc/{process.pid}/status").read_text()
         (peak,) = re.findall(r"VmHWM:\s+(\d+)", status)
         print(f"memory, at most: {int(peak) / 1024:.0f} MiB")
 

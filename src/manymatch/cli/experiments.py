@@ -8,6 +8,7 @@ import typer
 from manymatch.cli import project
 from manymatch.cli.options import (
     DatasetName,
+    Device,
     PresetName,
     Split,
     check_name,
@@ -29,7 +30,6 @@ Jobs = Annotated[
     int | None,
     typer.Option(min=1, help="Trainings at a time. Default: one for each GPU or core."),
 ]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, or one GPU: cuda:1.")]
 
 
 @commands.command()

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from manymatch.cli import project
-from manymatch.cli.options import Browser, Port, check_name, check_names
+from manymatch.cli.options import Browser, MovedModel, Port, check_name, check_names
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.config.names import checked_name
@@ -66,9 +66,7 @@ def export(
         typer.Option(metavar="FILE", help="Of an index: one text a line; by default items ask."),
     ] = None,
     count: Annotated[int, typer.Option("-k", min=1, help="Of an index: best items.")] = 10,
-    model: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Of an index: its model, if moved.")
-    ] = None,
+    model: MovedModel = None,
 ) -> None:
     """Write all images and captions with ranks, scores and the map as one table.
 

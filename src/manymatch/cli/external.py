@@ -15,6 +15,8 @@ from manymatch.util.progress import say
 
 commands = typer.Typer()
 
+SplitOrTest = Annotated[str, typer.Option(callback=check_name, help="train, validation or test.")]
+
 
 def _id_files(to: Path) -> list[Path]:
     return [to / "images.csv", to / "captions.csv"]
@@ -28,9 +30,7 @@ def ids(
         Path,
         typer.Option(metavar="FOLDER", resolve_path=True, help="Where both files are written."),
     ],
-    split: Annotated[
-        str, typer.Option(callback=check_name, help="train, validation or test.")
-    ] = "test",
+    split: SplitOrTest = "test",
 ) -> None:
     """Write images.csv and captions.csv: what another program embeds for `manymatch score`.
 
@@ -97,9 +97,7 @@ def score(
         Path | None,
         typer.Option(help="Table of judged true pairs besides the positives (.parquet or .csv)."),
     ] = None,
-    split: Annotated[
-        str, typer.Option(callback=check_name, help="train, validation or test.")
-    ] = "test",
+    split: SplitOrTest = "test",
     protocol: Annotated[
         list[str] | None,
         typer.Option(
@@ -126,7 +124,7 @@ def score(
     """
     from manymatch.datasets import DATASETS
     from manymatch.evaluation.external import score as stage
-    from manymatch.evaluation.external.score import ExternalFiles, similarity_name
+    from manymatch.evaluation.external.score import ExternalFiles
     from manymatch.experiments.probes.rank_probes import probe_scores
     from manymatch.reporting.sections.leaderboard import both_ways
     from manymatch.reporting.table import Heading
@@ -140,8 +138,7 @@ def score(
     if captions is None:
         known |= project.params().sources.keys()
         relevance = relevance or LAYOUT.relevance(dataset)
-    by = similarity_name(similarity)
-    files = ExternalFiles(tuple(scores or ()), images, texts, by, image_ids, caption_ids)
+    files = ExternalFiles(tuple(scores or ()), images, texts, similarity, image_ids, caption_ids)
     scored = stage.score(
         dataset,
         files,

@@ -75,3 +75,7 @@ Port = Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port."
 Browser = Annotated[
     bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
 ]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, or one GPU: cuda:1.")]
+MovedModel = Annotated[
+    str | None, typer.Option(metavar="FOLDER", help="The model, if an index says another place.")
+]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from manymatch.cli import project
-from manymatch.cli.options import PartName, Port, Split, check_name
+from manymatch.cli.options import Device, MovedModel, PartName, Port, Split, check_name
 from manymatch.cli.outputs import writes
 from manymatch.cli.project import LAYOUT
 from manymatch.util.errors import ConfigError, ManyMatchError
@@ -89,7 +89,7 @@ def index(
         ),
     ] = None,
     split: Split = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
+    device: Device = "auto",
     part: PartName = None,
     engine: Annotated[
         Engine | None,
@@ -207,10 +207,7 @@ def search(
             help="Rank by the text's entities, too (CORA): weight of the whole text, 0-1."
         ),
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER", help="The model, if it is not where the index says."),
-    ] = None,
+    model: MovedModel = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     open_page: Annotated[
         bool, typer.Option("--open", help="Show the results with pictures in a browser.")
@@ -275,10 +272,7 @@ def serve(
     rate: Annotated[
         float, typer.Option(min=1, help="Requests a second that each client may send.")
     ] = 500,
-    model: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER", help="The model, if it is not where the indexes say."),
-    ] = None,
+    model: MovedModel = None,
 ) -> None:
     """Search indexes in the browser: a page, and an HTTP service for programs.
 

@@ -6,7 +6,7 @@ The embeddings or matrices are read from files; everything else is as in `evalua
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -65,11 +65,13 @@ def score(
         known: the data sets whose protocols are known.
 
     Raises:
-        ConfigError: there are neither scores nor embeddings, or both; or the protocol or data set
-            is unknown.
+        ConfigError: there are neither scores nor embeddings, or both; or the similarity, protocol
+            or data set is unknown.
         DataError: a file cannot be used, or does not fit the others.
     """
     clock = Clock()
+    if (similarity := external.similarity) not in SIMILARITIES:
+        raise ConfigError(f"no similarity '{similarity}'{nearest(similarity, SIMILARITIES)}")
     if dataset not in known and not protocols:
         # A misspelt name must not leave out the data set's protocols silently.
         raise ConfigError(
@@ -77,12 +79,12 @@ def score(
             f"the protocols too: --protocol {suite.PAIRS} for ranks only."
         )
     table = read_split(captions, split)
-    embedded, similarity = read_external(external, table)
+    embedded, by = read_external(external, table)
     image_index, judgments = embedded.image_index, NO_JUDGMENTS
     if relevance is not None:
         judgments = read_judgments(relevance, table.image_ids, table.caption_ids, image_index)
-    ranking = rank(similarity, *embedded.gallery, EvaluationOptions.depth)
-    ranked = RankedSplit(embedded, similarity, None, ranking, table.labels)
+    ranking = rank(by, *embedded.gallery, EvaluationOptions.depth)
+    ranked = RankedSplit(embedded, by, None, ranking, table.labels)
     if protocols:
         values = pair_metrics(ranked, judgments) | suite.protocol_metrics(protocols, ranked)
     else:
@@ -127,8 +129,7 @@ def _origin(external: "ExternalFiles", captions: Path, relevance: Path | None) -
     }
 
 
-Similarity = Literal["cosine", "dot", "mil", "chamfer", "smooth_chamfer", "max_match"]
-SIMILARITIES: tuple[Similarity, ...] = get_args(Similarity)
+SIMILARITIES = ("cosine", "dot", "mil", "chamfer", "smooth_chamfer", "max_match")
 _ROWS_AT_ONCE = 1024
 _SMALL, _LARGE = 1e-10, 1e10
 """The largest number of vectors whose products fit into float32 with all their digits."""
@@ -147,17 +148,9 @@ class ExternalFiles:
     scores: tuple[str, ...] = ()
     images: str | None = None
     texts: str | None = None
-    similarity: Similarity = "cosine"
+    similarity: str = "cosine"
     image_ids: Path | None = None
     caption_ids: Path | None = None
-
-
-def similarity_name(text: str) -> Similarity:
-    """Check the name of a similarity; an unknown name is a `ConfigError` with the nearest name."""
-    for name in SIMILARITIES:
-        if name == text:
-            return name
-    raise ConfigError(f"no similarity '{text}'{nearest(text, SIMILARITIES)}")
 
 
 def read_external(files: ExternalFiles, table: SplitTable) -> tuple[Embedded, Score]:
@@ -280,7 +273,7 @@ def _unit(vectors: Tensor) -> Tensor:
     return normalize(vectors / torch.where(largest > 0, largest, 1.0), dim=-1)
 
 
-def _compare(similarity: Similarity, elements: int) -> Score:
+def _compare(similarity: str, elements: int) -> Score:
     if similarity == "cosine" or similarity == "dot":
         if elements > 1:
             raise ConfigError(
@@ -288,5 +281,5 @@ def _compare(similarity: Similarity, elements: int) -> Score:
                 "Choose mil, chamfer, smooth_chamfer or max_match."
             )
         return lambda images, texts: images.vectors[:, 0] @ texts.vectors[:, 0].T
-    set_similarity = SetSimilarity(SimilaritySettings(name=similarity)).eval()
+    set_similarity = SetSimilarity(SimilaritySettings.model_validate({"name": similarity})).eval()
     return lambda images, texts: set_similarity(images.vectors, texts.vectors)

@@ -14,9 +14,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from manymatch.search.index.manifest import REMEDY, TABLE
-from manymatch.util.errors import ConfigError, DataError, first_line
+from manymatch.util.errors import DataError, first_line
 from manymatch.util.files import storage_errors
-from manymatch.util.packages import extra
+from manymatch.util.packages import extra, package_folder
 
 _PATIENCE = {
     "connect_timeout": "10s",
@@ -52,13 +52,9 @@ def connected(place: str) -> Any:
         DataError: the place cannot be reached.
     """
     os.environ.setdefault("LANCEDB_LOG", "error")  # read at the import; no warnings on the terminal
-    try:
-        import lancedb
-    except ModuleNotFoundError:
-        raise ConfigError(
-            f"{place}: a table of LanceDB, and the package 'lancedb' is missing. Install it: "
-            f"pip install {extra('lance')}."
-        ) from None
+    package_folder("lancedb", extra("lance"), "make an index in files")
+    import lancedb
+
     with engine_faults(place):
         return lancedb.connect(place, storage_options=_PATIENCE if "://" in place else None)
 

@@ -68,8 +68,8 @@ class ServedIndex:
         self.facts: dict[str, Any] = {}
         self.batch_seen: Callable[[int], object] = lambda size: None
         self._index: Index | None = None
-        self._following, self._ended, self._said = threading.Lock(), threading.Event(), ""
-        self._refused: Seal | Version | None = None
+        self._following, self._ended, self._said = threading.RLock(), threading.Event(), ""
+        self._refused: Seal | Version | Literal["nothing"] | None = "nothing"
         """The state of the index that could not be used, while no other one answers."""
         self._batcher = Batcher(self._answers, lambda size: self.batch_seen(size))
 
@@ -182,25 +182,7 @@ class ServedIndex:
         raise DataError("two pictures, or two texts, have no explanation: send one of each")
 
     def _load(self) -> None:
-        from manymatch.search.index.index import Index  # torch takes seconds to import
-
-        before = self._seal()
-        try:
-            index = Index.open(self.folder, self._model)
-            self._take(index)
-            say(f"index '{self.name}' is ready")
-            with self._following:
-                if not self._is_far:
-                    index.check()  # reads all embeddings, which takes a while for a large index
-        except Exception as error:  # such as a GPU without memory for two indexes
-            if self._seal() != before:  # the index was replaced meanwhile
-                self._load()
-                return
-            # The terminal has the details, which name paths.
-            self.fault = "cannot be used; the terminal of the service says why"
-            self.status, self._index, self.facts = "failed", None, {}
-            self._refused = before
-            say(f"error: index '{self.name}': {first_line(error)}")
+        self.follow()
         threading.Thread(target=self._follow, daemon=True).start()
 
     def _seal(self) -> "Seal | Version | None":
@@ -231,15 +213,12 @@ class ServedIndex:
 
     def _follow(self) -> None:
         while not self._ended.wait(_BETWEEN_LOOKS):
-            try:
-                self.follow()
-            except Exception as error:  # such as a GPU without memory for two indexes
-                self._tell(f"index '{self.name}' goes on as it was: {first_line(error)}")
+            self.follow()
 
     def follow(self) -> None:
         """Take over the index that lies in the folder now, if it is another one. The former index
         answers until the new one is ready, and goes on if the new one cannot be used."""
-        from manymatch.search.index.index import Index
+        from manymatch.search.index.index import Index  # torch takes seconds to import
 
         with self._following:
             former, seal = self._index, self._seal()
@@ -251,15 +230,25 @@ class ServedIndex:
                     index = Index.open(self.folder, former.model if former else self._model)
                 except CheckpointError:  # another model made the new index
                     index = Index.open(self.folder, self._model)
-                if not self._is_far:
-                    index.check()
+                said = "is ready" if self.status == "loading" else "was replaced"
+                if former and not self._is_far:
+                    index.check()  # reads all embeddings
                 self._take(index)
                 self.fault = None
-                self._tell(f"index '{self.name}' was replaced: {len(index):,} items")
-            except (ManyMatchError, OSError) as error:
-                # The folder is missing for a moment while it is replaced, so the fault may pass.
-                state = "goes on as it was" if former else "cannot be used"
-                self._tell(f"index '{self.name}' {state}: {error}")
+                self._tell(f"index '{self.name}' {said}: {len(index):,} items")
+                if not former and not self._is_far:  # nobody else answers meanwhile
+                    index.check()
+            except Exception as error:  # such as a GPU without memory for two indexes
+                if former:
+                    # The folder is missing for a moment while it is replaced: the fault may pass.
+                    self._tell(f"index '{self.name}' goes on as it was: {first_line(error)}")
+                elif self._seal() != seal:  # the index was replaced meanwhile
+                    self.follow()
+                else:
+                    # The terminal has the details, which name paths.
+                    self.fault = "cannot be used; the terminal of the service says why"
+                    self.status, self._index, self.facts = "failed", None, {}
+                    self._tell(f"error: index '{self.name}': {first_line(error)}")
 
     def _tell(self, line: str) -> None:
         """Say a line once, however often it is true."""

@@ -7,13 +7,12 @@ import socket
 import sys
 import webbrowser
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from manymatch.util.errors import ConfigError
-from manymatch.util.packages import extra
+from manymatch.util.packages import extra, package_folder
 from manymatch.util.progress import say
 
 if TYPE_CHECKING:
@@ -51,16 +50,11 @@ def serve(
     if not math.isfinite(rate):
         raise ConfigError(f"--rate {rate}: expected a number of requests a second, such as 500.")
     listener = _listener(host, port)  # The port opens before slow imports.
-    try:
-        import uvicorn
+    import uvicorn
 
-        from manymatch.search.service.app import application
-        from manymatch.search.service.guard import Connection
-        from manymatch.search.service.served_index import ServedIndex
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"the package '{error.name}' is missing. Install it: pip install {extra('search')}."
-        ) from None
+    from manymatch.search.service.app import application
+    from manymatch.search.service.guard import Connection
+    from manymatch.search.service.served_index import ServedIndex
 
     useless = Event()
 
@@ -98,13 +92,11 @@ def serve(
 def check_ready(host: str, port: int) -> None:
     """Check that a service can be started; raises the same as `serve`."""
     _listener(host, port).close()
-    if missing := next((name for name in ("fastapi", "uvicorn") if not find_spec(name)), None):
-        raise ConfigError(
-            f"the package '{missing}' is missing. Install it: pip install {extra('search')}."
-        )
 
 
 def _listener(host: str, port: int) -> socket.socket:
+    for package in ("fastapi", "uvicorn", "prometheus_client"):
+        package_folder(package, extra("search"), "use 'manymatch search'")
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=_MOST_CONNECTIONS)
